@@ -63,10 +63,11 @@ bench-registry-scale:
 	scripts/services.sh sh -c \
 		'SAVOIR_BENCH_POSTGRES="$$SAVOIR_TEST_POSTGRES" $(TARGET)/dist/bench-registry-scale $(ROWS)'
 
-# Long runs that do not belong into every test: a hundred thousand skills, fuzzing, and agents that
-# are large.
+# Long runs that do not belong into every test: a hundred thousand skills, fuzzing, agents that are
+# large, and a database that is killed again and again.
 soak: fuzz
 	SAVOIR_TEST_SOAK=1 scripts/services.sh $(CARGO) test --locked --package savoir --test it real_agents
+	SAVOIR_TEST_SOAK=1 scripts/services.sh $(CARGO) test --locked --package savoir --test it faults
 	$(CARGO) build --profile dist --locked --workspace
 	python3 benches/compare.py --skills 1000,10000,100000 --no-peers
 

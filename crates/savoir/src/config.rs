@@ -21,7 +21,8 @@ use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 pub(crate) use self::serve::{
-    ADDRESS, GRACE, LogFormat, LogLevel, RateLimit, Readers, Registration, ServeLayer, masked,
+    ADDRESS, GRACE, LogFormat, LogLevel, Quota, RateLimit, Readers, Registration, ServeLayer,
+    masked,
 };
 use crate::error::CommandError;
 

@@ -106,8 +106,11 @@ impl Place {
             None => Database::open_folder(&self.data).await,
         };
         let database = database.map_err(|error| {
-            CommandError::from(error)
-                .hint("--database takes postgres://… or sqlite://PATH; see docs/serve.md")
+            let hint = match &error {
+                StoreError::Full { .. } => "`df` shows how much space each disk has left",
+                _ => "--database takes postgres://… or sqlite://PATH; see docs/serve.md",
+            };
+            CommandError::from(error).hint(hint)
         })?;
         Ok((database, storage))
     }

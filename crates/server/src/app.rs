@@ -60,6 +60,7 @@ impl App {
         storage: Storage,
         models: Models,
     ) -> Result<Self, StoreError> {
+        let database = database.with_quotas(config.quotas);
         let keys = Keys::open(&database).await?;
         // Nobody else who keeps blobs in the same storage may sweep ours.
         database.registry(&storage).mark().await?;

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use savoir_engine::{services::TimeLimits, workflow::HttpPolicy};
+use savoir_store::Quotas;
 
 use crate::workshop::Workshop;
 
@@ -17,6 +18,8 @@ pub struct Config {
     pub admin_email: Option<String>,
     /// How often one person may ask.
     pub limits: RateLimits,
+    /// How much one account may keep.
+    pub quotas: Quotas,
     /// Pages of other origins that may use the API.
     pub cors_origins: Vec<String>,
     /// Whether a proxy in front tells the address of the client in `X-Forwarded-For`.
@@ -117,6 +120,7 @@ impl Default for Config {
             registration: Registration::Local,
             admin_email: None,
             limits: RateLimits::default(),
+            quotas: Quotas::default(),
             cors_origins: vec!["http://localhost:5173".to_owned()],
             behind_proxy: false,
             workflow_http: HttpPolicy::default(),

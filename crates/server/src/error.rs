@@ -11,7 +11,7 @@ use axum::{
 };
 use savoir_engine::shelf::LoadError;
 use savoir_skill::dialect::agent_flow::Refusal;
-use savoir_store::StoreError;
+use savoir_store::{QuotaReached, StoreError};
 use serde_json::{Value, json};
 
 use crate::body::ShapeError;
@@ -132,9 +132,30 @@ impl<T, E: std::fmt::Display> OrFailed<T> for Result<T, E> {
     }
 }
 
+/// What a client is told when there is no space left.
+pub(crate) const DISK_FULL: &str = "The disk of the server is full, nothing was changed. Try again \
+    once its operator has freed some space.";
+
+/// What a client is told when the database or the storage cannot be reached.
+const AWAY: &str = "The database or the storage of the server does not answer. Try again later.";
+
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        Self::internal("Internal server error", &error)
+        let (text, seconds) = match &error {
+            StoreError::Quota(reached) => return (*reached).into(),
+            StoreError::Full { .. } => (DISK_FULL, 30),
+            StoreError::Unavailable { .. } => (AWAY, 5),
+            _ => return Self::internal("Internal server error", &error),
+        };
+        tracing::error!(%error, "a request failed");
+        Self::plain(StatusCode::SERVICE_UNAVAILABLE, text)
+            .with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+    }
+}
+
+impl From<QuotaReached> for ApiError {
+    fn from(reached: QuotaReached) -> Self {
+        Self::forbidden(reached.to_string())
     }
 }
 

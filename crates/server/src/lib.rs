@@ -55,4 +55,5 @@ pub use keys::rotate as rotate_signing_key;
 pub use registry::facts_of;
 pub use routes::{openapi, router, setup_link};
 pub use run::serve;
+pub use savoir_store::Quotas;
 pub use workshop::{ReadFolder, Workshop};

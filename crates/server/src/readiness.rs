@@ -1,46 +1,136 @@
-//! Whether everything that requests need answers.
+//! Whether everything that requests need can be used.
 //!
-//! Strangers may ask, and asking costs a question to the database and one to the storage: an answer
-//! is good for a second, and one who asks while it is looked up waits for it.
+//! Anyone may ask, and the answer must come at once: a task in the background tries a write now and
+//! then, and requests read what came of it. A database that can be read but not written is not ready.
 
-use std::time::{Duration, Instant};
+use std::{future::Future, time::Duration};
 
-use savoir_store::{Database, Storage};
-use tokio::sync::Mutex;
+use savoir_store::{Database, Kind, Storage, StoreError};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
 
-/// How long an answer is good.
-const KEPT: Duration = Duration::from_secs(1);
+use crate::app::App;
 
-/// What answered.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Answering {
-    pub(crate) database: bool,
-    pub(crate) storage: bool,
+/// The pause between two tries.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// Writes to a bucket cost money and may leave versions: while all is well only each of so many tries
+/// writes, and the others read.
+const BUCKET_WRITES: u64 = 15;
+
+/// How long a server or a disk may take for one small write.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long SQLite may take: a writer waits for the others, and that is no failure.
+const SQLITE_PATIENCE: Duration = Duration::from_secs(25);
+
+/// How long a request waits for the very first try.
+const FIRST: Duration = Duration::from_millis(800);
+
+/// What came of a try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Ok,
+    /// There is no space left.
+    Full,
+    Unreachable,
 }
 
-/// The last answer.
-#[derive(Debug, Default)]
-pub(crate) struct Readiness(Mutex<Option<(Instant, Answering)>>);
+impl State {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Full => "disk full",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// What came of the last try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Health {
+    pub(crate) database: State,
+    pub(crate) storage: State,
+}
+
+impl Health {
+    const UNKNOWN: Self = Self { database: State::Unreachable, storage: State::Unreachable };
+
+    pub(crate) fn is_good(self) -> bool {
+        self.database == State::Ok && self.storage == State::Ok
+    }
+}
+
+/// The last result, for all who ask.
+#[derive(Debug)]
+pub(crate) struct Readiness(watch::Sender<Option<Health>>);
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self(watch::Sender::new(None))
+    }
+}
 
 impl Readiness {
-    /// What answers, or did a moment ago.
-    pub(crate) async fn look(&self, database: &Database, storage: &Storage) -> Answering {
-        let mut last = self.0.lock().await;
-        if let Some((at, answering)) = *last
-            && at.elapsed() < KEPT
-        {
-            return answering;
-        }
-        let answering = probe(database, storage).await;
-        *last = Some((Instant::now(), answering));
-        answering
+    /// What came of the last try. Only at the very start it is waited for, and not for long.
+    pub(crate) async fn health(&self) -> Health {
+        let mut results = self.0.subscribe();
+        let first = timeout(FIRST, results.wait_for(Option::is_some)).await;
+        first.ok().and_then(|known| known.ok().and_then(|known| *known)).unwrap_or(Health::UNKNOWN)
     }
 }
 
-async fn probe(database: &Database, storage: &Storage) -> Answering {
-    let (database, storage) = tokio::join!(database.ping(), storage.ping());
-    for error in [database.as_ref().err(), storage.as_ref().err()].into_iter().flatten() {
-        tracing::warn!(%error, "not ready");
+/// Tries again and again whether the server can do its work, until it stops.
+pub(crate) async fn watch(app: App, stopping: CancellationToken) {
+    stopping.run_until_cancelled(try_for_ever(&app)).await;
+}
+
+async fn try_for_ever(app: &App) {
+    for round in 0.. {
+        let before = *app.readiness.0.borrow();
+        let health = try_all(&app.database, &app.storage, before, round).await;
+        app.readiness.0.send_replace(Some(health));
+        sleep(INTERVAL).await;
     }
-    Answering { database: database.is_ok(), storage: storage.is_ok() }
+}
+
+async fn try_all(
+    database: &Database,
+    storage: &Storage,
+    before: Option<Health>,
+    round: u64,
+) -> Health {
+    let patience = match database.kind() {
+        Kind::Sqlite => SQLITE_PATIENCE,
+        Kind::Postgres => PATIENCE,
+    };
+    let well = before.is_some_and(|before| before.storage == State::Ok);
+    let only_read = storage.is_bucket() && well && !round.is_multiple_of(BUCKET_WRITES);
+    let stored = async { if only_read { storage.ping().await } else { storage.try_write().await } };
+    let (database, storage) = tokio::join!(
+        state("database", patience, database.try_write()),
+        state("storage", PATIENCE, stored),
+    );
+    Health { database, storage }
+}
+
+async fn state(
+    what: &str,
+    patience: Duration,
+    tried: impl Future<Output = Result<(), StoreError>>,
+) -> State {
+    match timeout(patience, tried).await {
+        Ok(Ok(())) => State::Ok,
+        Ok(Err(error)) => {
+            tracing::warn!(what, %error, "not ready");
+            if matches!(error, StoreError::Full { .. }) { State::Full } else { State::Unreachable }
+        }
+        Err(_) => {
+            tracing::warn!(what, ?patience, "not ready: no answer");
+            State::Unreachable
+        }
+    }
 }

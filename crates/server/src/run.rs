@@ -22,7 +22,7 @@ use crate::{
     app::App,
     impatient::Impatient,
     limits::{HEADER_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, STALL_SECONDS},
-    personal, registry,
+    personal, readiness, registry,
     routes::{recall_now, router, scan_backlog},
 };
 
@@ -51,6 +51,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let stopping = CancellationToken::new();
     tokio::spawn(end(app.clone(), stopping.clone(), stop));
+    tokio::spawn(readiness::watch(app.clone(), stopping.clone()));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
     app.tasks.spawn(scan_registry(app.clone(), stopping.clone()));
     app.tasks.spawn(bring_integrations(app.clone(), stopping.clone()));

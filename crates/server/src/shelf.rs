@@ -299,7 +299,8 @@ impl Skills {
         let stored = Stored::read(name, text, Purpose::Create)?;
         check_owner(caller, stored.owner.as_deref())?;
         let text = agent_flow::with_owner(text, &caller.owner_id())?;
-        let made = self.keeper.create(name, &text).await.map_err(in_its_turn)?;
+        let made = self.keeper.create(name, &text, &caller.owner_id()).await;
+        let made = made.map_err(in_its_turn)?;
         let made = made.map_err(|error| not_created(name, &error))?;
         Ok(self.understand(made)?)
     }
@@ -434,6 +435,7 @@ fn not_found(name: &str) -> ApiError {
 fn in_its_turn(error: SettleError) -> ApiError {
     match error {
         SettleError::Store(error) => ApiError::internal("Failed to keep skill", &error),
+        SettleError::Quota(reached) => reached.into(),
         error => ApiError::field(StatusCode::CONFLICT, "name", error.to_string()),
     }
 }

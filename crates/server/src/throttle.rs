@@ -31,6 +31,9 @@ const MOST_FROM_ADDRESS: u64 = 20;
 /// Failures of all clients for one account.
 const MOST_FOR_ACCOUNT: u64 = 50;
 
+/// Known addresses that one client may find by registering.
+const MOST_KNOWN: u64 = 10;
+
 /// Passwords of one address that are checked at once, in one process.
 const AT_ONCE: usize = 4;
 
@@ -148,6 +151,30 @@ impl Attempt {
     }
 }
 
+/// Someone wants to register. The contract has them told that an address is known: so that nobody
+/// learns of many, a client that found a few waits.
+#[derive(Debug)]
+pub(crate) struct NewcomerAttempt {
+    known: Counter,
+    _turn: Turn,
+}
+
+impl NewcomerAttempt {
+    pub(crate) async fn begin(app: &App, address: &str) -> ApiResult<Self> {
+        let known = Counter { key: format!("register:{address}"), most: MOST_KNOWN };
+        let turn = app.turns.take(address).await;
+        known.check(app).await?;
+        Ok(Self { known, _turn: turn })
+    }
+
+    /// The address was known.
+    pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
+        let since = Time::now().minus(WINDOW);
+        app.database.accounts().note_failure(&self.known.key, since).await?;
+        Ok(())
+    }
+}
+
 async fn take_back(app: &App, notes: &[String]) -> ApiResult<()> {
     for note in notes {
         app.database.accounts().take_back_failure(note).await?;
@@ -179,6 +206,7 @@ impl Counter {
 fn pause(first: Option<Time>) -> ApiError {
     let over = first.unwrap_or_else(Time::now).plus(WINDOW);
     let wait = (over.seconds() - Time::now().seconds()).max(1);
+    // The text of the contract, for every pause.
     let text = "Too many failed login attempts. Please try again later.";
     ApiError::plain(StatusCode::TOO_MANY_REQUESTS, text)
         .with_header(header::RETRY_AFTER, HeaderValue::from(wait))

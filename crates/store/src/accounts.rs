@@ -174,12 +174,15 @@ impl Accounts<'_> {
         Ok(row.is_some())
     }
 
-    /// Lets a person in or not; false if nothing changed.
+    /// Lets a person in or not; false if nothing changed. Signed tokens from before do not come back
+    /// with the account: whoever had stolen one would have it again.
     pub async fn set_active(&self, id: i64, active: bool) -> Result<bool, StoreError> {
-        let changed = sql("UPDATE users SET active = $2
+        let changed = sql("UPDATE users SET active = $2,
+                tokens_since = CASE WHEN $2 = 1 THEN $3 ELSE tokens_since END
              WHERE id = $1 AND deleted_at IS NULL AND active <> $2")
         .number(id)
         .number(i64::from(active))
+        .time(Time::now())
         .run(self.0.writer())
         .await?;
         self.changed(changed == 1).await

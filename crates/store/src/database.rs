@@ -1,6 +1,7 @@
 //! SQLite or PostgreSQL behind one door.
 
 use std::{
+    ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     str::FromStr,
     sync::{Arc, OnceLock},
@@ -11,12 +12,14 @@ use sqlx::{
     Any, AnyConnection, AnyPool, ConnectOptions, Connection, Transaction,
     any::{AnyConnectOptions, AnyPoolOptions},
 };
+use tokio::time::timeout;
 use url::Url;
 
 use crate::{
-    Accounts, CatalogSources, Knowledge, Leases, RateLimits, Sessions, Settings, SkillFacts,
-    Storage, StoreError, Usage, VectorSearch, Workflows,
+    Accounts, CatalogSources, Knowledge, Leases, Quotas, RateLimits, Sessions, Settings,
+    SkillFacts, Storage, StoreError, Time, Usage, VectorSearch, Workflows,
     accounts::Memory,
+    deadline::{RELEASE, STATEMENT, within},
     knowledge::VectorCache,
     migrations::migrate,
     registry::{Registry, renew_withdrawn},
@@ -28,6 +31,10 @@ const BUSY_TIMEOUT: u32 = 20_000;
 /// How many of a process read a file at once.
 const SQLITE_READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 16;
+/// How long a connection to a server is waited for.
+const POSTGRES_ACQUIRE: Duration = Duration::from_secs(5);
+/// A disk with less space left cannot be used by SQLite, which calls that an I/O error.
+const LEAST_SPACE: u64 = 1024 * 1024;
 
 /// Which database it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +55,7 @@ pub struct Database {
     vectors: Arc<OnceLock<VectorSearch>>,
     cache: Arc<VectorCache>,
     people: Arc<Memory>,
+    quotas: Quotas,
 }
 
 impl Database {
@@ -86,13 +94,25 @@ impl Database {
             .map_err(|error| fail(error.to_string()))?;
         let people = Memory::beside(&path)?;
         let options = sqlite_options(&path).map_err(|error| fail(error.to_string()))?;
-        let writer = sqlite_pool(&options, 1).await.map_err(|error| fail(error.to_string()))?;
-        let reader = AnyPoolOptions::new()
-            .max_connections(SQLITE_READERS)
-            .test_before_acquire(false)
+        // A pool would try for long before it says why a file cannot be opened.
+        let first = first_connection(&options).await.map_err(|error| {
+            if is_full(&path) {
+                return StoreError::Full { what: path.display().to_string() };
+            }
+            fail(error.to_string())
+        })?;
+        let writer = pool(1)
+            .acquire_timeout(Duration::from_millis(u64::from(BUSY_TIMEOUT) * 2))
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .after_connect(|connection, _| Box::pin(prepare_sqlite(connection)))
+            .connect_lazy_with(options.clone());
+        let reader = pool(SQLITE_READERS)
             .after_connect(|connection, _| Box::pin(prepare_sqlite(connection)))
             .connect_lazy_with(options);
-        Self::finish(Kind::Sqlite, reader, writer, people).await
+        let database = Self::finish(Kind::Sqlite, reader, writer, people).await;
+        first.close().await?;
+        database
     }
 
     async fn open_server(url: &str) -> Result<Self, StoreError> {
@@ -104,11 +124,9 @@ impl Database {
         let options = AnyConnectOptions::from_str(url).map_err(fail)?.disable_statement_logging();
         // A pool would try for long before it says that there is no server.
         AnyConnection::connect_with(&options).await.map_err(fail)?.close().await.map_err(fail)?;
-        let pool = AnyPoolOptions::new()
-            .max_connections(POSTGRES_CONNECTIONS)
-            .acquire_timeout(Duration::from_secs(15))
+        let pool = pool(POSTGRES_CONNECTIONS)
+            .acquire_timeout(POSTGRES_ACQUIRE)
             // A server that was restarted left dead connections; one that was just used is good.
-            .test_before_acquire(false)
             .before_acquire(|connection, meta| {
                 Box::pin(async move {
                     if meta.idle_for > Duration::from_secs(2) {
@@ -128,7 +146,8 @@ impl Database {
         people: Memory,
     ) -> Result<Self, StoreError> {
         let (vectors, cache) = (Arc::default(), Arc::default());
-        let database = Self { kind, reader, writer, vectors, cache, people: Arc::new(people) };
+        let (people, quotas) = (Arc::new(people), Quotas::NONE);
+        let database = Self { kind, reader, writer, vectors, cache, people, quotas };
         let search = migrate(&database).await?;
         let _ = database.vectors.set(search);
         renew_withdrawn(&database).await?;
@@ -140,9 +159,30 @@ impl Database {
         self.kind
     }
 
+    /// The same database for people who may keep so much.
+    #[must_use]
+    pub fn with_quotas(self, quotas: Quotas) -> Self {
+        Self { quotas, ..self }
+    }
+
+    /// How much one account may keep.
+    pub fn quotas(&self) -> Quotas {
+        self.quotas
+    }
+
     /// Whether it answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         sql("SELECT 1").one(self.reader()).await.map(drop)
+    }
+
+    /// Whether something can be written.
+    pub async fn try_write(&self) -> Result<(), StoreError> {
+        sql("INSERT INTO settings (name, value) VALUES ('ready', $1)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+        .text(&Time::now().to_string())
+        .run(self.writer())
+        .await
+        .map(drop)
     }
 
     /// Closes all connections.
@@ -216,7 +256,7 @@ impl Database {
 
     /// Begins a transaction that writes. In SQLite it takes the lock at once: one that reads first
     /// and writes later would fail when another wrote in between.
-    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Any>, StoreError> {
+    pub(crate) async fn begin(&self) -> Result<WriteTransaction, StoreError> {
         begin_whole(
             self.writer.clone(),
             match self.kind {
@@ -240,16 +280,63 @@ impl Database {
     }
 }
 
+/// A transaction, which is rolled back unless it is committed.
+#[derive(Debug)]
+pub(crate) struct WriteTransaction(Transaction<'static, Any>);
+
+impl WriteTransaction {
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        within(STATEMENT, self.0.commit()).await
+    }
+
+    pub(crate) async fn rollback(self) -> Result<(), StoreError> {
+        within(STATEMENT, self.0.rollback()).await
+    }
+}
+
+impl Deref for WriteTransaction {
+    type Target = AnyConnection;
+
+    fn deref(&self) -> &AnyConnection {
+        &self.0
+    }
+}
+
+impl DerefMut for WriteTransaction {
+    fn deref_mut(&mut self) -> &mut AnyConnection {
+        &mut self.0
+    }
+}
+
 /// Begins a transaction in a task of its own. Whoever asks may stop waiting at any moment, as a server
 /// does whose client went away: a connection that was just beginning would go back to the others with
 /// a transaction that nobody ends, and that holds its locks.
 pub(crate) async fn begin_whole(
     pool: AnyPool,
     statement: &'static str,
-) -> Result<Transaction<'static, Any>, StoreError> {
-    match tokio::spawn(async move { pool.begin_with(statement).await }).await {
-        Ok(begun) => Ok(begun?),
+) -> Result<WriteTransaction, StoreError> {
+    match tokio::spawn(async move { within(STATEMENT, pool.begin_with(statement)).await }).await {
+        Ok(begun) => Ok(WriteTransaction(begun?)),
         Err(error) => Err(StoreError::Setting(error.to_string())),
+    }
+}
+
+fn pool(connections: u32) -> AnyPoolOptions {
+    AnyPoolOptions::new()
+        .max_connections(connections)
+        .test_before_acquire(false)
+        .after_release(|connection, _| Box::pin(is_usable(connection)))
+}
+
+/// Whether a connection that was used can be used again; else it is closed.
+///
+/// SQLite ends a transaction by itself when the disk is full, and sqlx goes on counting it: such a
+/// connection could never begin another one. A server that hangs would keep its connection for ever.
+async fn is_usable(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
+    // A transaction that nobody committed is rolled back by this.
+    match timeout(RELEASE, connection.ping()).await {
+        Ok(answered) => answered.map(|()| !connection.is_in_transaction()),
+        Err(_) => Err(sqlx::Error::PoolTimedOut),
     }
 }
 
@@ -276,35 +363,46 @@ fn sqlite_options(path: &Path) -> Result<AnyConnectOptions, Box<dyn std::error::
     Ok(AnyConnectOptions::from_str(&url)?.disable_statement_logging())
 }
 
-async fn sqlite_pool(options: &AnyConnectOptions, size: u32) -> Result<AnyPool, sqlx::Error> {
-    AnyPoolOptions::new()
-        .max_connections(size)
-        .acquire_timeout(Duration::from_millis(u64::from(BUSY_TIMEOUT) * 2))
-        .test_before_acquire(false)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .after_connect(|connection, _| Box::pin(prepare_sqlite(connection)))
-        .connect_with(options.clone())
-        .await
-}
-
-async fn prepare_sqlite(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
-    let statements = format!(
-        "PRAGMA busy_timeout = {BUSY_TIMEOUT}; PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL"
-    );
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(&mut *connection).await?;
+/// Opens a file and puts it into WAL mode, in which it stays.
+async fn first_connection(options: &AnyConnectOptions) -> Result<AnyConnection, sqlx::Error> {
+    let mut connection = AnyConnection::connect_with(options).await?;
+    prepare_sqlite(&mut connection).await?;
     // Two that change the mode at once do not wait for each other.
     let mut tries = 0;
     loop {
-        match sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut *connection).await {
-            Ok(_) => return Ok(()),
-            Err(error) if tries >= 100 => return Err(error),
+        match sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await {
+            Ok(_) => return Ok(connection),
+            Err(error) if tries >= 100 || !is_busy(&error) => return Err(error),
             Err(_) => {
                 tries += 1;
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     }
+}
+
+/// `SQLITE_BUSY` and `SQLITE_LOCKED`, whose extended codes have them in their lowest byte.
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
+    code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
+}
+
+/// A new connection must not fail because the disk is full: a pool would try again and again, and
+/// then say that it has none. The first statements touch no file; without the last one writes are
+/// slower, and as safe.
+async fn prepare_sqlite(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    let statements = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT}; PRAGMA foreign_keys = ON");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(&mut *connection).await?;
+    if let Err(error) = sqlx::raw_sql("PRAGMA synchronous = NORMAL").execute(connection).await {
+        tracing::warn!(%error, "the database file cannot be read at the moment");
+    }
+    Ok(())
+}
+
+/// Whether the disk of a file has no space left.
+fn is_full(path: &Path) -> bool {
+    rustix::fs::statvfs(path)
+        .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_SPACE)
 }
 
 fn without_password(url: &str) -> String {

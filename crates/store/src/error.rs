@@ -23,7 +23,21 @@ pub enum StoreError {
     },
     /// A statement failed.
     #[error("the database failed: {0}")]
-    Database(#[from] sqlx::Error),
+    Database(sqlx::Error),
+    /// There is no space left for what was to be written. Nothing was changed.
+    #[error("the disk is full: {what}; free some space and try again")]
+    Full {
+        /// What could not be written.
+        what: String,
+    },
+    /// The database or the storage cannot be reached, or does not answer in time.
+    #[error("{what} does not answer: {message}; try again later")]
+    Unavailable {
+        /// Which one.
+        what: String,
+        /// Why not.
+        message: String,
+    },
     /// A file or an object cannot be read or written.
     #[error("{path}: {message}")]
     File {
@@ -32,6 +46,9 @@ pub enum StoreError {
         /// Why not.
         message: String,
     },
+    /// An account keeps as much as it may.
+    #[error(transparent)]
+    Quota(#[from] crate::QuotaReached),
     /// What is kept cannot be understood.
     #[error("{what} is damaged: {message}")]
     Damaged {
@@ -43,4 +60,40 @@ pub enum StoreError {
     /// A setting cannot be used.
     #[error("{0}")]
     Setting(String),
+}
+
+/// `SQLITE_FULL`, and `disk_full` of PostgreSQL.
+const FULL: [&str; 2] = ["13", "53100"];
+
+/// What PostgreSQL says while it starts, stops or has too many clients, besides class 08.
+const AWAY: [&str; 4] = ["57P01", "57P02", "57P03", "53300"];
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let away = |message: String| Self::Unavailable { what: "the database".to_owned(), message };
+        match &error {
+            sqlx::Error::PoolTimedOut => away("no connection is free".to_owned()),
+            sqlx::Error::Io(cause) if is_full(cause) => Self::Full { what: cause.to_string() },
+            sqlx::Error::Io(cause) => away(cause.to_string()),
+            sqlx::Error::Database(cause) => match cause.code().as_deref() {
+                Some(code) if FULL.contains(&code) => Self::Full { what: cause.to_string() },
+                Some(code) if AWAY.contains(&code) || is_connection_error(code) => {
+                    away(cause.to_string())
+                }
+                _ => Self::Database(error),
+            },
+            _ => Self::Database(error),
+        }
+    }
+}
+
+/// Class 08 of PostgreSQL. Codes of SQLite have no five digits.
+fn is_connection_error(code: &str) -> bool {
+    code.len() == 5 && code.starts_with("08")
+}
+
+/// Whether a file cannot be written for lack of space.
+pub(crate) fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }

@@ -15,12 +15,14 @@
 mod accounts;
 mod catalog;
 mod database;
+mod deadline;
 mod error;
 mod facts;
 mod knowledge;
 mod leases;
 mod migrations;
 mod password;
+mod quota;
 mod rate;
 pub mod registry;
 mod sessions;
@@ -43,6 +45,7 @@ pub use knowledge::{
 };
 pub use leases::{Lease, Leases};
 pub use password::{PasswordHash, hash_password, verify_password};
+pub use quota::{QuotaReached, Quotas, check_quota};
 pub use rate::{Hits, RateLimits};
 pub use sessions::{Session, SessionMessage, SessionSummary, Sessions, Speaker};
 pub use settings::{Settings, SigningKey};

@@ -55,6 +55,11 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/0008_displaced_keys.sql"),
         postgres: include_str!("../migrations/0008_displaced_keys.sql"),
     },
+    Migration {
+        version: 9,
+        sqlite: include_str!("../migrations/0009_quotas.sql"),
+        postgres: include_str!("../migrations/0009_quotas.sql"),
+    },
 ];
 
 impl Migration {
@@ -82,7 +87,7 @@ pub(crate) async fn migrate(database: &Database) -> Result<VectorSearch, StoreEr
     let connection = &mut *transaction;
     if kind == Kind::Postgres {
         // Any number, as long as no one else on this database uses it.
-        sql("SELECT 1 FROM pg_advisory_xact_lock(8391604517)").run(&mut *connection).await?;
+        sql("SELECT 1 FROM pg_advisory_xact_lock(8391604517)").run_to_end(&mut *connection).await?;
     }
     sql("CREATE TABLE IF NOT EXISTS schema_versions (
             version BIGINT PRIMARY KEY, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)")

@@ -29,6 +29,7 @@ mod index;
 mod keys;
 mod list;
 mod log;
+mod look_alike;
 mod lookup;
 mod marks;
 mod name;
@@ -41,7 +42,7 @@ mod short;
 mod signatures;
 mod taken_down;
 
-use sqlx::{Any, AnyConnection, AnyPool, Transaction};
+use sqlx::{AnyConnection, AnyPool};
 
 pub use actor::{Actor, Grant, Right};
 pub use downloads::{DownloadCounter, Tally};
@@ -68,7 +69,7 @@ pub use record::{
     TakenDownRecord, VersionRecord,
 };
 
-use crate::{Database, Kind, Storage, StoreError, sql::Sql};
+use crate::{Database, Kind, Storage, StoreError, database::WriteTransaction, sql::Sql};
 
 /// The registry of a database and a storage.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +94,7 @@ impl<'a> Registry<'a> {
 
 /// A transaction that changes the registry.
 struct Work {
-    transaction: Transaction<'static, Any>,
+    transaction: WriteTransaction,
     kind: Kind,
 }
 
@@ -103,7 +104,7 @@ impl Work {
     }
 
     async fn commit(self) -> Result<(), StoreError> {
-        Ok(self.transaction.commit().await?)
+        self.transaction.commit().await
     }
 
     /// A statement that locks the rows that it reads. In SQLite a transaction has locked everything.

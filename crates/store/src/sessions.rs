@@ -31,7 +31,7 @@ impl Speaker {
 /// A conversation without its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Chosen by the client.
+    /// Chosen by the client; with `@` and the number of the account where another one has the same.
     pub id: String,
     /// Whose it is.
     pub user_id: Option<i64>,
@@ -45,6 +45,20 @@ pub struct Session {
     pub updated_at: Time,
     /// How much was said.
     pub message_count: u64,
+}
+
+impl Session {
+    /// Its id as the one knows it who chose it.
+    pub fn own_id(&self) -> &str {
+        let (chosen, number) = self.id.split_once('@').unwrap_or((&self.id, ""));
+        let owner = self.user_id.map(|id| id.to_string());
+        if owner.as_deref() == Some(number) { chosen } else { &self.id }
+    }
+}
+
+/// What the second account that chooses an id has it under. Clients cannot send an `@`.
+fn second_id(id: &str, user_id: i64) -> String {
+    format!("{id}@{user_id}")
 }
 
 /// Reads `id, user_id, kb_id, workflow_id, created_at, updated_at, message_count`.
@@ -92,8 +106,33 @@ impl Sessions<'_> {
         row.as_ref().map(session).transpose()
     }
 
-    /// A conversation, begun for `user_id` if there is none. Whose it is does not change.
+    /// The conversation for which a person chose an id. Others may have chosen the same.
+    pub async fn own(&self, id: &str, user_id: i64) -> Result<Option<Session>, StoreError> {
+        let row =
+            sql("SELECT id, user_id, kb_id, workflow_id, created_at, updated_at, message_count
+             FROM sessions WHERE user_id = $3 AND (id = $1 OR id = $2)")
+            .text(id)
+            .text(&second_id(id, user_id))
+            .number(user_id)
+            .optional(self.0.reader())
+            .await?;
+        row.as_ref().map(session).transpose()
+    }
+
+    /// The conversation for which a person chose an id, begun if there is none. That others have one
+    /// of the same id is not to be seen.
     pub async fn ensure(&self, id: &str, user_id: i64) -> Result<Session, StoreError> {
+        if let Some(found) = self.own(id, user_id).await? {
+            return Ok(found);
+        }
+        let first = self.begin(id, user_id).await?;
+        if first.user_id == Some(user_id) {
+            return Ok(first);
+        }
+        self.begin(&second_id(id, user_id), user_id).await
+    }
+
+    async fn begin(&self, id: &str, user_id: i64) -> Result<Session, StoreError> {
         let row = sql("INSERT INTO sessions (id, user_id, created_at, updated_at, message_count)
              VALUES ($1, $2, $3, $3, 0)
              ON CONFLICT (id) DO UPDATE SET updated_at = sessions.updated_at

@@ -8,7 +8,10 @@ use sqlx::{
     query::Query,
 };
 
-use crate::{StoreError, Time};
+use crate::{
+    StoreError, Time,
+    deadline::{STATEMENT, within},
+};
 
 /// A statement that gets its values one after the other.
 pub(crate) struct Sql(Query<'static, Any, AnyArguments>);
@@ -164,14 +167,15 @@ impl Sql {
     where
         E: Executor<'e, Database = Any>,
     {
-        Ok(self.0.execute(executor).await?.rows_affected())
+        Ok(within(STATEMENT, self.0.execute(executor)).await?.rows_affected())
     }
 
     pub(crate) async fn all<'e, E>(self, executor: E) -> Result<Vec<Row>, StoreError>
     where
         E: Executor<'e, Database = Any>,
     {
-        Ok(self.0.fetch_all(executor).await?.into_iter().map(Row).collect())
+        let rows = within(STATEMENT, self.0.fetch_all(executor)).await?;
+        Ok(rows.into_iter().map(Row).collect())
     }
 
     /// The first row. The statement runs to its end nevertheless: in SQLite, one that writes and
@@ -181,6 +185,15 @@ impl Sql {
         E: Executor<'e, Database = Any>,
     {
         Ok(self.all(executor).await?.into_iter().next())
+    }
+
+    /// As [`Self::run`], for as long as it takes: another process may be bringing a large database up
+    /// to date.
+    pub(crate) async fn run_to_end<'e, E>(self, executor: E) -> Result<u64, StoreError>
+    where
+        E: Executor<'e, Database = Any>,
+    {
+        Ok(self.0.execute(executor).await?.rows_affected())
     }
 
     pub(crate) async fn one<'e, E>(self, executor: E) -> Result<Row, StoreError>

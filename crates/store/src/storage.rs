@@ -77,6 +77,19 @@ impl Storage {
         }
     }
 
+    /// Whether something can be written.
+    pub async fn try_write(&self) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.try_write().await,
+            Place::Bucket(bucket) => bucket.try_write().await,
+        }
+    }
+
+    /// Whether each write costs money and may be kept for good, as in a bucket with versions.
+    pub fn is_bucket(&self) -> bool {
+        matches!(self.place, Place::Bucket(_))
+    }
+
     /// Keeps bytes, in place of what was there. Whole or not at all.
     pub async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         check(key)?;

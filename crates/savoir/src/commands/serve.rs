@@ -28,7 +28,8 @@ use self::{greeting::Greeting, stop::Signals};
 use crate::{
     agent_skills::OnDisk,
     config::{
-        ADDRESS, Config, GRACE, LogFormat, LogLevel, RateLimit, Readers, Registration, ServeLayer,
+        ADDRESS, Config, GRACE, LogFormat, LogLevel, Quota, RateLimit, Readers, Registration,
+        ServeLayer,
     },
     error::CommandError,
     extractor,
@@ -75,6 +76,9 @@ pub(crate) struct Args {
     /// Requests of one person in a minute: runs=10,routes=60,all=1000, or off
     #[arg(long, value_name = "LIMITS")]
     rate_limit: Option<RateLimit>,
+    /// What one account may store: skills=2000,documents=20000,versions=20000,bytes=20G, or off
+    #[arg(long, value_name = "QUOTAS")]
+    quota: Option<Quota>,
     /// A host, with all below it, that workflows may ask; can be given several times [default: all]
     #[arg(long = "workflow-host", value_name = "HOST")]
     workflow_hosts: Vec<String>,
@@ -143,6 +147,7 @@ impl Args {
             cors_origins: Some(self.cors_origins.clone()).filter(|origins| !origins.is_empty()),
             behind_proxy: self.behind_proxy.then_some(true),
             rate_limit: self.rate_limit,
+            quota: self.quota,
             grace: self.grace,
             log: self.log,
             log_level: self.log_level,
@@ -318,6 +323,7 @@ fn server_config(
         registration: settings.registration.map_or(default.registration, Into::into),
         admin_email: settings.admin_email.clone(),
         limits: settings.rate_limit.map_or(default.limits, |limit| limit.0),
+        quotas: settings.quota.map_or(default.quotas, |quota| quota.0),
         cors_origins: settings.cors_origins.clone().unwrap_or(default.cors_origins),
         behind_proxy: settings.behind_proxy.unwrap_or(default.behind_proxy),
         grace: Duration::from_secs(settings.grace.unwrap_or(GRACE)),

@@ -4,6 +4,7 @@ use std::{env, fmt, path::PathBuf, str::FromStr};
 
 use clap::ValueEnum;
 use savoir_server::RateLimits;
+use savoir_store::Quotas;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -40,6 +41,8 @@ pub(crate) struct ServeLayer {
     pub(crate) behind_proxy: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_limit: Option<RateLimit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quota: Option<Quota>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grace: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,9 +201,82 @@ impl fmt::Display for RateLimit {
     }
 }
 
+/// `skills=2000,documents=20000,versions=20000,bytes=20G`, or `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Quota(pub(crate) Quotas);
+
+/// What stands after a number of bytes.
+const UNITS: [(char, u64); 4] = [('T', 1 << 40), ('G', 1 << 30), ('M', 1 << 20), ('K', 1 << 10)];
+
+impl FromStr for Quota {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == "off" {
+            return Ok(Self(Quotas::NONE));
+        }
+        let mut quotas = Quotas::default();
+        for part in text.split(',').map(str::trim) {
+            let wrong = || {
+                format!(
+                    "`{part}` is not a quota; write {} (0 is no limit) or off",
+                    Self(Quotas::default())
+                )
+            };
+            let (name, number) = part.split_once('=').ok_or_else(wrong)?;
+            let number = count(number.trim()).ok_or_else(wrong)?;
+            match name.trim() {
+                "skills" => quotas.skills = number,
+                "documents" => quotas.documents = number,
+                "versions" => quotas.versions = number,
+                "bytes" => quotas.bytes = number,
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(Self(quotas))
+    }
+}
+
+/// `20000` or `20G`.
+fn count(text: &str) -> Option<u64> {
+    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(*unit));
+    let digits = unit.map_or(text, |(unit, _)| text.trim_end_matches(*unit));
+    digits.parse::<u64>().ok()?.checked_mul(unit.map_or(1, |(_, factor)| *factor))
+}
+
+impl TryFrom<String> for Quota {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Quota> for String {
+    fn from(quota: Quota) -> Self {
+        quota.to_string()
+    }
+}
+
+impl fmt::Display for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Quotas { skills, documents, versions, bytes } = self.0;
+        if self.0 == Quotas::NONE {
+            return f.write_str("off");
+        }
+        let whole = |(_, factor): &&(char, u64)| bytes > 0 && bytes % factor == 0;
+        let bytes = match UNITS.iter().find(whole) {
+            Some((unit, factor)) => format!("{}{unit}", bytes / factor),
+            None => bytes.to_string(),
+        };
+        write!(f, "skills={skills},documents={documents},versions={versions},bytes={bytes}")
+    }
+}
+
 impl ServeLayer {
     /// Every setting with its default. `SAVOIR_` and the name in capitals is the variable that sets it.
-    pub(crate) fn defaults() -> [(&'static str, Value); 23] {
+    pub(crate) fn defaults() -> [(&'static str, Value); 24] {
         [
             ("address", json!(ADDRESS)),
             ("admin-email", Value::Null),
@@ -215,6 +291,7 @@ impl ServeLayer {
             ("log", json!(LogFormat::default())),
             ("log-level", json!(LogLevel::default())),
             ("public-url", Value::Null),
+            ("quota", json!(Quota(Quotas::default()))),
             ("rate-limit", json!(RateLimit(RateLimits::default()))),
             ("registration", json!(Registration::Local)),
             ("registry-audit", Value::Null),
@@ -270,6 +347,7 @@ impl ServeLayer {
                 layer.log_level = Some(LogLevel::from_str(&value, false).map_err(wrong)?);
             }
             "public-url" => layer.public_url = Some(value),
+            "quota" => layer.quota = Some(value.parse().map_err(wrong)?),
             "rate-limit" => layer.rate_limit = Some(value.parse().map_err(wrong)?),
             "registration" => {
                 layer.registration = Some(Registration::from_str(&value, false).map_err(wrong)?);
@@ -302,6 +380,7 @@ impl ServeLayer {
             cors_origins: self.cors_origins.or(below.cors_origins),
             behind_proxy: self.behind_proxy.or(below.behind_proxy),
             rate_limit: self.rate_limit.or(below.rate_limit),
+            quota: self.quota.or(below.quota),
             grace: self.grace.or(below.grace),
             log: self.log.or(below.log),
             log_level: self.log_level.or(below.log_level),
@@ -370,6 +449,14 @@ mod tests {
 
     #[test]
     fn limits_are_read_as_they_are_shown() {
+        for text in ["skills=5,documents=20000,versions=20000,bytes=20G", "off"] {
+            assert_eq!(text.parse::<Quota>().unwrap().to_string(), text);
+        }
+        let quota: Quota = "bytes=1536K, versions=0".parse().unwrap();
+        assert_eq!((quota.0.bytes, quota.0.versions, quota.0.skills), (1536 << 10, 0, 2000));
+        for wrong in ["", "bytes", "bytes=x", "bytes=99999999999T", "rows=1"] {
+            assert!(wrong.parse::<Quota>().unwrap_err().contains("is not a quota"), "{wrong}");
+        }
         let default = RateLimit(RateLimits::default());
         assert_eq!(default.to_string().parse(), Ok(default));
         assert_eq!("off".parse::<RateLimit>().unwrap().to_string(), "off");

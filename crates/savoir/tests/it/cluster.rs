@@ -257,8 +257,8 @@ fn cut_connections_heal() {
         let mut failed = 0;
         for _ in 0..40 {
             let status = house.ask("GET", "/api/v1/workflows", &token, None).status;
-            assert!([200, 500].contains(&status), "{status}");
-            failed += u32::from(status == 500);
+            assert!([200, 503].contains(&status), "{status}");
+            failed += u32::from(status == 503);
         }
         assert!(cut.elapsed() < Duration::from_secs(10));
         // One that was idle for a while is tried before it is used; those who work in the background
@@ -294,7 +294,7 @@ fn a_bucket_out_of_reach_is_told_and_nothing_is_left_half_done() {
     let listed = house.ask("GET", "/api/v1/skills", &token, None);
     assert_eq!((listed.status, &listed.json()["detail"]), (500, &json!("Failed to list skills")));
     let answer = upload(&house, &format!("{files}/upload"), &token, "a.md", "Some words.");
-    assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(answer.contains("\r\nx-request-id: "), "{answer}");
 
     ground.line.cut(false);
@@ -306,7 +306,7 @@ fn a_bucket_out_of_reach_is_told_and_nothing_is_left_half_done() {
     assert_eq!(made.status, 201, "{}", made.body);
 }
 
-/// Whether a house is ready is looked up once a second.
+/// Whether a house is ready is tried every other second.
 fn ready(house: &House, status: u16) -> Answer {
     let began = Instant::now();
     loop {
@@ -364,10 +364,11 @@ fn of_many_at_once_one_wins() {
             at_once([&two, &three], "/api/v1/skills", &token, Some(&body)),
             [201, 409, 409, 409, 409, 409, 409, 409]
         );
-        let body = json!({"email": format!("bob{number}@example.com"), "password": "secret-word"});
-        assert_eq!(
-            at_once([&two, &three], "/api/v1/auth/register", "", Some(&body)),
-            [200, 409, 409, 409, 409, 409, 409, 409]
-        );
     }
+    // Once: a client that finds more known addresses has to wait.
+    let body = json!({"email": "bob@example.com", "password": "secret-word"});
+    assert_eq!(
+        at_once([&two, &three], "/api/v1/auth/register", "", Some(&body)),
+        [200, 409, 409, 409, 409, 409, 409, 409]
+    );
 }

@@ -211,6 +211,10 @@ impl House {
         Self { child, address, greeting, lines }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         let killed = Command::new("kill").args([name, &id]).status().expect("kill runs");

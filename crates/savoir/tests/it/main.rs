@@ -59,6 +59,7 @@ mod run;
 #[cfg(unix)]
 mod scan;
 mod serve;
+mod server_faults;
 mod shelf;
 #[cfg(target_os = "linux")]
 mod skill_tools;

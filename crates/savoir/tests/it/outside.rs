@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     thread,
     time::Duration,
@@ -96,6 +96,20 @@ impl Ground {
         })
     }
 
+    /// A line to the database, for [`Self::house_through`].
+    pub(crate) fn database_line(&self) -> Line {
+        let (_, rest) = self.server.rsplit_once('@').expect("an address");
+        Line::new(rest.split('/').next().expect("an address"))
+    }
+
+    /// A house that reaches the database through a line.
+    pub(crate) fn house_through(&self, line: &Line, options: &[&str]) -> House {
+        let (head, _) = self.server.rsplit_once('@').expect("an address");
+        let database = format!("{head}@{}/{}", line.address, self.name);
+        let place = ["--database", &database];
+        House::start(&self.sandbox, &[&place, options].concat(), None)
+    }
+
     /// Cuts all connections to the database; says how many there were.
     pub(crate) fn cut_connections(&self) -> i64 {
         number(
@@ -141,46 +155,65 @@ fn number(server: &str, question: &str) -> i64 {
     })
 }
 
-/// A line to another server that can be cut.
+/// A line to another server that can be cut, or that carries nothing for a while.
 pub(crate) struct Line {
     address: String,
-    cut: Arc<AtomicBool>,
+    state: Arc<AtomicU8>,
 }
+
+const OPEN: u8 = 0;
+const CUT: u8 = 1;
+const HUNG: u8 = 2;
 
 impl Line {
     fn new(target: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        let (cut, target) = (Arc::new(AtomicBool::new(false)), target.to_owned());
-        let is_cut = Arc::clone(&cut);
+        let (state, target) = (Arc::new(AtomicU8::new(OPEN)), target.to_owned());
+        let now = Arc::clone(&state);
         thread::spawn(move || {
+            // Those that were taken and are never answered.
+            let mut silent = Vec::new();
             for here in listener.incoming().flatten() {
-                if is_cut.load(Ordering::SeqCst) {
-                    continue;
+                match now.load(Ordering::SeqCst) {
+                    OPEN => {}
+                    HUNG => {
+                        silent.push(here);
+                        continue;
+                    }
+                    _ => continue,
                 }
                 let Ok(there) = TcpStream::connect(&target) else { continue };
                 for (from, to) in [(&here, &there), (&there, &here)] {
                     let (Ok(from), Ok(to)) = (from.try_clone(), to.try_clone()) else { continue };
-                    let is_cut = Arc::clone(&is_cut);
-                    thread::spawn(move || pump(from, to, &is_cut));
+                    let now = Arc::clone(&now);
+                    thread::spawn(move || pump(from, to, &now));
                 }
             }
         });
-        Self { address, cut }
+        Self { address, state }
     }
 
     pub(crate) fn cut(&self, cut: bool) {
-        self.cut.store(cut, Ordering::SeqCst);
+        self.state.store(if cut { CUT } else { OPEN }, Ordering::SeqCst);
+    }
+
+    /// Connections stay, and nothing comes through.
+    pub(crate) fn hang(&self, hang: bool) {
+        self.state.store(if hang { HUNG } else { OPEN }, Ordering::SeqCst);
     }
 }
 
 /// Carries bytes until one side ends or the line is cut.
-fn pump(mut from: TcpStream, mut to: TcpStream, is_cut: &AtomicBool) -> Option<()> {
+fn pump(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) -> Option<()> {
     from.set_read_timeout(Some(Duration::from_millis(50))).ok()?;
     let mut buffer = [0; 16 * 1024];
     let end = loop {
+        while state.load(Ordering::SeqCst) == HUNG {
+            thread::sleep(Duration::from_millis(50));
+        }
         match from.read(&mut buffer) {
-            _ if is_cut.load(Ordering::SeqCst) => break std::net::Shutdown::Both,
+            _ if state.load(Ordering::SeqCst) == CUT => break std::net::Shutdown::Both,
             Ok(0) => break std::net::Shutdown::Write,
             Ok(count) => to.write_all(&buffer[..count]).ok()?,
             Err(error)

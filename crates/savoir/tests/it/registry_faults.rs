@@ -340,6 +340,72 @@ fn a_full_disk_refuses_and_keeps_what_it_has() {
     assert_eq!(house.ask("GET", "/health", "", None).status, 200);
 }
 
+/// Whether a house says that it is ready. It answers within a second, whatever else is broken.
+pub(crate) fn is_ready(house: &House) -> (u16, String) {
+    let began = Instant::now();
+    let answer = house.ask("GET", "/ready", "", None);
+    assert!(began.elapsed() < Duration::from_secs(1), "/ready took {:?}", began.elapsed());
+    (answer.status, answer.body)
+}
+
+/// Waits until a house is ready, or no longer is.
+pub(crate) fn wait_for_ready(house: &House, status: u16) -> String {
+    let began = Instant::now();
+    loop {
+        let (found, body) = is_ready(house);
+        if found == status {
+            return body;
+        }
+        assert!(began.elapsed() < Duration::from_secs(15), "/ready stays {found}: {body}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+pub(crate) fn login(house: &House) -> crate::house::Answer {
+    let body = serde_json::json!({"email": "ada@example.com", "password": "secret-word"});
+    house.ask("POST", "/api/v1/auth/login", "", Some(&body))
+}
+
+/// Writes to a file of a house's own disk until nothing more fits.
+fn fill(path: &std::path::Path) {
+    let mut file = std::fs::File::create(path).expect("a file");
+    for size in [1 << 20, 1 << 12, 1 << 8] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+#[test]
+fn a_disk_that_was_full_and_is_freed_needs_no_restart() {
+    let sandbox = Sandbox::new();
+    let Some(house) = house_on_a_small_disk(&sandbox, 12) else {
+        skipped("no disk of our own can be made here");
+        return;
+    };
+    let token = register(&house, "ada@example.com");
+    wait_for_ready(&house, 200);
+    let disk = format!("/proc/{}/root{}", house.id(), sandbox.path("small").display());
+    let ballast = std::path::Path::new(&disk).join("ballast");
+    fill(&ballast);
+    let failed = (0..200).map(|_| login(&house)).find(|answer| answer.status != 200);
+    let failed = failed.expect("the disk is full at last");
+    assert_eq!(failed.status, 503, "{}", failed.body);
+    assert!(failed.body.contains("disk of the server is full"), "{}", failed.body);
+    let (status, body) =
+        publish(&house.address, &token, &large_skill("heavy", 300)).expect("an answer");
+    assert_eq!(status, 503, "{body}");
+    let body = wait_for_ready(&house, 503);
+    assert!(body.contains("disk full"), "{body}");
+
+    std::fs::remove_file(&ballast).expect("the ballast goes");
+    wait_for_ready(&house, 200);
+    let answer = login(&house);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let bytes = large_skill("heavy", 300);
+    let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
+    assert_eq!(status, 201, "{body}");
+    assert!(look(&house.address, "heavy", &bytes));
+}
+
 #[test]
 fn clients_that_send_nothing_more_hold_up_nobody_else() {
     let sandbox = Sandbox::new();

@@ -8,7 +8,10 @@
 use std::time::Duration;
 
 use savoir_skill::dialect::agent_flow::{self, Purpose, Stored};
-use savoir_store::{Database, Facts, Resource, SkillFile, SkillFiles, StoreError, WriteError};
+use savoir_store::{
+    Database, Facts, QuotaReached, Resource, SkillFile, SkillFiles, StoreError, WriteError,
+    check_quota,
+};
 use thiserror::Error;
 
 use super::{RESERVED, digest};
@@ -116,6 +119,9 @@ pub enum SettleError {
         "Skill '{0}' was changed here since it came, and stays as it is; send overwrite: true to replace it"
     )]
     Edited(String),
+    /// Its owner has as many as they may.
+    #[error(transparent)]
+    Quota(#[from] QuotaReached),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -131,6 +137,7 @@ impl SettleError {
             Self::Unfit(_) => "skill-unfit",
             Self::Stays(_) => "skill-stays",
             Self::Edited(_) => "skill-edited",
+            Self::Quota(_) => "quota-reached",
             Self::Store(_) => "store-failed",
         }
     }
@@ -169,8 +176,9 @@ impl Keeper {
         new: New,
         decide: impl FnOnce(Option<&Before>) -> Result<Facts, Stays>,
     ) -> Result<Settled, SettleError> {
-        let (text, name) = (with_owner(&new)?, new.name.clone());
-        self.in_turn(&name, self.exchange(new, &text, decide)).await
+        let (text, name, owner) = (with_owner(&new)?, new.name.clone(), new.owner.clone());
+        let exchange = Box::pin(self.in_turn(&name, self.exchange(new, &text, decide)));
+        self.in_turn_of(owner.as_deref(), exchange).await
     }
 
     /// Does something with a skill while nobody else changes it.
@@ -193,6 +201,39 @@ impl Keeper {
         Err(SettleError::Busy(name.to_owned()))
     }
 
+    /// Does something while nothing else is added to the skills of an owner, so that they can be
+    /// counted.
+    async fn in_turn_of<T>(
+        &self,
+        owner: Option<&str>,
+        work: impl Future<Output = Result<T, SettleError>>,
+    ) -> Result<T, SettleError> {
+        match owner.filter(|_| self.database.quotas().skills > 0) {
+            // No skill has a blank in its name.
+            Some(owner) => self.in_turn(&format!("of {owner}"), work).await,
+            None => work.await,
+        }
+    }
+
+    /// Whether an owner may have one more.
+    async fn check_quota(&self, owner: Option<&str>) -> Result<(), SettleError> {
+        let most = self.database.quotas().skills;
+        let Some(owner) = owner.filter(|_| most > 0) else { return Ok(()) };
+        let owns = |file: &&SkillFile| {
+            // Most can be told apart without being read.
+            file.text.contains(owner)
+                && Stored::read(&file.name, &file.text, Purpose::Load)
+                    .is_ok_and(|stored| stored.owner.as_deref() == Some(owner))
+        };
+        let used = self.files.list().await?.iter().filter(owns).count() as u64;
+        let Err(reached) = check_quota("skills", used, 1, most) else { return Ok(()) };
+        let account = match owner.parse() {
+            Ok(id) => self.database.accounts().by_id(id).await?,
+            Err(_) => None,
+        };
+        if account.is_some_and(|account| account.is_admin()) { Ok(()) } else { Err(reached.into()) }
+    }
+
     async fn exchange(
         &self,
         new: New,
@@ -203,6 +244,9 @@ impl Keeper {
         let facts_of = self.database.skill_facts();
         let noted = facts_of.get(&name).await?;
         let before = self.before(&name, owner.as_deref(), noted.as_ref()).await?;
+        if before.is_none() {
+            self.check_quota(owner.as_deref()).await?;
+        }
         let facts = decide(before.as_ref()).map_err(|why| match why {
             Stays::There => SettleError::Stays(name.clone()),
             Stays::Changed => SettleError::Edited(name.clone()),
@@ -266,17 +310,21 @@ impl Keeper {
         &self,
         name: &str,
         text: &str,
+        owner: &str,
     ) -> Result<Result<SkillFile, WriteError>, SettleError> {
         let (keeper, name, text) = (self.clone(), name.to_owned(), text.to_owned());
+        let owner = owner.to_owned();
         to_the_end(async move {
             let create = async {
+                keeper.check_quota(Some(&owner)).await?;
                 let made = keeper.files.create(&name, &text).await;
                 if made.is_ok() {
                     keeper.forget(&name).await;
                 }
                 Ok(made)
             };
-            keeper.in_turn(&name, create).await
+            let create = Box::pin(keeper.in_turn(&name, create));
+            keeper.in_turn_of(Some(&owner), create).await
         })
         .await
     }

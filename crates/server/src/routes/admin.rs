@@ -55,7 +55,7 @@ async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<UserList
     Ok(Answer(UserList { total: users.len(), users }))
 }
 
-/// Lock an account. Its tokens do not work until it is enabled again.
+/// Lock an account. Its tokens do not work.
 #[utoipa::path(
     post, path = "/admin/users/{id}/disable", tag = "admin", security(("bearer" = [])),
     params(("id" = i64, Path, description = "The account")),
@@ -73,6 +73,8 @@ async fn disable(
 }
 
 /// Unlock an account.
+///
+/// Its person logs in again: logins from before stay ended. Tokens for programs work again.
 #[utoipa::path(
     post, path = "/admin/users/{id}/enable", tag = "admin", security(("bearer" = [])),
     params(("id" = i64, Path, description = "The account")),

@@ -14,7 +14,7 @@ use crate::{
     body::{Members, Shape, Text},
     config::Registration,
     error::{ApiError, ApiResult},
-    throttle::Attempt,
+    throttle::{Attempt, NewcomerAttempt},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -129,7 +129,7 @@ async fn register(
     State(app): State<App>,
     stranger: Stranger<Json<Credentials>>,
 ) -> ApiResult<Answer<LoggedIn>> {
-    let Stranger { local, body: Json(Credentials { email, password }), .. } = stranger;
+    let Stranger { address, local, body: Json(Credentials { email, password }) } = stranger;
     // Strangers learn nothing of the addresses that are known here.
     let open = match app.config.registration {
         Registration::Local => local,
@@ -145,7 +145,14 @@ async fn register(
         true if local => Role::Admin,
         true => return Err(closed()),
     };
-    let user = account.create(&app.database, role).await?;
+    let attempt = NewcomerAttempt::begin(&app, &address).await?;
+    let user = match account.create(&app.database, role).await {
+        Err(AccountError::Taken) => {
+            attempt.failed(&app).await?;
+            return Err(AccountError::Taken.into());
+        }
+        created => created?,
+    };
     logged_in(&app, user, Time::now()).await
 }
 

@@ -9,6 +9,7 @@ use savoir_engine::{
     manifest::mode,
 };
 use savoir_skill::dialect::agent_flow::parse_at_skill;
+use savoir_store::Session;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -17,7 +18,7 @@ use super::docs;
 use crate::{
     access::Scope,
     app::App,
-    asked::{Asked, Json},
+    asked::{Asked, Caller, Json},
     body::{Members, Shape, Text},
     error::{ApiError, ApiResult},
     flows::{self, Begun},
@@ -97,15 +98,11 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
         Some(id) => flows::find(&app, &caller, id).await?,
         None => None,
     };
-    // Of two people who begin a conversation of the same name at once, one has it.
-    let session = app.database.sessions().ensure(&said.session_id, caller.user.id).await?;
-    if !caller.may_touch(session.user_id) {
-        return Err(ApiError::forbidden("You do not have permission to access this session"));
-    }
+    let session = session(&app, &caller, &said.session_id).await?;
     let shelf = Arc::new(PersonalShelf { app: app.clone(), caller: caller.clone() });
     let room = Room { services: app.services.clone(), shelf, database: app.database.clone() };
     let turn = Turn {
-        session: said.session_id,
+        session: session.id,
         message: said.message,
         kb_id: said.kb_id,
         model: said.model,
@@ -138,6 +135,19 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
         let Begun { host, journal, .. } = &begun;
         room.answer_by_workflow(&turn, host, begun.run(), journal, &out).await;
     }))
+}
+
+/// The conversation that somebody speaks in: one of their own, whatever others call theirs. An
+/// administrator may speak in one of somebody else.
+async fn session(app: &App, caller: &Caller, id: &str) -> ApiResult<Session> {
+    let sessions = app.database.sessions();
+    if caller.user.is_admin()
+        && sessions.own(id, caller.user.id).await?.is_none()
+        && let Some(found) = sessions.get(id).await?
+    {
+        return Ok(found);
+    }
+    Ok(sessions.ensure(id, caller.user.id).await?)
 }
 
 /// A model that can be asked.

@@ -17,7 +17,6 @@ use crate::{
     asked::authenticate,
     client::is_local,
     error::{ApiError, ApiResult},
-    readiness::Answering,
 };
 
 /// Routes that are not part of the contract.
@@ -37,16 +36,15 @@ async fn health() -> Json<Value> {
     Json(json!({"status": "healthy"}))
 }
 
-/// Whether requests can be served: everything that they need answers.
+/// Whether requests can be served: a write to everything that they need succeeded just now.
 async fn ready(State(app): State<App>) -> Response {
-    let Answering { database, storage } = app.readiness.look(&app.database, &app.storage).await;
-    let word = |good: bool| if good { "ok" } else { "unreachable" };
-    let good = database && storage && !app.stop.is_cancelled();
+    let health = app.readiness.health().await;
+    let good = health.is_good() && !app.stop.is_cancelled();
     let status = if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "status": if good { "ready" } else { "not ready" },
-        "database": word(database),
-        "storage": word(storage),
+        "database": health.database.as_str(),
+        "storage": health.storage.as_str(),
     });
     (status, Json(body)).into_response()
 }

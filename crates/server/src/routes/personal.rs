@@ -280,6 +280,7 @@ pub(super) fn unfit(error: &PackageError) -> ApiError {
 pub(super) fn not_settled(error: &SettleError) -> ApiError {
     let status = match error {
         SettleError::Store(error) => return ApiError::internal("Failed to keep skill", error),
+        SettleError::Quota(reached) => return (*reached).into(),
         SettleError::Reserved(_) | SettleError::Unfit(_) => StatusCode::BAD_REQUEST,
         SettleError::Taken(_)
         | SettleError::Busy(_)

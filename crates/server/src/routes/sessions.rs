@@ -66,10 +66,10 @@ struct Deleted {
     message: String,
 }
 
-impl From<SessionSummary> for SessionItem {
-    fn from(SessionSummary { session, title }: SessionSummary) -> Self {
+impl SessionItem {
+    fn new(SessionSummary { session, title }: SessionSummary, viewer: i64) -> Self {
         Self {
-            session_id: session.id,
+            session_id: shown_id(&session, viewer),
             title,
             created_at: session.created_at.to_string(),
             updated_at: session.updated_at.to_string(),
@@ -98,7 +98,9 @@ impl From<SessionMessage> for MessageItem {
 )]
 async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SessionList>> {
     let sessions = app.database.sessions().list(owner(&asked)).await?;
-    Ok(Answer(SessionList { sessions: sessions.into_iter().map(Into::into).collect() }))
+    let viewer = asked.caller.user.id;
+    let item = |session| SessionItem::new(session, viewer);
+    Ok(Answer(SessionList { sessions: sessions.into_iter().map(item).collect() }))
 }
 
 /// Show a conversation.
@@ -115,10 +117,10 @@ async fn get(
     Path(id): Path<String>,
     asked: Asked,
 ) -> ApiResult<Answer<SessionDetail>> {
-    let session = find(&app, &asked, &id, "access").await?;
-    let messages = app.database.sessions().messages(&id, Some(MAX_SHOWN_MESSAGES)).await?;
+    let session = find(&app, &asked, &id).await?;
+    let messages = app.database.sessions().messages(&session.id, Some(MAX_SHOWN_MESSAGES)).await?;
     Ok(Answer(SessionDetail {
-        session_id: session.id,
+        session_id: shown_id(&session, asked.caller.user.id),
         message_count: session.message_count,
         messages: messages.into_iter().map(Into::into).collect(),
         created_at: session.created_at.to_string(),
@@ -143,9 +145,9 @@ async fn delete(
     Path(id): Path<String>,
     asked: Asked,
 ) -> ApiResult<Answer<Deleted>> {
-    find(&app, &asked, &id, "delete").await?;
+    let session = find(&app, &asked, &id).await?;
     // Once more by its owner: another may have taken its name since.
-    if !app.database.sessions().delete(&id, owner(&asked)).await? {
+    if !app.database.sessions().delete(&session.id, owner(&asked)).await? {
         return Err(not_found(&id));
     }
     let message = format!("Session '{id}' deleted successfully");
@@ -158,12 +160,21 @@ fn owner(asked: &Asked) -> Option<i64> {
     if user.is_admin() { None } else { Some(user.id) }
 }
 
-async fn find(app: &App, asked: &Asked, id: &str, what: &str) -> ApiResult<Session> {
-    let session = app.database.sessions().get(id).await?.ok_or_else(|| not_found(id))?;
-    if asked.caller.may_touch(session.user_id) {
-        return Ok(session);
-    }
-    Err(ApiError::forbidden(format!("You do not have permission to {what} this session")))
+/// A conversation of the one who asks, or any for an administrator. Those of others are as if they
+/// were not there.
+async fn find(app: &App, asked: &Asked, id: &str) -> ApiResult<Session> {
+    let (sessions, user) = (app.database.sessions(), &asked.caller.user);
+    let found = match sessions.own(id, user.id).await? {
+        None if user.is_admin() => sessions.get(id).await?,
+        found => found,
+    };
+    found.ok_or_else(|| not_found(id))
+}
+
+/// Who chose an id sees it as they chose it; an administrator sees which of several it is.
+fn shown_id(session: &Session, viewer: i64) -> String {
+    let own = session.user_id == Some(viewer);
+    if own { session.own_id() } else { &session.id }.to_owned()
 }
 
 fn not_found(id: &str) -> ApiError {

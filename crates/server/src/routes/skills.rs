@@ -94,7 +94,7 @@ async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SkillLis
 #[utoipa::path(
     post, path = "/skills", tag = "skills", security(("bearer" = [])), request_body = NewSkill,
     responses(
-        (status = 201, body = SkillDetail), docs::BadField, docs::Unauthorized,
+        (status = 201, body = SkillDetail), docs::BadField, docs::Unauthorized, docs::Forbidden,
         docs::ConflictingField, docs::TooLarge, docs::BadShape, docs::TooMany
     )
 )]

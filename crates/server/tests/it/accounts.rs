@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
-use savoir_server::{Registration, rotate_signing_key};
+use savoir_server::{RateLimits, Registration, rotate_signing_key};
 use savoir_store::{SigningKey, Time};
 use serde_json::json;
 
@@ -383,4 +383,23 @@ async fn the_head_of_an_answer() {
     assert_eq!((reply.status.as_u16(), reply.text.as_str()), (200, ""));
     let reply = Reply::of(server.stranger().request(Method::HEAD, "/api/v1/auth/me")).await;
     assert_eq!(reply.status, 401);
+}
+
+#[tokio::test]
+async fn a_client_that_registers_known_addresses_has_to_wait() {
+    let server =
+        TestServer::with(|config| config.limits = RateLimits { runs: 0, routes: 0, all: 0 }).await;
+    server.register("ada@example.org").await;
+    let register = async |email: &str| {
+        let body = json!({"email": email, "password": PASSWORD});
+        server.stranger().post("/api/v1/auth/register", &body).await
+    };
+    for _ in 0..10 {
+        register("ada@example.org").await.refuses(409, "Email already registered");
+    }
+    for email in ["ada@example.org", "new@example.org"] {
+        let reply = register(email).await;
+        assert_eq!(reply.status, 429, "{}", reply.text);
+        assert!(!reply.header("retry-after").is_empty());
+    }
 }

@@ -232,24 +232,28 @@ async fn whose_a_conversation_is() {
     let admin = place.server.register(ADMIN).await;
     let bob = place.server.register("bob@example.org").await;
     place.say("mine").await.streams(&[HELLO, YOU, DONE]);
-    let text = "You do not have permission to access this session";
-    say(&bob, "hello").await.refuses(403, text);
+    // Another person's conversation of the same id is another one, and neither sees the other.
+    say(&bob, "hello").await.streams(&[HELLO, YOU, DONE]);
     assert_eq!(place.kept().await.len(), 2);
+    let own = bob.get("/api/v1/chat/sessions/s").await.json();
+    assert_eq!((&own["session_id"], &own["message_count"]), (&json!("s"), &json!(2)));
     // An administrator may speak, and does not become the owner.
     say(&admin, "hello").await.streams(&[HELLO, YOU, DONE]);
     assert_eq!(place.kept().await.len(), 4);
     let owner = json!(place.ada.id().to_string());
     assert_eq!(admin.get("/api/v1/chat/sessions/s").await.json()["user_id"], owner);
-    // Of several who begin one at once, one has it.
+    // Of several who begin one at once, each has their own.
     let people = [&admin, &place.ada, &bob, &place.ada, &bob];
     let posts = people[1..].iter().map(async |person| {
         let body = json!({"session_id": "new", "message": person.token});
         person.post(CHAT, &body).await.status.as_u16()
     });
     let statuses = futures::future::join_all(posts).await;
-    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 2, "{statuses:?}");
-    let session = admin.get("/api/v1/chat/sessions/new").await.json();
-    assert_eq!(session["message_count"], 4);
+    assert_eq!(statuses, [200; 4]);
+    for person in [&place.ada, &bob] {
+        let session = person.get("/api/v1/chat/sessions/new").await.json();
+        assert_eq!((&session["session_id"], &session["message_count"]), (&json!("new"), &json!(4)));
+    }
 }
 
 #[tokio::test]

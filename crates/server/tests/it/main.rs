@@ -23,6 +23,7 @@ mod owners;
 mod pages;
 mod personal;
 mod publish;
+mod quotas;
 mod recall;
 mod registry;
 mod registry_hostile;

@@ -36,7 +36,7 @@ fn manifest(name: &str, version: &str, more: &str) -> String {
     )
 }
 
-fn skill(name: &str, version: &str, more: &str) -> Vec<u8> {
+pub(crate) fn skill(name: &str, version: &str, more: &str) -> Vec<u8> {
     archive::pack(name, &tree(&[("SKILL.md", &manifest(name, version, more))])).unwrap()
 }
 

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     StoreError, Time,
+    quota::Addition,
     sql::{Row, new_id, sql},
 };
 
@@ -116,6 +117,13 @@ impl Knowledge<'_> {
     ) -> Result<(Document, Task), StoreError> {
         let NewDocument { id, kb_id, filename, file_size } = document;
         let mut transaction = self.0.begin().await?;
+        let owner = sql("SELECT user_id FROM bases WHERE id = $1")
+            .text(kb_id)
+            .optional(&mut *transaction)
+            .await?;
+        let owner = owner.map(|row| row.maybe_number(0)).transpose()?.flatten();
+        let addition = Addition::Document { bytes: file_size };
+        self.0.take_quota(&mut transaction, owner, addition).await?;
         let row = sql("INSERT INTO documents (id, kb_id, filename, status, file_size, created_at)
              VALUES ($1, $2, $3, 'pending', $4, $5)
              RETURNING id, kb_id, filename, status, error, file_size, created_at")

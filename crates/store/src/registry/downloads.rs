@@ -89,7 +89,7 @@ impl Registry<'_> {
         let written = async {
             let mut transaction = self.database.begin().await?;
             insert_rows(&mut transaction, head, rows, tail).await?;
-            Ok(transaction.commit().await?)
+            transaction.commit().await
         };
         let written = written.await;
         if written.is_err() {

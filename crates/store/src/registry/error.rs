@@ -151,6 +151,17 @@ pub enum RegistryError {
         /// How many there may be.
         most: u64,
     },
+    /// A new namespace looks like another one.
+    #[error(
+        "`{name}` looks like the namespace `{other}`, which is not yours; choose another name, or ask an \
+         administrator of the registry, who can create it and hand it over to you"
+    )]
+    LooksAlike {
+        /// The new one.
+        name: String,
+        /// The one that is there.
+        other: String,
+    },
     /// Somebody else sweeps or imports.
     #[error("another process sweeps or imports now; try again when it is done")]
     Busy,
@@ -197,9 +208,11 @@ impl RegistryError {
             Self::TooSlow => "too_slow",
             Self::TooOften { .. } => "too_often",
             Self::TooManyNames { .. } => "too_many_names",
+            Self::LooksAlike { .. } => "looks_alike",
             Self::Busy => "busy",
             Self::AccountsExist { .. } => "accounts_exist",
             Self::SharedStorage { .. } => "shared_storage",
+            Self::Store(StoreError::Quota(_)) => "quota_reached",
             Self::Store(_) => "store_failed",
         }
     }

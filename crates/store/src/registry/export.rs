@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value as Json;
-use sqlx::{Any, AnyConnection, Transaction};
+use sqlx::AnyConnection;
 
 use super::{
     Facts, KeyRecord, MemberRecord, PackageRecord, PrefixRecord, Record, Registry, ScanResult,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Kind, Role, StoreError,
-    database::begin_whole,
+    database::{WriteTransaction, begin_whole},
     sql::{Row, damaged, sql},
 };
 
@@ -23,7 +23,7 @@ const PAGE: u64 = 500;
 /// An export that is under way. What changes meanwhile is not in it.
 #[derive(Debug)]
 pub struct Export {
-    transaction: Transaction<'static, Any>,
+    transaction: WriteTransaction,
     stage: Stage,
     /// After what the next page of the stage begins.
     text: String,

@@ -152,6 +152,7 @@ impl Work {
         if taken == 0 {
             return Ok(None);
         }
+        self.must_not_look_like_another(actor, namespace).await?;
         let holding = Holding::read(namespace.to_string());
         if let Some(account) = actor.account {
             self.must_not_have_too_many(actor, account).await?;

@@ -18,7 +18,7 @@ use super::{
     signatures::{Files, put_signature},
     taken_down::{self, Content},
 };
-use crate::{StoreError, Time, sql::sql};
+use crate::{StoreError, Time, quota::Addition, sql::sql};
 
 /// A version that is to be published. Whoever hands it over has checked that its parts belong
 /// together, and that its signatures are good.
@@ -71,8 +71,12 @@ impl Registry<'_> {
     ) -> Result<Published, RegistryError> {
         let facts = new.facts.to_text()?;
         self.may_publish(actor, new.package, new.version).await?;
+        let addition = Addition::Version { bytes: new.artefact.len() as u64 };
+        // Before the bytes are written, and again once nobody else adds anything.
+        self.check_quota(actor, addition).await?;
         let blobs = self.write_blobs([new.artefact.clone(), new.skill_md.clone()]).await?;
         let mut work = self.begin().await?;
+        self.database.take_quota(work.connection(), actor.account, addition).await?;
         let (now, mut deeds) = (Time::now(), Vec::new());
         must_have_prefix(work.connection(), actor, new.package.reserved_prefix()).await?;
         if !new.package.namespace().is_shared() {
@@ -98,6 +102,11 @@ impl Registry<'_> {
         work.commit().await?;
         let [sha256, _] = blobs;
         Ok(Published { sha256, attested: tier, latest, seq })
+    }
+
+    async fn check_quota(&self, actor: &Actor, addition: Addition) -> Result<(), RegistryError> {
+        let reader = &mut *self.reader().acquire().await?;
+        Ok(self.database.check_quota(reader, actor.account, addition).await?)
     }
 
     /// All versions that a package has or had: none of these numbers is free.

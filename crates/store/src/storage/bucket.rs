@@ -16,6 +16,13 @@ use url::Url;
 
 use crate::{StoreError, Time};
 
+/// How long a bucket may be silent, and how long it is asked again. An upload must be done in this
+/// time, too.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// An object that is written to try whether anything can be.
+const TRIED: &str = ".ready";
+
 #[derive(Debug)]
 pub(crate) struct Bucket {
     store: AmazonS3,
@@ -36,7 +43,9 @@ impl Bucket {
         let bucket = bucket.ok_or_else(|| wrong("use s3://bucket or s3://bucket/prefix"))?;
         let mut client = ClientOptions::new()
             .with_timeout(Duration::from_mins(1))
-            .with_connect_timeout(Duration::from_secs(10));
+            // One that takes what it is sent and says nothing is given up here.
+            .with_read_timeout(SILENCE)
+            .with_connect_timeout(Duration::from_secs(5));
         let mut builder = AmazonS3Builder::new();
         for (key, value) in settings {
             if key.starts_with("AWS_ENDPOINT") && value.starts_with("http://") {
@@ -52,7 +61,7 @@ impl Bucket {
             .with_conditional_put(S3ConditionalPut::ETagMatch)
             .with_retry(RetryConfig {
                 max_retries: 4,
-                retry_timeout: Duration::from_secs(30),
+                retry_timeout: SILENCE,
                 ..RetryConfig::default()
             })
             .build()
@@ -71,7 +80,7 @@ impl Bucket {
             (prefix, "") => prefix.to_owned(),
             (prefix, key) => format!("{prefix}/{key}"),
         };
-        Path::parse(whole).map_err(|error| self.failed(key, &error))
+        Path::parse(whole).map_err(|error| self.unusable(key, &error))
     }
 
     /// The key of a path that was listed.
@@ -83,7 +92,15 @@ impl Bucket {
         path.strip_prefix(&self.prefix)?.strip_prefix('/')
     }
 
-    pub(crate) fn failed(&self, key: &str, error: &dyn std::error::Error) -> StoreError {
+    pub(crate) fn failed(&self, key: &str, error: &Error) -> StoreError {
+        if let Error::Generic { source, .. } = error {
+            let what = format!("the bucket {}", self.url);
+            return StoreError::Unavailable { what, message: source.to_string() };
+        }
+        self.unusable(key, error)
+    }
+
+    fn unusable(&self, key: &str, error: &dyn std::error::Error) -> StoreError {
         StoreError::File { path: format!("{}/{key}", self.url), message: error.to_string() }
     }
 
@@ -102,6 +119,10 @@ impl Bucket {
             .await
             .map(drop)
             .map_err(|error| self.failed("", &error))
+    }
+
+    pub(crate) async fn try_write(&self) -> Result<(), StoreError> {
+        self.put(TRIED, Bytes::from_static(b"ready")).await
     }
 
     pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {

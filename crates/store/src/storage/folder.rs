@@ -6,40 +6,73 @@ use std::{
     ops::Range,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::SystemTime,
 };
 
 use bytes::Bytes;
 
-use crate::{StoreError, Time};
+use crate::{StoreError, Time, error::is_full};
 
 /// How the names of files begin that are still being written.
 pub(crate) const WORK_PREFIX: &str = ".tmp-";
 
+/// What is written to try whether anything can be: a disk that has less left is as good as full.
+const TRIED_BYTES: usize = 64 * 1024;
+
 #[derive(Debug)]
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// Whether a write is being tried.
+    trying: Arc<AtomicBool>,
+}
 
 impl Folder {
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         make_private(path).map_err(|error| file_error(path, &error))?;
         let path = path.canonicalize().map_err(|error| file_error(path, &error))?;
-        Ok(Self(path))
+        Ok(Self { path, trying: Arc::default() })
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub(crate) async fn ping(&self) -> Result<(), StoreError> {
-        let path = self.0.clone();
+        let path = self.path.clone();
         on_a_thread(move || {
             fs::read_dir(&path).map(drop).map_err(|error| file_error(&path, &error))
         })
         .await
     }
 
+    /// Writes a file, makes sure that it is on the disk, and removes it again.
+    pub(crate) async fn try_write(&self) -> Result<(), StoreError> {
+        let (path, trying) = (self.path.clone(), Arc::clone(&self.trying));
+        // A disk that hangs keeps a thread; one is enough.
+        if trying.swap(true, Ordering::AcqRel) {
+            let what = format!("the folder {}", path.display());
+            let message = "an earlier write has not ended".to_owned();
+            return Err(StoreError::Unavailable { what, message });
+        }
+        on_a_thread(move || {
+            let write = || {
+                let mut file = tempfile::Builder::new().prefix(WORK_PREFIX).tempfile_in(&path)?;
+                file.write_all(&vec![0; TRIED_BYTES])?;
+                file.as_file().sync_all()
+            };
+            let written = write();
+            trying.store(false, Ordering::Release);
+            written.map_err(|error| file_error(&path, &error))
+        })
+        .await
+    }
+
     pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        let path = self.0.join(key);
+        let path = self.path.join(key);
         on_a_thread(move || {
             put(&path, &bytes, Presence::Any).map_err(|error| file_error(&path, &error))
         })
@@ -47,7 +80,7 @@ impl Folder {
     }
 
     pub(crate) async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<bool, StoreError> {
-        let path = self.0.join(key);
+        let path = self.path.join(key);
         on_a_thread(move || {
             if path.exists() {
                 return Ok(false);
@@ -62,13 +95,13 @@ impl Folder {
     }
 
     pub(crate) async fn swap(&self, key: &str, old: Bytes, new: Bytes) -> Result<bool, StoreError> {
-        let path = self.0.join(key);
+        let path = self.path.join(key);
         on_a_thread(move || swap(&path, &old, &new).map_err(|error| file_error(&path, &error)))
             .await
     }
 
     pub(crate) async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        let path = self.0.join(key);
+        let path = self.path.join(key);
         on_a_thread(move || match fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes.into())),
             Err(error) if is_absent(&error) => Ok(None),
@@ -78,7 +111,7 @@ impl Folder {
     }
 
     pub(crate) async fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
-        let path = self.0.join(key);
+        let path = self.path.join(key);
         on_a_thread(move || match fs::metadata(&path) {
             Ok(known) => Ok(Some(known.len())),
             Err(error) if is_absent(&error) => Ok(None),
@@ -92,7 +125,7 @@ impl Folder {
         key: &str,
         range: Range<u64>,
     ) -> Result<Option<Bytes>, StoreError> {
-        let path = self.0.join(key);
+        let path = self.path.join(key);
         on_a_thread(move || match part(&path, &range) {
             Ok(bytes) => Ok(Some(bytes.into())),
             Err(error) if is_absent(&error) => Ok(None),
@@ -102,7 +135,7 @@ impl Folder {
     }
 
     pub(crate) async fn delete(&self, key: &str) -> Result<(), StoreError> {
-        let (path, root) = (self.0.join(key), self.0.clone());
+        let (path, root) = (self.path.join(key), self.path.clone());
         on_a_thread(move || match fs::remove_file(&path) {
             Ok(()) => {
                 remove_empty_parents(&path, &root);
@@ -115,7 +148,7 @@ impl Folder {
     }
 
     pub(crate) async fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        let (root, prefix) = (self.0.clone(), prefix.to_owned());
+        let (root, prefix) = (self.path.clone(), prefix.to_owned());
         on_a_thread(move || {
             let mut keys = Vec::new();
             let from = root.join(&prefix);
@@ -126,7 +159,7 @@ impl Folder {
     }
 
     pub(crate) async fn folders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        let path = self.0.join(prefix);
+        let path = self.path.join(prefix);
         on_a_thread(move || match fs::read_dir(&path).and_then(folders) {
             Ok(names) => Ok(names),
             Err(error) if is_absent(&error) => Ok(Vec::new()),
@@ -139,7 +172,7 @@ impl Folder {
         &self,
         prefix: &str,
     ) -> Result<Vec<(String, Time)>, StoreError> {
-        let (root, keys) = (self.0.clone(), self.list(prefix).await?);
+        let (root, keys) = (self.path.clone(), self.list(prefix).await?);
         on_a_thread(move || {
             let time = |key: &String| {
                 match fs::metadata(root.join(key)).and_then(|metadata| metadata.modified()) {
@@ -196,8 +229,12 @@ pub(crate) async fn on_a_thread<T: Send + 'static, E: From<StoreError> + Send + 
     }
 }
 
-pub(crate) fn file_error(path: &Path, error: &dyn std::error::Error) -> StoreError {
-    StoreError::File { path: path.display().to_string(), message: error.to_string() }
+pub(crate) fn file_error(path: &Path, error: &io::Error) -> StoreError {
+    let path = path.display().to_string();
+    if is_full(error) {
+        return StoreError::Full { what: path };
+    }
+    StoreError::File { path, message: error.to_string() }
 }
 
 /// Writes a file that is there whole or not at all, also after a power cut.

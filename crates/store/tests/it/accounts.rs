@@ -145,7 +145,7 @@ async fn changes_of_another_process_are_seen_at_once() {
         let other = place.again().await;
         let (here, there) = (place.database.accounts(), other.accounts());
         let user = here.create("u@example.org", "h", Role::User).await.unwrap().unwrap();
-        let (id, issued) = (user.id, Time::now());
+        let (id, mut issued) = (user.id, Time::now());
         let scopes = ["read".to_owned()];
         for round in 0..20 {
             let digest = format!("d{round}");
@@ -168,6 +168,9 @@ async fn changes_of_another_process_are_seen_at_once() {
             assert!(!here.of_token(id, &signed, issued).await.unwrap().unwrap().active);
             assert!(!here.by_token_digest(&digest).await.unwrap().unwrap().1.active);
             assert!(there.set_active(id, true).await.unwrap());
+            // A login from before the account was disabled does not come back.
+            assert_eq!(here.of_token(id, &signed, issued).await.unwrap(), None);
+            issued = Time::now();
             let role = if round % 2 == 0 { Role::Admin } else { Role::User };
             assert!(there.set_role(id, role).await.unwrap());
             let found = here.of_token(id, &signed, issued).await.unwrap().unwrap();

@@ -3,13 +3,34 @@ use savoir_store::Speaker;
 use crate::harness::for_each_database;
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_people_choose_the_same_id_and_see_their_own() {
+    for_each_database(async |place| {
+        let sessions = place.database.sessions();
+        let one = sessions.ensure("s", 1).await.unwrap();
+        let two = sessions.ensure("s", 2).await.unwrap();
+        assert_ne!(one.id, two.id);
+        assert_eq!((one.own_id(), two.own_id()), ("s", "s"));
+        assert_eq!(sessions.own("s", 2).await.unwrap(), Some(two.clone()));
+        assert_eq!(sessions.own("s", 1).await.unwrap(), Some(one.clone()));
+        assert_eq!(sessions.own("s", 3).await.unwrap(), None);
+        assert_eq!(sessions.ensure("s", 2).await.unwrap(), two);
+        sessions.append(&two.id, Speaker::User, "mine").await.unwrap();
+        assert!(sessions.messages(&one.id, None).await.unwrap().is_empty());
+        // Who was first goes: the other one keeps theirs.
+        assert!(sessions.delete(&one.id, Some(1)).await.unwrap());
+        assert_eq!(sessions.own("s", 2).await.unwrap().unwrap().message_count, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_conversation() {
     for_each_database(async |place| {
         let sessions = place.database.sessions();
         assert_eq!(sessions.get("s").await.unwrap(), None);
         let begun = sessions.ensure("s", 1).await.unwrap();
         assert_eq!((begun.user_id, begun.message_count), (Some(1), 0));
-        assert_eq!(sessions.ensure("s", 2).await.unwrap(), begun, "whose it is does not change");
+        assert_eq!(sessions.ensure("s", 1).await.unwrap(), begun, "it is begun once");
         sessions.append("s", Speaker::Assistant, "welcome").await.unwrap();
         sessions.append("s", Speaker::User, "first \u{1f600}").await.unwrap();
         sessions.append("s", Speaker::User, "second\0").await.unwrap();

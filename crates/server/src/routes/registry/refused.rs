@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, DISK_FULL};
 
 /// What is wrong.
 #[derive(Debug, Serialize, ToSchema)]
@@ -96,14 +96,21 @@ impl Refused {
 
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
-        Self::failed(&error)
+        match error {
+            StoreError::Quota(reached) => {
+                Self::new(StatusCode::FORBIDDEN, "quota_reached", reached.to_string())
+            }
+            StoreError::Full { .. } => {
+                Self { message: DISK_FULL.to_owned(), ..Self::failed(&error) }
+            }
+            error => Self::failed(&error),
+        }
     }
 }
 
 impl From<RegistryError> for Refused {
     fn from(error: RegistryError) -> Self {
         let status = match &error {
-            RegistryError::Store(cause) => return Self::failed(cause),
             RegistryError::Name { .. } | RegistryError::Invalid { .. } => {
                 return Self::invalid(error.to_string());
             }
@@ -123,12 +130,18 @@ impl From<RegistryError> for Refused {
             | RegistryError::KeyRevoked { .. }
             | RegistryError::LastOwner { .. }
             | RegistryError::TooManyNames { .. }
+            | RegistryError::LooksAlike { .. }
             | RegistryError::AccountsExist { .. }
             | RegistryError::SharedStorage { .. } => StatusCode::CONFLICT,
             RegistryError::TooOften { .. } => StatusCode::TOO_MANY_REQUESTS,
-            RegistryError::TooSlow | RegistryError::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            RegistryError::TooSlow | RegistryError::Busy | RegistryError::Store(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         };
-        Self::new(status, error.code(), error.to_string())
+        match error {
+            RegistryError::Store(cause) => cause.into(),
+            error => Self::new(status, error.code(), error.to_string()),
+        }
     }
 }
 

@@ -1,0 +1,247 @@
+//! A server whose database or bucket goes away, hangs, and comes back: it says so, and needs no
+//! restart.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    cluster::register,
+    house::House,
+    outside::{Ground, skipped},
+    registry_faults::{OFF, Publishers, login, publish, skill, wait_for_ready},
+    support::Sandbox,
+};
+
+/// A PostgreSQL that a test can stop and start.
+struct OwnPostgres {
+    programs: PathBuf,
+    folder: TempDir,
+    port: u16,
+    server: Option<Child>,
+}
+
+/// A command as a user that PostgreSQL runs as: it refuses to run as root.
+fn as_postgres(program: &Path) -> Command {
+    let is_root = Command::new("id").arg("-u").output().expect("id runs").stdout == b"0\n";
+    if !is_root {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]).arg(program);
+    command
+}
+
+impl OwnPostgres {
+    /// None, with a line that says so, where PostgreSQL is not installed.
+    fn start() -> Option<Self> {
+        let found = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let Some(programs) = found.map(|entry| entry.path().join("bin")).max() else {
+            skipped("PostgreSQL that goes down: it is not installed in /usr/lib/postgresql");
+            return None;
+        };
+        let folder = TempDir::new().expect("a folder");
+        let taken = Command::new("chown").arg("postgres").arg(folder.path()).status();
+        if !taken.is_ok_and(|status| status.success()) {
+            skipped("PostgreSQL that goes down: there is no user postgres");
+            return None;
+        }
+        let made = as_postgres(&programs.join("initdb"))
+            .args(["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"])
+            .args(["--locale=C", "--pgdata"])
+            .arg(folder.path().join("db"))
+            .current_dir("/")
+            .output()
+            .expect("initdb runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        drop(listener);
+        let mut postgres = Self { programs, folder, port, server: None };
+        postgres.up();
+        Some(postgres)
+    }
+
+    fn up(&mut self) {
+        let server = as_postgres(&self.programs.join("postgres"))
+            .arg("-D")
+            .arg(self.folder.path().join("db"))
+            .args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1"])
+            .args(["-c", "unix_socket_directories="])
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        self.server = Some(server.expect("postgres starts"));
+        let began = Instant::now();
+        while !self.answers() {
+            assert!(began.elapsed() < Duration::from_secs(30), "PostgreSQL does not start");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn answers(&self) -> bool {
+        let port = self.port.to_string();
+        let asked = Command::new(self.programs.join("pg_isready"))
+            .args(["-q", "-h", "127.0.0.1", "-U", "postgres", "-p", &port])
+            .status();
+        asked.is_ok_and(|status| status.success())
+    }
+
+    /// Ends it as an operator would, or as a crash does.
+    fn down(&mut self, signal: &str) {
+        let Some(mut server) = self.server.take() else { return };
+        let id = server.id().to_string();
+        let _ = Command::new("kill").args([signal, &id]).status();
+        let _ = server.wait();
+    }
+
+    fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+impl Drop for OwnPostgres {
+    fn drop(&mut self) {
+        self.down("-INT");
+    }
+}
+
+#[test]
+fn a_postgresql_that_went_down_and_came_back_needs_no_restart() {
+    let Some(mut postgres) = OwnPostgres::start() else { return };
+    let sandbox = Sandbox::new();
+    let house =
+        House::start(&sandbox, &[&["--database", &postgres.url()], &OFF[..]].concat(), None);
+    let token = register(&house, "ada@example.com");
+    wait_for_ready(&house, 200);
+
+    postgres.down("-INT");
+    let answer = login(&house);
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    assert!(answer.body.contains("does not answer"), "{}", answer.body);
+    assert!(answer.head.contains("\nretry-after: "), "{}", answer.head);
+    let body = wait_for_ready(&house, 503);
+    assert!(body.contains("\"database\":\"unreachable\""), "{body}");
+
+    postgres.up();
+    wait_for_ready(&house, 200);
+    assert_eq!(login(&house).status, 200);
+    let (status, body) =
+        publish(&house.address, &token, &skill("patient", "1.0.0")).expect("an answer");
+    assert_eq!(status, 201, "{body}");
+}
+
+#[test]
+fn a_database_that_hangs_is_given_up_and_used_again() {
+    let Some(ground) = Ground::new() else { return };
+    let line = ground.database_line();
+    let house = ground.house_through(&line, &OFF);
+    register(&house, "ada@example.com");
+    wait_for_ready(&house, 200);
+    line.hang(true);
+    wait_for_ready(&house, 503);
+    // Those that were idle for some seconds are tried before they are used.
+    thread::sleep(Duration::from_secs(2));
+    let began = Instant::now();
+    let answer = login(&house);
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    line.hang(false);
+    wait_for_ready(&house, 200);
+    assert_eq!(login(&house).status, 200);
+}
+
+#[test]
+fn a_bucket_that_hangs_stops_nothing_else_and_is_used_again() {
+    let Some(ground) = Ground::new() else { return };
+    let house = ground.house(&OFF, None);
+    let token = register(&house, "ada@example.com");
+    wait_for_ready(&house, 200);
+    ground.line.hang(true);
+    let bytes = skill("patient", "1.0.0");
+    thread::scope(|scope| {
+        let hanging = scope.spawn(|| publish(&house.address, &token, &bytes).expect("an answer"));
+        let body = wait_for_ready(&house, 503);
+        assert!(body.contains("\"storage\":\"unreachable\""), "{body}");
+        assert_eq!(login(&house).status, 200, "the database is well");
+        let (status, body) = hanging.join().expect("a thread");
+        assert_eq!(status, 503, "{body}");
+    });
+    ground.line.hang(false);
+    wait_for_ready(&house, 200);
+    let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
+    assert_eq!(status, 201, "{body}");
+}
+
+/// Runs a script with a disk of its own, of a few megabytes.
+fn on_a_small_disk(sandbox: &Sandbox, script: &str) -> Option<String> {
+    let folder = sandbox.path("small");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let alone = Command::new("unshare").args(["-rm", "true"]).status();
+    if !alone.is_ok_and(|status| status.success()) {
+        skipped("no disk of our own can be made here");
+        return None;
+    }
+    let program = sandbox.command(&[]);
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c"]).arg(format!(
+        "disk={}; savoir={}; mount -t tmpfs -o size=4m,mode=700 none $disk || exit 9\n{script}",
+        folder.display(),
+        program.get_program().display()
+    ));
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let output = command.current_dir(sandbox.path(".")).output().expect("unshare runs");
+    let text = [output.stdout, output.stderr].concat();
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn kb_add_says_that_the_disk_is_full() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("note.md"), "Some words.\n".repeat(400)).expect("a file");
+    let script = "$savoir kb create notes --data $disk/data || exit 8
+        cat /dev/zero > $disk/ballast 2> /dev/null
+        $savoir kb add notes note.md --data $disk/data";
+    let began = Instant::now();
+    let Some(text) = on_a_small_disk(&sandbox, script) else { return };
+    assert!(text.contains("the disk is full"), "{text}");
+    assert!(!text.contains("timed out"), "{text}");
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
+
+/// For `make soak`.
+#[test]
+fn a_postgresql_that_is_killed_again_and_again_loses_nothing() {
+    if std::env::var_os("SAVOIR_TEST_SOAK").is_none() {
+        skipped("a PostgreSQL that is killed again and again, since SAVOIR_TEST_SOAK is not set");
+        return;
+    }
+    let Some(mut postgres) = OwnPostgres::start() else { return };
+    let sandbox = Sandbox::new();
+    let house =
+        House::start(&sandbox, &[&["--database", &postgres.url()], &OFF[..]].concat(), None);
+    let token = register(&house, "ada@example.com");
+    let publishers = Publishers::new(token, &[&house]);
+    publishers.beside(3, || {
+        for round in 0..10 {
+            publishers.wait_for(2);
+            postgres.down(if round % 2 == 0 { "-INT" } else { "-QUIT" });
+            thread::sleep(Duration::from_secs(round % 4));
+            postgres.up();
+        }
+        publishers.wait_for(2);
+    });
+    publishers.check(&[&house.address]);
+}

@@ -1,0 +1,164 @@
+//! How much one account may keep.
+//!
+//! What is there is counted in the transaction that adds something, from indexes: a counter of its own
+//! could go wrong. No more is counted than may be there.
+
+use sqlx::AnyConnection;
+use thiserror::Error;
+
+use crate::{Database, Kind, StoreError, sql::sql};
+
+/// How much one account may keep; 0 is no limit. Administrators have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quotas {
+    /// Personal skills.
+    pub skills: u64,
+    /// Documents in all knowledge bases.
+    pub documents: u64,
+    /// Versions in the registry.
+    pub versions: u64,
+    /// Bytes of documents and of archives in the registry together.
+    pub bytes: u64,
+}
+
+impl Quotas {
+    /// No limit at all.
+    pub const NONE: Self = Self { skills: 0, documents: 0, versions: 0, bytes: 0 };
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self { skills: 2000, documents: 20_000, versions: 20_000, bytes: 20 << 30 }
+    }
+}
+
+/// An account has as much as it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "this account has {used} of {most} {what}{}; remove some, or ask an administrator of the server to \
+     raise its quota",
+    with(*added)
+)]
+pub struct QuotaReached {
+    /// What there would be too much of.
+    pub what: &'static str,
+    /// How much there is.
+    pub used: u64,
+    /// How much there may be.
+    pub most: u64,
+    /// How much was to be added.
+    pub added: u64,
+}
+
+/// One more thing goes without saying.
+fn with(added: u64) -> String {
+    if added > 1 { format!(", and this has {added}") } else { String::new() }
+}
+
+/// Whether something can be added to what there is.
+pub fn check_quota(
+    what: &'static str,
+    used: u64,
+    added: u64,
+    most: u64,
+) -> Result<(), QuotaReached> {
+    if most == 0 || used.saturating_add(added) <= most {
+        return Ok(());
+    }
+    Err(QuotaReached { what, used, most, added })
+}
+
+/// What is to be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addition {
+    Version { bytes: u64 },
+    Document { bytes: u64 },
+}
+
+/// What an account keeps.
+struct Kept {
+    is_admin: bool,
+    versions: u64,
+    documents: u64,
+    bytes: u64,
+}
+
+impl Database {
+    /// Whether an account may add something, for now.
+    pub(crate) async fn check_quota(
+        &self,
+        connection: &mut AnyConnection,
+        account: Option<i64>,
+        addition: Addition,
+    ) -> Result<(), StoreError> {
+        let quotas = self.quotas();
+        // The operator acts without an account.
+        let Some(account) = account.filter(|_| quotas != Quotas::NONE) else { return Ok(()) };
+        let kept = kept(connection, account).await?;
+        if kept.is_admin {
+            return Ok(());
+        }
+        let bytes = match addition {
+            Addition::Version { bytes } => {
+                check_quota("versions", kept.versions, 1, quotas.versions)?;
+                bytes
+            }
+            Addition::Document { bytes } => {
+                check_quota("documents", kept.documents, 1, quotas.documents)?;
+                bytes
+            }
+        };
+        Ok(check_quota("bytes", kept.bytes, bytes, quotas.bytes)?)
+    }
+
+    /// The same in a transaction that adds it. Of two that come at once, the second sees the first.
+    pub(crate) async fn take_quota(
+        &self,
+        connection: &mut AnyConnection,
+        account: Option<i64>,
+        addition: Addition,
+    ) -> Result<(), StoreError> {
+        if let (Some(account), Kind::Postgres) = (account, self.kind()) {
+            sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
+                .text(&format!("quota of {account}"))
+                .run(&mut *connection)
+                .await?;
+        }
+        self.check_quota(connection, account, addition).await
+    }
+}
+
+async fn kept(connection: &mut AnyConnection, account: i64) -> Result<Kept, StoreError> {
+    let row = sql("SELECT
+            (SELECT COUNT(*) FROM users WHERE id = $1 AND role = 'admin'),
+            (SELECT COUNT(*) FROM versions WHERE published_by = $1),
+            (SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM versions WHERE published_by = $1),
+            (SELECT COUNT(*) FROM documents
+             WHERE kb_id IN (SELECT id FROM bases WHERE user_id = $1)),
+            (SELECT CAST(COALESCE(SUM(file_size), 0) AS BIGINT) FROM documents
+             WHERE kb_id IN (SELECT id FROM bases WHERE user_id = $1))")
+    .number(account)
+    .one(connection)
+    .await?;
+    Ok(Kept {
+        is_admin: row.count(0)? > 0,
+        versions: row.count(1)?,
+        documents: row.count(3)?,
+        bytes: row.count(2)?.saturating_add(row.count(4)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reached_is_named() {
+        assert_eq!(check_quota("skills", 4, 1, 5), Ok(()));
+        assert_eq!(check_quota("skills", 400, 1, 0), Ok(()), "0 is no limit");
+        let text = |added| check_quota("skills", 5, added, 5).unwrap_err().to_string();
+        assert!(text(1).starts_with("this account has 5 of 5 skills; remove some"), "{}", text(1));
+        assert!(text(2).contains("5 of 5 skills, and this has 2;"), "{}", text(2));
+        assert!(check_quota("bytes", 1, u64::MAX, 5).is_err());
+    }
+}

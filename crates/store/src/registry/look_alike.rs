@@ -1,0 +1,80 @@
+//! Names of namespaces that look the same.
+//!
+//! Names are ASCII, so few signs can be mistaken for others. Whoever reads `acrne/deploy` and thinks of
+//! `acme` would run what somebody else wrote.
+
+use super::{Actor, Namespace, RegistryError, Work};
+use crate::{Kind, sql};
+
+/// How a name looks, as the index `namespaces_by_look` has it.
+const LOOK: &str = "replace(replace(replace(replace(replace(name, '0', 'o'), '1', 'l'), 'i', 'l'), \
+    'rn', 'm'), 'vv', 'w')";
+
+/// The same for a name that is not in the database.
+fn look(name: &str) -> String {
+    name.replace('0', "o").replace(['1', 'i'], "l").replace("rn", "m").replace("vv", "w")
+}
+
+impl Work {
+    /// Refuses a new namespace that looks like one of others. An administrator may make it, and hand
+    /// it over.
+    pub(super) async fn must_not_look_like_another(
+        &mut self,
+        actor: &Actor,
+        namespace: &Namespace,
+    ) -> Result<(), RegistryError> {
+        if actor.is_admin() {
+            return Ok(());
+        }
+        let (name, look) = (namespace.as_str(), look(namespace.as_str()));
+        let refused = |other: &str| RegistryError::LooksAlike {
+            name: name.to_owned(),
+            other: other.to_owned(),
+        };
+        if let Some(shared) =
+            Namespace::SHARED.into_iter().find(|shared| self::look(shared) == look)
+        {
+            return Err(refused(shared));
+        }
+        if self.kind == Kind::Postgres {
+            // Of two who come at once, the second sees the first.
+            sql::sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
+                .text(&format!("registry look {look}"))
+                .run(self.connection())
+                .await?;
+        }
+        let text = format!(
+            "SELECT name FROM namespaces WHERE {LOOK} = $1 AND name <> $2
+                AND NOT EXISTS (SELECT 1 FROM members
+                    WHERE holding = namespaces.name AND user_id = $3)
+             ORDER BY created_at LIMIT 1"
+        );
+        let query = sql::built(text).text(&look).text(name);
+        let query = query.number(actor.account.unwrap_or_default());
+        match query.optional(self.connection()).await? {
+            Some(row) => Err(refused(&row.text(0)?)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::look;
+
+    #[test]
+    fn what_looks_the_same() {
+        for (one, other) in [
+            ("acme", "acrne"),
+            ("wave", "vvave"),
+            ("tool", "t00l"),
+            ("ill", "1li"),
+            ("anon", "an0n"),
+        ] {
+            assert_eq!(look(one), look(other));
+        }
+        for (one, other) in [("acme", "acne"), ("team-a", "team-b"), ("n-1", "n-2")] {
+            assert_ne!(look(one), look(other));
+        }
+    }
+}
