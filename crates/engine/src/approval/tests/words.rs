@@ -248,6 +248,10 @@ fn interpreters_of_every_kind() {
         "/usr/bin/env",
         "Python.exe",
         "lua5.4",
+        "npm",
+        "vim",
+        "flock",
+        "gdb",
     ] {
         assert!(is_interpreter(name), "{name}");
     }
