@@ -399,9 +399,9 @@ async fn a_command_for_which_nobody_waits_plants_nothing_either() {
 async fn run_with(place: &Place, list: &str, command: &str) -> ToolAnswer {
     let allowance = Allowance::of("finder", AllowList::new(Some(&split(list))));
     let (specs, moments) = (place.tools.tools(), [allowance.now()]);
-    let spec = specs.iter().find(|spec| spec.definition.name == "run_command").unwrap();
+    let spec = specs.iter().find(|spec| spec.definition.name == "run_command").expect("a tool");
     let given = json!({"command": command});
-    let given = given.as_object().unwrap();
+    let given = given.as_object().expect("an object");
     let fence = Fence::around(&allowance, &moments, spec, given);
     place.tools.call("run_command", given, fence).await
 }

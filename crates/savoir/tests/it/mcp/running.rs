@@ -141,7 +141,8 @@ security_tier: experimental
 #[test]
 fn a_flood_of_rights_hides_nothing_from_the_person_behind_a_client() {
     let sandbox = stage(&["text-statistics"]);
-    let hosts: String = (0..40).map(|n| format!("  - network:read:h{n}.example.com\n")).collect();
+    let hosts = |n| format!("  - network:read:h{n}.example.com\n");
+    let hosts = (0..40).map(hosts).collect::<Vec<_>>().concat();
     sandbox.write("skills/flood/SKILL.md", FLOOD.replace("HOSTS", &hosts));
     sandbox.write("skills/flood/tools.py", "def hello(name='world'):\n    return {}\n");
     let mut client = Client::with(&sandbox, &["../skills", "--pin", "flood"], &asks());

@@ -195,14 +195,13 @@ impl Command<'_> {
             return Some(Err(odd));
         }
         match self.launcher.words {
-            Words::Plain => None,
             Words::Letters if at == 1 && !self.is_named(at) => {
                 // Each of them is an option, also behind one that takes a value.
                 let letter = word.chars().map(|letter| format!("-{letter}"));
                 let mut found = letter.filter(|one| self.launcher.executes.contains(&&**one));
                 found.next().map(|option| Err(self.runs(&option)))
             }
-            Words::Letters => None,
+            Words::Plain | Words::Letters => None,
             Words::Command { after, .. } if place < after => None,
             Words::Command { how: Handed::Words, .. } if is_assignment(word) => None,
             Words::Command { how, .. } => Some(self.inner(at, how)),
