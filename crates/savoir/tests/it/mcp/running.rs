@@ -144,7 +144,9 @@ fn a_flood_of_rights_hides_nothing_from_the_person_behind_a_client() {
     let hosts = |n| format!("  - network:read:h{n}.example.com\n");
     let hosts = (0..40).map(hosts).collect::<Vec<_>>().concat();
     sandbox.write("skills/flood/SKILL.md", FLOOD.replace("HOSTS", &hosts));
-    sandbox.write("skills/flood/tools.py", "def hello(name='world'):\n    return {}\n");
+    let python = "from gaia.agents.base.tools import tool\n\n\n@tool\ndef hello(name: str = 'world') -> dict:\n    \
+        \"\"\"Say hello.\"\"\"\n    return {}\n";
+    sandbox.write("skills/flood/tools.py", python);
     let mut client = Client::with(&sandbox, &["../skills", "--pin", "flood"], &asks());
     let listed = client.ask("tools/list", json!({}));
     let tools = listed["result"]["tools"].as_array().expect("tools");
