@@ -15,6 +15,7 @@ mod decide;
 mod fingerprint;
 mod interpreter;
 mod kept;
+mod look_alike;
 mod phrase;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ pub use decide::{Verdict, decide};
 pub use fingerprint::{Fingerprint, agrees};
 pub use interpreter::is_interpreter;
 pub use kept::{Approval, Approvals, user_name};
-pub use words::{Line, Role, plain, quoted, shell_word, shown, why, words};
+pub use words::{Line, Role, details, plain, quoted, shell_word, shown, why, words};
 
 /// How a skill came here, in the words of gibb.eri.sh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

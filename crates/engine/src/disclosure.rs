@@ -8,7 +8,7 @@ pub mod hosts;
 
 use std::{cmp::Reverse, fmt::Write as _};
 
-use savoir_skill::{Skill, dialect::personal_agent::preamble_line};
+use savoir_skill::{Skill, check::render::harmless, dialect::personal_agent::preamble_line};
 use serde::Serialize;
 
 use crate::knowledge::chunk::estimate_tokens;
@@ -37,6 +37,8 @@ impl Candidate {
     /// A skill that was never used.
     pub fn new(skill: &Skill) -> Self {
         let line = preamble_line(&skill.name, &skill.description, skill.when_to_use.as_deref());
+        // A person must be able to see what a model reads.
+        let line = harmless(&line).into_owned();
         Self { name: skill.name.clone(), line, pinned: false, last_used: None }
     }
 

@@ -14,7 +14,7 @@ use crate::{approval::Trust, clock};
 
 mod kept;
 
-pub use kept::{Listing, Records};
+pub use kept::{Listing, Records, Room};
 
 /// One run of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -136,6 +136,16 @@ impl Record {
             }
         }
         self
+    }
+
+    /// Leaves out the lists, and says how many entries they had.
+    fn shorten(&mut self) {
+        let Files { read, written, denied, put_aside, more } = &mut self.files;
+        let lists = [read, written, denied, put_aside, &mut self.programs];
+        *more += lists.into_iter().map(|list| list.drain(..).count() as u64).sum::<u64>();
+        *more += self.hosts.drain(..).count() as u64;
+        self.policy = Value::Null;
+        self.command.truncate(16);
     }
 
     fn begin_at(time: SystemTime) -> Self {

@@ -9,7 +9,7 @@ use crate::{
     approval::{Approval, Approvals, Verdict, decide, user_name},
     error::{Fault, RunError},
     home::Home,
-    record::{DecisionRecord, ErrorRecord, Record, Records},
+    record::{DecisionRecord, ErrorRecord, Record, Records, Room},
     run::{Call, Finished, Heard, Plan, plan, refusal_record},
     subject::Subject,
 };
@@ -114,10 +114,11 @@ impl Session<'_> {
         hear: &mut dyn FnMut(Heard<'_>),
     ) -> Result<Finished, RunError> {
         let mut record = plan.record(self.subject);
+        let room = Records::new(self.home).set_aside();
         match plan.run(self.subject, self.home, hear) {
             Ok(mut finished) => {
                 finished.record.decision = decision;
-                self.keep(&mut finished.record);
+                self.keep_in(&mut finished.record, room);
                 Ok(finished)
             }
             Err(error) => {
@@ -125,9 +126,16 @@ impl Session<'_> {
                 let message = error.message.lines().next().unwrap_or_default().to_owned();
                 record.decision = decision;
                 record.error = Some(ErrorRecord { code: error.code.to_string(), message });
-                self.keep(&mut record);
+                self.keep_in(&mut record, room);
                 Err(error)
             }
+        }
+    }
+
+    /// Keeps the record of a run for which room was set aside.
+    fn keep_in(&self, record: &mut Record, room: Room) {
+        if let Err(error) = Records::new(self.home).add_in(record, room) {
+            (self.on_unkept)(&error);
         }
     }
 

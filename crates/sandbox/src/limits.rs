@@ -71,8 +71,8 @@ pub const HEAD: usize = 64 << 10;
 /// Headers of a message.
 pub const HEADERS: usize = 128;
 
-/// Bytes of a URL that only reads: a longer one carries data away.
-pub const READ_URL: usize = 8 << 10;
+/// Bytes of the URL and the headers of a request that only reads: more of them carry data away.
+pub const READ_HEAD: usize = 8 << 10;
 
 /// Bytes of a body in which placeholders are looked for; it has to be held in memory.
 pub const MASKED_BODY: u64 = 1 << 20;

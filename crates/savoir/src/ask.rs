@@ -107,18 +107,32 @@ fn typed_line() -> Option<String> {
     read.is_ok_and(|length| length > 0).then_some(line)
 }
 
+/// What is shown before a question.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) reasons: &'a [String],
+    pub(crate) warnings: &'a [String],
+    pub(crate) length: Length,
+}
+
+/// How much of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// What fits on a screen.
+    #[default]
+    Question,
+    /// Every right on a line of its own.
+    Details,
+}
+
 /// Shows the request and waits for an answer; refuses where nobody can answer.
-pub(crate) fn ask(
-    request: &Request,
-    reasons: &[String],
-    warnings: &[String],
-    choices: Choices,
-) -> Result<Answer, CommandError> {
+pub(crate) fn ask(page: Page<'_>, choices: Choices) -> Result<Answer, CommandError> {
     if !can_ask() {
         return Err(CommandError::refused("nobody can be asked without a terminal"));
     }
     let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::Auto);
-    show(&mut err, request, reasons, warnings)?;
+    show(&mut err, page)?;
     for _ in 0..TRIES {
         write!(err, "{}", choices.question())?;
         err.flush()?;
@@ -168,14 +182,13 @@ pub(crate) fn yes_or_no(line: &str) -> Option<bool> {
 }
 
 /// Writes everything that a person must know.
-pub(crate) fn show(
-    out: &mut dyn Write,
-    request: &Request,
-    reasons: &[String],
-    warnings: &[String],
-) -> io::Result<()> {
-    let why = approval::why(reasons, warnings);
-    show_lines(out, why.into_iter().chain(approval::words(request)))
+pub(crate) fn show(out: &mut dyn Write, page: Page<'_>) -> io::Result<()> {
+    let why = approval::why(page.reasons, page.warnings);
+    let words = match page.length {
+        Length::Question => approval::words(page.request),
+        Length::Details => approval::details(page.request),
+    };
+    show_lines(out, why.into_iter().chain(words))
 }
 
 /// Writes lines of a question, each as it is meant.

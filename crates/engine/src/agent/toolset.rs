@@ -21,6 +21,12 @@ pub trait Toolset: fmt::Debug + Send + Sync {
         arguments: &'a Map<String, Value>,
         fence: Fence<'a>,
     ) -> BoxFuture<'a, ToolAnswer>;
+
+    /// Whether it asks a person about calls of which a list cannot say what they do. Calls of all others
+    /// are refused then.
+    fn settles_doubts(&self) -> bool {
+        false
+    }
 }
 
 /// A tool that is offered.

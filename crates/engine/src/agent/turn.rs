@@ -139,8 +139,9 @@ struct Run<'a> {
     /// A fresh one for each turn: what a skill allowed is over with the turn.
     allowance: Arc<Allowance>,
     /// What holds from beginning to end, whichever skill is loaded: the list of a skill that is carried
-    /// out apart.
-    ceiling: Option<Moment>,
+    /// out apart, and those of its caller.
+    ceilings: Vec<Moment>,
+    is_apart: bool,
     machinery: Arc<Machinery>,
     skill_tools: Option<Arc<SkillTools>>,
     meter: Arc<Meter>,
@@ -155,7 +156,8 @@ impl<'a> Run<'a> {
             wish,
             machinery: machinery(agent, &allowance, agent.skill_tools.as_ref()),
             allowance,
-            ceiling: None,
+            ceilings: Vec::new(),
+            is_apart: false,
             skill_tools: agent.skill_tools.clone(),
             meter: Arc::new(Meter::new(&agent.limits)),
             voice,
@@ -198,11 +200,7 @@ impl<'a> Run<'a> {
 
     /// What calls are held to now.
     fn moments(&self) -> Vec<Moment> {
-        self.ceiling.iter().cloned().chain([self.allowance.now()]).collect()
-    }
-
-    fn is_apart(&self) -> bool {
-        self.ceiling.is_some()
+        self.ceilings.iter().cloned().chain([self.allowance.now()]).collect()
     }
 }
 

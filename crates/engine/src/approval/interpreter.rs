@@ -1,7 +1,7 @@
 //! Programs that run whatever they are told, so that granting one of them grants everything.
 
 /// Without version: `python3.12` is `python`.
-const INTERPRETERS: [&str; 62] = [
+const INTERPRETERS: &[&str] = &[
     // Shells.
     "sh",
     "bash",
@@ -67,6 +67,40 @@ const INTERPRETERS: [&str; 62] = [
     "docker",
     "podman",
     "systemd-run",
+    "flock",
+    "unshare",
+    "nsenter",
+    "chroot",
+    "ionice",
+    "chrt",
+    "taskset",
+    "time",
+    "fakeroot",
+    "ltrace",
+    "gdb",
+    "lldb",
+    "crontab",
+    "at",
+    "tmux",
+    "screen",
+    // Packages and builds: their files say what is run.
+    "npm",
+    "pnpm",
+    "yarn",
+    "bunx",
+    "uv",
+    "ninja",
+    "just",
+    "rake",
+    // Editors and pagers that have a command for a shell.
+    "vi",
+    "vim",
+    "nvim",
+    "emacs",
+    "ed",
+    "ex",
+    "man",
+    "less",
 ];
 
 /// Whether a program, named or with its path, can run any code that it is given.

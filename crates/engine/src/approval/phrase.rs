@@ -2,20 +2,29 @@
 
 use savoir_skill::permission::{Domain, Level, Permission};
 
-use super::{Added, interpreter::is_interpreter, shown};
+use super::{
+    Added,
+    interpreter::is_interpreter,
+    look_alike::{Name, look_alike},
+    shown,
+};
 use crate::grant::is_secret;
 
 /// How much a right matters, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Weight {
-    /// Secrets and credentials.
+    /// Files in which credentials are kept.
+    Credentials,
+    /// Secrets in variables.
     Secret,
     /// Hosts that receive data.
     Sends,
     /// Programs that run others, and everything without a limit.
     Everything,
-    /// Files of the home folder.
-    Home,
+    /// Names that look like others.
+    LookAlike,
+    /// Files of the home folder, of the system, and changes outside of the working folder.
+    Outside,
     Harmless,
 }
 
@@ -26,6 +35,8 @@ pub(super) struct Phrase {
     pub(super) verb: String,
     /// With what; empty if the verb says it all.
     pub(super) object: String,
+    /// What several objects are called.
+    pub(super) objects: &'static str,
     pub(super) weight: Weight,
 }
 
@@ -36,6 +47,10 @@ impl Phrase {
 
     pub(super) fn is_grave(&self) -> bool {
         self.weight != Weight::Harmless
+    }
+
+    fn of(self, objects: &'static str) -> Self {
+        Self { objects, ..self }
     }
 }
 
@@ -48,7 +63,7 @@ fn grave(text: impl Into<String>) -> Phrase {
 }
 
 fn weighed(weight: Weight, verb: &str, object: impl Into<String>) -> Phrase {
-    Phrase { verb: verb.to_owned(), object: object.into(), weight }
+    Phrase { verb: verb.to_owned(), object: object.into(), objects: "things", weight }
 }
 
 /// What a permission lets a skill do; nothing for `none`. `stored` are the names of secrets that the
@@ -58,17 +73,14 @@ pub(super) fn permission(permission: &Permission, stored: &[String]) -> Vec<Phra
     let phrase = match (permission.domain, permission.level) {
         (_, Level::None) => return Vec::new(),
         (Domain::Shell, _) => return programs(scope),
-        (Domain::Filesystem, Level::Write) => {
-            files("may create, change and delete", scope, "any file that you can change")
-        }
-        (Domain::Filesystem, _) => files("may read", scope, "any file that you can read"),
+        (Domain::Filesystem, level) => files(level, scope),
         (Domain::Network, Level::Write) => {
             hosts("may send data (POST, PUT, DELETE…) to", scope, Weight::Sends)
         }
         (Domain::Network, _) => hosts("may fetch from", scope, Weight::Harmless),
         (Domain::Desktop, _) => grave("may control your screen, keyboard and pointer"),
         (Domain::Mcp, _) => match scope {
-            Some(server) => plain("may use the MCP server", shown(server)),
+            Some(server) => plain("may use the MCP server", shown(server)).of("servers"),
             None => grave("may use any MCP server"),
         },
         (Domain::Env, _) => variables(scope, stored),
@@ -83,7 +95,7 @@ pub(super) fn added(added: Added, entry: &str, stored: &[String]) -> Vec<Phrase>
     match added {
         Added::Host => vec![hosts("may send any request to", Some(entry), Weight::Sends)],
         Added::PrivateHost => {
-            let object = format!("{}, inside your own network", look_alike(entry));
+            let object = format!("{}, inside your own network", look_alike(entry).text);
             vec![weighed(Weight::Sends, "may send any request to", object)]
         }
         _ => permission(&added.permission(entry), stored),
@@ -92,13 +104,16 @@ pub(super) fn added(added: Added, entry: &str, stored: &[String]) -> Vec<Phrase>
 
 /// A program with a warning if it can become any other.
 pub(super) fn program(name: &str) -> Phrase {
-    let shown = look_alike(name);
-    if is_interpreter(name) {
-        let object = format!("{shown}, which can run any other code");
+    let Name { text, is_marked } = look_alike(name);
+    let phrase = if is_interpreter(name) {
+        let object = format!("{text}, which can run any other code");
         weighed(Weight::Everything, "may run", object)
+    } else if is_marked {
+        weighed(Weight::LookAlike, "may run", text)
     } else {
-        plain("may run", shown)
-    }
+        plain("may run", text)
+    };
+    phrase.of("programs")
 }
 
 fn programs(scope: Option<&str>) -> Vec<Phrase> {
@@ -109,7 +124,7 @@ fn programs(scope: Option<&str>) -> Vec<Phrase> {
 }
 
 /// Where people and programs keep what nobody else should have.
-const CREDENTIALS: [&str; 19] = [
+const CREDENTIALS: [&str; 33] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -119,27 +134,52 @@ const CREDENTIALS: [&str; 19] = [
     ".netrc",
     ".npmrc",
     ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".boto",
+    ".s3cfg",
+    ".vault-token",
     ".git-credentials",
     ".mozilla",
+    ".thunderbird",
     ".password-store",
-    ".env",
+    ".bash_history",
+    ".zsh_history",
+    ".bitcoin",
+    ".ethereum",
+    ".electrum",
+    "credentials",
+    "credentials.json",
+    "credentials.toml",
     "gcloud",
     "gh",
+    "google-chrome",
+    "chromium",
     "keyrings",
+    "Keychains",
     "shadow",
-    "id_rsa",
-    "id_ed25519",
 ];
+/// Beginnings and ends of names of keys and of files with secrets.
+const KEY_BEGINS: [&str; 2] = [".env", "id_"];
+const KEY_ENDS: [&str; 6] = [".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore"];
+/// Folders in which other people, or the system, keep what is theirs.
+const OTHERS: [&str; 10] =
+    ["home", "root", "Users", "etc", "var", "proc", "sys", "run", "dev", "boot"];
+/// What several files are called.
+const FILES: &str = "files and folders";
 
-fn files(verb: &str, scope: Option<&str>, everything: &str) -> Phrase {
+fn files(level: Level, scope: Option<&str>) -> Phrase {
+    let (verb, everything) = match level {
+        Level::Write => ("may create, change and delete", "any file that you can change"),
+        _ => ("may read", "any file that you can read"),
+    };
     let Some(scope) = scope else { return grave(format!("{verb} {everything}")) };
-    let is_pattern = |text: &str| text.contains(['*', '?', '[', '{']);
     let folder = scope.strip_suffix("/**").filter(|folder| !is_pattern(folder));
     let object = match folder {
         // `/**`
         Some("") => return grave(format!("{verb} {everything}")),
         Some("~") => {
-            return weighed(Weight::Home, verb, "files anywhere in your home folder");
+            return weighed(Weight::Outside, verb, "files anywhere in your home folder");
         }
         Some(".") => "files below the working folder".to_owned(),
         Some(folder) => format!("files below {}", shown(folder)),
@@ -149,25 +189,60 @@ fn files(verb: &str, scope: Option<&str>, everything: &str) -> Phrase {
         None if is_pattern(scope) => format!("files that match {}", shown(scope)),
         None => shown(scope),
     };
-    if scope.split('/').any(|part| CREDENTIALS.contains(&part)) {
-        return weighed(Weight::Secret, verb, format!("{object}, where credentials are kept"));
+    let weight = weight_of_path(scope);
+    let object = match weight {
+        Weight::Credentials => format!("{object}, where credentials are kept"),
+        _ => object,
+    };
+    // What lies outside of the working folder belongs to somebody else's work.
+    let changes_outside = level == Level::Write && scope.starts_with('/');
+    let weight = if changes_outside { weight.min(Weight::Outside) } else { weight };
+    weighed(weight, verb, object).of(FILES)
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{'])
+}
+
+/// How much it matters to see what a path or a pattern names.
+fn weight_of_path(scope: &str) -> Weight {
+    let is_key = |part: &str| {
+        CREDENTIALS.contains(&part)
+            || KEY_BEGINS.iter().any(|begin| part.starts_with(begin))
+            || KEY_ENDS.iter().any(|end| part.ends_with(end))
+    };
+    let first = scope.strip_prefix('/').and_then(|rest| rest.split('/').next());
+    if scope.split('/').any(is_key) {
+        Weight::Credentials
+    } else if first.is_some_and(is_pattern) {
+        Weight::Everything
+    } else if scope.starts_with('~') || first.is_some_and(|first| OTHERS.contains(&first)) {
+        Weight::Outside
+    } else {
+        Weight::Harmless
     }
-    let weight = if scope.starts_with('~') { Weight::Home } else { Weight::Harmless };
-    weighed(weight, verb, object)
 }
 
 fn hosts(verb: &str, scope: Option<&str>, weight: Weight) -> Phrase {
     let Some(scope) = scope else {
         return weighed(weight.min(Weight::Everything), verb, "any host on the internet");
     };
-    match scope.strip_prefix("*.") {
-        Some(host) => weighed(weight, verb, format!("{} and all hosts below it", look_alike(host))),
-        None if is_own(scope) => {
-            let object = format!("{}, which may be inside your own network", look_alike(scope));
+    let Name { text, is_marked } = look_alike(scope.strip_prefix("*.").unwrap_or(scope));
+    let weight = if is_marked { weight.min(Weight::LookAlike) } else { weight };
+    let phrase = match scope.strip_prefix("*.") {
+        // All hosts of a country, or of everybody who has a `.com`.
+        Some(domain) if !domain.contains('.') => {
+            let object = format!("all hosts whose name ends in .{text}");
             weighed(weight.min(Weight::Everything), verb, object)
         }
-        None => weighed(weight, verb, look_alike(scope)),
-    }
+        Some(_) => weighed(weight, verb, format!("{text} and all hosts below it")),
+        None if is_own(scope) => {
+            let object = format!("{text}, which may be inside your own network");
+            weighed(weight.min(Weight::Everything), verb, object)
+        }
+        None => weighed(weight, verb, text),
+    };
+    phrase.of("hosts")
 }
 
 /// Whether a scope names this machine, or an address that may be in the user's own network.
@@ -195,24 +270,17 @@ fn variables(scope: Option<&str>, stored: &[String]) -> Phrase {
             secret("gets the secret that you stored as", shown(name))
         }
         Some(name) if is_secret(name) => secret("may read the secret in", shown(name)),
-        Some(name) => plain("may read the environment variable", shown(name)),
+        Some(name) => plain("may read the environment variable", shown(name)).of("of them"),
     }
 }
 
 fn databases(verb: &str, scope: Option<&str>) -> Phrase {
     match scope {
         None => grave(format!("{verb} any database")),
-        Some(scope) => plain(&format!("{verb} the database"), shown(scope)),
+        // A database that is granted is a file.
+        Some(scope) => {
+            let (weight, verb) = (weight_of_path(scope), format!("{verb} the database"));
+            weighed(weight, &verb, shown(scope)).of("of them")
+        }
     }
-}
-
-/// A name in which a letter of another script could pass for one that is known.
-fn look_alike(name: &str) -> String {
-    let is_encoded = name.split(['.', '/']).any(|label| label.starts_with("xn--"));
-    let note = match (name.is_ascii(), is_encoded) {
-        (false, _) => " (not plain ASCII: look closely)",
-        (true, true) => " (letters that are not plain ASCII, encoded: look closely)",
-        (true, false) => "",
-    };
-    format!("{}{note}", shown(name))
 }

@@ -19,6 +19,8 @@ const MOST_DESCRIPTION: usize = 400;
 const MOST_ARGUMENT: usize = 240;
 /// Most arguments.
 const MOST_ARGUMENTS: usize = 24;
+/// Longest command in a list of tools: many of them must not push the rights out of sight.
+const MOST_COMMAND: usize = 160;
 /// Most lines of one list, beside those that are never cut.
 const MOST_LINES: usize = 16;
 /// Harmless rights that are shown one by one; more are grouped by kind.
@@ -55,43 +57,36 @@ pub struct Line {
     pub text: String,
 }
 
-/// Everything that a person must see before agreeing.
+/// How much of a request is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Length {
+    /// What fits on a screen: harmless rights are grouped, long lists are cut.
+    #[default]
+    Question,
+    /// All of it.
+    Full,
+}
+
+/// Everything that a person must see before agreeing. What is grave is never left out; many harmless
+/// rights are grouped and counted.
 pub fn words(request: &Request) -> Vec<Line> {
-    let mut page = Page::default();
+    page(request, Length::Question)
+}
+
+/// The same with every right, tool and program on a line of its own.
+pub fn details(request: &Request) -> Vec<Line> {
+    page(request, Length::Full)
+}
+
+fn page(request: &Request, length: Length) -> Vec<Line> {
+    let mut page = Page { length, ..Page::default() };
     if let Some(banner) = request.trust.banner() {
         page.push(Role::Warning, "warning", banner.to_owned());
     }
-    let version = request.version.as_deref().map(|version| format!(" {}", shown(version)));
-    page.fact("skill", format!("{}{}", shown(&request.skill), version.unwrap_or_default()));
-    page.fact("says", prose(&request.description));
-    page.fact("from", shown(&request.path.to_string_lossy()));
-    page.fact(
-        "trust",
-        format!(
-            "{}, tier {}, dialect {}",
-            request.trust.as_str(),
-            request.tier,
-            shown(&request.dialect)
-        ),
-    );
-    page.fact("signed", request.signed.as_deref().map(shown).unwrap_or_default());
-    page.list("not signed", request.uncovered.iter().map(|path| (Role::Grave, shown(path))));
-    if let Some(tool) = &request.tool {
-        page.fact("tool", shown(tool));
-    }
-    if !request.command.is_empty() {
-        page.fact("runs", command(&request.command));
-    }
-    page.list(
-        "tools",
-        request.tools.iter().map(|preview| {
-            let runs = match preview.command.as_slice() {
-                [] => String::new(),
-                words => format!(": {}", command(words)),
-            };
-            (Role::Fact, format!("{}{runs}", shown(&preview.tool)))
-        }),
-    );
+    let rights = Rights::of(request);
+    page.flood(request, &rights);
+    page.origin(request);
+    page.tools(request);
     programs(&mut page, request);
     page.list("needs", request.needs.iter().map(|need| (Role::Fact, shown(need))));
     page.list(
@@ -100,7 +95,7 @@ pub fn words(request: &Request) -> Vec<Line> {
             (Role::Fact, format!("installs {} into an environment of its own", shown(package)))
         }),
     );
-    rights(&mut page, request);
+    page.rights(request, rights);
     page.fact(
         "content",
         format!(
@@ -112,32 +107,40 @@ pub fn words(request: &Request) -> Vec<Line> {
     page.lines
 }
 
-/// All that it may do: what it declares, what its dialect grants, and what the person adds.
-fn rights(page: &mut Page, request: &Request) {
-    let stored = &request.secrets;
-    let declared = request.permissions.iter().chain(&request.unasked);
-    let declared: Vec<Phrase> =
-        declared.flat_map(|entry| phrase::permission(entry, stored)).collect();
-    let lists = request.extra.lists().into_iter();
-    let added: Vec<Phrase> = lists
-        .flat_map(|(added, list)| {
+/// All that it may do, each right once and the gravest first.
+struct Rights {
+    /// What it declares, and what its dialect grants.
+    declared: Vec<Phrase>,
+    /// What the person adds.
+    added: Vec<Phrase>,
+}
+
+impl Rights {
+    fn of(request: &Request) -> Self {
+        let stored = &request.secrets;
+        let declared = request.permissions.iter().chain(&request.unasked);
+        let declared = declared.flat_map(|entry| phrase::permission(entry, stored));
+        let lists = request.extra.lists().into_iter();
+        let added = lists.flat_map(|(added, list)| {
             list.iter().flat_map(move |entry| phrase::added(added, entry, stored))
-        })
-        .collect();
-    let count = declared.len() + added.len();
-    match (declared.is_empty(), added.is_empty()) {
-        (true, true) => page.fact("rights", "none".to_owned()),
-        (true, false) => page.fact("rights", "none but what you add".to_owned()),
-        (false, _) => page.phrases("rights", declared),
+        });
+        Self { declared: in_order(declared.collect()), added: in_order(added.collect()) }
     }
-    if let Some(elsewhere) = request.elsewhere {
-        page.fact("elsewhere", elsewhere.to_owned());
+
+    fn count(&self) -> usize {
+        self.declared.len() + self.added.len()
     }
-    page.phrases("you add", added);
-    if count > SCREEN {
-        let text = format!("{count} rights: few skills need so many, and it is easy to miss one");
-        page.push(Role::Warning, "warning", text);
+
+    fn grave(&self) -> usize {
+        self.declared.iter().chain(&self.added).filter(|phrase| phrase.is_grave()).count()
     }
+}
+
+fn in_order(mut phrases: Vec<Phrase>) -> Vec<Phrase> {
+    phrases.sort_by_key(|phrase| phrase.weight);
+    let mut seen = HashSet::new();
+    phrases.retain(|phrase| seen.insert(phrase.text()));
+    phrases
 }
 
 /// Why the question comes, and what to shout, to be shown above the [`words`].
@@ -164,15 +167,14 @@ fn programs(page: &mut Page, request: &Request) {
     found.sort_by_key(|(is_grave, _)| !is_grave);
     let harmless = found.split_off(found.partition_point(|(is_grave, _)| *is_grave));
     let label = if found.is_empty() { "programs" } else { "" };
-    for (index, (_, text)) in found.into_iter().enumerate() {
-        page.push(Role::Grave, if index == 0 { "programs" } else { "" }, text);
-    }
+    page.labelled("programs", found.into_iter().map(|(_, text)| (Role::Grave, text)));
     page.list(label, harmless.into_iter().map(|(_, text)| (Role::Fact, text)));
 }
 
 #[derive(Default)]
 struct Page {
     lines: Vec<Line>,
+    length: Length,
 }
 
 impl Page {
@@ -186,52 +188,128 @@ impl Page {
         }
     }
 
-    /// The grave ones first and one by one; many harmless ones are grouped and counted.
-    fn phrases(&mut self, label: &'static str, mut phrases: Vec<Phrase>) {
-        phrases.sort_by_key(|phrase| phrase.weight);
-        let mut seen = HashSet::new();
-        phrases.retain(|phrase| seen.insert(phrase.text()));
-        let grave = phrases.partition_point(Phrase::is_grave);
-        let harmless = phrases.split_off(grave);
-        let grave = phrases.iter().map(|phrase| (Role::Grave, phrase.text()));
-        let harmless = if harmless.len() > MOST_HARMLESS {
-            grouped(&harmless)
-        } else {
-            harmless.iter().map(Phrase::text).collect()
-        };
-        let lines = grave.chain(harmless.into_iter().map(|text| (Role::Fact, text)));
+    /// Lines of which only the first has the label.
+    fn labelled(&mut self, label: &'static str, lines: impl Iterator<Item = (Role, String)>) {
         for (index, (role, text)) in lines.enumerate() {
             self.push(role, if index == 0 { label } else { "" }, text);
         }
     }
 
-    /// A list of which what is harmless is cut if it is long.
-    fn list(&mut self, label: &'static str, items: impl ExactSizeIterator<Item = (Role, String)>) {
-        let count = items.len();
-        for (index, (role, text)) in items.take(MOST_LINES).enumerate() {
-            self.push(role, if index == 0 { label } else { "" }, text);
+    /// Above all else: somebody may want the rights to be too many to read.
+    fn flood(&mut self, request: &Request, rights: &Rights) {
+        let count = rights.count();
+        if count <= SCREEN {
+            return;
         }
-        if count > MOST_LINES {
-            let text = format!("… and {} more that have no room here", count - MOST_LINES);
+        let grave = match rights.grave() {
+            0 => String::new(),
+            grave => format!(", {grave} of which need a second look"),
+        };
+        let text = format!("this asks for {count} rights{grave}, far more than usual");
+        let text = match self.length {
+            Length::Question => format!("{text}: read them all with `{}`", reading(request)),
+            Length::Full => text,
+        };
+        self.push(Role::Warning, "warning", text);
+    }
+
+    /// What it is and where it comes from.
+    fn origin(&mut self, request: &Request) {
+        let version = request.version.as_deref().map(|version| format!(" {}", shown(version)));
+        self.fact("skill", format!("{}{}", shown(&request.skill), version.unwrap_or_default()));
+        self.fact("says", prose(&request.description));
+        self.fact("from", shown(&request.path.to_string_lossy()));
+        let (trust, tier) = (request.trust.as_str(), request.tier);
+        self.fact("trust", format!("{trust}, tier {tier}, dialect {}", shown(&request.dialect)));
+        self.fact("signed", request.signed.as_deref().map(shown).unwrap_or_default());
+        self.list("not signed", request.uncovered.iter().map(|path| (Role::Grave, shown(path))));
+    }
+
+    /// What it runs.
+    fn tools(&mut self, request: &Request) {
+        self.fact("tool", request.tool.as_deref().map(shown).unwrap_or_default());
+        self.fact("runs", command(&request.command));
+        let most = match self.length {
+            Length::Question => MOST_COMMAND,
+            Length::Full => usize::MAX,
+        };
+        let tools = request.tools.iter().map(|preview| {
+            let runs = match preview.command.as_slice() {
+                [] => String::new(),
+                words => format!(": {}", cut_middle(&command(words), most)),
+            };
+            (Role::Fact, format!("{}{runs}", shown(&preview.tool)))
+        });
+        self.list("tools", tools);
+    }
+
+    fn rights(&mut self, request: &Request, rights: Rights) {
+        let count = rights.count();
+        match (rights.declared.is_empty(), rights.added.is_empty()) {
+            (true, true) => self.fact("rights", "none".to_owned()),
+            (true, false) => self.fact("rights", "none but what you add".to_owned()),
+            (false, _) => self.phrases("rights", rights.declared),
+        }
+        if let Some(elsewhere) = request.elsewhere {
+            self.fact("elsewhere", elsewhere.to_owned());
+        }
+        self.phrases("you add", rights.added);
+        // The warning at the top may have left the screen.
+        if count > SCREEN {
+            let text =
+                format!("{count} rights: few skills need so many, and it is easy to miss one");
+            self.push(Role::Warning, "warning", text);
+        }
+    }
+
+    /// The grave ones one by one; many harmless ones are grouped and counted.
+    fn phrases(&mut self, label: &'static str, mut phrases: Vec<Phrase>) {
+        let harmless = phrases.split_off(phrases.partition_point(Phrase::is_grave));
+        let grave = phrases.iter().map(|phrase| (Role::Grave, phrase.text()));
+        let is_grouped = harmless.len() > MOST_HARMLESS && self.length == Length::Question;
+        let harmless = if is_grouped {
+            grouped(&harmless)
+        } else {
+            harmless.iter().map(Phrase::text).collect()
+        };
+        let harmless = harmless.into_iter().map(|text| (Role::Fact, text));
+        self.labelled(label, grave.chain(harmless));
+    }
+
+    /// A list that is cut if it is long.
+    fn list(&mut self, label: &'static str, items: impl ExactSizeIterator<Item = (Role, String)>) {
+        let most = match self.length {
+            Length::Question => MOST_LINES,
+            Length::Full => usize::MAX,
+        };
+        let more = items.len().saturating_sub(most);
+        self.labelled(label, items.take(most));
+        if more > 0 {
+            let text = format!("… and {more} more that have no room here: see `--details`");
             self.push(Role::Grave, "", text);
         }
     }
 }
 
+/// The command that shows everything.
+fn reading(request: &Request) -> String {
+    format!("savoir approve {} --details", shell_word(&shown(&request.path.to_string_lossy())))
+}
+
 /// One line for each kind of right, with some of the names and the number of the others.
 fn grouped(phrases: &[Phrase]) -> Vec<String> {
-    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
-    for Phrase { verb, object, .. } in phrases {
-        match kinds.iter_mut().find(|(known, _)| known == verb) {
-            Some((_, objects)) => objects.push(object),
-            None => kinds.push((verb, vec![object])),
+    let mut kinds: Vec<(&Phrase, Vec<&str>)> = Vec::new();
+    for phrase in phrases {
+        match kinds.iter_mut().find(|(known, _)| known.verb == phrase.verb) {
+            Some((_, objects)) => objects.push(&phrase.object),
+            None => kinds.push((phrase, vec![&phrase.object])),
         }
     }
-    let line = |(verb, objects): (&str, Vec<&str>)| {
+    let line = |(Phrase { verb, objects: noun, .. }, objects): (&Phrase, Vec<&str>)| {
         let named = objects.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join("; ");
         match objects.len().saturating_sub(MOST_NAMED) {
             0 => format!("{verb} {named}").trim_end().to_owned(),
-            more => format!("{verb} {} things: {named}; and {more} more", objects.len()),
+            more => format!("{verb} {} {noun}: {named}; and {more} more", objects.len()),
         }
     };
     kinds.into_iter().map(line).collect()

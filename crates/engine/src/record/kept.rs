@@ -1,6 +1,11 @@
 //! The records that are kept: one file for each run.
 
-use std::{fs, io, path::PathBuf, time::SystemTime};
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    path::PathBuf,
+    time::SystemTime,
+};
 
 use super::{Record, is_id, new_id, other_id};
 use crate::{
@@ -10,6 +15,16 @@ use crate::{
 
 /// How many runs are kept. A record has a few kilobytes, so all of them stay below some megabytes.
 const MOST: usize = 1_000;
+
+/// Bytes that are set aside for the record of a run.
+const ROOM: usize = 64 << 10;
+
+/// Room on the disk for a record, set aside before the run: a tool that fills the disk would keep its own
+/// record from being written. It has no name, so nothing is left of it if this process is killed.
+#[derive(Debug)]
+pub struct Room {
+    file: Option<File>,
+}
 
 /// The records in `runs/`.
 #[derive(Clone, Debug)]
@@ -66,6 +81,33 @@ impl Records {
             let _ = fs::remove_file(folder.join(format!("{id}.json")));
         }
         Ok(())
+    }
+
+    /// Sets room aside for the record of a run that is about to begin. Where that fails, the record is
+    /// written without it, or not at all.
+    pub fn set_aside(&self) -> Room {
+        let file = self.home.data_folder("runs").ok().and_then(|folder| {
+            let mut file = tempfile::tempfile_in(folder).ok()?;
+            file.write_all(&vec![0; ROOM]).ok()?;
+            Some(file)
+        });
+        Room { file }
+    }
+
+    /// Keeps a record, in the room that was set aside for it if there is no other, and without its
+    /// longest lists if it does not fit there.
+    pub fn add_in(&self, record: &mut Record, room: Room) -> Result<(), StoreError> {
+        match self.add(record) {
+            Err(error) if is_full(&error) => {}
+            added => return added,
+        }
+        drop(room.file);
+        match self.add(record) {
+            Err(error) if is_full(&error) => {}
+            added => return added,
+        }
+        record.shorten();
+        self.add(record)
     }
 
     /// The newest records.
@@ -128,6 +170,12 @@ impl Records {
         ids.sort_unstable_by(|a, b| b.cmp(a));
         Ok(ids)
     }
+}
+
+fn is_full(error: &StoreError) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error, StoreError::Write { source, .. } | StoreError::Folder { source, .. }
+        if matches!(source.kind(), StorageFull | QuotaExceeded))
 }
 
 #[cfg(test)]
@@ -258,6 +306,29 @@ mod tests {
         };
         records.add(&mut record).unwrap();
         assert_eq!(records.find(&record.id).unwrap(), record);
+    }
+
+    #[test]
+    fn room_is_set_aside_without_a_name() {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let (_dir, records) = store();
+        let room = records.set_aside();
+        let taken = room.file.as_ref().unwrap().metadata().unwrap();
+        assert!(taken.blocks() * 512 >= ROOM as u64, "{}", taken.blocks());
+        assert_eq!(fs::read_dir(records.folder()).unwrap().count(), 0);
+        let mut record = at(1);
+        records.add_in(&mut record, room).unwrap();
+        assert_eq!(records.find(&record.id).unwrap(), record);
+    }
+
+    #[test]
+    fn a_short_record_still_says_what_ran() {
+        let mut record = Record { command: vec!["dd".into()], ..at(1) };
+        record.files.written = vec!["x".repeat(100); 4096];
+        record.shorten();
+        assert!(serde_json::to_vec(&record).unwrap().len() < 4096);
+        assert_eq!((record.command.len(), record.files.more), (1, 4096));
     }
 
     #[cfg(unix)]

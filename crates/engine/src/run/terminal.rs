@@ -89,7 +89,7 @@ impl ProgramTerminal {
     }
 }
 
-/// LineEnds as they are without a terminal, of output that comes in pieces.
+/// Line ends as they are without a terminal, of output that comes in pieces.
 #[derive(Default)]
 pub(super) struct LineEnds {
     /// Whether the last piece ended between the two characters of a line's end.

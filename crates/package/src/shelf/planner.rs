@@ -459,8 +459,13 @@ impl<'a> Planner<'a> {
             (Seen::Tree(there), base) if same(there, &put.tree) => {
                 let resigned = spot.is_resigned() || base.is_none();
                 self.confirm(&spot);
-                if same_signatures(there, &put.tree) || !resigned {
+                let is_discarded = !resigned && self.edits == Edits::Discard;
+                if same_signatures(there, &put.tree) || !resigned && !is_discarded {
                     return Ok(());
+                }
+                // A signature that was deleted or replaced is an edit, too.
+                if is_discarded && spot.is_unchanged() {
+                    self.changes.push(Change::Mended(folder.to_owned()));
                 }
             }
             (Seen::Tree(there), Some(_)) if spot.is_as_filled(there) => self.tell_late(&spot),

@@ -196,6 +196,9 @@ const IF_ABOVE: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
 const IF_ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
+/// `fcntl` for a lease on a folder, which `libc` does not have yet.
+const F_SETDELEG: u32 = 1024 + 16;
+
 /// Offsets in what the kernel shows of a call.
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
@@ -241,6 +244,13 @@ pub(crate) fn compile(sockets: Sockets, watched: bool) -> Vec<sock_filter> {
         block.load(argument(1));
         block.if_equal(libc::TIOCSTI as u32, fail(libc::EPERM));
         block.if_equal(libc::TIOCLINUX as u32, fail(libc::EPERM));
+        block.finish(ALLOW);
+    });
+    program.call(libc::SYS_fcntl, |block| {
+        // With a lease on a file that it may only read, a program makes all others wait that open it.
+        block.load(argument(1));
+        block.if_equal(libc::F_SETLEASE as u32, fail(libc::EPERM));
+        block.if_equal(F_SETDELEG, fail(libc::EPERM));
         block.finish(ALLOW);
     });
     program.call(libc::SYS_socketpair, |block| {
@@ -423,6 +433,12 @@ mod tests {
         assert_eq!(ioctl(libc::TIOCSTI), fail(libc::EPERM));
         // The kernel looks at the lower half of the request only, and so does the filter.
         assert_eq!(ioctl(libc::TIOCSTI | 1 << 32), fail(libc::EPERM));
+        let fcntl =
+            |what: u32| verdict(&compile(Sockets::Pairs, false), libc::SYS_fcntl, [3, what.into()]);
+        assert_eq!(fcntl(libc::F_GETFD as u32), ALLOW);
+        assert_eq!(fcntl(libc::F_SETLK as u32), ALLOW);
+        assert_eq!(fcntl(libc::F_SETLEASE as u32), fail(libc::EPERM));
+        assert_eq!(fcntl(F_SETDELEG), fail(libc::EPERM));
     }
 
     #[test]

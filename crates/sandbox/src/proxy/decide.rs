@@ -19,6 +19,8 @@ pub(super) struct Asked<'a> {
     pub(super) method: &'a str,
     /// With the query.
     pub(super) path: &'a str,
+    /// Bytes of the headers that reach the host.
+    pub(super) header_bytes: usize,
     pub(super) has_body: bool,
     pub(super) overrides_method: bool,
     pub(super) upgrades: bool,
@@ -131,8 +133,8 @@ fn effect(asked: &Asked<'_>) -> (Methods, &'static str) {
         (Methods::Write, "")
     } else if asked.has_body {
         (Methods::Write, "; with a body it counts as writing")
-    } else if asked.path.len() > limits::READ_URL {
-        (Methods::Write, "; with so long a URL it counts as writing")
+    } else if asked.path.len() + asked.header_bytes > limits::READ_HEAD {
+        (Methods::Write, "; with so long a URL or headers it counts as writing")
     } else if asked.overrides_method {
         (Methods::Write, "; with another method in a header it counts as writing")
     } else {
@@ -213,6 +215,7 @@ mod tests {
                 port: endpoint.port(scheme),
                 method,
                 path,
+                header_bytes: if flags.contains(&"headers") { limits::READ_HEAD } else { 100 },
                 has_body: flags.contains(&"body"),
                 overrides_method: flags.contains(&"override"),
                 upgrades: flags.contains(&"upgrade"),
@@ -233,6 +236,7 @@ mod tests {
             (["write brave.com", "read x.y"], "DELETE", "https://brave.com/"),
             (["write brave.com", "read x.y"], "GET+body", "https://brave.com/"),
             (["write brave.com", "read x.y"], "GET+override", "https://brave.com/"),
+            (["write brave.com", "read x.y"], "GET+headers", "https://brave.com/"),
             (["read brave.com:8080", "read x.y"], "GET", "http://brave.com:8080/"),
             (["read brave.com/v1", "read x.y"], "GET", "https://brave.com/v1"),
             (["read brave.com/v1/", "read x.y"], "GET", "https://brave.com/v1/a?b=//"),
@@ -262,6 +266,7 @@ mod tests {
             ("read brave.com", "POST", "https://brave.com/", MethodNotGranted),
             ("read brave.com", "GET+body", "https://brave.com/", MethodNotGranted),
             ("read brave.com", "GET+override", "https://brave.com/", MethodNotGranted),
+            ("read brave.com", "GET+headers", "https://brave.com/", MethodNotGranted),
             ("read brave.com", "PROPFIND", "https://brave.com/", MethodNotGranted),
             ("write brave.com", "GET", "https://brave.com/", MethodNotGranted),
             ("write brave.com", "TRACE", "https://brave.com/", MethodNotGranted),
@@ -290,7 +295,7 @@ mod tests {
         ] {
             assert_eq!(outcome(&[granted], method, url), Err(expected), "{granted} {method} {url}");
         }
-        let long = format!("https://brave.com/?{}", "a".repeat(limits::READ_URL));
+        let long = format!("https://brave.com/?{}", "a".repeat(limits::READ_HEAD));
         assert_eq!(outcome(&["read brave.com"], "GET", &long), Err(MethodNotGranted));
         assert!(outcome(&["write brave.com"], "GET", &long).is_ok());
         assert_eq!(outcome(&[], "GET", "https://brave.com/"), Err(HostNotGranted));
@@ -318,6 +323,7 @@ mod tests {
             port: 443,
             method: "POST",
             path: "/",
+            header_bytes: 0,
             has_body: true,
             overrides_method: false,
             upgrades: false,

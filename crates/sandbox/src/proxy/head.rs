@@ -135,6 +135,11 @@ impl Headers {
             .any(|item| item.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
     }
 
+    /// Bytes of the names and values of [`end_to_end`](Self::end_to_end).
+    pub(super) fn bytes(&self) -> usize {
+        self.end_to_end().map(|(name, value)| name.len() + value.len()).sum()
+    }
+
     /// What concerns both ends. The framing of the body is not among it: it is made anew.
     pub(super) fn end_to_end(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0

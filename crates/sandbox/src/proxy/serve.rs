@@ -181,6 +181,7 @@ fn exchange(
         port,
         method: &request.method,
         path,
+        header_bytes: request.headers.bytes(),
         has_body: request.has_body(),
         overrides_method: request.overrides_method(),
         upgrades: request.upgrades(),

@@ -16,7 +16,7 @@ use savoir_engine::{
 use serde_json::json;
 
 use crate::{
-    ask::{self, Answer, Choices},
+    ask::{self, Answer, Choices, Length, Page},
     error::CommandError,
     load,
     lookup::{self, Target},
@@ -33,6 +33,7 @@ The options grant more than the skill declares. They stay when you approve the s
 Examples:
   savoir approve my-skill
   savoir approve my-skill --allow-host api.example.com --allow-write ./out
+  savoir approve my-skill --details      see every right that it wants
   savoir approve my-skill --yes          agree without a terminal")]
 pub(crate) struct Args {
     /// A skill's folder or file, or the name of one that was approved before
@@ -41,6 +42,9 @@ pub(crate) struct Args {
     /// Agree without being asked
     #[arg(long, short)]
     yes: bool,
+    /// Show every right, tool and program on a line of its own
+    #[arg(long)]
+    details: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -73,20 +77,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         // An approval can be kept for what would run anyway: the signature may go away.
         Verdict::Run { .. } => (Vec::new(), Vec::new()),
     };
+    let length = if args.details { Length::Details } else { Length::Question };
+    let page = Page { request: &request, reasons: &reasons, warnings: &warnings, length };
     if kept.is_some_and(|kept| kept.fingerprint == fingerprint) {
+        if args.details && !args.json {
+            print(page)?;
+        }
         return report(args, &request, &reasons, "is approved already");
     }
     if !args.yes {
         if !ask::can_ask() {
-            return Err(nobody(args, &request, &reasons, &warnings)?);
+            return Err(nobody(args, page)?);
         }
-        if ask::ask(&request, &reasons, &warnings, Choices::Kept)? == Answer::No {
+        if ask::ask(page, Choices::Kept)? == Answer::No {
             return Err(CommandError::refused(format!("{} is not approved", request.skill)));
         }
     } else if !args.json {
-        let mut out = output::stdout();
-        ask::show(&mut out, &request, &reasons, &warnings)?;
-        output::flush(out)?;
+        print(page)?;
     }
     approvals.keep(Approval::new(&request, user_name()))?;
     report(args, &request, &reasons, "is approved")
@@ -123,24 +130,25 @@ fn find(path_or_name: &str, approvals: &Approvals) -> Result<PathBuf, CommandErr
 }
 
 /// Shows the request where nobody can be asked, and says how to agree nevertheless.
-fn nobody(
-    args: &Args,
-    request: &Request,
-    reasons: &[String],
-    warnings: &[String],
-) -> Result<CommandError, CommandError> {
+fn nobody(args: &Args, page: Page<'_>) -> Result<CommandError, CommandError> {
+    let Page { request, reasons, .. } = page;
     if args.json {
         output::json(&as_json(request, reasons, false))?;
     } else {
-        let mut out = output::stdout();
-        ask::show(&mut out, request, reasons, warnings)?;
-        output::flush(out)?;
+        print(page)?;
     }
     let error = CommandError::refused(format!(
         "{} is not approved, and nobody can be asked without a terminal",
         shown(&request.skill)
     ));
     Ok(error.hint(format!("when you have read the above, agree with: {}", agreeing(args))))
+}
+
+fn print(page: Page<'_>) -> Result<(), CommandError> {
+    let mut out = output::stdout();
+    ask::show(&mut out, page)?;
+    output::flush(out)?;
+    Ok(())
 }
 
 /// The command that agrees to the same.

@@ -28,7 +28,7 @@ use savoir_skill::Reading;
 use serde_json::{Map, Value};
 
 use crate::{
-    ask::{self, Answer, Choices},
+    ask::{self, Answer, Choices, Length, Page},
     commands::{
         prompt,
         record::{self, Output},
@@ -724,7 +724,13 @@ impl Door<'_> {
             if agrees(&fingerprint, short) {
                 return Ok(Ok(Agreed::Once));
             }
-            let message = "--approve is for another run, or for what this skill was before";
+            // Another skill can be made to begin with the same few digits.
+            let is_short = fingerprint.as_str().starts_with(&short.to_ascii_lowercase());
+            let message = if is_short {
+                "--approve has too few digits to name one run alone: 32 are needed"
+            } else {
+                "--approve is for another run, or for what this skill was before"
+            };
             let hint = format!("what would run now is --approve {}", fingerprint.agreeing());
             return refused(CommandError::refused(message).hint(hint));
         }
@@ -739,7 +745,8 @@ impl Door<'_> {
         }
         let is_once = self.args.record || self.fetched.is_some() || self.asks_again();
         let choices = if is_once { Choices::OnlyOnce } else { Choices::OnceOrAlways };
-        Ok(match ask::ask(request, reasons, warnings, choices)? {
+        let page = Page { request, reasons, warnings, length: Length::Question };
+        Ok(match ask::ask(page, choices)? {
             Answer::Once => Ok(Agreed::Once),
             Answer::Always => Ok(Agreed::Always),
             Answer::No => Err(NotAgreed { verdict: "declined", error: declined(&request.skill) }),

@@ -12,6 +12,7 @@ use rmcp::{
 use savoir_engine::agent::library::Opened;
 use savoir_skill::{
     Skill,
+    check::render::harmless,
     name::told,
     render::{ARGUMENTS, as_called, input_names, render, takes_arguments},
 };
@@ -74,7 +75,8 @@ impl Stacks {
         self.library.used(&name).await;
         let meta = Some(origin(Some(&name)));
         let message = PromptMessage::new_text_with_meta(Role::User, text, meta);
-        let told = GetPromptResult::new(vec![message]).with_description(skill.description.clone());
+        let told =
+            GetPromptResult::new(vec![message]).with_description(harmless(&skill.description));
         Ok((told, opened))
     }
 }
@@ -96,7 +98,8 @@ fn prompt(skill: &Skill) -> Option<Prompt> {
         return None;
     }
     let arguments = names.into_iter().map(|name| argument(skill, name)).collect();
-    let prompt = Prompt::new(&skill.name, Some(&skill.description), Some(arguments));
+    let description = harmless(&skill.description);
+    let prompt = Prompt::new(&skill.name, Some(description), Some(arguments));
     Some(prompt.with_meta(origin(Some(&skill.name))))
 }
 
@@ -111,7 +114,7 @@ fn argument(skill: &Skill, name: String) -> PromptArgument {
     let Some(input) = input else { return argument.with_required(false) };
     let argument = argument.with_required(input.required && input.default.is_none());
     match input.description.as_ref().or(input.label.as_ref()) {
-        Some(description) => argument.with_description(description),
+        Some(description) => argument.with_description(harmless(description)),
         None => argument,
     }
 }

@@ -5,21 +5,22 @@
 
 use std::borrow::Cow;
 
+use super::{Unmet, launchers};
+
 /// Whether a command fits a pattern: `git add:*` and `git add *` are its first words, `git status` is
-/// all of it.
-pub(super) fn meets(pattern: &str, command: &str) -> Result<(), Cow<'static, str>> {
+/// all of it. A command that begins so and may run more than that is in doubt.
+pub(super) fn meets(pattern: &str, command: &str) -> Result<(), Unmet> {
     let (wanted, more) = read_pattern(pattern)?;
     let words = words(command)?;
     let begins = words.len() >= wanted.len() && words.iter().zip(&wanted).all(|(a, b)| a == b);
     if begins && (more || words.len() == wanted.len()) {
-        return Ok(());
+        // A pattern without more names all that there is.
+        let doubt = more.then(|| launchers::doubt(&words, wanted.len())).flatten();
+        return doubt.map_or(Ok(()), |why| Err(Unmet::InDoubt(why)));
     }
     let first = without_more(pattern).unwrap_or(pattern);
-    Err(if more {
-        format!("the command must begin with `{first}`").into()
-    } else {
-        format!("the command must be `{first}`").into()
-    })
+    let begin = if more { "begin with" } else { "be" };
+    Err(Unmet::No(format!("the command must {begin} `{first}`").into()))
 }
 
 /// The words of a pattern, and whether more may follow.

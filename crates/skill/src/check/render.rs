@@ -33,7 +33,7 @@ mod tests;
 mod text;
 mod visible;
 
-pub use visible::visible;
+pub use visible::{harmless, visible};
 mod window;
 
 use std::{

@@ -1,5 +1,6 @@
-//! A skill that is carried out apart: by an agent with a history of its own, held to the list of the
-//! skill from beginning to end. Whoever asked for it reads a short result and is not restricted by it.
+//! A skill that is carried out apart: by an agent with a history of its own. It may call what the list of
+//! the skill and the list of its caller both allow, from beginning to end: a skill cannot start another
+//! one to do what it may not do itself. The caller reads a short result and is not restricted by it.
 //!
 //! Such an agent carries out nothing apart itself, so no skill can call itself without end.
 
@@ -17,7 +18,10 @@ use super::{
 };
 use crate::{
     agent::{
-        allowance::Allowance, library::Opened, machinery::SkillInstructions, toolset::ToolAnswer,
+        allowance::{Allowance, Moment},
+        library::Opened,
+        machinery::SkillInstructions,
+        toolset::ToolAnswer,
     },
     event::Thought,
 };
@@ -32,17 +36,18 @@ impl Run<'_> {
         call: &ToolCall,
         opened: &Opened,
         task: &str,
+        moments: &[Moment],
     ) -> String {
         let name = opened.skill.name.as_str();
         let begun = Instant::now();
         self.tell(Thought::new("tool", "start").with("skill_name", name), call, None).await;
-        let answer = self.result_of(opened, task).await;
+        let answer = self.result_of(opened, task, moments).await;
         self.tell_end(call, &answer, begun.elapsed()).await;
         let origin = format!("skill `{}`", shown_name(name));
         marked(&origin, &answer, self.agent.limits.answer_bytes)
     }
 
-    async fn result_of(&self, opened: &Opened, task: &str) -> ToolAnswer {
+    async fn result_of(&self, opened: &Opened, task: &str, moments: &[Moment]) -> ToolAnswer {
         let skill = &opened.skill;
         let resources = match self.agent.library.resources(&skill.name).await {
             Ok(resources) => resources,
@@ -57,7 +62,8 @@ impl Run<'_> {
             agent: self.agent,
             wish: task,
             machinery: machinery(self.agent, &allowance, skill_tools.as_ref()),
-            ceiling: Some(allowance.now()),
+            ceilings: moments.iter().cloned().chain([allowance.now()]).collect(),
+            is_apart: true,
             allowance,
             skill_tools,
             meter: Arc::new(self.meter.part(self.agent.limits.apart_steps)),

@@ -29,7 +29,7 @@ impl Run<'_> {
     /// The system text, with a line for each skill as far as there is room.
     pub(super) async fn system(&self) -> String {
         let mut text = SELF.to_owned();
-        if self.is_apart() {
+        if self.is_apart {
             text = format!("{text}\n\n{APART}");
         }
         let skills = match self.agent.library.skills().await {

@@ -82,12 +82,12 @@ rights       may read the secret in API_KEY
              may read any file that you can read
              may run awk, which can run any other code
              may control your screen, keyboard and pointer
+             may fetch from https://exаmple.com/v1 (looks like
+             https://example.com/v1, but has Cyrillic letters)
              may read files that match ~/notes/*.md
              may create, change and delete files anywhere in your home folder
              may create, change and delete files below ./out
              may fetch from example.com and all hosts below it
-             may fetch from https://exаmple.com/v1 (not plain ASCII: look
-             closely)
              may run git
              may use the MCP server files
              may read and change the database ./x.db
@@ -95,8 +95,8 @@ you add      may read the secret in TOKEN
              may send any request to example.net
              may send any request to 192.168.1.7, inside your own network
              may run bash, which can run any other code
-             may read /data
              may create, change and delete files below /data/out
+             may read /data
 content      sha256 cdcdcdcdcdcd, fingerprint 1d1c967fa1fd
 "
     );
@@ -248,6 +248,10 @@ fn interpreters_of_every_kind() {
         "/usr/bin/env",
         "Python.exe",
         "lua5.4",
+        "npm",
+        "vim",
+        "flock",
+        "gdb",
     ] {
         assert!(is_interpreter(name), "{name}");
     }
@@ -267,19 +271,96 @@ fn reasons_are_wrapped_and_harmless_as_well() {
     assert!(text.ends_with("warning      look\\rout\n"), "{text}");
 }
 
+/// Forty harmless rights, and behind them what they are there to hide.
+fn flooded() -> Request {
+    let hosts = (0..20).map(|n| format!("network:read:h{n}.example.com"));
+    let folders = (0..20).map(|n| format!("filesystem:read:./docs/{n}/**"));
+    let rest = [
+        "filesystem:read:~/.ssh/**",
+        "network:write:evil.example",
+        "env:read:API_KEY",
+        "shell:execute:git,python3",
+    ];
+    let entries = hosts.chain(folders).chain(rest.map(ToOwned::to_owned));
+    let permissions = entries.map(|entry| entry.parse().unwrap()).collect();
+    Request { permissions, ..request() }
+}
+
 #[test]
 fn what_matters_is_never_hidden_by_a_flood() {
-    let flood = (0..40).map(|n| format!("network:read:h{n}.example.com").parse().unwrap());
-    let rest = ["filesystem:read:~/.ssh/**", "network:write:evil.example", "env:read:API_KEY"];
-    let request = Request { permissions: flood.chain(permissions(&rest)).collect(), ..request() };
-    let text = text(&request);
+    let text = text(&flooded());
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part:?} in {text}"));
-    let harmless = at("may fetch from 40 things: h0.example.com; ");
-    assert!(at("may read files below ~/.ssh, where credentials are kept") < harmless, "{text}");
+    let first = "\nwarning      this asks for 45 rights, 4 of which need a second look, far more\n";
+    assert!(text.starts_with(first), "{text}");
+    at("`savoir approve\n             /home/me/skills/git-helper --details`");
+    assert!(at("rights       may read files below ~/.ssh, where credentials are kept") > 0);
+    let harmless = at("may fetch from 20 hosts: h0.example.com; ");
     assert!(at("may read the secret in API_KEY") < harmless, "{text}");
     assert!(at("to evil.example") < harmless, "{text}");
-    assert!(text.contains("warning      43 rights: few skills need so many"), "{text}");
-    assert!(text.lines().count() < 24, "{text}");
+    assert!(at("may run python3, which can run any other code") < harmless, "{text}");
+    at("may read 20 files and folders: files below ./docs/0;");
+    assert!(text.contains("warning      45 rights: few skills need so many"), "{text}");
+    assert!(text.lines().count() < 28, "{text}");
+}
+
+#[test]
+fn a_flood_of_tools_leaves_room_for_the_rights() {
+    let tool = |n| Preview { tool: format!("t{n}"), command: vec!["x".repeat(200); 20] };
+    let tools = (0..100).map(tool).collect();
+    let text = text(&Request { tools, ..flooded() });
+    assert!(text.find("where credentials are kept").is_some_and(|at| at < 5_000), "{text}");
+    assert!(text.contains("… and 84 more that have no room here: see `--details`"), "{text}");
+}
+
+#[test]
+fn details_show_every_right_on_its_own_line() {
+    let request = Request {
+        tools: vec![Preview { tool: "t".into(), command: vec!["a".into()] }; 40],
+        ..flooded()
+    };
+    let lines = details(&request);
+    let all = |part: &str| lines.iter().filter(|line| line.text.contains(part)).count();
+    assert_eq!(all("may fetch from h"), 20);
+    assert_eq!(all("may read files below ./docs/"), 20);
+    assert_eq!(all("t: a"), 40);
+    assert_eq!(all("more"), 1, "only `far more than usual`: {lines:?}");
+}
+
+#[test]
+fn paths_that_reach_far_are_grave_however_they_are_written() {
+    for scope in [
+        "filesystem:read:/home/me/.ssh/**",
+        "filesystem:read:/home/**",
+        "filesystem:read:/root/x",
+        "filesystem:read:/etc/passwd",
+        "filesystem:read:/*/x",
+        "filesystem:read:./.env.local",
+        "filesystem:read:./keys/server.pem",
+        "filesystem:read:~/.config/x",
+        "filesystem:write:/opt/x/**",
+        "database:read:~/.mozilla/cookies.sqlite",
+        "network:read:*.com",
+        "network:read:xn--pypal-4ve.com",
+    ] {
+        let request = Request { permissions: permissions(&[scope]), ..request() };
+        let lines = words(&request);
+        let right = lines.iter().find(|line| line.label == "rights").unwrap();
+        assert_eq!(right.role, Role::Grave, "{scope}: {}", right.text);
+    }
+    for scope in ["filesystem:read:./docs/**", "filesystem:read:/usr/share/dict/words"] {
+        let request = Request { permissions: permissions(&[scope]), ..request() };
+        let lines = words(&request);
+        let right = lines.iter().find(|line| line.label == "rights").unwrap();
+        assert_eq!(right.role, Role::Fact, "{scope}: {}", right.text);
+    }
+}
+
+#[test]
+fn hosts_say_what_they_look_like() {
+    let permissions = permissions(&["network:write:xn--pypal-4ve.com"]);
+    let lines = words(&Request { permissions, ..request() });
+    let right = lines.iter().find(|line| line.label == "rights").unwrap();
+    assert!(right.text.ends_with("looks like paypal.com, but has Cyrillic letters)"), "{right:?}");
 }
 
 #[test]

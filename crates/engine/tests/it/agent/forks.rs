@@ -81,6 +81,26 @@ async fn the_parent_is_neither_restricted_nor_widened() {
 }
 
 #[tokio::test]
+async fn a_skill_apart_may_do_no_more_than_its_caller() {
+    let mut stage = Stage::new();
+    stage.skill("reader", "allowed-tools: Read", "Read.");
+    stage.skill("free", "context: fork", "Anything.");
+    stage.skill("runner", "context: fork\nallowed-tools: Bash Read", "Run.");
+    // A skill that may only read has others do what it may not.
+    stage.says([use_skill("reader")]);
+    stage.says([use_skill("free"), use_skill("runner")]);
+    for _ in 0..2 {
+        stage.apart([command("id"), read()]).apart([text("done")]);
+    }
+    let told = stage.turn().await;
+    assert!(!told.names().contains(&"run_command"), "{:?}", told.names());
+    assert!(told.names().contains(&"read_file"), "{:?}", told.names());
+    for at in questions_apart(&told) {
+        assert!(!told.offered(at).contains(&"run_command"), "{at}");
+    }
+}
+
+#[tokio::test]
 async fn the_list_of_the_skill_holds_from_beginning_to_end() {
     let mut stage = Stage::new();
     stage.skill("report", FORK, "Do.").skill("free", "", "Anything.");

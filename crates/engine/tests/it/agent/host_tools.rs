@@ -395,6 +395,43 @@ async fn a_command_for_which_nobody_waits_plants_nothing_either() {
     assert!(!place.work("sub/.git").exists() && place.work("sub/.git.held").exists());
 }
 
+/// A command as a skill with a list calls it.
+async fn run_with(place: &Place, list: &str, command: &str) -> ToolAnswer {
+    let allowance = Allowance::of("finder", AllowList::new(Some(&split(list))));
+    let (specs, moments) = (place.tools.tools(), [allowance.now()]);
+    let spec = specs.iter().find(|spec| spec.definition.name == "run_command").expect("a tool");
+    let given = json!({"command": command});
+    let given = given.as_object().expect("an object");
+    let fence = Fence::around(&allowance, &moments, spec, given);
+    place.tools.call("run_command", given, fence).await
+}
+
+#[tokio::test]
+async fn a_command_that_may_run_others_is_asked_about_although_work_is_free() {
+    if !can_run() {
+        return;
+    }
+    let (list, deletes) = ("Bash(find:*)", "find docs -delete");
+    let nobody = Place::with(Consent::Nobody, Autonomy::InWorkspace);
+    assert_eq!(run_with(&nobody, list, "find docs -name a.txt").await.failure, None);
+    assert_eq!(nobody.asked(), 0);
+    let answer = run_with(&nobody, list, deletes).await;
+    assert_eq!(answer.failure.as_deref(), Some("approval-needed"), "{}", answer.text);
+    assert!(answer.text.contains("`find -delete`"), "{}", answer.text);
+    assert!(nobody.work("docs/a.txt").exists());
+
+    let place = Place::with(Consent::Always, Autonomy::InWorkspace);
+    assert_eq!(place.call("run_command", json!({"command": deletes})).await.failure, None);
+    assert_eq!(place.asked(), 0, "without a list nothing is in doubt");
+    assert_eq!(run_with(&place, list, "find . -delete").await.failure, None);
+    let asked = place.person.1.lock().unwrap()[0].clone();
+    assert!(asked.doubt.is_some_and(|doubt| doubt.contains("Bash(find:*)")));
+    run_with(&place, list, "find . -delete").await;
+    assert_eq!(place.asked(), 1, "always is for the same command");
+    run_with(&place, list, "find . -type f -delete").await;
+    assert_eq!(place.asked(), 2);
+}
+
 /// Says yes, after a skill was loaded that only reads.
 #[derive(Debug)]
 struct Slow(Arc<Allowance>);

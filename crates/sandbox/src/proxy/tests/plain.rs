@@ -23,6 +23,26 @@ fn reads_what_is_granted() {
 }
 
 #[test]
+fn reading_carries_no_more_than_eight_kibibytes_away() {
+    let origin = Origin::plain(HELLO);
+    let port = origin.port;
+    let run = Run::new(vec![grant(Methods::Read, "a.example", port)]);
+    let asked = |path: usize, header: usize| {
+        let (path, data) = ("p".repeat(path), "d".repeat(header));
+        let head = format!("GET http://a.example:{port}/{path} HTTP/1.1\r\nHost: a.example:{port}");
+        run.talk(format!("{head}\r\nX-Data: {data}\r\n\r\n"))
+    };
+    assert_eq!(status(&asked(100, 4_000)), "200");
+    assert_eq!(status(&asked(4_000, 4_000)), "200");
+    for (path, header) in [(1, 8_192), (1, 60_000), (4_200, 4_200), (8_200, 1)] {
+        let answer = asked(path, header);
+        assert_eq!(status(&answer), "403", "{path} {header}: {answer}");
+        assert!(answer.contains("so long a URL or headers it counts as writing"), "{answer}");
+    }
+    assert_eq!(origin.received().len(), 2);
+}
+
+#[test]
 fn refuses_the_rest_without_looking_it_up() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;

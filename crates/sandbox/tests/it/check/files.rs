@@ -3,7 +3,10 @@
 use std::{
     fs::{self, File, Permissions},
     io::Write as _,
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink},
+    os::{
+        fd::AsRawFd as _,
+        unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink},
+    },
     path::Path,
 };
 
@@ -170,6 +173,12 @@ pub(super) const CHECKS: &[Check] = &[
         let mode = fs::metadata(path).map_err(|error| error.to_string())?.permissions().mode();
         if mode & 0o4000 == 0 { Err("the bit is not set".to_owned()) } else { Ok(()) }
     }),
+    check("make others wait for a file by a lease", "files", |at| {
+        let file = File::open(at.write.join("file")).map_err(|error| error.to_string())?;
+        let (fd, lease, reading) = (file.as_raw_fd() as usize, libc::F_SETLEASE as usize, 0);
+        done(call(libc::SYS_fcntl, &[fd, lease, reading]))
+    })
+    .depends("not every file system has leases"),
     check("use an inherited descriptor of a file", "descriptors", |at| {
         let file = format!("/proc/self/fd/{}", at.file_descriptor);
         is_secret(fs::read(file))

@@ -73,6 +73,9 @@ fn deploy_preview_asks_every_time() {
         stage.run("deploy-preview", &[&message[..], &["--approve", "0123456789ab"]].concat());
     wrong.fails(3, "not-approved");
     wrong.says(&["--approve is for another run", &digits]);
+    let short =
+        stage.run("deploy-preview", &[&message[..], &["--approve", &digits[..12]]].concat());
+    short.says(&["--approve has too few digits to name one run alone", &digits]);
 
     let done = stage.run("deploy-preview", &[&message[..], &["--approve", &digits]].concat());
     let parsed = done.succeeds()["parsed"].clone();

@@ -299,3 +299,27 @@ fn a_skill_md_that_is_a_link_out_of_its_folder_is_not_installed() {
     let run = machine.run(&["install", "../elsewhere/link/SKILL.md", "-y"]);
     assert!(run.code != 0 && !machine.has("project/.claude/skills"), "{run}");
 }
+
+#[test]
+fn a_deleted_signature_comes_back_as_the_hint_says() {
+    let machine = Machine::new();
+    machine.skill("elsewhere/pdf", "1.2.0", "Read it.");
+    machine.well(&["keys", "new", "ada"]);
+    let key = machine.sandbox.path("home/.config/savoir/keys/ada.pub").display().to_string();
+    machine.well(&["keys", "trust", &key, "--publisher", "ada"]);
+    machine.well(&["sign", "../elsewhere/pdf", "--key", "ada"]);
+    machine.well(&["install", "../elsewhere/pdf", "-y"]);
+    machine.well(&["verify"]);
+    let signature = "project/.claude/skills/pdf/signature.json";
+    let before = machine.read(signature);
+    fs::remove_file(machine.sandbox.path(signature)).expect("it was there");
+    let faults = machine.run(&["verify"]);
+    assert_eq!(faults.code, 3, "{faults}");
+    assert!(faults.stderr.contains("--force puts back what was edited"), "{faults}");
+    machine.well(&["sync"]);
+    assert!(!machine.has(signature), "an edit stays");
+    let restored = machine.well(&["sync", "--force"]);
+    assert!(restored.stdout.contains(".claude/skills/pdf"), "{restored}");
+    assert_eq!(machine.read(signature), before);
+    machine.well(&["verify"]);
+}

@@ -49,6 +49,23 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(result)
 }
 
+/// The text with everything visible; line ends and tabs stay.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let is_hidden = |character: char| is_hidden(character) && !matches!(character, '\n' | '\t');
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut result = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_hidden(character) {
+            push_visible(&mut result, character);
+        } else {
+            result.push(character);
+        }
+    }
+    Cow::Owned(result)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +81,12 @@ mod tests {
     fn shows_what_would_do_something() {
         assert_eq!(visible("a\u{1b}[31mb\u{7}"), "a\\u{1b}[31mb\\u{7}");
         assert_eq!(visible("a\r\n\tb\u{9b}\u{85}"), "a\\r\\n\\tb\\u{9b}\\u{85}");
+    }
+
+    #[test]
+    fn lines_can_stay() {
+        assert_eq!(harmless("a\n\tb"), "a\n\tb");
+        assert_eq!(harmless("a\n\u{202e}b\r\u{200b}"), "a\n\\u{202e}b\\r\\u{200b}");
     }
 
     #[test]

@@ -1,0 +1,181 @@
+//! Names of hosts and programs that look like others.
+//!
+//! A letter of another script can look exactly like a Latin one, and a host hides such letters behind
+//! `xn--`. A person who is asked reads what such a name looks like, and that it is another one.
+
+use idna::{
+    AsciiDenyList,
+    uts46::{Hyphens, Uts46},
+};
+
+use super::shown;
+
+/// A name for the question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    /// The name with a note if it needs one.
+    pub(super) text: String,
+    /// Whether it needs one.
+    pub(super) is_marked: bool,
+}
+
+/// Letters that look like a Latin one. Not complete, and it need not be: what is missing here is marked
+/// as well, without the name that it looks like.
+const LOOK_ALIKES: [(char, &str); 24] = [
+    ('a', "\u{430}\u{3b1}\u{251}"),
+    ('b', "\u{432}\u{184}\u{185}"),
+    ('c', "\u{441}\u{3f2}"),
+    ('d', "\u{501}"),
+    ('e', "\u{435}\u{4bd}\u{3b5}"),
+    ('g', "\u{261}\u{581}"),
+    ('h', "\u{4bb}\u{43d}\u{570}"),
+    ('i', "\u{456}\u{131}\u{3b9}\u{4cf}"),
+    ('j', "\u{458}\u{237}"),
+    ('k', "\u{43a}\u{3ba}"),
+    ('l', "\u{4c0}\u{142}"),
+    ('m', "\u{43c}"),
+    ('n', "\u{43f}\u{3b7}\u{578}"),
+    ('o', "\u{43e}\u{3bf}\u{585}\u{3c3}\u{5e1}"),
+    ('p', "\u{440}\u{3c1}"),
+    ('q', "\u{51b}\u{566}"),
+    ('r', "\u{433}"),
+    ('s', "\u{455}"),
+    ('t', "\u{442}\u{3c4}"),
+    ('u', "\u{3c5}\u{57d}"),
+    ('v', "\u{475}\u{3bd}"),
+    ('w', "\u{51d}\u{461}\u{3c9}"),
+    ('x', "\u{445}\u{3c7}"),
+    ('y', "\u{443}\u{3b3}\u{4af}"),
+];
+
+/// Scripts whose letters are mistaken for others, by their blocks.
+const SCRIPTS: [(&str, std::ops::RangeInclusive<char>); 10] = [
+    ("Latin", 'a'..='z'),
+    ("Latin", '\u{c0}'..='\u{24f}'),
+    ("Latin", '\u{250}'..='\u{2af}'),
+    ("Latin", '\u{1e00}'..='\u{1eff}'),
+    ("Greek", '\u{370}'..='\u{3ff}'),
+    ("Cyrillic", '\u{400}'..='\u{52f}'),
+    ("Armenian", '\u{530}'..='\u{58f}'),
+    ("Hebrew", '\u{590}'..='\u{5ff}'),
+    ("Arabic", '\u{600}'..='\u{6ff}'),
+    ("Cherokee", '\u{13a0}'..='\u{13ff}'),
+];
+
+/// A host, also as part of a URL, or a program, with a note if it may pass for another one.
+pub(super) fn look_alike(name: &str) -> Name {
+    let spelled = decoded(name);
+    if spelled.is_ascii() {
+        // Encoded letters that cannot be decoded are no host that anybody knows.
+        let is_marked = name.to_ascii_lowercase().split(['.', '/', ':']).any(is_encoded);
+        let note = if is_marked { " (has encoded letters that cannot be read)" } else { "" };
+        return Name { text: format!("{}{note}", shown(name)), is_marked };
+    }
+    let is_same = spelled == name;
+    let read = if is_same { String::new() } else { format!("reads {}, ", shown(&spelled)) };
+    let text = format!("{} ({read}{})", shown(name), warning(&spelled));
+    Name { text, is_marked: true }
+}
+
+fn is_encoded(label: &str) -> bool {
+    label.starts_with("xn--")
+}
+
+/// The name with the letters that `xn--` stands for.
+fn decoded(name: &str) -> String {
+    let decode = |label: &str| {
+        let label = label.to_ascii_lowercase();
+        let (unicode, read) =
+            Uts46::new().to_unicode(label.as_bytes(), AsciiDenyList::EMPTY, Hyphens::Allow);
+        read.map(|()| unicode.into_owned()).unwrap_or(label)
+    };
+    let pieces = name.split_inclusive(['.', '/', ':']).map(|piece| {
+        let label = piece.trim_end_matches(['.', '/', ':']);
+        let after = &piece[label.len()..];
+        if is_encoded(&label.to_ascii_lowercase()) {
+            decode(label) + after
+        } else {
+            piece.to_owned()
+        }
+    });
+    pieces.collect()
+}
+
+/// What a person must know of a name that is not plain ASCII.
+fn warning(name: &str) -> String {
+    let latin = in_latin(name);
+    let others: Vec<&str> = scripts(name).into_iter().filter(|script| *script != "Latin").collect();
+    match (latin.is_ascii(), others.as_slice()) {
+        (true, []) => format!("looks like {} and is another name", shown(&latin)),
+        (true, others) => {
+            format!("looks like {}, but has {} letters", shown(&latin), others.join(" and "))
+        }
+        (false, others) if !others.is_empty() && mixes(name) => {
+            format!("mixes Latin and {} letters", others.join(" and "))
+        }
+        (false, _) => "not plain ASCII: look closely".to_owned(),
+    }
+}
+
+fn in_latin(name: &str) -> String {
+    let latin = |c: char| {
+        let found = LOOK_ALIKES.iter().find(|(_, others)| others.contains(c));
+        found.map_or(c, |(letter, _)| *letter)
+    };
+    name.to_lowercase().chars().map(latin).collect()
+}
+
+/// The scripts of the letters, each once.
+fn scripts(name: &str) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for c in name.to_lowercase().chars() {
+        let script = SCRIPTS.iter().find(|(_, letters)| letters.contains(&c));
+        found.extend(script.map(|(script, _)| *script).filter(|script| !found.contains(script)));
+    }
+    found
+}
+
+/// Whether one label has letters of several scripts; `пример.com` has not.
+fn mixes(name: &str) -> bool {
+    name.split(['.', '/', ':']).any(|label| scripts(label).len() > 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_they_look_like() {
+        for (name, expected) in [
+            ("example.com", "example.com"),
+            ("https://example.com/v1", "https://example.com/v1"),
+            (
+                "xn--pypal-4ve.com",
+                "xn--pypal-4ve.com (reads p\u{430}ypal.com, looks like paypal.com, but has Cyrillic letters)",
+            ),
+            (
+                "XN--PYPAL-4VE.com",
+                "XN--PYPAL-4VE.com (reads p\u{430}ypal.com, looks like paypal.com, but has Cyrillic letters)",
+            ),
+            (
+                "https://xn--pypal-4ve.com:8443/v1",
+                "https://xn--pypal-4ve.com:8443/v1 (reads https://p\u{430}ypal.com:8443/v1, looks like https://paypal.com:8443/v1, but has Cyrillic letters)",
+            ),
+            (
+                "ex\u{430}mple.com",
+                "ex\u{430}mple.com (looks like example.com, but has Cyrillic letters)",
+            ),
+            ("g\u{131}t", "g\u{131}t (looks like git and is another name)"),
+            (
+                "xn--mnchen-3ya.de",
+                "xn--mnchen-3ya.de (reads m\u{fc}nchen.de, not plain ASCII: look closely)",
+            ),
+            ("m\u{fc}\u{436}.de", "m\u{fc}\u{436}.de (mixes Latin and Cyrillic letters)"),
+            ("xn--99999999.com", "xn--99999999.com (has encoded letters that cannot be read)"),
+        ] {
+            let name = look_alike(name);
+            assert_eq!(name.text, expected);
+            assert_eq!(name.is_marked, expected.contains('('), "{expected}");
+        }
+    }
+}

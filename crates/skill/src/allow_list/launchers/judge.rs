@@ -1,0 +1,358 @@
+//! Whether a command does more than a pattern names.
+
+use super::{
+    Handed, Launcher, Style, Subcommands, Understood, Words,
+    table::{BASE, TABLE},
+};
+
+/// Why a command may run more than the first words of it, which a pattern names, say; `None` if it does
+/// not.
+pub(crate) fn doubt(words: &[String], named: usize) -> Option<String> {
+    let launcher = find(words.first()?)?;
+    Command { launcher, words, named }.judge().err()
+}
+
+/// What is known of a program, if it runs others.
+fn find(word: &str) -> Option<&'static Launcher> {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    let of = |name: &str| TABLE.iter().find(|launcher| launcher.names.contains(&name));
+    of(name).or_else(|| of(bare))
+}
+
+#[derive(Clone, Copy)]
+struct Command<'a> {
+    launcher: &'static Launcher,
+    words: &'a [String],
+    /// How many of the words a pattern names.
+    named: usize,
+}
+
+impl Command<'_> {
+    fn judge(self) -> Result<(), String> {
+        let (mut at, mut plain, mut only_words) = (1, 0, false);
+        while let Some(word) = self.words.get(at) {
+            if !only_words && word == "--" {
+                only_words = true;
+            } else if !only_words && self.is_number(word) {
+                // No program that is known here makes more of it.
+            } else if !only_words && is_option(word) {
+                // Where an option gives the text, all words are files.
+                plain = plain.max(usize::from(self.gives_text(word)));
+                at += self.option(at)?;
+                if self.ends_with(word) {
+                    return Ok(());
+                }
+            } else {
+                if let Some(end) = self.word(at, plain) {
+                    return end;
+                }
+                plain += 1;
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// `-7`, and `-10k` where letters are not options.
+    fn is_number(self, word: &str) -> bool {
+        let units: &[char] = match self.launcher.style {
+            Style::Whole => &['c', 'k', 'w', 'M', 'G'],
+            Style::Clustered => &[],
+        };
+        let digits = word.strip_prefix('-').map(|rest| rest.trim_end_matches(units));
+        digits.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
+    fn is_named(self, at: usize) -> bool {
+        at < self.named
+    }
+
+    /// Whether all words behind an option belong to what it runs.
+    fn ends_with(self, word: &str) -> bool {
+        matches!(self.launcher.words, Words::Script { ends } if ends.contains(&word))
+    }
+
+    fn gives_text(self, word: &str) -> bool {
+        let Launcher { takes, attached, texts, .. } = self.launcher;
+        if word.starts_with("--") {
+            return texts.contains(&word.split('=').next().unwrap_or(word));
+        }
+        let mut options = word.chars().skip(1).map(|letter| format!("-{letter}"));
+        let ends =
+            |option: &String| [takes, attached, texts].iter().any(|of| of.contains(&&**option));
+        options.find(ends).is_some_and(|option| texts.contains(&&*option))
+    }
+
+    /// Judges text in the language of the program.
+    fn read(self, text: Option<&str>, at: usize) -> Result<(), String> {
+        match (self.launcher.words, text) {
+            (Words::Text(read), Some(text)) if !self.is_named(at) => {
+                read(text).map_err(|why| self.text(why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges an option; gives how many words belong to it.
+    fn option(self, at: usize) -> Result<usize, String> {
+        let word = self.words[at].as_str();
+        if matches!(self.launcher.words, Words::Opaque) && !self.is_named(at) {
+            return Err(self.runs(word));
+        }
+        if self.launcher.style == Style::Whole || word.starts_with("--") {
+            self.long_option(at, word, self.launcher.executes)
+        } else {
+            self.short_options(at, word, self.launcher.executes)
+        }
+    }
+
+    fn long_option(self, at: usize, word: &str, executes: &[&str]) -> Result<usize, String> {
+        let Launcher { acts, understood, takes, texts, style, .. } = self.launcher;
+        let (name, value) = word.split_once('=').map_or((word, None), |(a, b)| (a, Some(b)));
+        let takes_next = usize::from(value.is_none() && takes.contains(&name));
+        let next = self.words.get(at + 1).map(String::as_str);
+        if texts.contains(&name) {
+            self.read(value.or(next), if value.is_some() { at } else { at + 1 })?;
+            return Ok(usize::from(value.is_none()));
+        }
+        let is_known = match understood {
+            Understood::AllAnd(known) | Understood::Only(known) => known.contains(&name),
+        };
+        if is_known {
+            return Ok(takes_next);
+        }
+        if means(executes, name, *style) {
+            let is_named = self.is_named(at) && (value.is_some() || self.is_named(at + 1));
+            if !is_named {
+                return Err(self.runs(name));
+            }
+            return match style {
+                Style::Whole => self.inner_until_end(at + 1),
+                Style::Clustered => Ok(usize::from(value.is_none())),
+            };
+        }
+        if means(acts, name, *style) && !self.is_named(at) {
+            return Err(self.runs(name));
+        }
+        match understood {
+            Understood::Only(_) if !self.is_named(at) => Err(self.unknown(name)),
+            _ => Ok(takes_next),
+        }
+    }
+
+    /// Judges `-xzf`, letter by letter.
+    fn short_options(self, at: usize, word: &str, executes: &[&str]) -> Result<usize, String> {
+        let Launcher { acts, understood, takes, attached, texts, .. } = self.launcher;
+        let letters = word.strip_prefix('-').unwrap_or(word);
+        for (place, letter) in letters.char_indices() {
+            let option = format!("-{letter}");
+            let option = option.as_str();
+            let is_last = place + letter.len_utf8() == letters.len();
+            if executes.contains(&option) {
+                let is_named = self.is_named(at) && (!is_last || self.is_named(at + 1));
+                return if is_named { Ok(usize::from(is_last)) } else { Err(self.runs(option)) };
+            }
+            if acts.contains(&option) && !self.is_named(at) {
+                return Err(self.runs(option));
+            }
+            if texts.contains(&option) {
+                let rest = letters.get(place + letter.len_utf8()..).filter(|_| !is_last);
+                let next = self.words.get(at + 1).map(String::as_str);
+                self.read(rest.or(next), at + usize::from(is_last))?;
+                return Ok(usize::from(is_last));
+            }
+            if attached.contains(&option) {
+                return Ok(0);
+            }
+            if takes.contains(&option) {
+                let rest = letters.get(place + letter.len_utf8()..).filter(|_| !is_last);
+                let next = self.words.get(at + 1).map(String::as_str);
+                self.value(at + usize::from(is_last), rest.or(next).unwrap_or_default())?;
+                return Ok(usize::from(is_last));
+            }
+            let is_known = match understood {
+                Understood::AllAnd(_) => true,
+                Understood::Only(known) => known.contains(&option),
+            };
+            if !is_known && !self.is_named(at) {
+                return Err(self.unknown(option));
+            }
+        }
+        Ok(0)
+    }
+
+    /// Judges a value or a plain word by its parts.
+    fn value(self, at: usize, value: &str) -> Result<(), String> {
+        let is_odd = self.launcher.odd.iter().any(|part| value.contains(part));
+        if is_odd && !self.is_named(at) { Err(self.unknown(value)) } else { Ok(()) }
+    }
+
+    /// Judges a word that is not an option; the end of all if the rest is judged with it.
+    fn word(self, at: usize, place: usize) -> Option<Result<(), String>> {
+        let word = self.words[at].as_str();
+        if let Err(odd) = self.value(at, word) {
+            return Some(Err(odd));
+        }
+        match self.launcher.words {
+            Words::Letters if at == 1 && !self.is_named(at) => {
+                // Each of them is an option, also behind one that takes a value.
+                let letter = word.chars().map(|letter| format!("-{letter}"));
+                let mut found = letter.filter(|one| self.launcher.executes.contains(&&**one));
+                found.next().map(|option| Err(self.runs(&option)))
+            }
+            Words::Plain | Words::Letters => None,
+            Words::Command { after, .. } if place < after => None,
+            Words::Command { how: Handed::Words, .. } if is_assignment(word) => None,
+            Words::Command { how, .. } => Some(self.inner(at, how)),
+            Words::Script { .. } => Some(Ok(())),
+            Words::Text(_) if place > 0 => None,
+            Words::Text(_) => self.read(Some(word), at).err().map(Err),
+            Words::Subcommand(known) => Some(self.subcommand(at, &known)),
+            Words::Opaque if self.is_named(at) => None,
+            Words::Opaque => Some(Err(self.runs(word))),
+        }
+    }
+
+    /// A command inside of a command.
+    fn inner(self, at: usize, how: Handed) -> Result<(), String> {
+        let inner = &self.words[at..];
+        let first = inner.first().map(String::as_str).unwrap_or_default();
+        if !self.is_named(at) {
+            return Err(self.runs(first));
+        }
+        let is_simple = |word: &String| {
+            word.chars().all(|c| c.is_ascii_alphanumeric() || "_./:=@%+,-".contains(c))
+        };
+        match how {
+            Handed::Shell if !inner.iter().all(is_simple) => {
+                Err(self.text("it hands the words to a shell"))
+            }
+            Handed::Growing if find(first).is_some() => {
+                Err(self.text("it adds words to a program that can run others"))
+            }
+            _ => doubt(inner, self.named - at).map_or(Ok(()), Err),
+        }
+    }
+
+    /// A command that ends with `;` or `+`; gives how many words it has.
+    fn inner_until_end(self, at: usize) -> Result<usize, String> {
+        let rest = self.words.get(at..).unwrap_or_default();
+        let end = rest.iter().position(|word| word == ";" || word == "+").unwrap_or(rest.len());
+        match doubt(&rest[..end], self.named - at) {
+            Some(why) => Err(why),
+            None => Ok(end),
+        }
+    }
+
+    fn subcommand(self, at: usize, known: &Subcommands) -> Result<(), String> {
+        let name = self.words[at].as_str();
+        let rest = &self.words[at + 1..];
+        let is_meant = |entry: &&&str| match entry.split_once(' ') {
+            None => **entry == name,
+            Some((first, second)) => first == name && rest.iter().any(|word| word == second),
+        };
+        // The last word that must be named.
+        let last = |entry: &str| match entry.split_once(' ') {
+            None => at,
+            Some((_, second)) => {
+                let found = rest.iter().position(|word| word == second);
+                found.map_or(at, |found| at + 1 + found)
+            }
+        };
+        let next = rest.first().map(String::as_str);
+        let is_plain = next.is_some_and(|next| {
+            known.plain.iter().any(|entry| entry.split_once(' ') == Some((name, next)))
+        });
+        if let Some(entry) = known.executes.iter().find(is_meant) {
+            let last = last(entry);
+            if !self.is_named(last) || (last + 1 < self.words.len() && !self.is_named(last + 1)) {
+                return Err(self.runs(entry));
+            }
+        } else if !is_plain {
+            if let Some(entry) = known.acts.iter().find(is_meant) {
+                if !self.is_named(last(entry)) {
+                    return Err(self.runs(entry));
+                }
+            } else if !known.plain.contains(&name) && !self.is_named(at) {
+                return Err(self.unknown(name));
+            }
+        }
+        self.options_behind(at, known)
+    }
+
+    /// The options of a subcommand.
+    fn options_behind(self, at: usize, known: &Subcommands) -> Result<(), String> {
+        let name = self.words[at].as_str();
+        let own = known.own.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, own)| own);
+        let executes: Vec<&str> = known.options.iter().chain(own).copied().collect();
+        let mut at = at + 1;
+        let mut only_words = false;
+        while let Some(word) = self.words.get(at) {
+            if known.addressed.contains(&name) {
+                self.value(at, word)?;
+            }
+            if word == "--" {
+                only_words = true;
+            } else if !only_words && is_option(word) && !self.is_number(word) {
+                // Which of them take a value is not known: no word is skipped.
+                let is_whole = self.launcher.style == Style::Whole;
+                let launcher = if is_whole { &BEHIND_WHOLE } else { &BEHIND };
+                let behind = Self { launcher, ..self };
+                let judged = if is_whole || word.starts_with("--") {
+                    behind.long_option(at, word, &executes)
+                } else {
+                    behind.short_options(at, word, &executes)
+                };
+                judged.map_err(|_| self.runs(&format!("{name} {word}")))?;
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    fn program(self) -> &'static str {
+        self.launcher.names.first().copied().unwrap_or_default()
+    }
+
+    fn runs(self, what: &str) -> String {
+        let program = self.program();
+        format!(
+            "`{program} {what}` runs another program or writes files, and the list does not name that"
+        )
+    }
+
+    fn unknown(self, what: &str) -> String {
+        let program = self.program();
+        format!(
+            "it is not known here what `{what}` makes `{program}` do, which can run other programs"
+        )
+    }
+
+    fn text(self, why: &str) -> String {
+        format!("`{}` can run other programs: {why}", self.program())
+    }
+}
+
+/// What is known of the options of a subcommand: nothing but those that execute.
+static BEHIND: Launcher =
+    Launcher { understood: Understood::AllAnd(&["--text", "--filter"]), ..BASE };
+static BEHIND_WHOLE: Launcher = Launcher { style: Style::Whole, ..BASE };
+
+fn is_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-')
+}
+
+/// `NAME=value` before a command.
+fn is_assignment(word: &str) -> bool {
+    let name = word.split_once('=').map(|(name, _)| name);
+    name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+/// Whether an option is one of a list. Long ones may be cut as long as they are still clear.
+fn means(list: &[&str], name: &str, style: Style) -> bool {
+    list.iter().any(|known| match style {
+        Style::Whole => known.trim_start_matches('-') == name.trim_start_matches('-'),
+        Style::Clustered => known.starts_with("--") && known.starts_with(name) && name.len() > 2,
+    })
+}

@@ -1,0 +1,447 @@
+//! The table: every program that is known to run others, or to write what others run.
+//!
+//! To add a program, say which of its options execute something, and what its words are. Say which options
+//! are understood ([`Only`]) where there are few, or where a new one could execute something.
+
+use super::{
+    Handed, Launcher, Style, Subcommands,
+    Understood::{AllAnd, Only},
+    Words, text,
+};
+
+pub(super) const BASE: Launcher = Launcher {
+    names: &[],
+    executes: &[],
+    acts: &[],
+    understood: AllAnd(&[]),
+    takes: &[],
+    attached: &[],
+    texts: &[],
+    style: Style::Clustered,
+    words: Words::Plain,
+    odd: &[],
+};
+
+const NO_SUBCOMMANDS: Subcommands =
+    Subcommands { plain: &[], acts: &[], executes: &[], options: &[], own: &[], addressed: &[] };
+
+const fn command(after: usize) -> Words {
+    Words::Command { after, how: Handed::Words }
+}
+
+const fn shell(after: usize) -> Words {
+    Words::Command { after, how: Handed::Shell }
+}
+
+/// Programs of which every word can run something.
+const OPAQUE: Launcher = Launcher { words: Words::Opaque, ..BASE };
+
+pub(super) static TABLE: &[Launcher] = &[
+    GIT,
+    // Files.
+    Launcher {
+        names: &["find", "gfind"],
+        executes: &["-exec", "-execdir", "-ok", "-okdir"],
+        acts: &["-delete", "-fprint", "-fprint0", "-fprintf", "-fls"],
+        understood: Only(&[
+            "-P", "-H", "-L", "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename",
+            "-regex", "-iregex", "-regextype", "-lname", "-ilname", "-type", "-xtype", "-size", "-empty",
+            "-newer", "-newermt", "-newerct", "-newerat", "-newermm", "-anewer", "-cnewer", "-mtime",
+            "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-maxdepth", "-mindepth", "-depth", "-d",
+            "-mount", "-xdev", "-prune", "-print", "-print0", "-printf", "-ls", "-quit", "-not", "-and",
+            "-or", "-a", "-o", "-true", "-false", "-perm", "-user", "-group", "-uid", "-gid", "-nouser",
+            "-nogroup", "-readable", "-writable", "-executable", "-links", "-inum", "-samefile",
+            "-follow", "-daystart", "-noleaf", "-ignore_readdir_race", "-fstype", "-used", "-E", "-s",
+            "-X", "-x",
+        ]),
+        style: Style::Whole,
+        ..BASE
+    },
+    Launcher {
+        names: &["fd", "fdfind"],
+        executes: &["-x", "-X", "--exec", "--exec-batch"],
+        takes: &["-e", "-t", "-d", "-E", "-S", "-c", "-j"],
+        ..BASE
+    },
+    Launcher {
+        names: &["tar", "gtar", "bsdtar"],
+        executes: &[
+            "-I", "-F", "--use-compress-program", "--to-command", "--checkpoint-action",
+            "--info-script", "--new-volume-script", "--rsh-command", "--rmt-command",
+        ],
+        understood: AllAnd(&["--checkpoint"]),
+        // Others take a value in one tar and none in another.
+        takes: &["-f", "-C", "-T", "-X", "-b"],
+        words: Words::Letters,
+        // `host:archive` starts a shell on another machine.
+        odd: &[":"],
+        ..BASE
+    },
+    Launcher {
+        names: &["cpio"],
+        acts: &["--rsh-command", "--to-stdout"],
+        odd: &[":"],
+        ..BASE
+    },
+    Launcher {
+        names: &["rsync"],
+        executes: &["-e", "-M", "--rsh", "--rsync-path", "--remote-option"],
+        takes: &["-f", "-B", "-T"],
+        ..BASE
+    },
+    Launcher { names: &["zip"], executes: &["-T", "--unzip-command"], acts: &["--test"], ..BASE },
+    Launcher {
+        names: &["7z", "7za", "7zr", "7zz"],
+        understood: Only(&["-h", "--help"]),
+        style: Style::Whole,
+        words: Words::Subcommand(Subcommands {
+            plain: &["a", "b", "d", "e", "h", "i", "l", "t", "u", "x"],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
+    Launcher {
+        names: &["sort", "gsort"],
+        executes: &["--compress-program"],
+        acts: &["-o", "--output"],
+        takes: &["-k", "-t", "-S", "-T"],
+        ..BASE
+    },
+    Launcher { names: &["split", "gsplit"], executes: &["--filter"], ..BASE },
+    Launcher { names: &["rg"], executes: &["--pre", "--hostname-bin"], understood: AllAnd(&["--pre-glob"]), ..BASE },
+    Launcher { names: &["ag", "ack", "bat"], executes: &["--pager"], ..BASE },
+    // Text.
+    Launcher {
+        names: &["awk", "gawk", "mawk", "nawk", "original-awk"],
+        acts: &["-f", "-E", "-i", "-l", "-e", "-o", "-d", "-p", "--file", "--exec", "--include", "--load"],
+        understood: Only(&["--field-separator", "--assign", "--version", "--help", "-V", "-h", "-b", "-n"]),
+        takes: &["-F", "-v", "--field-separator", "--assign"],
+        words: Words::Text(text::awk),
+        ..BASE
+    },
+    Launcher {
+        names: &["sed", "gsed"],
+        acts: &["-f", "--file"],
+        understood: Only(&[
+            "-n", "-r", "-E", "-s", "-u", "-z", "--quiet", "--silent", "--regexp-extended", "--separate",
+            "--null-data", "--posix", "--debug", "--sandbox", "--version", "--help", "--in-place",
+            "--unbuffered",
+        ]),
+        takes: &["-l"],
+        attached: &["-i"],
+        texts: &["-e", "--expression"],
+        words: Words::Text(text::sed),
+        ..BASE
+    },
+    Launcher { names: &["ed", "ex", "vi", "vim", "nvim", "view", "rvim", "vimdiff", "emacs", "nano", "pico", "red"], ..OPAQUE },
+    Launcher { names: &["man"], executes: &["-P", "-H", "-C", "--pager", "--html", "--config-file"], ..BASE },
+    Launcher {
+        names: &["less", "more", "most"],
+        acts: &["-k", "-o", "-O", "-t", "-T", "--lesskey-file", "--lesskey-src", "--lesskey-content", "--log-file", "--LOG-FILE"],
+        odd: &["+"],
+        ..BASE
+    },
+    // Programs in front of another command.
+    Launcher {
+        names: &["env"],
+        executes: &["-S", "--split-string"],
+        takes: &["-u", "-C", "--unset", "--chdir"],
+        words: command(0),
+        ..BASE
+    },
+    Launcher {
+        names: &["xargs", "gxargs"],
+        understood: Only(&[
+            "-0", "-r", "-t", "-x", "-p", "-o", "--null", "--no-run-if-empty", "--verbose", "--exit",
+            "--interactive", "--open-tty", "--max-args", "--max-procs", "--max-lines", "--max-chars",
+            "--delimiter", "--arg-file", "--eof", "--replace",
+        ]),
+        takes: &["-n", "-P", "-L", "-s", "-d", "-E", "-a", "-I", "-R", "-J"],
+        attached: &["-i", "-l", "-e"],
+        words: Words::Command { after: 0, how: Handed::Growing },
+        ..BASE
+    },
+    Launcher { names: &["parallel", "sem"], ..OPAQUE },
+    Launcher {
+        names: &["sudo", "doas"],
+        acts: &["-e", "-i", "-s", "--edit", "--login", "--shell"],
+        takes: &["-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U", "-r", "-t"],
+        words: command(0),
+        ..BASE
+    },
+    Launcher { names: &["su", "runuser", "chroot", "nsenter", "unshare", "setpriv", "capsh", "start-stop-daemon"], ..OPAQUE },
+    Launcher { names: &["nice"], takes: &["-n"], words: command(0), ..BASE },
+    Launcher { names: &["ionice"], takes: &["-c", "-n", "-p"], words: command(0), ..BASE },
+    Launcher { names: &["chrt", "taskset"], words: command(1), ..BASE },
+    Launcher {
+        names: &["timeout", "gtimeout"],
+        takes: &["-s", "-k", "--signal", "--kill-after"],
+        words: command(1),
+        ..BASE
+    },
+    Launcher { names: &["nohup", "setsid", "fakeroot", "command", "builtin", "exec", "busybox", "toybox", "catchsegv"], words: command(0), ..BASE },
+    Launcher { names: &["time"], takes: &["-f", "-o"], words: command(0), ..BASE },
+    Launcher { names: &["stdbuf"], takes: &["-i", "-o", "-e"], words: command(0), ..BASE },
+    Launcher { names: &["watch"], takes: &["-n", "--interval"], words: shell(0), ..BASE },
+    Launcher {
+        names: &["strace", "ltrace"],
+        acts: &["-o", "--output"],
+        takes: &["-e", "-s", "-p", "-E", "-u", "-a", "-b", "-I", "-O", "-S", "-P", "-X"],
+        words: command(0),
+        ..BASE
+    },
+    Launcher { names: &["flock"], executes: &["-c", "--command"], takes: &["-w", "-E"], words: command(1), ..BASE },
+    Launcher { names: &["systemd-run", "systemd-inhibit", "script", "gdb", "lldb", "rlwrap", "expect", "unbuffer", "tmux", "screen", "socat", "nc", "ncat", "netcat", "run-parts"], ..OPAQUE },
+    // Words of a shell that run a text or a file.
+    Launcher { names: &["eval", "source", ".", "trap", "alias", "coproc", "enable", "bind", "complete"], ..OPAQUE },
+    // Later.
+    Launcher { names: &["crontab"], understood: Only(&["-l"]), takes: &["-u"], ..OPAQUE_BUT_OPTIONS },
+    Launcher { names: &["at", "batch"], understood: Only(&["-l", "-V"]), ..OPAQUE_BUT_OPTIONS },
+    // Other machines.
+    Launcher {
+        names: &["ssh"],
+        executes: &["-o", "-F", "-I"],
+        takes: &["-p", "-i", "-l", "-b", "-c", "-m", "-E", "-L", "-R", "-D", "-W", "-J", "-e", "-B", "-Q", "-S", "-w"],
+        words: shell(1),
+        ..BASE
+    },
+    Launcher {
+        names: &["scp", "sftp"],
+        executes: &["-o", "-F", "-S", "-D", "-b"],
+        takes: &["-P", "-i", "-l", "-c", "-J", "-X"],
+        ..BASE
+    },
+    Launcher {
+        names: &["curl"],
+        executes: &["-K", "--config", "--engine"],
+        acts: &[
+            "-o", "-O", "-J", "-c", "-D", "--output", "--output-dir", "--remote-name", "--remote-name-all",
+            "--remote-header-name", "--cookie-jar", "--dump-header", "--trace", "--trace-ascii",
+            "--libcurl", "--etag-save", "--hsts", "--alt-svc", "--stderr", "--create-dirs",
+        ],
+        understood: AllAnd(&["--compressed", "--connect-timeout", "--cookie", "--header", "--head"]),
+        takes: &["-H", "-X", "-d", "-A", "-b", "-e", "-F", "-m", "-r", "-u", "-x", "-w", "-T", "-y", "-Y", "-C", "-E", "-t", "-U", "-P", "-Q", "-z"],
+        ..BASE
+    },
+    Launcher {
+        names: &["wget"],
+        executes: &["-e", "--execute", "--use-askpass", "--config"],
+        acts: &["-O", "-o", "-a", "--output-document", "--output-file", "--append-output"],
+        takes: &["-P", "-t", "-T", "-U", "-w", "-i", "-A", "-R", "-D"],
+        ..BASE
+    },
+    // Languages: a file is run as the pattern says, a text is not seen in it.
+    Launcher {
+        names: &["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"],
+        understood: Only(&["-e", "-u", "-x", "-v", "-n", "-f", "-C", "--norc", "--noprofile", "--posix", "--version", "--help"]),
+        // `-oc` takes the next two words, so `-o` is not understood.
+        executes: &["-c", "--rcfile", "--init-file", "--init-command"],
+        words: Words::Script { ends: &["-c"] },
+        ..BASE
+    },
+    Launcher {
+        names: &["python", "pypy"],
+        executes: &["-c", "-m"],
+        understood: Only(&["-u", "-B", "-O", "-q", "-s", "-S", "-E", "-I", "-P", "-V", "-v", "-h", "-b", "-x", "--version", "--help"]),
+        takes: &["-W", "-X"],
+        words: Words::Script { ends: &["-c", "-m"] },
+        ..BASE
+    },
+    Launcher {
+        names: &["node", "nodejs"],
+        executes: &["-e", "-p", "-r", "--eval", "--print", "--require", "--import", "--loader", "--experimental-loader"],
+        understood: Only(&["-v", "-h", "-c", "--version", "--help", "--check", "--test", "--watch", "--trace-warnings", "--no-warnings", "--enable-source-maps", "--use-strict"]),
+        words: Words::Script { ends: &[] },
+        ..BASE
+    },
+    Launcher {
+        names: &["perl"],
+        executes: &["-e", "-E", "-M", "-m", "-d"],
+        understood: Only(&["-w", "-W", "-T", "-t", "-c", "-v", "-V", "-h"]),
+        words: Words::Script { ends: &[] },
+        ..BASE
+    },
+    Launcher {
+        names: &["ruby"],
+        executes: &["-e", "-r"],
+        understood: Only(&["-w", "-W", "-c", "-v", "-h", "--version", "--help"]),
+        words: Words::Script { ends: &[] },
+        ..BASE
+    },
+    Launcher {
+        names: &["php"],
+        executes: &["-r", "-B", "-R", "-E", "-F", "-d", "-c", "-z", "--run"],
+        understood: Only(&["-l", "-v", "-i", "-m", "-h", "-n", "-q", "-f", "--version"]),
+        words: Words::Script { ends: &[] },
+        ..BASE
+    },
+    Launcher { names: &["lua", "luajit", "tclsh", "julia", "Rscript", "guile", "osascript"], understood: Only(&["-v", "--version", "--help"]), words: Words::Script { ends: &[] }, ..BASE },
+    // Builds and packages.
+    Launcher {
+        names: &["make", "gmake"],
+        executes: &["-f", "-E", "-I", "--file", "--makefile", "--eval", "--include-dir"],
+        understood: Only(&[
+            "-j", "-k", "-n", "-s", "-B", "-C", "-w", "-i", "-q", "-t", "-r", "-R", "-l", "-O", "-d", "-p", "-v",
+            "-h", "--jobs", "--keep-going", "--dry-run", "--just-print", "--silent", "--quiet",
+            "--always-make", "--directory", "--version", "--help", "--no-print-directory", "--question",
+        ]),
+        takes: &["-C", "--directory"],
+        attached: &["-j", "-l", "-O"],
+        // `SHELL=…`, `CC=…`
+        odd: &["="],
+        ..BASE
+    },
+    Launcher {
+        names: &["npm", "pnpm", "yarn", "bun", "deno"],
+        executes: &["--script-shell", "--node-options", "--shell", "--call"],
+        // What is not known may take the next word, which then is no subcommand.
+        understood: Only(&["-s", "-q", "--silent", "--quiet", "--version", "-v", "--help", "-h", "--json", "--prefix", "--cwd", "--dir", "--workspace"]),
+        takes: &["-C", "--prefix", "--dir", "--cwd", "-w", "--workspace"],
+        words: Words::Subcommand(Subcommands {
+            plain: &[
+                "ls", "list", "ll", "la", "view", "info", "show", "outdated", "audit", "search", "why",
+                "explain", "root", "prefix", "bin", "whoami", "ping", "licenses",
+            ],
+            acts: &[
+                "run", "run-script", "rum", "test", "t", "tst", "start", "stop", "restart", "install", "i",
+                "in", "ci", "add", "up", "update", "upgrade", "rebuild", "link", "publish", "pack",
+                "version", "init", "audit fix", "dedupe", "prune", "uninstall", "remove", "rm",
+            ],
+            executes: &["exec", "x", "dlx", "create"],
+            options: &["--script-shell", "--node-options", "--shell-emulator", "--call"],
+            own: &[("exec", &["-c"]), ("x", &["-c"])],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
+    Launcher {
+        names: &["npx", "pnpx", "bunx", "uvx"],
+        executes: &["-c", "--call", "-p", "--package", "--from", "--with", "--shell"],
+        words: command(0),
+        ..BASE
+    },
+    Launcher {
+        names: &["cargo"],
+        executes: &["--config", "-Z"],
+        understood: Only(&["--color", "--version", "-V", "--help", "-h", "-q", "-v", "--quiet", "--verbose", "--locked", "--offline", "--frozen", "--list"]),
+        takes: &["-C", "--color"],
+        words: Words::Subcommand(Subcommands {
+            plain: &[
+                "add", "b", "bench", "build", "c", "check", "clean", "clippy", "d", "doc", "fetch", "fmt",
+                "help", "info", "metadata", "nextest", "remove", "search", "t", "test", "tree", "update",
+                "vendor", "version",
+            ],
+            acts: &["run", "r", "install", "fix", "publish"],
+            options: &["--config"],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
+    Launcher {
+        names: &["go"],
+        understood: Only(&["-h", "--help", "--version"]),
+        words: Words::Subcommand(Subcommands {
+            plain: &["build", "doc", "env", "fmt", "list", "mod", "test", "version", "vet", "help"],
+            acts: &["run", "generate", "install", "get", "tool", "env -w"],
+            options: &["-toolexec", "-exec", "-vettool"],
+            ..NO_SUBCOMMANDS
+        }),
+        style: Style::Whole,
+        ..BASE
+    },
+    Launcher {
+        names: &["uv", "poetry", "pipenv", "pdm", "hatch", "bundle", "rake", "pip", "pipx", "gem", "composer", "conda", "mamba"],
+        understood: Only(&["--version", "-V", "--help", "-h", "-q", "-v", "--quiet", "--verbose"]),
+        words: Words::Subcommand(Subcommands {
+            plain: &["list", "show", "freeze", "check", "version", "help", "search", "info"],
+            acts: &["install", "add", "remove", "sync", "lock", "update", "uninstall", "download"],
+            executes: &["run", "exec", "x", "runpip", "tool run", "shell"],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
+    // Containers.
+    Launcher {
+        names: &["docker", "podman", "nerdctl"],
+        executes: &["-H", "--host", "--config", "-c", "--context"],
+        understood: Only(&["--version", "-v", "--help", "-D", "--debug"]),
+        words: Words::Subcommand(Subcommands {
+            plain: &["ps", "images", "logs", "inspect", "version", "info", "stats", "top", "port", "diff", "history", "events", "search"],
+            acts: &["build", "pull", "push", "start", "stop", "restart", "kill", "rm", "rmi", "cp", "tag", "load", "save"],
+            executes: &["run", "exec", "create"],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
+    Launcher {
+        names: &["kubectl"],
+        executes: &["--kubeconfig"],
+        understood: Only(&["-n", "--namespace", "--help", "-h"]),
+        takes: &["-n", "--namespace"],
+        words: Words::Subcommand(Subcommands {
+            plain: &["get", "describe", "logs", "version", "top", "explain", "api-resources", "cluster-info"],
+            acts: &["apply", "delete", "edit", "cp", "patch", "scale", "rollout", "port-forward", "proxy"],
+            executes: &["exec", "run", "debug", "attach"],
+            options: &["--kubeconfig"],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
+    // Databases whose language starts a shell.
+    Launcher { names: &["sqlite", "psql", "mysql", "mariadb"], ..OPAQUE },
+];
+
+/// Programs of which every word can run something, but not every option.
+const OPAQUE_BUT_OPTIONS: Launcher = Launcher { words: Words::Command { after: 0, how: Handed::Shell }, ..BASE };
+
+const GIT: Launcher = Launcher {
+    names: &["git"],
+    executes: &["-c", "--config-env", "--exec-path", "--git-dir"],
+    acts: &["-p", "--paginate"],
+    // What is not known may take the next word, which then is no subcommand.
+    understood: Only(&[
+        "--no-pager", "-P", "--bare", "--no-replace-objects", "--literal-pathspecs", "--no-optional-locks",
+        "--glob-pathspecs", "--icase-pathspecs", "--version", "-v", "--help", "-h", "--work-tree",
+        "--namespace",
+    ]),
+    takes: &["-C", "--work-tree", "--namespace"],
+    words: Words::Subcommand(Subcommands {
+        plain: &[
+            "add", "annotate", "apply", "archive", "bisect", "blame", "branch", "bundle", "cat-file",
+            "check-attr", "check-ignore", "checkout", "cherry", "cherry-pick", "clean", "clone", "commit",
+            "count-objects", "describe", "diff", "diff-files", "diff-index", "diff-tree", "fetch",
+            "for-each-ref", "format-patch", "fsck", "gc", "grep", "hash-object", "init", "log", "ls-files",
+            "ls-remote", "ls-tree", "merge", "merge-base", "mv", "name-rev", "notes", "pull", "push",
+            "range-diff", "rebase", "reflog", "remote", "reset", "restore", "rev-list", "rev-parse",
+            "revert", "rm", "shortlog", "show", "show-branch", "show-ref", "sparse-checkout", "stash",
+            "status", "submodule", "switch", "symbolic-ref", "tag", "update-index", "update-ref",
+            "version", "whatchanged", "worktree",
+            // Reading alone: git runs what stands in its configuration.
+            "config --get", "config --get-all", "config --get-regexp", "config --list", "config -l",
+            "config get", "config list",
+        ],
+        acts: &[
+            "difftool", "mergetool", "filter-branch", "filter-repo", "help", "gui", "citool", "gitk",
+            "instaweb", "send-email", "daemon", "credential", "bisect visualize", "bisect view", "am",
+            "config", "maintenance",
+        ],
+        executes: &["submodule foreach", "bisect run"],
+        options: &[
+            "--upload-pack", "--receive-pack", "--exec", "--ext-diff", "--textconv",
+            "--open-files-in-pager", "--extcmd", "--template", "--config-env", "--filters",
+            "--edit-description", "--strategy", "--output", "--paginate",
+        ],
+        own: &[
+            ("archive", &["-o", "--remote"]),
+            ("clone", &["-u", "-c", "--config"]),
+            ("grep", &["-O"]),
+            ("merge", &["-s"]),
+            ("pull", &["-s"]),
+            ("rebase", &["-x", "-i", "-s", "--interactive"]),
+        ],
+        addressed: &["archive", "clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule"],
+    }),
+    // `ext::sh …` is an address that runs a program.
+    odd: &["::"],
+    ..BASE
+};
