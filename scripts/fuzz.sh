@@ -26,3 +26,8 @@ for folder in examples/*/; do
 		(cd examples && zip -qr - "$name") >"fuzz/corpus/archive/$name.zip"
 done
 run archive
+for target in scan allow_list template; do
+	mkdir -p "fuzz/corpus/$target"
+	cp "fuzz/seeds/$target"/* "fuzz/corpus/$target/"
+	run "$target"
+done

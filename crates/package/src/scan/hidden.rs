@@ -24,7 +24,6 @@ pub(super) fn asides(piece: &Piece<'_>) -> Vec<Aside> {
             markdown(text, &mut found);
             header(text, &mut found);
         }
-        Language::Markdown => {}
         Language::Python => {
             quoted(text, "\"\"\"", "a docstring", &mut found);
             quoted(text, "'''", "a docstring", &mut found);
@@ -44,7 +43,7 @@ pub(super) fn asides(piece: &Piece<'_>) -> Vec<Aside> {
             }
             markdown(text, &mut found);
         }
-        Language::Other => {}
+        Language::Markdown | Language::Other => {}
     }
     found.retain(|aside| aside.text.trim().len() >= SHORTEST);
     found
@@ -82,9 +81,9 @@ fn markdown(text: &str, found: &mut Vec<Aside>) {
 
 /// `](url "title")`, `[name]: url 'title'`, `alt="…"`, `title="…"`, and elements that are not shown
 fn titles(text: &str, line: &str, at: usize, found: &mut Vec<Aside>) {
-    let link = line.contains("](") || line.trim_start().starts_with('[') && line.contains("]: ");
+    let linked = line.contains("](") || line.trim_start().starts_with('[') && line.contains("]: ");
     let element = line.contains("alt=") || line.contains("title=") || line.contains("aria-label=");
-    if link || element {
+    if linked || element {
         for mark in ['"', '\''] {
             let mut quotes = line.match_indices(mark).map(|(quote, _)| quote);
             while let (Some(open), Some(close)) = (quotes.next(), quotes.next()) {

@@ -76,7 +76,9 @@ fn read_program(program: &Program<'_>, memory: &mut Memory) -> Result<Acts, Stri
     }
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
-    top.iter().for_each(|(name, value)| reader.memory.set_constant(name, value));
+    for (name, value) in &top {
+        reader.memory.set_constant(name, value);
+    }
     *memory = std::mem::take(&mut reader.memory);
     if reader.steps > MOST_STEPS {
         return Err("it has too much to follow".into());
@@ -430,7 +432,9 @@ impl<'t> Reader<'t> {
             return value;
         }
         let mut taint = Taint::default();
-        arguments.iter().for_each(|value| taint.add(&value.all_taint()));
+        for value in arguments {
+            taint.add(&value.all_taint());
+        }
         Value::tainted(taint)
     }
 
@@ -756,8 +760,8 @@ impl<'t> Reader<'t> {
         }
         match target {
             Expression::Identifier(id) => {
-                let scope = self.scopes.iter_mut().rev();
-                let known = scope.filter_map(|scope| scope.get_mut(id.name.as_str())).next();
+                let mut scopes = self.scopes.iter_mut().rev();
+                let known = scopes.find_map(|scope| scope.get_mut(id.name.as_str()));
                 if let Some(value) = known
                     && value.name.as_deref().is_none_or(|name| name.ends_with("()"))
                 {

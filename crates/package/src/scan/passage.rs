@@ -296,10 +296,8 @@ impl<'a> Passage<'a> {
             3
         } else if !links.is_empty() || self.has_address() {
             2
-        } else if self.matches(&ELSEWHERE) {
-            1
         } else {
-            0
+            u32::from(self.matches(&ELSEWHERE))
         }
     }
 
@@ -326,10 +324,6 @@ impl<'a> Passage<'a> {
     /// Whether it tells how one gets a key of one's own.
     pub(super) fn is_sign_up(&self) -> bool {
         self.matches(&SIGN_UP)
-    }
-
-    pub(super) fn takes(&self) -> bool {
-        self.wants(&TAKES)
     }
 
     /// Whether somebody shall be asked, and not told never to.
@@ -480,10 +474,6 @@ phrases! { SIGN_UP:
     "authorization|bearer|x ~2 bearer|api|key|token",
 }
 
-phrases! { TAKES:
-    "read|collect|gather|take|copy|extract|grab|find|look|list|dump|zip|archive|note|store|save|include|cat|open|lies|lis|lit|lire|lee|lea|sammle|récupère",
-}
-
 phrases! { ASKS:
     "ask|asks|request|prompt|demand|have|let|invite|instruct|tell|get|obtain|paste|pastes|enter|type|provide|give|share|supply",
 }
@@ -602,7 +592,7 @@ phrases! { HIDES:
     "don't|never|not raise|flag|list|mention ~5 findings|concern*|among|source|sources|warnings",
     "leave|omit|drop|exclude|keep|strip ~5 out|from ~4 summary|summaries|answer|output|report|response|reply|sources|log",
     "keep ~4 to yourself",
-    "keep ~2 this|it|that|these|them ~2 secret|quiet|hidden|private|confidential|internal",
+    "keep ~2 this|it|that|these|them ~2 secret|hidden|confidential|internal",
     "keep|stay|remain quiet|silent ~1 about",
     "hide|conceal ~4 from ~1 user|users|human|owner|person|reviewer*",
     "user|users|person|people|human|anyone|anybody|nobody|owner need|needs|must|should|will|shall|may|does|do not|never|n't ~2 know|notice|see|told|shown|informed|aware|realise|realize|hear|bothered|disturbed|asked",
@@ -611,7 +601,7 @@ phrases! { HIDES:
     "nobody is|gets|will disturbed|notices|see*|knows",
     "before ~1 user|human|person|anyone looks|notices|sees|reads",
     "without ~2 user|users|them|human|person|owner|anyone|user's looking|noticing|knowing|seeing|knowledge|awareness|consent",
-    "without telling|informing|notifying|alerting|mentioning|announcing|disclosing",
+    "without telling|informing|notifying|alerting|mentioning|disclosing",
     "without mention|announcement|comment",
     "secretly|covertly|discreetly|invisibly ~2 send|upload|transmit|exfiltrate|forward|post|copy|collect|install|execute|download|run|add|append|include|record|submit|write|call|fetch|ping|save|store",
     "as if|though nothing ~2 happened",
@@ -640,7 +630,7 @@ phrases! { HIDES:
     "not|never|don't go into detail*",
     "don't|not|never|no need ~2 to ~1 look|inspect|review|read|examine|verify|check|question ~3 it|content|contents|them|file|script|code|output|what",
     "skip ~1 any|the review|inspection|verification|check|checks ~2 of|content*|them",
-    "remove|delete|erase ~3 this|that section|comment|line|note|paragraph|step|message|mail ~3 afterwards|after|from|so",
+    "remove|delete|erase ~3 this|that section|comment|line|note|paragraph|step|message|mail ~3 afterwards|after|so",
     "delete ~2 mail|message|comment|commit ~2 from|so|through",
     "dem|den nutzer|benutzer ~4 nicht",
     "ne|n' ~1 dis|dites|mentionne|mentionnez|préviens|informe ~3 utilisateur|pas",

@@ -237,8 +237,7 @@ fn by_first_line(name: &str, text: &str) -> (Language, Role) {
         let shell = matches!(
             name,
             "Makefile" | "makefile" | "GNUmakefile" | "Dockerfile" | "justfile" | "Justfile"
-        ) || name.ends_with(".mk")
-            || name.ends_with(".dockerfile");
+        ) || matches!(super::gather::ending(name).as_str(), "mk" | "dockerfile");
         let language = if shell { Language::Shell } else { Language::Other };
         let document = matches!(super::gather::ending(name).as_str(), "txt" | "rst" | "html");
         let role = match (shell, document) {

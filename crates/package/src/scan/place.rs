@@ -6,8 +6,6 @@ const CREDENTIALS: &[(&str, &str)] = &[
     (".ssh/*", "SSH keys"),
     (".ssh/$", "SSH keys"),
     (".ssh/{", "SSH keys"),
-    (".config/google-chrome", "browser profiles"),
-    ("google/chrome", "browser profiles"),
     (".aws/credentials", "AWS credentials"),
     (".aws/config", "AWS credentials"),
     (".netrc", "stored passwords"),
@@ -126,25 +124,23 @@ pub(super) fn credential(path: &str) -> Option<&'static str> {
     if let Some((_, what)) = FOLDERS.iter().find(|(known, _)| below(known)) {
         return Some(what);
     }
-    // A search for secrets by their words, or by their form.
-    let words = [
-        "password",
-        "seed phrase",
-        "private key",
-        "api key",
-        "api[_",
-        "mnemonic",
-        "iban",
-        "secret",
-        "passwd",
-    ];
-    let is_search =
-        path.contains('|') && words.iter().filter(|word| path.contains(*word)).count() > 1;
-    if is_search || path.contains("akia[") || path.contains("ghp_[") {
-        return Some("secrets in files");
+    if path.ends_with("/google-chrome")
+        || path.ends_with("google/chrome")
+        || path.ends_with("/chromium")
+    {
+        return Some("browser profiles");
     }
     let found = CREDENTIALS.iter().find(|(part, _)| path.contains(part));
     found.map(|(_, what)| *what)
+}
+
+/// What a pattern looks for that finds secrets by their words or by their form.
+pub(super) fn searched(pattern: &str) -> Option<&'static str> {
+    let lower = pattern.to_lowercase();
+    let words = ["password", "seed phrase", "private key", "api key", "api[_", "mnemonic", "iban"];
+    let several = words.iter().filter(|word| lower.contains(*word)).count() > 1;
+    let forms = lower.contains("akia[") || lower.contains("ghp_[");
+    (several && pattern.contains('|') || forms).then_some("secrets in files")
 }
 
 /// Whether any word of a text can be one of those paths.
@@ -253,7 +249,7 @@ pub(super) fn autostart(path: &str) -> Option<&'static str> {
         Some("a file that runs by itself")
     } else if path.ends_with(".vscode/tasks.json") {
         Some("a task of the editor")
-    } else if path.ends_with(".pth") {
+    } else if super::gather::ending(&path) == "pth" {
         Some("a module that every Python imports")
     } else if any(&[
         "/etc/hosts",

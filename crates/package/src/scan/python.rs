@@ -46,7 +46,9 @@ pub(super) fn read_with(text: &str, memory: &mut Memory) -> Result<Acts, String>
     }
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
-    top.iter().for_each(|(name, value)| reader.memory.set_constant(name, value));
+    for (name, value) in &top {
+        reader.memory.set_constant(name, value);
+    }
     *memory = std::mem::take(&mut reader.memory);
     if reader.steps > MOST_STEPS {
         return Err("it has too much to follow".into());
@@ -364,7 +366,9 @@ impl<'t> Reader<'t> {
             return value;
         }
         let mut taint = function.all_taint();
-        positional.iter().for_each(|value| taint.add(&value.all_taint()));
+        for value in positional {
+            taint.add(&value.all_taint());
+        }
         Value::tainted(taint)
     }
 
@@ -793,14 +797,13 @@ impl<'t> Reader<'t> {
         let mut keywords: Vec<(String, Value)> = Vec::new();
         for keyword in &call.arguments.keywords {
             let value = self.value(&keyword.value);
-            match &keyword.arg {
-                Some(name) => keywords.push((name.to_string(), value)),
-                None => {
-                    let entries = value.items.iter().filter_map(Value::as_entry);
-                    keywords.extend(entries.map(|(key, value)| (key.to_owned(), value.clone())));
-                    keywords.push(("**".to_owned(), Value::tainted(value.all_taint())));
-                }
+            if let Some(name) = &keyword.arg {
+                keywords.push((name.to_string(), value));
+                continue;
             }
+            let entries = value.items.iter().filter_map(Value::as_entry);
+            keywords.extend(entries.map(|(key, value)| (key.to_owned(), value.clone())));
+            keywords.push(("**".to_owned(), Value::tainted(value.all_taint())));
         }
         let name = callee.name.clone().unwrap_or_default();
         let found = calls::Call {
@@ -821,13 +824,15 @@ impl<'t> Reader<'t> {
         let own = call.method.unwrap_or(own).to_owned();
         let library = call.receiver.name.as_deref().is_some_and(|name| name.contains('('));
         // A function of the skill hides a method of a library with the same name.
-        if !library && self.functions.contains_key(&own) && call.method.is_some() {
-            if let Some(mut value) = self.call_own(&own, call.positional, call.keywords) {
-                if call.receiver.name.is_none() {
-                    value.taint.add(&call.receiver.taint);
-                }
-                return value;
+        if !library
+            && self.functions.contains_key(&own)
+            && call.method.is_some()
+            && let Some(mut value) = self.call_own(&own, call.positional, call.keywords)
+        {
+            if call.receiver.name.is_none() {
+                value.taint.add(&call.receiver.taint);
             }
+            return value;
         }
         if let Some(value) = calls::call(self, call) {
             return value;

@@ -1,17 +1,25 @@
 //! What shell commands do.
 
+mod programs;
 pub(super) mod tokens;
 
 use std::{collections::HashMap, rc::Rc};
 
 use savoir_skill::Span;
 
-use self::tokens::{Command, Pipeline, Word};
+use self::{
+    programs::{
+        CERTIFICATES, PROTECTORS, TRACKS, TYPED_PASSWORD, escaped, is_decoder, is_flag,
+        is_index_variable, is_remote, is_sender, makes_executable, packs_into, path_taint,
+        wipes_tracks,
+    },
+    tokens::{Command, Pipeline, Word},
+};
 use super::{
     act::{AGENT_QUESTIONS, Act, Acts, Code, Taint},
     decode, host,
     piece::Language,
-    place,
+    place, value,
 };
 
 const FETCHERS: [&str; 12] = [
@@ -131,6 +139,11 @@ fn program(command: &Command) -> Option<(String, &[Word])> {
     let mut words = command.words.as_slice();
     loop {
         let (first, rest) = words.split_first()?;
+        // A step of a Dockerfile.
+        if first.text == "RUN" && !rest.is_empty() {
+            words = rest;
+            continue;
+        }
         let name =
             first.text.rsplit(['/', '\\']).next().unwrap_or(&first.text).to_ascii_lowercase();
         let name = name.strip_suffix(".exe").unwrap_or(&name);
@@ -346,7 +359,9 @@ impl Reader {
         let given = &self.functions.get(self.function.as_ref()?)?.given;
         if variable == "@" {
             let mut all = Taint::default();
-            given.iter().for_each(|taint| all.add(taint));
+            for taint in given {
+                all.add(taint);
+            }
             return Some(all);
         }
         let index: usize = variable.parse().ok()?;
@@ -360,7 +375,9 @@ impl Reader {
             command.words.iter().chain(command.redirects.iter().map(|redirect| &redirect.target))
         {
             taint.add(&self.word_taint(word, span));
-            if let Some(what) = place::credential(&word.text) {
+            if let Some(what) =
+                place::credential(&word.text).or_else(|| place::searched(&word.text))
+            {
                 self.acts.push(Act::Names(what), span);
             }
             if word.text.contains("/dev/tcp/") || word.text.contains("/dev/udp/") {
@@ -395,7 +412,8 @@ impl Reader {
                 let key = index > 0 && matches!(texts[index - 1], "-i" | "-e" | "--key");
                 let path =
                     word.text.rsplit_once(['@', '=']).map_or(word.text.as_str(), |(_, path)| path);
-                if !key && !(sends && is_remote(path)) {
+                let elsewhere = sends && is_remote(path);
+                if !key && !elsewhere {
                     taint.add(&self.read_place(path, span));
                 }
             }
@@ -405,9 +423,7 @@ impl Reader {
             packed.add(flow);
             self.files.insert(target.to_owned(), packed);
         }
-        if let Some(what) = secret_output(&name, &texts) {
-            taint.add(&what);
-        }
+        taint.add(&value::printed_secret(&format!("{name} {}", texts.join(" "))));
         if command.words.first().is_some_and(|word| word.text == "xargs") {
             taint.add(flow);
         }
@@ -466,6 +482,9 @@ impl Reader {
             {
                 taint.credential = Some("keychains");
                 self.acts.push(Act::Secret("keychains"), span);
+            }
+            "truncate" | "shred" | "rm" if wipes_tracks(texts) => {
+                self.acts.push(Act::Unprotects(TRACKS), span);
             }
             "rm" | "rmdir" | "shred" => self.removes(texts, span),
             "mkfs" | "wipefs" => self.acts.push(Act::Deletes("a whole disk".into()), span),
@@ -582,14 +601,6 @@ impl Reader {
                 self.acts.push(Act::Unprotects(TRACKS), span);
             }
             "unset" if has("HISTFILE") => self.acts.push(Act::Unprotects(TRACKS), span),
-            "truncate" | "shred" | "rm"
-                if any("/var/log/") && !any(".gz") || any("bash_history") || any("zsh_history") =>
-            {
-                self.acts.push(Act::Unprotects(TRACKS), span);
-                if name != "truncate" {
-                    self.removes(texts, span);
-                }
-            }
             "journalctl" if any("--vacuum-time=1s") => {
                 self.acts.push(Act::Unprotects(TRACKS), span);
             }
@@ -630,7 +641,6 @@ impl Reader {
                     taint.add(&Taint::credential(TYPED_PASSWORD));
                 }
             }
-            "sudo" if has("-S") => {}
             "chmod" if texts.iter().any(|text| makes_executable(text)) => {
                 let fetched = texts.iter().find_map(|file| self.files.get(*file)?.fetched.clone());
                 if let Some(from) = fetched {
@@ -757,7 +767,8 @@ impl Reader {
             {
                 continue;
             }
-            if text.starts_with("http://") || text.starts_with("https://") {
+            let web = text.starts_with("http://") || text.starts_with("https://");
+            if web && !text.contains("://github.com/") && !text.contains("://gitlab.com/") {
                 self.acts.push(Act::Executes(Code::Fetched((*text).to_owned())), span);
             }
             self.acts.push(Act::Installs { manager, package: (*text).to_owned() }, span);
@@ -777,10 +788,12 @@ impl Reader {
 
     /// A fetcher: what it sends, and what its output is made of.
     fn fetch(&mut self, texts: &[&str], flow: &Taint, taint: &Taint, span: Span) -> Taint {
-        let url = texts.iter().find(|text| {
-            text.contains("://")
-                || host::host(text).is_some_and(|host| host.rsplit('.').next() != Some("sh"))
-        });
+        let plain = |text: &&&str| {
+            !text.starts_with('-')
+                && host::host(text).is_some_and(|host| host.rsplit('.').next() != Some("sh"))
+        };
+        let url =
+            texts.iter().find(|text| text.contains("://")).or_else(|| texts.iter().find(plain));
         let url = url
             .or_else(|| texts.iter().find(|text| text.starts_with('$')))
             .copied()
@@ -1053,175 +1066,6 @@ impl Reader {
         {
             self.acts.push(Act::Writes { path: target.text.clone(), text: text.to_owned() }, span);
         }
-    }
-}
-
-/// What is typed when nothing is shown.
-const TYPED_PASSWORD: &str = "passwords that the user types";
-
-/// What an attacker wipes out afterwards.
-const TRACKS: &str = "the record of what was done";
-
-const CERTIFICATES: &str = "the list of certificates that are trusted";
-
-/// Services that guard a machine.
-const PROTECTORS: [&str; 9] = [
-    "firewalld",
-    "ufw",
-    "apparmor",
-    "auditd",
-    "falcon",
-    "clamav",
-    "WinDefend",
-    "windefend",
-    "osquery",
-];
-
-/// Variables that say where packages come from.
-fn is_index_variable(name: &str) -> bool {
-    matches!(
-        name,
-        "PIP_INDEX_URL"
-            | "PIP_EXTRA_INDEX_URL"
-            | "UV_INDEX_URL"
-            | "UV_EXTRA_INDEX_URL"
-            | "GOPROXY"
-            | "NPM_CONFIG_REGISTRY"
-            | "npm_config_registry"
-    )
-}
-
-/// Whether a word is a group of flags with this letter: `-rs`.
-fn is_flag(text: &str, letter: char) -> bool {
-    text.strip_prefix('-')
-        .is_some_and(|rest| !rest.starts_with('-') && rest.len() < 5 && rest.contains(letter))
-}
-
-/// `+x`, `u+rx`, `755`, `0700`
-fn makes_executable(mode: &str) -> bool {
-    let digits = mode.trim_start_matches('0');
-    if digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return digits.bytes().next().is_some_and(|owner| owner % 2 == 1);
-    }
-    mode.split_once('+').is_some_and(|(_, rights)| rights.len() < 4 && rights.contains('x'))
-}
-
-/// What a text is made of that names places of credentials, one after the other.
-fn path_taint(text: &str) -> Taint {
-    let credential = text.split_whitespace().find_map(place::credential);
-    let mut taint = Taint { credential, ..Taint::default() };
-    if text.split_whitespace().any(|word| word == ".env" || word.ends_with("/.env")) {
-        taint.tokens.push(".env".into());
-    }
-    taint
-}
-
-/// The file that an archiver writes.
-fn packs_into<'t>(name: &str, texts: &[&'t str]) -> Option<&'t str> {
-    let mut plain = texts.iter().filter(|text| !text.starts_with('-'));
-    match name {
-        "zip" => plain.next().copied(),
-        "7z" | "7za" | "7zz" | "rar" if texts.first() == Some(&"a") => plain.nth(1).copied(),
-        "tar" => {
-            let at = texts
-                .iter()
-                .position(|text| is_flag(text, 'f') || text.starts_with("cz") || *text == "cf")?;
-            texts.get(at + 1).copied().filter(|file| *file != "-")
-        }
-        "openssl" | "gpg" => {
-            texts.windows(2).find(|pair| matches!(pair[0], "-out" | "-o")).map(|pair| pair[1])
-        }
-        _ => None,
-    }
-}
-
-/// Whether a text is written in numbers: `\\167\\147`.
-fn escaped(text: &str) -> bool {
-    let numbers = text
-        .match_indices('\\')
-        .filter(|(at, _)| text[at + 1..].starts_with(|c: char| c.is_ascii_digit() || c == 'x'));
-    numbers.count() > 7
-}
-
-/// `host:path`
-fn is_remote(path: &str) -> bool {
-    path.find(':').is_some_and(|at| at > 1 && !path[..at].contains('/'))
-}
-
-/// Programs that carry files or their input to another machine.
-fn is_sender(name: &str, texts: &[&str]) -> bool {
-    let has = |word: &str| texts.contains(&word);
-    match name {
-        "aws" => {
-            (has("s3") || has("s3api"))
-                && (has("cp") || has("sync") || has("mv") || has("put-object"))
-        }
-        "gsutil" | "rclone" | "mc" | "azcopy" => {
-            ["cp", "copy", "sync", "rsync", "mv", "copyto", "move", "rcat", "pipe"]
-                .iter()
-                .any(|verb| has(verb))
-        }
-        "az" => has("upload") || has("upload-batch"),
-        "gcloud" => has("storage") && (has("cp") || has("rsync")),
-        "gh" => has("gist") && has("create"),
-        "openssl" => has("s_client"),
-        "bitsadmin" => has("/upload"),
-        "mail" | "mailx" | "mutt" | "sendmail" | "swaks" | "msmtp" | "ssmtp" | "ftp" | "lftp"
-        | "sftp" | "scp" | "rsync" | "ncftpput" | "tftp" | "ssh" | "croc" | "wormhole"
-        | "rclone.exe" | "curlftpfs" | "send-mailmessage" => true,
-        _ => false,
-    }
-}
-
-/// Programs that print a secret.
-pub(super) fn secret_output(name: &str, texts: &[&str]) -> Option<Taint> {
-    let has = |word: &str| texts.contains(&word);
-    let token = |name: &str| Some(Taint { tokens: vec![name.to_owned()], ..Taint::default() });
-    match name {
-        "git" if has("credential") && has("fill") => Some(Taint::credential("Git credentials")),
-        "gh" if has("auth") && has("token") => token("GITHUB_TOKEN"),
-        "gcloud" if has("print-access-token") || has("print-identity-token") => {
-            token("GOOGLE_TOKEN")
-        }
-        "aws" if has("configure") && (has("get") || has("export-credentials")) => {
-            Some(Taint::credential("AWS credentials"))
-        }
-        "kubectl" if has("get") && (has("secret") || has("secrets")) => {
-            Some(Taint::credential("secrets of a cluster"))
-        }
-        "kubectl" if has("config") && has("--raw") => {
-            Some(Taint::credential("Kubernetes credentials"))
-        }
-        "grep" | "rg" | "egrep"
-            if texts.iter().any(|text| {
-                ["AKIA", "ghp_", "PRIVATE KEY", "xoxb"].iter().any(|mark| text.contains(mark))
-            }) =>
-        {
-            Some(Taint::credential("secrets in files"))
-        }
-        "bw" if has("list") || has("get") || has("export") => {
-            Some(Taint::credential("stored passwords"))
-        }
-        "op" if has("item") || has("read") => Some(Taint::credential("stored passwords")),
-        "pass" if has("show") => Some(Taint::credential("stored passwords")),
-        "netsh" if has("key=clear") => Some(Taint::credential("passwords of networks")),
-        "cmdkey" if has("/list") => Some(Taint::credential("stored passwords")),
-        "secret-tool" if has("lookup") || has("search") => Some(Taint::credential("keychains")),
-        "history" | "fc" if texts.is_empty() || !has("-c") => {
-            Some(Taint::credential("the shell's history"))
-        }
-        _ => None,
-    }
-}
-
-fn is_decoder(name: &str, arguments: &[Word]) -> bool {
-    let has = |flags: &[&str]| arguments.iter().any(|word| flags.contains(&word.text.as_str()));
-    match name {
-        "base64" => has(&["-d", "-D", "--decode", "-di"]),
-        "openssl" => has(&["-d"]) || has(&["-D"]),
-        "xxd" => has(&["-r", "-p"]) && arguments.iter().any(|word| word.text.contains('r')),
-        "uudecode" | "rot13" => true,
-        _ => false,
     }
 }
 

@@ -7,7 +7,7 @@ mod memory;
 use savoir_skill::Span;
 
 pub(super) use self::{
-    command::{feed, output_of, run},
+    command::{feed, output_of, printed_secret, run},
     harm::Harm,
     memory::{Given, Memory},
 };
@@ -289,7 +289,7 @@ pub(super) fn names(text: &str, span: Span, acts: &mut Acts) {
     if text.len() > 300 || text.contains('\n') {
         return;
     }
-    if let Some(what) = place::credential(text)
+    if let Some(what) = place::credential(text).or_else(|| place::searched(text))
         && !acts.seen.iter().any(|seen| seen.act == Act::Names(what))
     {
         acts.push(Act::Names(what), span);

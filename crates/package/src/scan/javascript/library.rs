@@ -257,7 +257,7 @@ pub(super) fn by_method<'t>(
         "forEach" | "filter" | "some" | "every" | "find" | "findLast" | "findIndex" if function => {
             let worst = worst_of(receiver);
             reader.loops += 1;
-            reader.invoke(&first, &[worst.clone()], span);
+            reader.invoke(&first, std::slice::from_ref(&worst), span);
             reader.loops -= 1;
             match method {
                 "filter" => Value { name: None, ..receiver.clone() },
@@ -285,7 +285,9 @@ pub(super) fn by_method<'t>(
         }
         "write" | "end" if host.starts_with("child_process()") => {
             let mut taint = Taint::default();
-            arguments.iter().for_each(|value| taint.add(&value.all_taint()));
+            for value in arguments {
+                taint.add(&value.all_taint());
+            }
             value::feed(receiver.shown(), &taint, span, &mut reader.acts);
             Value::default()
         }
@@ -316,7 +318,9 @@ pub(super) fn by_method<'t>(
         "test" | "match" | "exec" if !host.starts_with("child_process") => {
             reader.harm.matches = true;
             let mut taint = receiver.all_taint();
-            arguments.iter().for_each(|value| taint.add(&value.all_taint()));
+            for value in arguments {
+                taint.add(&value.all_taint());
+            }
             Value::tainted(taint)
         }
         _ => return None,

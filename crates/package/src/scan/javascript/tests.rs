@@ -207,9 +207,8 @@ fn own_work_stays_quiet() {
 
 #[test]
 fn calls_within_calls_end() {
-    let functions: String = (0..40)
-        .map(|n| format!("const f{n} = (x) => {{ f{m}(x); f{m}(x); }};\n", m = n + 1))
-        .collect();
+    let function = |n: usize| format!("const f{n} = (x) => {{ f{m}(x); f{m}(x); }};\n", m = n + 1);
+    let functions = (0..40).map(function).collect::<Vec<_>>().concat();
     assert!(read("x.js", &format!("{functions}f0(process.env);")).is_ok());
     // As deep as is allowed, on a stack as large as the scanner's.
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(480), close.repeat(480));

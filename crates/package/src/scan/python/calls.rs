@@ -516,8 +516,9 @@ fn session_of<'t>(reader: &Reader<'t>, call: &Call<'_, 't>) -> Value {
     let mut taint = Taint { fetched: None, ..call.receiver.taint.clone() };
     if let Some(path) = call.receiver_at.and_then(path_of) {
         for part in ["headers", "auth", "cookies", "params"] {
-            let known = reader.lookup(&format!("{path}.{part}"));
-            known.iter().for_each(|value| taint.add(&value.all_taint()));
+            if let Some(value) = reader.lookup(&format!("{path}.{part}")) {
+                taint.add(&value.all_taint());
+            }
         }
     }
     Value::tainted(taint)
@@ -539,7 +540,7 @@ fn open<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>, name: &str) -> Value {
 pub(super) const WRITER: &str = "open(w)";
 
 /// Functions that are handed over by name.
-fn map<'t>(reader: &mut Reader<'t>, function: &Value, list: Option<&Value>, span: Span) -> Value {
+fn map(reader: &mut Reader<'_>, function: &Value, list: Option<&Value>, span: Span) -> Value {
     let list = list.cloned().unwrap_or_default();
     if list.items.is_empty() {
         let value = reader.invoke(function, &[worst_of(&list)], span);

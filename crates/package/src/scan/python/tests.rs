@@ -250,8 +250,8 @@ fn own_work_stays_quiet() {
 
 #[test]
 fn calls_within_calls_end() {
-    let functions: String =
-        (0..40).map(|n| format!("def f{n}(x):\n    f{m}(x)\n    f{m}(x)\n", m = n + 1)).collect();
+    let function = |n: usize| format!("def f{n}(x):\n    f{m}(x)\n    f{m}(x)\n", m = n + 1);
+    let functions = (0..40).map(function).collect::<Vec<_>>().concat();
     assert!(read(&format!("{functions}f0(1)\n")).is_ok());
     let chain = format!("a{}\n", ".b(1)".repeat(60));
     assert!(read(&chain).is_ok());

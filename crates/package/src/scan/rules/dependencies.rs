@@ -478,7 +478,8 @@ fn indexes(piece: &Piece<'_>) -> Vec<(Span, Told)> {
             | "package.json"
             | ".yarnrc.yml"
             | "bunfig.toml"
-    ) || name.starts_with("requirements") && name.ends_with(".txt");
+    ) || name.starts_with("requirements")
+        && crate::scan::gather::ending(name) == "txt";
     if !manifest || piece.depth > 0 {
         return Vec::new();
     }

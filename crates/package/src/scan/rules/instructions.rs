@@ -49,18 +49,24 @@ static OVERRIDE: LazyLock<Phrases> = LazyLock::new(|| {
         "ignore|disregard|override|bypass|disable ~2 safety|security|content|system|ethical ~1 guideline*|guardrail*|filter*|restriction*|polic*|instruction*|prompt|protocol*|warnings",
         "you are|become now|no ~3 unrestricted|jailbroken|unfiltered|uncensored|dan",
         "act|behave|respond as ~3 unrestricted|jailbroken|unfiltered|uncensored",
-        "new|updated system instruction*|prompt|directive*",
+        "new|updated system instruction|instructions|directive|directives",
         "system override|prompt|message ~2 takes|supersede* ~3 instruction*|rules|precedence",
         "take*|have|has precedence|priority over ~3 system|safety|user|previous|other|all ~2 instruction*|prompt*|rules|guideline*|requests",
         "enter|enable|activate ~2 developer|god|jailbreak|dan|unrestricted mode",
         "do|must|should not refuse|decline ~3 request*|command*|instruction*|user|task*",
         "never refuse|decline ~3 request*|command*|instruction*|task*",
         "reveal|print|output|leak|expose|send ~2 your|the|full|entire system prompt|instructions",
+        "do|without not warn|warning|mention ~4 safety|security|ethical|disclaimer*|risks",
+    ])
+});
+
+/// Claims that somebody else's word counts more than the user's, or that nobody need be asked.
+static CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
         "take*|takes|have|has|with|carry|carries precedence|priority|authority ~2 over|than|as ~6 user|user's|operator|person|system",
         "outrank|outranks|supersede|supersedes|overrule|overrules|trump|trumps ~5 user|user's|person|operator|system|instructions|rules|them|others|request*",
         "these|this|skill|rules ~4 outrank|outranks|supersede|supersedes|overrule|overrules",
         "rules|instructions|wishes|preferences of ~1 user|operator|person ~2 not|n't ~2 apply|count|matter",
-        "same rank|authority|weight ~2 as|platform|system|skill|user",
         "treat|regard|consider|handle ~6 as ~2 coming|sent|came ~2 from ~2 user|owner|operator|person|developer",
         "earlier|previous|prior|other|all|system|developer|operator ~4 message*|instructions|prompts|rules ~4 void|obsolete|outdated|invalid|cancelled|revoked",
         "everything above ~8 obsolete|void|outdated|invalid",
@@ -83,14 +89,16 @@ static OVERRIDE: LazyLock<Phrases> = LazyLock::new(|| {
         "oublie|ignore|vergiss|olvida ~2 consignes|instructions|anweisungen|instrucciones",
         "approve|approved ~2 your|and|at own|merged|once",
         "trust|trusted|obey ~4 like ~2 owner|user",
-        "do|without not warn|warning|mention ~4 safety|security|ethical|disclaimer*|risks",
+        "same rank|authority ~2 as|platform|system|skill|user",
     ])
 });
 
 fn instruction_override(context: &mut Context<'_>) {
-    sentences(context, &INSTRUCTION_OVERRIDE, &OVERRIDE, |words, _| {
-        Some((Severity::High, format!("it tells the agent to \"{words}\"")))
-    });
+    for phrases in [&OVERRIDE, &CLAIMS] {
+        sentences(context, &INSTRUCTION_OVERRIDE, phrases, |words, _| {
+            Some((Severity::High, format!("it tells the agent to \"{words}\"")))
+        });
+    }
 }
 
 rule! {
@@ -140,6 +148,7 @@ fn is_advice(passage: &Passage<'_>) -> bool {
         && passage.secrets() == 0
         && !passage.is_personal()
         && passage.sends() < 2
+        && !passage.matches(&OVERRIDE)
         && !passage.says(&["run", "install", "execute", "memory", "curl", "append", "delete"])
 }
 
@@ -198,7 +207,7 @@ fn hidden_instructions(context: &mut Context<'_>) {
 
 /// What a hidden text wants of the agent, if it is an order.
 fn ordered(passage: &Passage<'_>) -> Option<&'static str> {
-    if passage.matches(&OVERRIDE) {
+    if passage.matches(&OVERRIDE) || passage.matches(&CLAIMS) {
         Some("takes rules away")
     } else if passage.hides() {
         Some("keeps things from the user")
@@ -212,11 +221,20 @@ fn ordered(passage: &Passage<'_>) -> Option<&'static str> {
 /// Orders in comments, docstrings, alternative texts and the like.
 fn aside(piece: &Piece<'_>, found: &mut Vec<(Span, Told)>) {
     for aside in hidden::asides(piece) {
-        let passage = Passage::new(&aside.text, 0);
-        let Some(weight) = weigh_aside(&passage) else { continue };
-        // Data files hold texts for many purposes, such as prompts to test with.
-        let data = aside.what == "a value of a data file";
-        let sure = !data && (weight > 7 || aside.what == "a comment" && passage.matches(&OVERRIDE));
+        let passages = passages_at(&aside.text, 0);
+        let weighed = passages.iter().filter_map(|passage| Some((weigh_aside(passage)?, passage)));
+        let Some((weight, passage)) = weighed.max_by_key(|(weight, _)| *weight) else { continue };
+        // Who documents a parameter does not speak to a model.
+        if piece.language != Language::Markdown && !passage.matches(&ADDRESSED) && weight < 9 {
+            continue;
+        }
+        // Data files hold texts for many purposes, such as prompts to test with; a comment in a
+        // document has hardly another reader than the model.
+        let plain = passage.matches(&OVERRIDE) || passage.hides() && passage.matches(&ADDRESSED);
+        let sure = plain
+            && weight > 5
+            && aside.what == "a comment"
+            && piece.language == Language::Markdown;
         let told = Told::new(
             if sure { Severity::Critical } else { Severity::High },
             if sure { Confidence::High } else { Confidence::Medium },
@@ -244,13 +262,15 @@ fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
         "transfer.sh",
     ];
     let addressed = passage.matches(&ADDRESSED);
-    if !addressed && !passage.matches(&OVERRIDE) && !passage.hides() && passage.secrets() < 3 {
+    let orders = passage.matches(&OVERRIDE) || passage.hides() || passage.secrets() == 3;
+    if !orders && !(addressed && (passage.matches(&CLAIMS) || passage.destination() > 0)) {
         return None;
     }
     let mut weight = leak_score(passage);
     weight += if passage.matches(&OVERRIDE) { 6 } else { 0 };
+    weight += if passage.matches(&CLAIMS) { 3 } else { 0 };
     weight += if addressed { 2 } else { 0 };
-    weight += if passage.matches(&FOLLOW) { 1 } else { 0 };
+    weight += u32::from(passage.matches(&FOLLOW));
     weight += if passage.hides() { 2 } else { 0 };
     weight += if passage.secrets() == 3 { 2 } else { 0 };
     weight += if command.iter().any(|part| passage.text.contains(part)) { 2 } else { 0 };
@@ -259,7 +279,7 @@ fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
 
 static ADDRESSED: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
-        "assistant|agent|agents|ai|llm|llms|claude|copilot|gpt|chatgpt|gemini|codex|system",
+        "assistant|agent|agents|ai|llm|llms|claude|copilot|gpt|chatgpt|gemini|codex",
         "dear|hey|hello model|agent|assistant|ai",
         "before calling|using this|the tool",
         "language model|models",
@@ -361,8 +381,9 @@ fn remote_instructions(context: &mut Context<'_>) {
             weight += u32::from(passage.matches(&FETCHES));
             weight += u32::from(passage.matches(&AGAIN) || passage.matches(&FETCH_AND_FOLLOW));
             weight += if passage.hides() || passage.presses() { 2 } else { 0 };
-            weight += if passage.matches(&OVERRIDE) { 3 } else { 0 };
-            if weight >= 4 && (remote || passage.matches(&OVERRIDE)) {
+            let claims = passage.matches(&OVERRIDE) || passage.matches(&CLAIMS);
+            weight += if claims { 3 } else { 0 };
+            if weight >= 4 && (remote || claims) {
                 let message = "the agent shall follow what somebody else says, who can change it";
                 found.push((passage.span, Told::new(Severity::High, Confidence::Medium, message)));
             }
@@ -406,7 +427,12 @@ fn leak_score(passage: &Passage<'_>) -> u32 {
         2 if passage.is_sign_up() => 0,
         secrets => secrets,
     };
-    let content = if passage.is_content() { 2 } else { 0 };
+    // Documents and files are in every skill; what the user said is not.
+    let content = match (passage.is_personal(), passage.is_content()) {
+        (true, _) => 2,
+        (false, true) if quiet > 0 => 2,
+        _ => 0,
+    };
     // A link that readers can follow is where text comes from, not where it goes.
     let destination = if secrets == 3 { passage.destination() } else { passage.address() };
     let sends = passage.sends();
@@ -549,7 +575,6 @@ static TRICK: LazyLock<Phrases> = LazyLock::new(|| {
         "developer mode",
         "unknown apps|sources",
         "play protect",
-        "false positive|positives|alarm",
         "fausse alerte",
         "todos modos",
         "execution policy bypass",

@@ -38,12 +38,8 @@ rule! {
 }
 
 fn dynamic_code(context: &mut Context<'_>) {
-    context.each_act(&DYNAMIC_CODE, |piece, act, acts| {
-        // Code that lies in a data file is there so that nobody reads it as code.
-        let reads =
-            acts.seen.iter().any(|seen| matches!(&seen.act, Act::Reads(path) if is_data(path)));
-        let hidden = piece.cloak.is_some() || reads && !piece.shown;
-        let severity = if hidden { Severity::High } else { Severity::Medium };
+    context.each_act(&DYNAMIC_CODE, |piece, act, _| {
+        let severity = if piece.cloak.is_some() { Severity::High } else { Severity::Medium };
         (*act == Act::Executes(Code::Computed)).then(|| {
             Told::new(
                 severity,
@@ -52,14 +48,6 @@ fn dynamic_code(context: &mut Context<'_>) {
             )
         })
     });
-}
-
-fn is_data(path: &str) -> bool {
-    let data = [
-        "txt", "csv", "json", "dat", "bin", "png", "jpg", "svg", "log", "md", "yaml", "yml", "ini",
-        "xml",
-    ];
-    data.contains(&crate::scan::gather::ending(path).as_str())
 }
 
 rule! {

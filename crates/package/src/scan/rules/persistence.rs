@@ -6,7 +6,7 @@ use crate::scan::{
     Confidence, Severity,
     act::{AGENT_QUESTIONS, Act},
     context::{Context, Told, sureness},
-    piece::Piece,
+    piece::{Piece, Role},
     place,
     rule::rule,
 };
@@ -105,8 +105,9 @@ rule! {
 fn protection_disabled(context: &mut Context<'_>) {
     context.each_act(&PROTECTION_DISABLED, |piece, act, _| {
         let Act::Unprotects(what) = act else { return None };
-        let asked = piece.shown && *what == AGENT_QUESTIONS;
-        let severity = if asked { Severity::Medium } else { Severity::High };
+        let document = piece.role == Role::Document && piece.cloak.is_none();
+        let told = piece.shown && (*what == AGENT_QUESTIONS || document);
+        let severity = if told { Severity::Medium } else { Severity::High };
         Some(Told::new(severity, sureness(piece), format!("it switches off {what}")))
     });
 }

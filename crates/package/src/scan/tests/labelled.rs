@@ -49,7 +49,6 @@ fn measure(set: &str, wanted: impl Fn(&str) -> bool) -> (usize, usize) {
             held += usize::from(scan(tree).verdict != Verdict::Allow);
         }
     }
-    println!("{set}: {held} of {total}");
     (held, total)
 }
 

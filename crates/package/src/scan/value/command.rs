@@ -38,6 +38,7 @@ const SECRETS: &[(&str, &str)] = &[
     ("gpg --export-secret", "GnuPG keys"),
     ("gpg --armor --export-secret", "GnuPG keys"),
     ("history", "the shell's history"),
+    ("cmdkey /list", "stored passwords"),
 ];
 
 /// Commands whose output is a token, and the variable that it is otherwise kept in.
@@ -198,6 +199,32 @@ fn started(words: &[(String, Option<String>)]) -> Option<String> {
     arguments.next().filter(|_| interprets).and_then(|(_, from)| from.clone())
 }
 
+/// Whether a command begins with these words.
+fn begins(command: &str, start: &str) -> bool {
+    command.strip_prefix(start).is_some_and(|rest| {
+        start.ends_with(['-', '_']) || !rest.starts_with(|c: char| c.is_alphanumeric())
+    })
+}
+
+/// The secret that a command prints, if it does.
+pub(in crate::scan) fn printed_secret(command: &str) -> Taint {
+    let secret = SECRETS
+        .iter()
+        .find(|(start, _)| begins(command, start) || begins(command, &format!("{start}s")));
+    let mut taint = Taint { credential: secret.map(|(_, what)| *what), ..Taint::default() };
+    let token = TOKENS.iter().find(|(start, _)| begins(command, start));
+    taint.tokens.extend(token.map(|(_, name)| (*name).to_owned()));
+    let searches = ["grep", "rg", "egrep"].iter().any(|name| begins(command, name));
+    if searches && ["AKIA", "ghp_", "PRIVATE KEY", "xoxb"].iter().any(|form| command.contains(form))
+    {
+        taint.credential = Some("secrets in files");
+    }
+    if begins(command, "netsh") && command.contains("key=clear") {
+        taint.credential = Some("passwords of networks");
+    }
+    taint
+}
+
 /// What the output of a command is made of.
 pub(in crate::scan) fn output_of(command: &Value) -> Taint {
     let words = words_of(command);
@@ -213,23 +240,15 @@ pub(in crate::scan) fn output_of(command: &Value) -> Taint {
     for part in words.split(['|', ';', '&', '\n', '(', '`']) {
         let part = part.split_whitespace().collect::<Vec<_>>().join(" ");
         let part = part.strip_prefix("sudo ").unwrap_or(&part);
-        let begins = |start: &str| {
-            part.strip_prefix(start).is_some_and(|rest| {
-                start.ends_with(['-', '_']) || !rest.starts_with(|c: char| c.is_alphanumeric())
-            })
-        };
-        let secret =
-            SECRETS.iter().find(|(start, _)| begins(start) || begins(&format!("{start}s")));
-        taint.credential = taint.credential.or(secret.map(|(_, what)| *what));
-        let token = TOKENS.iter().find(|(start, _)| begins(start));
-        taint.tokens.extend(token.map(|(_, name)| (*name).to_owned()));
+        let begins = |start: &str| begins(part, start);
+        taint.add(&printed_secret(part));
         taint.environment |= matches!(part, "env" | "printenv" | "set" | "export -p");
         if let Some(name) = part.strip_prefix("printenv ")
             && place::is_secret_name(name)
         {
             taint.tokens.push(name.to_owned());
         }
-        if begins("cat") && part.ends_with(".env") {
+        if begins("cat") && (part == ".env" || part.ends_with("/.env")) {
             taint.tokens.push(".env".into());
         }
         if begins("curl") || begins("wget") {

@@ -6,6 +6,7 @@ use crate::scan::act::{Act, Acts};
 
 /// What a program was seen to do with the files and the clipboard of its user.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that was seen")]
 pub(in crate::scan) struct Harm {
     /// It goes through folders, and encrypts what it reads.
     pub(in crate::scan) walks: bool,
