@@ -9,7 +9,7 @@ use super::{
     archive::Kind,
     context::{Context, Part, Told},
     decode, embedded, javascript,
-    piece::{Language, Piece, Role, fence_language, guess},
+    piece::{Language, Piece, Role, fence_language, guess, is_fenced},
     powershell, python, rules, shell,
     value::Memory,
 };
@@ -351,7 +351,7 @@ fn indented<'a>(piece: &Piece<'a>, outline: &Outline) -> Vec<Piece<'a>> {
     let mut blank = true;
     for line in text.split_inclusive('\n') {
         let deep = line.starts_with("    ") || line.starts_with('\t');
-        let inside = outline.fences.iter().any(|fence| fence.whole.contains(at));
+        let inside = is_fenced(outline, at);
         match &mut block {
             Some(span) if deep && !inside => span.end = at + line.len(),
             None if deep && blank && !inside => block = Some(Span::new(at, at + line.len())),

@@ -3,7 +3,7 @@
 
 use savoir_skill::{Span, markdown::Outline};
 
-use super::piece::{Language, Piece, Role};
+use super::piece::{Language, Piece, Role, is_fenced};
 
 /// Shorter than this is no order.
 const SHORTEST: usize = 24;
@@ -56,13 +56,14 @@ fn push(text: &str, span: Span, what: &'static str, found: &mut Vec<Aside>) {
 /// Comments, alternative texts and titles of links.
 fn markdown(text: &str, found: &mut Vec<Aside>) {
     let outline = Outline::new(text, Span::new(0, text.len()));
-    let inside = |at: usize| outline.fences.iter().any(|fence| fence.whole.contains(at));
-    for open in memchr::memmem::find_iter(text.as_bytes(), b"<!--").filter(|at| !inside(*at)) {
-        let close = text[open..].find("-->").map_or(text.len(), |end| open + end);
-        push(text, Span::new((open + 4).min(close), close), "a comment", found);
+    let inside = |at: usize| is_fenced(&outline, at);
+    for (open, close) in enclosed(text, "<!--", "-->", true) {
+        if !inside(open) {
+            push(text, Span::new(open + 4, close), "a comment", found);
+        }
     }
-    for open in memchr::memmem::find_iter(text.as_bytes(), b"![").filter(|at| !inside(*at)) {
-        if let Some(close) = text[open..].find("](").map(|end| open + end) {
+    for (open, close) in enclosed(text, "![", "](", false) {
+        if !inside(open) {
             push(text, Span::new(open + 2, close), "the alternative text of an image", found);
         }
     }
@@ -107,8 +108,8 @@ fn titles(text: &str, line: &str, at: usize, found: &mut Vec<Aside>) {
         " hidden>",
     ];
     if lower.contains('<') && unseen.iter().any(|style| lower.contains(style)) {
-        let end = text[at..].find("\n\n").map_or(text.len(), |end| at + end);
-        push(text, Span::new(at, end), "an element that is not shown", found);
+        let lines = text[at..].split_inclusive('\n').take(6).map(str::len).sum::<usize>();
+        push(text, Span::new(at, at + lines), "an element that is not shown", found);
     }
 }
 
@@ -170,29 +171,43 @@ fn end_run(run: &mut Option<(Span, String)>, found: &mut Vec<Aside>) {
 }
 
 fn block_comments(text: &str, found: &mut Vec<Aside>) {
-    for open in memchr::memmem::find_iter(text.as_bytes(), b"/*") {
-        if let Some(close) = text[open + 2..].find("*/").map(|end| open + 2 + end) {
-            push(text, Span::new(open + 2, close), "a comment", found);
-        }
+    for (open, close) in enclosed(text, "/*", "*/", false) {
+        push(text, Span::new(open + 2, close), "a comment", found);
     }
+}
+
+/// Where texts begin and end that stand between marks, one after the other, so that a text is looked
+/// through once. What is never closed goes to the end, if that is how it is read.
+fn enclosed(text: &str, open: &str, close: &str, to_end: bool) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(start) = text[at..].find(open).map(|start| at + start) {
+        let inner = start + open.len();
+        let Some(end) = text[inner..].find(close) else {
+            found.extend(to_end.then_some((start, text.len())));
+            break;
+        };
+        found.push((start, inner + end));
+        at = inner + end;
+    }
+    found
 }
 
 /// Long strings and cells of data.
 fn strings(text: &str, found: &mut Vec<Aside>) {
-    let mut at = 0;
+    let (mut at, mut done) = (0, 0);
     for line in text.split_inclusive('\n') {
-        let words = line.split_whitespace().count();
-        if words >= 8 {
+        if at >= done && line.split_whitespace().count() >= 8 {
             // Lines that follow belong to a value of several lines.
-            let rest = &text[at..];
-            let mut end = line.len();
-            for next in rest[line.len()..].split_inclusive('\n').take(6) {
+            let mut end = at + line.len();
+            for next in text[end..].split_inclusive('\n').take(6) {
                 if next.split_whitespace().count() < 5 {
                     break;
                 }
                 end += next.len();
             }
-            push(text, Span::new(at, at + end), "a value of a data file", found);
+            push(text, Span::new(at, end), "a value of a data file", found);
+            done = end;
         }
         at += line.len();
     }

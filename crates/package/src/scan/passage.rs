@@ -3,7 +3,7 @@
 //! No single phrase says that a passage is harmful. Each [`Passage`] is looked at for signs of
 //! several kinds, and rules add them up, so that another wording of the same wish weighs the same.
 
-use std::sync::LazyLock;
+use std::{cell::OnceCell, sync::LazyLock};
 
 use savoir_skill::Span;
 
@@ -23,6 +23,8 @@ pub(super) struct Passage<'a> {
     pub(super) words: Vec<Word>,
     /// The words with single blanks between them and at both ends.
     plain: String,
+    /// Addresses in it, with what is known of them; several rules ask.
+    links: OnceCell<Vec<(&'a str, Standing)>>,
 }
 
 /// Cuts a text into passages. Nothing is left out: what is too long for one becomes several.
@@ -118,7 +120,7 @@ impl<'a> Passage<'a> {
             plain.push_str(&word.text);
             plain.push(' ');
         }
-        Self { span: Span::new(at, at + text.len()), text, words, plain }
+        Self { span: Span::new(at, at + text.len()), text, words, plain, links: OnceCell::new() }
     }
 
     /// Whether any of these sequences of words is in it.
@@ -162,11 +164,12 @@ impl<'a> Passage<'a> {
     }
 
     /// Addresses that are not of this machine, also those without `https://` before them.
-    pub(super) fn links(&self) -> Vec<&'a str> {
-        let urls = host::urls(self.text).into_iter().map(|(_, url)| url);
-        urls.chain(bare_links(self.text))
-            .filter(|url| host::standing(url) != Standing::Local)
-            .collect()
+    pub(super) fn links(&self) -> &[(&'a str, Standing)] {
+        self.links.get_or_init(|| {
+            let urls = host::urls(self.text).into_iter().map(|(_, url)| url);
+            let all = urls.chain(bare_links(self.text)).map(|url| (url, host::standing(url)));
+            all.filter(|(_, standing)| *standing != Standing::Local).collect()
+        })
     }
 
     /// How much speaks for a passage that changes what steers agents.
@@ -277,28 +280,34 @@ impl<'a> Passage<'a> {
 
     /// How far away things shall go: nowhere, to a host, or to one where anyone picks things up.
     pub(super) fn destination(&self) -> u32 {
-        self.distance(&self.links())
+        self.distance(self.links().iter())
     }
 
     /// As [`Self::destination`], without the links that readers follow.
     pub(super) fn address(&self) -> u32 {
-        let written = |url: &&str| {
+        let written = |(url, _): &&(&str, Standing)| {
             let at = url.as_ptr() as usize - self.text.as_ptr() as usize;
             !self.text[..at].ends_with("](") && !self.text[..at].ends_with('<')
         };
-        self.distance(&self.links().into_iter().filter(written).collect::<Vec<_>>())
+        self.distance(self.links().iter().filter(written))
     }
 
-    fn distance(&self, links: &[&str]) -> u32 {
-        let links: Vec<&&str> =
-            links.iter().filter(|url| host::standing(url) != Standing::Unknown).collect();
-        if links.iter().any(|url| host::standing(url) == Standing::Shady) {
-            3
-        } else if !links.is_empty() || self.has_address() {
-            2
-        } else {
-            u32::from(self.matches(&ELSEWHERE))
+    fn distance<'l>(&self, links: impl Iterator<Item = &'l (&'a str, Standing)>) -> u32
+    where
+        'a: 'l,
+    {
+        let mut far = 0;
+        for (_, standing) in links {
+            far = far.max(match standing {
+                Standing::Shady => 3,
+                Standing::Unknown | Standing::Local => 0,
+                Standing::Known | Standing::Named => 2,
+            });
         }
+        if far == 0 && self.has_address() {
+            far = 2;
+        }
+        if far > 0 { far } else { u32::from(self.matches(&ELSEWHERE)) }
     }
 
     /// An e-mail address.

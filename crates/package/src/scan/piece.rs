@@ -211,6 +211,12 @@ impl<'a> Piece<'a> {
     }
 }
 
+/// Whether a place lies in a fenced block. They stand one after the other, so one look is enough.
+pub(super) fn is_fenced(outline: &Outline, at: usize) -> bool {
+    let next = outline.fences.partition_point(|fence| fence.whole.start <= at);
+    next.checked_sub(1).is_some_and(|last| outline.fences[last].whole.contains(at))
+}
+
 /// The language and the role of a file.
 pub(super) fn kind(path: &str, text: &str) -> (Language, Role) {
     let name = path.rsplit(['/', '!']).next().unwrap_or(path);

@@ -8,7 +8,8 @@ use crate::scan::{
     Confidence, Rule, Severity,
     act::Act,
     context::{Context, Told},
-    hidden, host,
+    hidden,
+    host::Standing,
     passage::{self, Passage, passages, passages_at},
     phrase::{Phrases, Word},
     piece::{Language, Piece},
@@ -374,9 +375,10 @@ fn remote_instructions(context: &mut Context<'_>) {
             if passage.warns() || !passage.matches(&FOLLOW) {
                 continue;
             }
-            let remote = passage.links().iter().any(|url| {
-                !matches!(host::standing(url), host::Standing::Known | host::Standing::Unknown)
-            });
+            let remote = passage
+                .links()
+                .iter()
+                .any(|(_, standing)| !matches!(standing, Standing::Known | Standing::Unknown));
             let mut weight = if remote { 2 } else { 0 };
             weight += u32::from(passage.matches(&FETCHES));
             weight += u32::from(passage.matches(&AGAIN) || passage.matches(&FETCH_AND_FOLLOW));
@@ -498,7 +500,7 @@ fn solicits(passage: &Passage<'_>) -> Option<String> {
     if passage.warns() {
         return None;
     }
-    let to = passage.links().first().map(|url| format!(" to `{url}`")).unwrap_or_default();
+    let to = passage.links().first().map(|(url, _)| format!(" to `{url}`")).unwrap_or_default();
     if leak_score(passage) >= 7 {
         let what = passage.credential().unwrap_or(match passage.secrets() {
             0 => "what the user said or wrote",
@@ -507,7 +509,8 @@ fn solicits(passage: &Passage<'_>) -> Option<String> {
         return Some(format!("the agent shall read {what} and send them{to}"));
     }
     let stranger = passage.secret_variable().filter(|variable| {
-        passage.sends() > 0 && passage.links().iter().any(|url| service::is_stranger(variable, url))
+        passage.sends() > 0
+            && passage.links().iter().any(|(url, _)| service::is_stranger(variable, url))
     });
     if let Some(variable) = stranger {
         return Some(format!(
@@ -696,12 +699,11 @@ fn payload(passage: &Passage<'_>) -> Option<Told> {
     let lower = passage.text.to_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
     let links = passage.links();
-    let strange: Vec<&&str> = links
-        .iter()
-        .filter(|url| {
-            !matches!(host::standing(url), host::Standing::Known | host::Standing::Unknown)
-        })
-        .collect();
+    let strange = || {
+        links
+            .iter()
+            .filter(|(_, standing)| !matches!(standing, Standing::Known | Standing::Unknown))
+    };
     if passage.matches(&CLICK_FIX)
         && !passage.warns()
         && (!links.is_empty() || has(&["verif", "clipboard"]))
@@ -710,18 +712,18 @@ fn payload(passage: &Passage<'_>) -> Option<Told> {
         return Some(Told::new(Severity::High, Confidence::High, message));
     }
     let trick = passage.matches(&TRICK);
-    let shady = strange.iter().any(|url| host::standing(url) == host::Standing::Shady);
+    let shady = links.iter().any(|(_, standing)| *standing == Standing::Shady);
     let fetches = has(&["download", "://", "get ", "fetch", "下载", "laden", "descargar"]);
     let (program, archive) = (has(&PROGRAMS), has(&ARCHIVES) && fetches);
-    let direct = strange
-        .iter()
-        .any(|url| PROGRAMS.iter().chain(&ARCHIVES).any(|end| url.to_lowercase().ends_with(end)));
+    let direct = strange().any(|(url, _)| {
+        PROGRAMS.iter().chain(&ARCHIVES).any(|end| url.to_lowercase().ends_with(end))
+    });
     let starts = passage.matches(&STARTS) || lower.contains("运行");
     let unlock = (passage.matches(&UNLOCK) || lower.contains("密码")) && archive;
     let visits = passage.matches(&VISIT);
-    let share = links.iter().any(|url| SHARES.iter().any(|share| url.contains(share)));
+    let share = links.iter().any(|(url, _)| SHARES.iter().any(|share| url.contains(share)));
     let any = program || archive || direct || visits || share || shady;
-    if strange.is_empty() && !trick || !any || passage.warns() {
+    if strange().next().is_none() && !trick || !any || passage.warns() {
         return None;
     }
     let weight = [
