@@ -25,6 +25,7 @@ pub(super) struct Passage<'a> {
     plain: String,
     /// Addresses in it, with what is known of them; several rules ask.
     links: OnceCell<Vec<(&'a str, Standing)>>,
+    credential: OnceCell<Option<&'static str>>,
 }
 
 /// Cuts a text into passages. Nothing is left out: what is too long for one becomes several.
@@ -120,7 +121,14 @@ impl<'a> Passage<'a> {
             plain.push_str(&word.text);
             plain.push(' ');
         }
-        Self { span: Span::new(at, at + text.len()), text, words, plain, links: OnceCell::new() }
+        Self {
+            span: Span::new(at, at + text.len()),
+            text,
+            words,
+            plain,
+            links: OnceCell::new(),
+            credential: OnceCell::new(),
+        }
     }
 
     /// Whether any of these sequences of words is in it.
@@ -240,6 +248,10 @@ impl<'a> Passage<'a> {
 
     /// A place of credentials that it names.
     pub(super) fn credential(&self) -> Option<&'static str> {
+        *self.credential.get_or_init(|| self.find_credential())
+    }
+
+    fn find_credential(&self) -> Option<&'static str> {
         if !place::may_hold_credentials(self.text) {
             return None;
         }

@@ -145,6 +145,11 @@ pub(super) fn searched(pattern: &str) -> Option<&'static str> {
 
 /// Whether any word of a text can be one of those paths.
 pub(super) fn may_hold_credentials(text: &str) -> bool {
+    // Nearly all of them have a dot or a slash, and most texts are long.
+    let plain = !text.contains(['.', '/', '\\']);
+    if plain && !text.contains("ogin ") && !text.contains("OGIN ") {
+        return false;
+    }
     let text = text.to_lowercase().replace('\\', "/");
     text.contains("id_")
         || FOLDERS.iter().any(|(part, _)| text.contains(part))

@@ -424,6 +424,9 @@ rule! {
 fn leak_score(passage: &Passage<'_>) -> u32 {
     let quiet = if passage.hides() || passage.dismisses() { 2 } else { 0 };
     let pressing = u32::from(passage.presses());
+    if passage.destination() == 0 {
+        return quiet + pressing;
+    }
     // How one gets a key, or logs in with it, is in every guide.
     let secrets = match passage.secrets() {
         2 if passage.is_sign_up() => 0,
