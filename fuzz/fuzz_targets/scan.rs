@@ -5,7 +5,15 @@ use libfuzzer_sys::fuzz_target;
 use savoir_package::{File, Tree, scan};
 
 const NAMES: [&str; 10] = [
-    "SKILL.md", "run.sh", "run.py", "run.js", "run.ts", "run.ps1", "notes.md", "data.json", "main.go",
+    "SKILL.md",
+    "run.sh",
+    "run.py",
+    "run.js",
+    "run.ts",
+    "run.ps1",
+    "notes.md",
+    "data.json",
+    "main.go",
     "Makefile",
 ];
 
