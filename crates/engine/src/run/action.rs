@@ -238,6 +238,10 @@ fn copy_stdin(program: &File, ended: &AtomicBool, mut look: impl FnMut(&[u8])) {
             Ok(_) => {}
             Err(_) => return,
         }
+        // What is typed after the program has ended answers a question.
+        if ended.load(Ordering::Relaxed) {
+            return;
+        }
         // Not by the buffer of the standard library: what is in there would be lost for a question.
         match rustix::io::read(&stdin, &mut buffer) {
             Ok(length @ 1..) => {
