@@ -5,6 +5,7 @@
 
 mod accounts;
 mod admin;
+mod bodies;
 mod catalog;
 mod chat;
 mod edges;
