@@ -80,11 +80,16 @@ pub(super) fn gather(context: &mut Context<'_>) {
         context,
         hidden: 0,
         full: false,
+        rot13: false,
         python: Memory::default(),
         javascript: Memory::default(),
     };
     let tree = gatherer.context.tree;
     gatherer.learn();
+    gatherer.rot13 = tree.files().any(|(path, file)| {
+        let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
+        ending(path) == "md" && says_rot13(&text.to_lowercase())
+    });
     for (path, file) in tree.files() {
         gatherer.file(path, &file.bytes);
     }
@@ -97,6 +102,8 @@ struct Gatherer<'c, 'a> {
     context: &'c mut Context<'a>,
     hidden: usize,
     full: bool,
+    /// Whether a document says that texts are in ROT13, which may be another file.
+    rot13: bool,
     /// What the functions of all scripts are called with and give back.
     python: Memory,
     javascript: Memory,
@@ -246,7 +253,7 @@ impl<'a> Gatherer<'_, 'a> {
                 inner.extend(scripts_in(&piece));
             }
             if piece.depth == 0 {
-                inner.extend(turned(&piece));
+                inner.extend(turned(&piece, self.rot13 && piece.role != Role::Script));
             }
             if piece.depth == 0 && piece.language == Language::Other {
                 inner.extend(other_code(&piece));
@@ -409,12 +416,16 @@ fn other_code<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
     found
 }
 
+fn says_rot13(lower: &str) -> bool {
+    ["rot13", "rot-13", "rot 13"].iter().any(|name| lower.contains(name))
+}
+
 /// A text that says that it is turned around is read the right way round, too.
-fn turned<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
+fn turned<'a>(piece: &Piece<'a>, rot13: bool) -> Vec<Piece<'a>> {
     let lower = piece.text.to_lowercase();
     let whole = Span::new(0, piece.text.len());
     let mut found = Vec::new();
-    if ["rot13", "rot-13", "rot 13"].iter().any(|name| lower.contains(name)) {
+    if rot13 || says_rot13(&lower) {
         found.push(piece.inner(decode::rot13(&piece.text), Language::Other, Some("ROT13"), whole));
     }
     if ["right to left", "backwards", "reversed", "reverse the"]

@@ -106,6 +106,14 @@ fn titles(text: &str, line: &str, at: usize, found: &mut Vec<Aside>) {
         "opacity:0",
         "opacity: 0",
         " hidden>",
+        "display : none",
+        "height:0",
+        "max-height:0",
+        "font-size:1px",
+        "text-indent:-",
+        "left:-9999",
+        "color:transparent",
+        "color: transparent",
     ];
     if lower.contains('<') && unseen.iter().any(|style| lower.contains(style)) {
         let lines = text[at..].split_inclusive('\n').take(6).map(str::len).sum::<usize>();

@@ -160,6 +160,11 @@ const INSTALLERS: &[&str] = &[
     "get.pulumi.com",
     "cli.codecov.io",
     "download.pytorch.org",
+    "get.chezmoi.io",
+    "install.duckdb.org",
+    "get.nextflow.io",
+    "get.modular.com",
+    "install.lean-lang.org",
 ];
 
 /// How much a host can be trusted with what is executed.
@@ -229,7 +234,6 @@ fn is_public(address: Ipv4Addr) -> bool {
         || address.is_loopback()
         || address.is_link_local()
         || address.is_unspecified()
-        || address.is_documentation()
         || address.is_multicast()
         || address.is_broadcast()
         || (a == 100 && (64..128).contains(&b))

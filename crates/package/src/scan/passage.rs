@@ -131,6 +131,37 @@ impl<'a> Passage<'a> {
         }
     }
 
+    /// It and the passage after it as one.
+    pub(super) fn with(&self, next: &Self, whole: &'a str) -> Option<Self> {
+        let text = whole.get(self.span.start..next.span.end)?;
+        (text.len() <= LONGEST).then(|| Self::new(text, self.span.start))
+    }
+
+    /// Its sentences and items of lists.
+    pub(super) fn sentences(&self) -> impl Iterator<Item = Passage<'a>> {
+        let text = self.text;
+        let mut starts = vec![0];
+        starts.extend(text.match_indices(['.', '!', '?', ';', '\n']).filter_map(|(at, mark)| {
+            let next = at + mark.len();
+            let ends = match mark {
+                "\n" => begins_item(&text[next..]),
+                _ => text[next..].starts_with([' ', '\n', '*', '_', '"', ')']),
+            };
+            ends.then_some(next)
+        }));
+        starts.push(text.len());
+        let base = self.span.start;
+        let pairs: Vec<(usize, usize)> = starts.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        pairs.into_iter().map(move |(from, to)| Passage::new(&text[from..to], base + from))
+    }
+
+    /// Whether it speaks of something that may happen, and not of what shall be done.
+    pub(super) fn is_supposed(&self) -> bool {
+        let first = self.words.first().map(|word| word.text.as_str());
+        matches!(first, Some("if" | "should" | "when" | "whenever" | "wenn" | "si"))
+            && (self.says(&["do not", "don't", "never", "not to"]) || self.text.contains(':'))
+    }
+
     /// Whether any of these sequences of words is in it.
     pub(super) fn says(&self, any: &[&str]) -> bool {
         any.iter().any(|one| {
@@ -175,7 +206,8 @@ impl<'a> Passage<'a> {
     pub(super) fn links(&self) -> &[(&'a str, Standing)] {
         self.links.get_or_init(|| {
             let urls = host::urls(self.text).into_iter().map(|(_, url)| url);
-            let all = urls.chain(bare_links(self.text)).map(|url| (url, host::standing(url)));
+            let all = urls.chain(bare_links(self.text)).chain(bare_addresses(self.text));
+            let all = all.map(|url| (url, host::standing(url)));
             all.filter(|(_, standing)| *standing != Standing::Local).collect()
         })
     }
@@ -223,8 +255,27 @@ impl<'a> Passage<'a> {
                 .iter()
                 .any(|word| said.contains(word))
         };
-        let hidden = self.find(&HIDES).filter(|span| !prudent(span));
+        let hidden = self.find(&HIDES).filter(|span| !prudent(span) && !self.is_log_advice(*span));
         hidden.or_else(|| self.find(&QUIETLY).filter(|_| self.wants(&QUIETLY)))
+    }
+
+    /// `keep it out of the log` about a secret.
+    fn is_log_advice(&self, span: Span) -> bool {
+        let said =
+            self.text[span.start - self.span.start..span.end - self.span.start].to_lowercase();
+        (said.ends_with("log") || said.ends_with("output"))
+            && self.secrets() > 0
+            && self.destination() == 0
+    }
+
+    /// Where it tells the agent to say what is not so, or to cover up what it did.
+    pub(super) fn lies_at(&self) -> Option<Span> {
+        self.find(&LIES)
+    }
+
+    /// Whether money is spent in the user's name.
+    pub(super) fn spends(&self) -> bool {
+        self.wants(&SPENDS)
     }
 
     /// Whether it wants something done without the user being asked.
@@ -322,6 +373,11 @@ impl<'a> Passage<'a> {
         if far > 0 { far } else { u32::from(self.matches(&ELSEWHERE)) }
     }
 
+    /// Whether it names an address without a name, or a place where anyone picks things up.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.links().iter().any(|(url, _)| host::is_drop(url))
+    }
+
     /// An e-mail address.
     fn has_address(&self) -> bool {
         self.text.match_indices('@').any(|(at, _)| {
@@ -342,6 +398,11 @@ impl<'a> Passage<'a> {
         }
     }
 
+    /// Whether something is encoded, so that it fits into an address and nobody reads it there.
+    pub(super) fn encodes(&self) -> bool {
+        self.matches(&ENCODES)
+    }
+
     /// Whether it tells how one gets a key of one's own.
     pub(super) fn is_sign_up(&self) -> bool {
         self.matches(&SIGN_UP)
@@ -352,8 +413,13 @@ impl<'a> Passage<'a> {
         self.wants(&ASKS)
     }
 
+    /// Whether the user is asked before anything happens.
+    pub(super) fn is_asking(&self) -> bool {
+        self.wants(&CONSENT)
+    }
+
     /// Whether one of the words stands there without a word before it that forbids it.
-    fn wants(&self, verbs: &Phrases) -> bool {
+    pub(super) fn wants(&self, verbs: &Phrases) -> bool {
         verbs.find(&self.words).into_iter().any(|(_, from, _)| {
             let before = &self.words[from.saturating_sub(4)..from];
             let near = |word: &&Word| {
@@ -391,8 +457,18 @@ fn bare_links(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// `203.0.113.9`, `203.0.113.9:8080/in`: an address of four numbers in a word of its own.
+fn bare_addresses(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| c.is_whitespace() || "`\"'()<>[]|,;".contains(c));
+    words.filter(|word| {
+        word.starts_with(|c: char| c.is_ascii_digit())
+            && word.matches('.').count() >= 3
+            && host::is_bare(word.trim_end_matches('.'))
+    })
+}
+
 /// Files and places that steer agents.
-const STEERING: [&str; 30] = [
+const STEERING: [&str; 33] = [
     "claude.md",
     "agents.md",
     "gemini.md",
@@ -416,6 +492,9 @@ const STEERING: [&str; 30] = [
     "long-term memory",
     "memory tool",
     "your memory",
+    "these memories",
+    "saved memories",
+    "memory entries",
     "permanent memory",
     "gedächtnis",
     "mémoire permanente",
@@ -487,6 +566,12 @@ phrases! { PUTS:
     "goes|go|placed|put|puts|parameter|field|form|body|belongs|belong|receives|holds|supply|supplies|resolve|query|copied|shared|append|include|includes|embed|pass|enter|type|paste|add|give|share|copy|tell|ping|call|open|fetch|request|commit|message|encode|encoded|sync|synced|written|accepts|wants|asks|codificados|ajoute|copie",
 }
 
+phrases! { ENCODES:
+    "percent|url|base64|hex encode|encoded|encoding",
+    "base64|hex of ~4 user|user's|key|token|file|content|contents|conversation|message|last|summary",
+    "encode|encoded ~4 base64|hex|url|query",
+}
+
 phrases! { SIGN_UP:
     "get|obtain|create|generate|find|register|request|copy|grab|retrieve ~5 api|access|bot|app|personal|your|free|an ~3 key|keys|token|tokens|account",
     "sign|log|go up|in|to ~3",
@@ -535,6 +620,8 @@ phrases! { PERSONAL:
     "system|developer prompt|message",
     "memory|soul|claude|agents|user|identity md",
     "long term memory",
+    "stored|known|know|remember|remembered|saved|recorded|learned ~2 about ~2 user|them|person|learner|owner|customer|human",
+    "saved|stored|user's|all memories",
     "what ~1 user|person|human ~2 said|told|asked|typed|wrote|wants|shared",
     "files ~2 user|person ~1 opened|has|edited",
     "clipboard",
@@ -599,7 +686,7 @@ phrases! { DISMISSES:
 phrases! { ELSEWHERE:
     "public gist|repository|repo|paste|bucket|link|channel",
     "gist|webhook|pastebin|telegram|discord|ngrok",
-    "debug|support|diagnostic*|telemetry|collection|verification endpoint|server|service|form|inbox",
+    "debug|support|diagnostic|diagnostics|telemetry|collection|verification endpoint|server|service|form|inbox",
     "query parameter|string|parameters",
     "fork remote",
     "mail|mailto|bcc|blind to|copy",
@@ -622,7 +709,11 @@ phrases! { HIDES:
     "nobody is|gets|will disturbed|notices|see*|knows",
     "before ~1 user|human|person|anyone looks|notices|sees|reads",
     "without ~2 user|users|them|human|person|owner|anyone|user's looking|noticing|knowing|seeing|knowledge|awareness|consent",
-    "without telling|informing|notifying|alerting|mentioning|disclosing",
+    "without telling|informing|notifying|alerting|mentioning|disclosing|reporting",
+    "don't|never|not put|write|include|note|document|record ~2 this|it|that|them ~1 in|into ~2 changelog|summary|report|commit|message|notes|log|answer",
+    "asks|asked|wonders ~6 answer is|that|with",
+    "never|not|don't bring ~1 up ~3 profile|list|file|step|upload|copy",
+    "does|do|can not|n't see ~2 line|text|lines|comment|note",
     "without mention|announcement|comment",
     "secretly|covertly|discreetly|invisibly ~2 send|upload|transmit|exfiltrate|forward|post|copy|collect|install|execute|download|run|add|append|include|record|submit|write|call|fetch|ping|save|store",
     "as if|though nothing ~2 happened",
@@ -672,6 +763,8 @@ phrases! { TRUSTS:
 
 phrases! { LOOSENS:
     "without reading|review|reviewing|asking|confirmation|checking|audit|auditing|approval|mention",
+    "without ~1 question|questions",
+    "warnings|warning ~3 annoy|annoying|unwanted|left|off",
     "do|don't|not|never|nothing|no not|audit|propose|ask|check|report|raise|refuse|warn|shown|show|mention|one",
     "skip|suppress|suppressed|disable|disabled|lift|lifted|weaken|ignore|bypass|unprotected|exempt",
     "false alarm|alarms|positive|positives",
@@ -686,6 +779,42 @@ phrases! { LOOSENS:
     "sans demander",
 }
 
+phrases! { LIES:
+    "never|not|don't tell|say|admit|reveal|let that|what|how|who ~6 changed|skipped|failed|sent|copied|sponsored|paid|generated|made|not|ai|bot|wrong",
+    "if|when|should ~5 asks|asked|spotted|finds|notices|noticed|wonders|questions|questioned ~8 claim|blame|insist|pretend|deny",
+    "should ~3 spotted|noticed|found|discovered ~3 call|say|claim|suggest|blame",
+    "user|they|someone ~1 later|ever finds|notices|discovers|sees ~6 say|call|suggest|blame|claim",
+    "asked|asks|wonders whether|if|why ~8 answer|reply is|no|that ~2 no|not",
+    "attribute ~5 to ~3 error|user|engineer|someone|somebody|operator|colleague|another",
+    "blame|blaming ~3 someone|somebody|engineer|operator|colleague|user|network|another",
+    "make|makes up ~4 outage|review|reviews|figure|figures|number|numbers|quote|quotes|source|sources|reason|excuse",
+    "say|tell|claim|state ~4 cancelled|deleted|done|refunded|sent|saved|removed|verified|tested ~3 do|but|and|although|without not|don't|never|nothing|keep",
+    "say|claim|pretend|state ~3 you|yes|it ~2 are|am|is|were|had|have ~2 human|person|read|independent|checked|verified|tested|no",
+    "edit|clean|clear|purge|scrub|alter|falsify|remove|delete|erase ~5 bash|shell|command|audit|event|access history|log|logs|trail ~4 lines|entries|so|matching|afterwards|show|traces",
+    "hide|archive|bury ~4 order|charge|receipt|purchase|payment|transaction|invoice|booking",
+    "leave|keep ~4 off|out ~2 list|report|table|overview ~3 now|future|user|always",
+    "pass|present|sell|state|describe ~6 as ~2 your|own|independent|neutral|organic ~2 own|opinion|recommendation|advice|review|considered|finding",
+    "so|that ~2 looks|seems like ~2 part|accident|mistake|bug|user|coincidence|normal",
+    "so blame|it points|looks|appears ~3 to|someone|as|like",
+    "so|that nobody|no ~1 one|notices|suspects|sees|notice ~2 notices|suspects|sees|it|at",
+    "replace|change|adjust|round|inflate ~5 total|figure|figures|numbers|score|result|coverage|report ~3 with|to ~3 percent|value|higher|lower|better",
+}
+
+phrases! { SPENDS:
+    "saved|stored|default|linked ~1 card|payment|account ~6 used|use|charge|pay|straight|method",
+    "use|using|charge|with ~4 saved|stored|default|linked ~2 card|payment",
+    "buy now|button|it|directly",
+    "place|complete|submit|confirm ~3 order|purchase|booking|payment|transfer",
+    "sign|subscribe|upgrade|enrol|enroll ~3 user|them|account ~3 up|to|at",
+    "order|purchase|buy|book ~5 also|gift|card|option|extra|extras|item|plan",
+    "approve|send|make ~3 payment|payments|transfer|transfers|donation",
+}
+
+phrases! { CONSENT:
+    "ask|asks|confirm|confirms|approve|approves|approval|confirmation|consent|permission",
+    "says|said|answers|types yes|ok|y",
+}
+
 phrases! { QUIETLY:
     "silently|quietly ~2 send|upload|transmit|forward|post|copy|collect|install|execute|download|run|add|append|include|record|submit|write|call|fetch|ping|save|store",
     "run|runs|execute|append|send|upload|install|add ~3 silently|quietly",
@@ -697,6 +826,9 @@ phrases! { PRESSES:
     "no|never|don't|not confirmation|ask|confirm|prompt|wait ~3 confirmation|user|permission|approval|is|first|needed|wanted",
     "do|don't not|ask ~2 ask|first|permission|confirmation",
     "in the background",
+    "straight|right away",
+    "counts as ~2 order|yes|approval|consent|confirmation",
+    "no need to ~4 price|address|ask|again|confirm|check",
     "ignore ~3 warning|warnings|notice|error|errors|complain*",
     "reassure|assure|tell ~2 user|person|them ~4 normal|safe|required|stays|routine|standard",
     "this|it is ~1 normal|standard|routine|agreed",

@@ -114,6 +114,10 @@ impl Phrases {
             let parts: Vec<Part> = pattern.split(' ').map(part).collect();
             if let Some(Part::Any(firsts)) = parts.first() {
                 for first in firsts {
+                    debug_assert!(
+                        !first.contains('*'),
+                        "no pattern begins with an open word: {pattern}"
+                    );
                     phrases.first.entry(first).or_default().push(index);
                     if let Some(byte) = first.bytes().next() {
                         phrases.begins[usize::from(byte)] |= length_bit(first);

@@ -8,10 +8,13 @@ mod dependencies;
 mod exfiltration;
 mod files;
 mod instructions;
+mod manual_payload;
 mod obfuscation;
 mod payloads;
 mod persistence;
+mod sabotage;
 mod secrets;
+mod solicitation;
 mod unicode;
 
 pub(super) use files::{BINARY_PROGRAM, LOCKED_ARCHIVE, UNREAD_FILE};
@@ -26,6 +29,7 @@ pub(super) static ALL: &[&Rule] = &[
     &exfiltration::CREDENTIAL_ACCESS,
     &payloads::DECODE_AND_EXECUTE,
     &payloads::DESTRUCTIVE_COMMAND,
+    &sabotage::DESTRUCTIVE_INSTRUCTIONS,
     &files::DISGUISED_FILE,
     &payloads::DOWNLOAD_AND_EXECUTE,
     &obfuscation::DYNAMIC_CODE,
@@ -37,14 +41,14 @@ pub(super) static ALL: &[&Rule] = &[
     &dependencies::INSTALL_SCRIPT,
     &instructions::INSTRUCTION_OVERRIDE,
     &files::LOCKED_ARCHIVE,
-    &instructions::MANUAL_PAYLOAD,
+    &manual_payload::MANUAL_PAYLOAD,
     &obfuscation::OBFUSCATION,
     &persistence::PERSISTENCE,
     &persistence::PROTECTION_DISABLED,
     &exfiltration::RAW_ADDRESS,
     &instructions::REMOTE_INSTRUCTIONS,
     &payloads::REVERSE_SHELL,
-    &instructions::SECRET_SOLICITATION,
+    &solicitation::SECRET_SOLICITATION,
     &dependencies::TYPOSQUAT,
     &coherence::UNDECLARED_FILES,
     &coherence::UNDECLARED_NETWORK,

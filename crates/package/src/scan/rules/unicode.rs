@@ -40,8 +40,37 @@ fn hidden_text(context: &mut Context<'_>) {
         if piece.text.is_ascii() || piece.depth > 0 && piece.cloak.is_none() {
             return Vec::new();
         }
-        runs(piece)
+        let mut found = runs(piece);
+        found.extend(interleaved(piece));
+        found
     });
+}
+
+/// A word with characters without width between its letters: no reader finds it by searching.
+fn interleaved(piece: &Piece<'_>) -> Option<(Span, Told)> {
+    const MANY: usize = 12;
+    let (mut count, mut start, mut blank_before) = (0, 0, false);
+    for (at, c) in piece.text.char_indices() {
+        let blank = matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{ad}');
+        match (blank, blank_before) {
+            (true, false) => {
+                if count == 0 {
+                    start = at;
+                }
+                count += 1;
+            }
+            (true, true) | (false, true) => {}
+            // Two visible characters in a row end it.
+            (false, false) => count = 0,
+        }
+        blank_before = blank;
+        if count >= MANY {
+            let message = "characters without width stand between the letters of a text";
+            let told = Told::new(Severity::High, Confidence::High, message);
+            return Some((Span::new(start, at + c.len_utf8()), told));
+        }
+    }
+    None
 }
 
 /// Runs of characters that cannot be seen.
