@@ -21,6 +21,8 @@ pub(super) struct Passage<'a> {
     pub(super) span: Span,
     pub(super) text: &'a str,
     pub(super) words: Vec<Word>,
+    /// The heading that it stands below.
+    heading: &'a str,
     /// The words with single blanks between them and at both ends.
     plain: String,
     /// Addresses in it, with what is known of them; several rules ask.
@@ -44,12 +46,16 @@ pub(super) fn header(text: &str) -> usize {
 pub(super) fn passages_at(text: &str, mut start: usize) -> Vec<Passage<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
+    let mut heading = "";
     while !rest.is_empty() {
         let end = end_of_thought(rest);
         let mut at = start;
         for piece in pieces(&rest[..end]) {
+            if piece.trim_start().starts_with('#') {
+                heading = piece.trim_start().lines().next().unwrap_or_default();
+            }
             if !piece.trim().is_empty() {
-                found.push(Passage::new(piece, at));
+                found.push(Passage { heading, ..Passage::new(piece, at) });
             }
             at += piece.len();
         }
@@ -125,6 +131,7 @@ impl<'a> Passage<'a> {
             span: Span::new(at, at + text.len()),
             text,
             words,
+            heading: "",
             plain,
             links: OnceCell::new(),
             credential: OnceCell::new(),
@@ -432,7 +439,27 @@ impl<'a> Passage<'a> {
 
     /// Whether it speaks about attacks, and not in the attacker's voice.
     pub(super) fn warns(&self) -> bool {
-        self.says(&WARNINGS)
+        self.says(&WARNINGS) || self.is_below_warning()
+    }
+
+    /// Whether its heading says that what follows is bad: `## Scams to warn about`.
+    fn is_below_warning(&self) -> bool {
+        const BAD: [&str; 12] = [
+            "scam",
+            "refuse",
+            "warn",
+            "red flag",
+            "avoid",
+            "never",
+            "look for",
+            "signs of",
+            "attack",
+            "do not",
+            "don't",
+            "anti-pattern",
+        ];
+        let heading = self.heading.to_lowercase();
+        BAD.iter().any(|word| heading.contains(word))
     }
 }
 
@@ -517,7 +544,8 @@ const NEGATIONS: [&str; 12] = [
     "rather",
 ];
 
-const WARNINGS: [&str; 28] = [
+const WARNINGS: [&str; 29] = [
+    "planted",
     "never instructions",
     "object of analysis",
     "injected",

@@ -243,8 +243,9 @@ fn raw_address(context: &mut Context<'_>) {
             }
             _ => return None,
         };
-        let hidden = !piece.shown || piece.cloak.is_some();
-        let severity = if hidden { Severity::High } else { Severity::Medium };
+        // In another document it may be an example; the agent does what SKILL.md says.
+        let example = piece.shown && piece.cloak.is_none() && piece.role != Role::Instructions;
+        let severity = if example { Severity::Medium } else { Severity::High };
         Some(Told::new(severity, sureness(piece), message))
     });
     context.each_piece(&RAW_ADDRESS, |piece| {

@@ -11,7 +11,7 @@ use crate::scan::{
     host::Standing,
     passage::{Passage, passages, passages_at},
     phrase::{Phrases, Word},
-    piece::{Language, Piece},
+    piece::{Language, Piece, Role},
     rule::rule,
 };
 
@@ -205,11 +205,13 @@ fn hidden_instructions(context: &mut Context<'_>) {
         if piece.cloak.is_some() && matches!(piece.language, Language::Other | Language::Markdown) {
             for passage in passages(&piece.text) {
                 if let Some(message) = ordered(&passage) {
-                    let told = Told::new(
-                        Severity::Critical,
-                        Confidence::High,
-                        format!("a text {message}"),
-                    );
+                    // A list of test prompts has such sentences; with a target they do harm.
+                    let target = passage.destination() > 0 || passage.secrets() > 0;
+                    let severity = match piece.role {
+                        Role::Data if !target => Severity::High,
+                        _ => Severity::Critical,
+                    };
+                    let told = Told::new(severity, Confidence::High, format!("a text {message}"));
                     found.push((Span::new(0, piece.text.len()), told));
                 }
             }

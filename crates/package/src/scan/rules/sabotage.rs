@@ -113,7 +113,7 @@ fn harm(passage: &Passage<'_>) -> Option<&'static str> {
     let unasked = passage.presses() || passage.hides() || passage.dismisses();
     let lower = passage.text.to_lowercase();
     let weakenings = WEAKENINGS.iter().filter(|one| lower.contains(*one)).count();
-    if weakenings > 2 || weakenings > 0 && passage.hides() {
+    if weakenings > 0 && passage.hides() || weakenings > 2 && passage.presses() {
         return Some("protections are taken away");
     }
     let weight = [

@@ -6,6 +6,7 @@ use crate::scan::{
     Confidence, Severity,
     act::Act,
     context::{Context, Told},
+    host,
     passage::{Passage, passages},
     phrase::Phrases,
     rule::rule,
@@ -47,7 +48,8 @@ pub(super) fn leak_score(passage: &Passage<'_>) -> u32 {
     }
     // How one gets a key, or logs in with it, is in every guide.
     let secrets = match passage.secrets() {
-        2 if passage.is_sign_up() || own_key(passage) => 0,
+        2 if own_key(passage) => 0,
+        2 if passage.is_sign_up() && !passage.says(&["password", "passwords"]) => 0,
         secrets => secrets,
     };
     // Documents and files are in every skill; what the user said is not.
@@ -76,7 +78,13 @@ pub(super) fn leak_score(passage: &Passage<'_>) -> u32 {
 /// Whether the key that it names belongs to the service whose address stands beside it.
 fn own_key(passage: &Passage<'_>) -> bool {
     passage.secret_variable().is_some_and(|variable| {
-        passage.links().iter().any(|(url, _)| service::is_own(variable, url))
+        let named = |url: &str| {
+            let host = host::host(url).unwrap_or_default();
+            variable.split('_').any(|word| {
+                word.len() > 3 && host.split('.').any(|label| label.eq_ignore_ascii_case(word))
+            })
+        };
+        passage.links().iter().any(|(url, _)| service::is_own(variable, url) || named(url))
     })
 }
 
