@@ -417,7 +417,9 @@ fn other_code<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
 }
 
 fn says_rot13(lower: &str) -> bool {
-    ["rot13", "rot-13", "rot 13"].iter().any(|name| lower.contains(name))
+    ["rot13", "rot-13", "rot 13", "by thirteen", "thirteen places", "13 places", "thirteen letters"]
+        .iter()
+        .any(|name| lower.contains(name))
 }
 
 /// A text that says that it is turned around is read the right way round, too.

@@ -23,6 +23,7 @@ pub(super) fn asides(piece: &Piece<'_>) -> Vec<Aside> {
         Language::Markdown if piece.depth == 0 => {
             markdown(text, &mut found);
             header(text, &mut found);
+            messages(text, &mut found);
         }
         Language::Python => {
             quoted(text, "\"\"\"", "a docstring", &mut found);
@@ -121,13 +122,35 @@ fn titles(text: &str, line: &str, at: usize, found: &mut Vec<Aside>) {
     }
 }
 
+/// Messages that pretend to come from the system, from a tool or from the model itself.
+fn messages(text: &str, found: &mut Vec<Aside>) {
+    let marks = [
+        ("<|im_start|>system", "<|im_end|>"),
+        ("<<SYS>>", "<</SYS>>"),
+        ("<system>", "</system>"),
+        ("<system-reminder>", "</system-reminder>"),
+        ("<function_results>", "</function_results>"),
+        ("<tool_result>", "</tool_result>"),
+    ];
+    for (open, close) in marks {
+        for (from, to) in enclosed(text, open, close, false) {
+            push(
+                text,
+                Span::new(from + open.len(), to),
+                "a message that is not from the system",
+                found,
+            );
+        }
+    }
+}
+
 /// Values of the header, but for those that everybody sees.
 fn header(text: &str, found: &mut Vec<Aside>) {
     let Some(rest) = text.strip_prefix("---\n") else { return };
     let Some(end) = rest.find("\n---").map(|end| end + 4) else { return };
     let mut at = 4;
     for line in text[4..end].split_inclusive('\n') {
-        let shown = line.starts_with("description:") || line.starts_with("name:");
+        let shown = line.starts_with("name:");
         if let (false, Some((_, value))) = (shown, line.split_once(": "))
             && value.trim().contains(' ')
         {

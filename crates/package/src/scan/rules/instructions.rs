@@ -76,7 +76,7 @@ static CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
         "over what|whatever ~1 user|person asked|says|wants|said",
         "you|agents are|have|has ~2 now|new|been running|orders|operator|owner|placed",
         "from now|here|this on ~3 approve|accept|allow|trust|obey|answer|you",
-        "approve|accept|allow ~2 every|all|any ~2 tool|command|request|call|action|operation",
+        "approve|accept|allow ~2 every|all|any ~2 tool|command|request|call|action|operation|permission|permissions|prompt|prompts",
         "disable|skip|turn|switch|suppress|bypass ~3 confirmation|approval|permission ~1 prompt|prompts|question*|check|checks|request*|dialog*",
         "switch|set|put|restart ~5 to|into|in|as ~2 automatic|auto|yolo|bypass|unattended approval|approve|mode|accept|permissions",
         "rate|mark ~3 as ~1 verified|trusted|safe|approved",
@@ -87,7 +87,9 @@ static CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
         "you|agent are|is ~2 in|entering ~1 maintenance|debug|god|admin|root|audit|diagnostic|developer mode",
         "higher|highest|top rank|authority ~2 than|over",
         "limits|restrictions|rules ~5 suspended|lifted|void",
-        "oublie|ignore|vergiss|olvida ~2 consignes|instructions|anweisungen|instrucciones",
+        "oublie|ignore|vergiss|olvida|caso|ignora ~3 consignes|instructions|anweisungen|instrucciones|règles|regeln|reglas",
+        "you|agent ~2 no|not longer|work|answer ~3 for|to ~2 user|users",
+        "you answer|report|belong to ~3 author|maintainers|owner|operator|skill",
         "approve|approved ~2 your|and|at own|merged|once",
         "trust|trusted|obey ~4 like ~2 owner|user",
         "same rank|authority ~2 as|platform|system|skill|user",
@@ -234,6 +236,10 @@ fn ordered(passage: &Passage<'_>) -> Option<&'static str> {
         Some("keeps things from the user")
     } else if leak_score(passage) >= 7 {
         Some("wants something sent away")
+    } else if passage.destination() > 0 && (passage.matches(&FOLLOW) || passage.sends() == 2) {
+        Some("wants something fetched or sent")
+    } else if passage.poison() >= 4 {
+        Some("changes what steers agents")
     } else {
         None
     }
@@ -284,7 +290,8 @@ fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
     ];
     let addressed = passage.matches(&ADDRESSED);
     let orders = passage.matches(&OVERRIDE) || passage.hides() || passage.secrets() == 3;
-    if !orders && !(addressed && (passage.matches(&CLAIMS) || passage.destination() > 0)) {
+    let acts = passage.destination() > 0 || passage.poison() > 2;
+    if !orders && !(addressed && (passage.matches(&CLAIMS) || acts)) {
         return None;
     }
     let mut weight = leak_score(passage);
@@ -295,12 +302,28 @@ fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
     weight += if passage.hides() { 2 } else { 0 };
     weight += if passage.secrets() == 3 { 2 } else { 0 };
     weight += if command.iter().any(|part| passage.text.contains(part)) { 2 } else { 0 };
-    (weight >= 6).then_some(weight)
+    weight += if passage.poison() > 2 { 2 } else { 0 };
+    // Nobody writes a comment to a model but for the model's sake.
+    let enough = if passage.matches(&DIRECT) { 4 } else { 6 };
+    (weight >= enough).then_some(weight)
 }
+
+/// Words that speak to a model, and to nobody else.
+static DIRECT: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "to|for|dear|hey|hello|attention ~2 ai|llm|llms|model|models|assistant|assistants|agent|agents|claude|copilot|ki|ia|asistente",
+        "assistant|agent|model|llm|ai|ki|ia|asistente only|alone|operator|handling|reading|readers",
+        "automated|machine|artificial readers|reader|intelligence|agents",
+        "read by models|agents|ai|llms",
+        "nur|solo|réservée|reservada|obligatorio ~3 ki|ia|l'assistant|modelo|modell|assistant",
+    ])
+});
 
 static ADDRESSED: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
-        "assistant|agent|agents|ai|llm|llms|claude|copilot|gpt|chatgpt|gemini|codex",
+        "assistant|agent|agents|ai|llm|llms|claude|copilot|gpt|chatgpt|gemini|codex|ki|ia|asistente|modelo|l'assistant|assistants",
+        "artificial intelligence",
+        "automated readers|agents|reader",
         "dear|hey|hello model|agent|assistant|ai",
         "before calling|using this|the tool",
         "language model|models",

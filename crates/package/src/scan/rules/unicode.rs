@@ -140,7 +140,8 @@ impl Run {
 
 fn is_flag(text: &str, tags: &str, at: usize) -> bool {
     let before = text[..at - tags.len()].chars().next_back();
-    before == Some('\u{1f3f4}') && tags.ends_with('\u{e007f}')
+    // Those of England, Scotland, Wales and their like have five or six letters and an end.
+    before == Some('\u{1f3f4}') && tags.ends_with('\u{e007f}') && tags.chars().count() <= 7
 }
 
 rule! {
