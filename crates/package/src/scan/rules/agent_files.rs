@@ -86,7 +86,7 @@ fn agent_poisoning(context: &mut Context<'_>) {
 }
 
 /// What must speak for it that a passage poisons an agent.
-const POISON: u32 = 6;
+const POISON: u32 = 5;
 
 /// Settings in a file of the skill that take an agent's guard away or send it through a stranger.
 fn settings(piece: &Piece<'_>) -> Vec<(Span, Told)> {
