@@ -1,5 +1,7 @@
 //! Taking a skill apart: files into pieces, pieces into acts, wrappings off.
 
+use std::collections::HashSet;
+
 use savoir_skill::{Span, markdown::Outline};
 
 use super::{
@@ -82,6 +84,8 @@ pub(super) fn gather(context: &mut Context<'_>) {
         full: false,
         python: Memory::default(),
         javascript: Memory::default(),
+        shell: shell::Memory::default(),
+        joined: HashSet::new(),
     };
     let tree = gatherer.context.tree;
     gatherer.learn();
@@ -100,6 +104,9 @@ struct Gatherer<'c, 'a> {
     /// What the functions of all scripts are called with and give back.
     python: Memory,
     javascript: Memory,
+    shell: shell::Memory,
+    /// The shell scripts that read others in, and those that are read in.
+    joined: HashSet<String>,
 }
 
 /// The ending of a name, in small letters.
@@ -117,8 +124,11 @@ impl<'a> Gatherer<'_, 'a> {
             Some((path, text, super::piece::kind(path, text).0))
         });
         let scripts: Vec<_> = texts
-            .filter(|(_, _, language)| matches!(language, Language::Python | Language::JavaScript))
+            .filter(|(_, _, language)| {
+                matches!(language, Language::Python | Language::JavaScript | Language::Shell)
+            })
             .collect();
+        self.learn_shell(&scripts);
         for wanted in [Language::Python, Language::JavaScript] {
             let all = || scripts.iter().filter(|(_, _, language)| *language == wanted);
             if all().count() < 2 {
@@ -130,6 +140,32 @@ impl<'a> Gatherer<'_, 'a> {
                     Language::Python => python::read_with(text, &mut self.python),
                     _ => javascript::read_with(path, text, &mut self.javascript),
                 };
+            }
+        }
+    }
+
+    /// Shell scripts know each other only where one reads the other in.
+    fn learn_shell(&mut self, scripts: &[(&str, &str, Language)]) {
+        let all = || scripts.iter().filter(|(_, _, language)| *language == Language::Shell);
+        let mut names: HashSet<&str> = HashSet::new();
+        for (path, text, _) in all() {
+            let read = shell::read_in(text);
+            if !read.is_empty() {
+                self.joined.insert((*path).to_owned());
+            }
+            names.extend(read);
+        }
+        let name = |path: &'_ str| path.rfind('/').map_or(0, |slash| slash + 1);
+        let read = all().filter(|(path, _, _)| names.contains(&path[name(path)..]));
+        let read: Vec<String> = read.map(|(path, _, _)| (*path).to_owned()).collect();
+        if read.is_empty() {
+            return self.joined.clear();
+        }
+        self.joined.extend(read);
+        // Twice: one file gives, another takes, whichever is read first.
+        for _ in 0..2 {
+            for (path, text, _) in all().filter(|(path, _, _)| self.joined.contains(*path)) {
+                let _ = shell::read_with(path, text, &mut self.shell);
             }
         }
     }
@@ -271,7 +307,12 @@ impl<'a> Gatherer<'_, 'a> {
     fn acts(&mut self, piece: &Piece<'a>) -> Acts {
         let acts = match piece.language {
             Language::Shell => {
-                let mut acts = shell::read(&piece.text);
+                let path: &str = &piece.path;
+                let mut acts = if piece.depth == 0 && self.joined.contains(path) {
+                    shell::read_with(path, &piece.text, &mut self.shell)
+                } else {
+                    shell::read(&piece.text)
+                };
                 if powershell::is_powershell(&piece.path, &piece.text) {
                     powershell::read(&piece.text, &mut acts);
                 }

@@ -32,6 +32,8 @@ const CREDENTIALS: &[(&str, &str)] = &[
     ("wallet.dat", "wallets"),
     (".ethereum/keystore", "wallets"),
     (".config/solana/id.json", "wallets"),
+    (".config/solana/*", "wallets"),
+    (".config/solana/$", "wallets"),
     (".electrum", "wallets"),
     ("exodus/exodus.wallet", "wallets"),
     (".bash_history", "the shell's history"),

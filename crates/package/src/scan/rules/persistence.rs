@@ -4,7 +4,7 @@ use savoir_skill::Span;
 
 use crate::scan::{
     Confidence, Severity,
-    act::{AGENT_QUESTIONS, Act},
+    act::{AGENT_QUESTIONS, Act, CLOUD_BACKUPS, CLOUD_GUARDS, CLOUD_KEYS, CLOUD_RECORDS},
     context::{Context, Told, sureness},
     piece::{Piece, Role},
     place,
@@ -103,8 +103,21 @@ rule! {
 }
 
 fn protection_disabled(context: &mut Context<'_>) {
+    // One of them is a step of cleaning up; several leave an account without anything.
+    let cloud = [CLOUD_RECORDS, CLOUD_GUARDS, CLOUD_BACKUPS, CLOUD_KEYS];
+    let acts = || context.parts.iter().flat_map(|part| &part.acts.seen);
+    let gone =
+        cloud.iter().filter(|what| acts().any(|seen| seen.act == Act::Unprotects(what))).count();
     context.each_act(&PROTECTION_DISABLED, |piece, act, _| {
         let Act::Unprotects(what) = act else { return None };
+        if cloud.contains(what) && gone > 2 {
+            let message = format!("it switches off {what}, and more of that kind");
+            return Some(Told::new(Severity::High, Confidence::Medium, message));
+        }
+        if matches!(*what, CLOUD_BACKUPS | CLOUD_KEYS) {
+            let message = format!("it deletes {what}");
+            return Some(Told::new(Severity::Medium, sureness(piece), message));
+        }
         let document = piece.role == Role::Document && piece.cloak.is_none();
         let told = piece.shown && (*what == AGENT_QUESTIONS || document);
         let severity = if told { Severity::Medium } else { Severity::High };
