@@ -138,6 +138,15 @@ const REQUESTS: [&str; 44] = [
     "http.post(",
     "Dio()",
 ];
+/// Connections over which anything can come.
+const SOCKETS: [&str; 6] = [
+    "net.Dial(",
+    "TcpStream::connect(",
+    "TCPSocket.new",
+    "TCPSocket.open",
+    "fsockopen(",
+    "IO::Socket::INET",
+];
 const STARTS: [&str; 10] = [
     "exec.Command(",
     "Command::new(",
@@ -194,6 +203,10 @@ pub(super) fn other_acts(text: &str, acts: &mut Acts) {
         let found = text.match_indices(mark).map(|(at, _)| at);
         found.into_iter().find(|at| is_computed(&text[at + mark.len()..]))
     });
+    let socket = SOCKETS.iter().any(|mark| text.contains(mark));
+    if let (true, Some(at)) = (socket && urls.is_empty(), started) {
+        acts.push(Act::ReverseShell, Span::new(at, at + 4));
+    }
     if let (Some(_), Some(at), Some((_, url))) = (request, started, urls.first()) {
         acts.push(Act::Executes(Code::Fetched((*url).to_owned())), Span::new(at, at + 8));
     }

@@ -373,7 +373,10 @@ fn code_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
         let span = Span::new(inside, close);
         at = close + ticks;
         let code = span.slice(text);
-        if !outline.is_literal(open) && code.contains([' ', '\t']) && guess(code) == Language::Shell
+        if !outline.is_literal(open)
+            && code.contains([' ', '\t'])
+            && guess(code) == Language::Shell
+            && !is_sign_of_malware(text, span)
         {
             found.push(piece.part(span, Language::Shell));
         }
@@ -381,6 +384,39 @@ fn code_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
     found.extend(indented(piece, &outline));
     found.extend(bare_commands(piece, &outline));
     found
+}
+
+/// Whether a command that switches off a protection is named as what harmful programs do.
+fn is_sign_of_malware(text: &str, span: Span) -> bool {
+    const COMMANDS: [&str; 9] = [
+        "vssadmin",
+        "wbadmin",
+        "bcdedit",
+        "set-mppreference",
+        "add-mppreference",
+        "setenforce",
+        "netsh",
+        "tmutil",
+        "shred",
+    ];
+    const WORDS: [&str; 8] = [
+        "ransomware",
+        "malware",
+        "keylogger",
+        "attacker",
+        "indicator",
+        "suspicious",
+        "detect",
+        "compromise",
+    ];
+    let code = span.slice(text).to_ascii_lowercase();
+    if code.contains("://") || !COMMANDS.iter().any(|command| code.starts_with(command)) {
+        return false;
+    }
+    let start = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[span.end..].find('\n').map_or(text.len(), |end| span.end + end);
+    let line = text[start..end].to_lowercase();
+    WORDS.iter().any(|word| line.contains(word))
 }
 
 /// Code blocks that are only indented.

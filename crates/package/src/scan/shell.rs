@@ -20,7 +20,7 @@ use self::{
     expansion::Known,
     programs::{
         CERTIFICATES, PROTECTORS, TRACKS, TYPED_PASSWORD, escaped, is_flag, is_index_variable,
-        is_remote, is_sender, is_users_files, makes_executable, packs_into, path_taint,
+        is_remote, is_sender, is_users_files, makes_executable, mines, packs_into, path_taint,
         poses_as_system, wipes_tracks,
     },
     tokens::{Command, Pipeline, Word},
@@ -78,6 +78,9 @@ const WRAPPERS: [&str; 13] = [
 /// Most substitutions in each other that are followed, and the longest of them.
 const DEEPEST: usize = 4;
 const LONGEST_SUBSTITUTION: usize = 16 * 1024;
+
+/// Most items of a loop that are looked at where a file is written.
+const MOST_ITEMS: usize = 16;
 
 /// Reads a text as shell.
 pub(super) fn read(text: &str) -> Acts {
@@ -160,6 +163,8 @@ struct Reader {
     function: Option<Rc<str>>,
     /// Variables whose value is plain to see, for the substitutions.
     known: Rc<HashMap<String, Known>>,
+    /// What loops go through, where it is written there.
+    loops: HashMap<String, Vec<String>>,
     /// What is typed is not shown.
     is_silent: bool,
     /// How many substitutions this one is in.
@@ -372,6 +377,9 @@ impl Reader {
                 let mut value = taint.clone();
                 texts[2..].iter().for_each(|text| value.add(&path_taint(text)));
                 value.files |= texts[2..].iter().any(|text| is_users_files(text));
+                let items = texts[2..].iter().flat_map(|text| text.split_whitespace());
+                let items = items.take(MOST_ITEMS).map(str::to_owned).collect();
+                self.loops.insert(texts[0].to_owned(), items);
                 self.variables.insert(texts[0].to_owned(), value);
             }
             "read" | "mapfile" | "readarray" => {
@@ -450,7 +458,11 @@ impl Reader {
             {
                 self.acts.push(Act::Names(what), span);
             }
-            if word.text.contains("/dev/tcp/") || word.text.contains("/dev/udp/") {
+            // `/dev/tcp/...` only tells what such a thing looks like.
+            if (word.text.contains("/dev/tcp/") || word.text.contains("/dev/udp/"))
+                && !word.text.contains("/...")
+                && !word.text.contains("/…")
+            {
                 self.dev_tcp(command, flow, &taint, span);
             }
         }
@@ -505,7 +517,7 @@ impl Reader {
         if FETCHERS.contains(&name.as_str()) {
             taint = self.fetch(&texts, flow, &taint, span);
         } else if matches!(name.as_str(), "nc" | "ncat" | "netcat" | "socat" | "telnet") {
-            self.netcat(&name, &texts, flow, &taint, span);
+            self.netcat(&texts, flow, &taint, span);
         } else if matches!(name.as_str(), "dig" | "nslookup" | "host" | "ping" | "drill") {
             let mut sends = taint.clone();
             sends.add(flow);
@@ -678,6 +690,14 @@ impl Reader {
             {
                 self.acts.push(Act::Opens("the whole machine to a container"), span);
             }
+            "ttyd" | "gotty" | "upterm" | "sshx"
+                if name != "ttyd" && name != "gotty"
+                    || has("-W")
+                    || has("-w")
+                    || has("--writable") =>
+            {
+                self.acts.push(Act::Opens("a terminal of this machine to others"), span);
+            }
             "code" if has("tunnel") => {
                 self.acts.push(Act::Opens("a tunnel from a remote host to this machine"), span);
             }
@@ -778,7 +798,15 @@ impl Reader {
         if any("--dangerously-skip-permissions") || any("--dangerously-bypass-approvals") {
             self.acts.push(Act::Unprotects(AGENT_QUESTIONS), span);
         }
-        if any("stratum+tcp://") || any("stratum+ssl://") {
+        if name == "git"
+            && !taint.tokens.is_empty()
+            && (has("remote") || has("clone") || has("push"))
+        {
+            let to = texts.iter().find(|text| text.contains("://")).copied().unwrap_or_default();
+            let (to, log_in) = (to.to_owned(), taint.tokens.clone());
+            self.acts.push(Act::Network { to, sends: Taint::default(), log_in }, span);
+        }
+        if any("stratum+tcp://") || any("stratum+ssl://") || mines(texts) {
             self.acts.push(Act::Mines, span);
         }
         if let Some(what) = cloud::takes_away(name, texts) {
@@ -802,7 +830,8 @@ impl Reader {
             self.unpacked = known.or_else(|| self.flowing.clone()).or_else(|| self.unpacked.take());
             return;
         }
-        let first = command.words.first().map_or("", |word| word.text.as_str());
+        let at = command.words.len().saturating_sub(texts.len() + 1);
+        let first = command.words.get(at).map_or("", |word| word.text.as_str());
         let local = |text: &str| text.starts_with("./") && !text.contains(".py");
         let starts = local(first)
             || SHELLS.contains(&name)
@@ -900,7 +929,7 @@ impl Reader {
         fetched
     }
 
-    fn netcat(&mut self, name: &str, texts: &[&str], flow: &Taint, taint: &Taint, span: Span) {
+    fn netcat(&mut self, texts: &[&str], flow: &Taint, taint: &Taint, span: Span) {
         let shell = texts.iter().any(|text| {
             let lower = text.to_ascii_lowercase();
             matches!(lower.as_str(), "-e" | "-c" | "--exec" | "--sh-exec")
@@ -908,7 +937,7 @@ impl Reader {
                 || lower.contains("system:")
         });
         let listens = texts.iter().any(|text| text.starts_with('-') && text.contains('l'));
-        if (shell && (name != "socat" || texts.len() > 1)) || (self.fifo && !listens) {
+        if (shell && texts.len() > 1) || (self.fifo && !listens) {
             self.acts.push(Act::ReverseShell, span);
         }
         let mut sends = taint.clone();
@@ -1041,6 +1070,16 @@ impl Reader {
             && target.text.len() > 1
         {
             self.acts.push(Act::Writes { path: target.text.clone(), text: text.to_owned() }, span);
+        }
+        // What a loop goes through is written as well, where that starts by itself.
+        let name = target.variables.iter().find(|name| self.loops.contains_key(*name));
+        let Some((name, items)) = name.and_then(|name| Some((name, self.loops.get(name)?))) else {
+            return;
+        };
+        let paths = items.iter().map(|item| target.text.replace(&format!("${name}"), item));
+        let paths: Vec<String> = paths.filter(|path| place::autostart(path).is_some()).collect();
+        for path in paths {
+            self.acts.push(Act::Writes { path, text: text.to_owned() }, span);
         }
     }
 }

@@ -53,6 +53,7 @@ fn persistence(context: &mut Context<'_>) {
         Some(Told::new(severity, sureness(piece), format!("it sets up {what}")))
     });
     context.each_piece(&PERSISTENCE, login_keys);
+    context.each_piece(&PERSISTENCE, editor_tasks);
 }
 
 /// A key that somebody else logs in with.
@@ -65,6 +66,22 @@ fn login_keys(piece: &Piece<'_>) -> Vec<(Span, Told)> {
         (Span::new(at, at + 16), Told::new(Severity::High, Confidence::Medium, message))
     };
     at.filter(|_| piece.depth == 0).map(told).into_iter().collect()
+}
+
+/// Tasks that an editor starts as soon as a folder is opened.
+fn editor_tasks(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    let runs = ["fetch(", "curl ", "wget ", "node -e", "python -c", "python3 -c", "base64", "http"];
+    let at = text.find("\"folderOpen\"").filter(|_| {
+        piece.depth == 0
+            && piece.path.ends_with("tasks.json")
+            && runs.iter().any(|mark| text.contains(mark))
+    });
+    let told = |at: usize| {
+        let message = "it sets up a task that the editor starts by itself";
+        (Span::new(at, at + 12), Told::new(Severity::High, Confidence::Medium, message))
+    };
+    at.map(told).into_iter().collect()
 }
 
 /// What installers write into the shell's start-up file.

@@ -111,7 +111,7 @@ impl Reader {
             || matches!(first.rsplit('/').next(), Some("rm" | "unlink" | "shred"));
         let precious = roots.iter().find(|root| place::is_precious(root));
         let own = names.is_empty() && !texts.contains(&"-empty")
-            || names.iter().any(|name| is_document(name));
+            || names.iter().any(|name| *name == ".git" || is_document(name));
         if let (true, true, Some(root)) = (deletes, own, precious) {
             self.acts.push(Act::Deletes((**root).to_owned()), span);
         }

@@ -12,14 +12,27 @@ const DEEPEST: usize = 16;
 pub(in crate::scan) struct Known {
     pub(super) text: String,
     seams: Vec<usize>,
+    /// Variables in it that always mean the same.
+    variables: Vec<String>,
+}
+
+/// Whether a variable means the same everywhere, so that a path with it is as good as known.
+fn is_fixed(name: &str) -> bool {
+    matches!(name, "HOME" | "USER" | "LOGNAME" | "XDG_CONFIG_HOME" | "TMPDIR")
 }
 
 impl Parser<'_> {
     /// Remembers what a variable is set to, or that it is no longer known.
     pub(super) fn learn(&mut self, name: &str, word: &Word) {
-        let plain = word.substitutions.is_empty() && word.variables.is_empty();
+        let plain = word.substitutions.is_empty()
+            && word.variables.len() < 3
+            && word.variables.iter().all(|name| is_fixed(name));
         if plain && word.text.len() < LONGEST {
-            let known = Known { text: word.text.clone(), seams: word.seams.clone() };
+            let known = Known {
+                text: word.text.clone(),
+                seams: word.seams.clone(),
+                variables: word.variables.clone(),
+            };
             self.known.insert(name.to_owned(), known);
         } else {
             self.known.remove(name);
@@ -116,7 +129,12 @@ impl Parser<'_> {
         match self.bytes.get(self.at + 1) {
             Some(b'(') => {
                 let inside = self.bracketed(2);
-                word.substitutions.push(inside);
+                // `$(HOME)` is how make writes it.
+                if is_fixed(&inside) {
+                    self.put(&inside, word);
+                } else {
+                    word.substitutions.push(inside);
+                }
             }
             Some(b'\'') => {
                 self.at += 1;
@@ -161,6 +179,7 @@ impl Parser<'_> {
             word.seam();
             let before = word.text.len();
             word.text.push_str(&known.text);
+            word.variables.extend(known.variables.iter().cloned());
             word.seams.extend(known.seams.iter().map(|seam| seam + before));
             word.seam();
         } else {

@@ -152,3 +152,25 @@ pub(super) fn poses_as_system(question: &str) -> bool {
         .iter()
         .any(|words| lower.contains(words))
 }
+
+/// Whether a program is told to dig for coins, whatever it is called.
+pub(super) fn mines(texts: &[&str]) -> bool {
+    const WAYS: [&str; 12] = [
+        "rx/0",
+        "randomx",
+        "kawpow",
+        "ethash",
+        "etchash",
+        "cn/r",
+        "ghostrider",
+        "autolykos2",
+        "verushash",
+        "kheavyhash",
+        "cryptonight",
+        "equihash",
+    ];
+    let named = texts.windows(2).any(|pair| {
+        matches!(pair[0], "-a" | "--algo" | "--algorithm" | "--coin") && WAYS.contains(&pair[1])
+    });
+    named && texts.iter().any(|text| matches!(*text, "-u" | "--user" | "-o" | "--url" | "--pool"))
+}
