@@ -79,6 +79,11 @@ const WRAPPERS: [&str; 13] = [
 const DEEPEST: usize = 4;
 const LONGEST_SUBSTITUTION: usize = 16 * 1024;
 
+/// How often a text is turned into another alphabet or around in one pipeline, and the longest that
+/// is. That it was encoded is known all the same.
+const MOST_TURNS: usize = 8;
+const LONGEST_TURNED: usize = 64 * 1024;
+
 /// Most items of a loop that are looked at where a file is written.
 const MOST_ITEMS: usize = 16;
 
@@ -93,9 +98,11 @@ pub(super) fn read_with(path: &str, text: &str, memory: &mut Memory) -> Acts {
 }
 
 fn read_script(path: &str, text: &str, memory: &mut Memory) -> Acts {
-    let script = tokens::parse_with(text, &memory.known);
-    let mut known = memory.known.clone();
-    known.extend(script.known.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let mut script = tokens::parse_with(text, &memory.known);
+    let mut known = std::mem::take(&mut script.known);
+    for (name, value) in &memory.known {
+        known.entry(name.clone()).or_insert_with(|| value.clone());
+    }
     let mut reader = Reader {
         known: Rc::new(known),
         variables: memory.variables.clone(),
@@ -120,7 +127,7 @@ fn read_script(path: &str, text: &str, memory: &mut Memory) -> Acts {
             reader.pipeline(pipeline);
         }
     }
-    memory.keep(&script.known, std::mem::take(&mut reader.variables));
+    memory.keep(&reader.known, std::mem::take(&mut reader.variables));
     memory.functions = std::mem::take(&mut reader.functions);
     reader.acts.is_cut |= script.is_cut;
     let letters = text.match_indices(":1}").count();
@@ -246,6 +253,8 @@ impl Reader {
         let mut flow = Taint::default();
         // What was printed before, to be decoded by the next command.
         let mut printed: Option<String> = None;
+        // A text is turned around a few times at most.
+        let mut turns = 0;
         for command in pipeline {
             let mut taint = self.command(command, span, &flow);
             self.assign(command, span);
@@ -255,7 +264,9 @@ impl Reader {
             }
             if let Some(alphabet) = Alphabet::of(&name, arguments) {
                 taint.decoded = true;
+                turns += 1;
                 let text = printed.take().or_else(|| command.input.clone());
+                let text = text.filter(|text| turns < MOST_TURNS && text.len() < LONGEST_TURNED);
                 printed = text.map(|text| alphabet.turn(&text));
                 if let Some(text) = &printed {
                     self.acts.inner(text.clone(), Some("another alphabet"), None, span);
@@ -283,7 +294,9 @@ impl Reader {
                 }
                 printed = Some(said);
             } else if name == "rev" {
+                turns += 1;
                 let text = printed.take().or_else(|| command.input.clone());
+                let text = text.filter(|text| turns < MOST_TURNS && text.len() < LONGEST_TURNED);
                 printed = text.map(|text| text.chars().rev().collect());
                 if let Some(text) = &printed {
                     self.acts.inner(text.clone(), Some("reversed letters"), None, span);
@@ -661,7 +674,9 @@ impl Reader {
                 if let Some(target) = command.words.last() {
                     self.writes(target, "", span);
                     let mut known = taint.clone();
-                    texts.iter().for_each(|text| known.add(&self.contents(text)));
+                    for text in texts {
+                        known.add(&self.contents(text));
+                    }
                     self.keep(&target.text, &known);
                 }
             }

@@ -30,7 +30,8 @@ impl Parser<'_> {
         if plain && word.text.len() < LONGEST {
             let known = Known {
                 text: word.text.clone(),
-                seams: word.seams.clone(),
+                // Those of the name of a program are enough.
+                seams: word.seams.iter().copied().take(16).collect(),
                 variables: word.variables.clone(),
             };
             self.known.insert(name.to_owned(), known);
@@ -211,15 +212,14 @@ impl Parser<'_> {
         }
         let other = rest.trim_start_matches(':');
         let fallback = other.starts_with(['-', '=', '+']) && !rest.starts_with("::");
-        if let (false, Some(known)) = (fallback || rest.is_empty(), self.value(&name)) {
-            if let Some(text) = changed(&known.text, rest) {
-                word.seam();
-                word.seams.push(word.text.len() + 1);
-                word.text.push_str(&text);
-                word.seam();
-                self.at = after;
-                return;
-            }
+        let known = self.value(&name).filter(|_| !fallback && !rest.is_empty());
+        if let Some(text) = known.and_then(|known| changed(&known.text, rest)) {
+            word.seam();
+            word.seams.push(word.text.len() + 1);
+            word.text.push_str(&text);
+            word.seam();
+            self.at = after;
+            return;
         }
         self.put(&name, word);
         if fallback && self.nesting < DEEPEST && end - start < LONGEST {
@@ -264,7 +264,6 @@ impl Parser<'_> {
             match (quote, *byte) {
                 (_, b'\\') => at += 1,
                 (Some(mark), byte) if byte == mark => quote = None,
-                (Some(_), _) => {}
                 (None, mark @ (b'\'' | b'"')) => quote = Some(mark),
                 (None, b'{' | b'(') => depth += 1,
                 (None, b')') => depth = depth.saturating_sub(1),

@@ -19,11 +19,14 @@ pub(in crate::scan) struct Word {
     pub(in crate::scan) span: Span,
 }
 
+/// Most pieces of a word that are told apart; the name of a program has fewer letters.
+const MOST_SEAMS: usize = 64;
+
 impl Word {
     /// Notes that another piece begins here.
     pub(super) fn seam(&mut self) {
         let at = self.text.len();
-        if at > 0 && self.seams.last() != Some(&at) {
+        if at > 0 && self.seams.len() < MOST_SEAMS && self.seams.last() != Some(&at) {
             self.seams.push(at);
         }
     }

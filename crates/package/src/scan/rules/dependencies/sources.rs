@@ -11,6 +11,9 @@ use crate::scan::{
     piece::{Language, Piece},
 };
 
+/// Most findings of one rule that are told.
+const MOST_TOLD: usize = 20;
+
 /// Hosts that packages usually come from, with those that are a company's own by construction.
 const USUAL: &[&str] = &[
     "pypi.org",
@@ -95,7 +98,7 @@ const INDEX_KEYS: &[&str] = &[
     "npmRegistryServer:",
 ];
 
-/// Whether packages usually come from there; over a line that anyone can change they do not.
+/// Whether packages usually come from there.
 pub(super) fn is_usual(url: &str) -> bool {
     let Some(host) = host::host(url) else { return false };
     let known = USUAL.iter().any(|known| {
@@ -127,9 +130,9 @@ pub(super) fn is_own(url: &str, about: &str) -> bool {
 }
 
 fn is_strange(url: &str, about: &str) -> bool {
-    matches!(standing(url), Standing::Shady | Standing::Named)
-        && !is_usual(url)
+    !is_usual(url)
         && !is_own(url, about)
+        && matches!(standing(url), Standing::Shady | Standing::Named)
 }
 
 fn told(severity: Severity, url: &str) -> Told {
@@ -138,6 +141,14 @@ fn told(severity: Severity, url: &str) -> Told {
 
 /// Indexes and archives of strangers in the files of package managers.
 pub(super) fn foreign(piece: &Piece<'_>, about: &str) -> Vec<(Span, Told)> {
+    let mut found = all_foreign(piece, about);
+    // No more than these are told of one rule, and each one has to be found in its file again.
+    found.sort_by_key(|(span, told)| (std::cmp::Reverse(told.severity), span.start));
+    found.truncate(MOST_TOLD);
+    found
+}
+
+fn all_foreign(piece: &Piece<'_>, about: &str) -> Vec<(Span, Told)> {
     if piece.depth > 0 {
         return Vec::new();
     }
@@ -146,7 +157,7 @@ pub(super) fn foreign(piece: &Piece<'_>, about: &str) -> Vec<(Span, Told)> {
         return locked(&piece.text, starts, about);
     }
     let cargo = piece.path.contains(".cargo/") && name.starts_with("config");
-    let requirements = name.contains("requirements") && name.ends_with(".txt")
+    let requirements = name.contains("requirements") && crate::scan::gather::ending(&name) == "txt"
         || matches!(name.as_str(), "constraints.txt");
     if cargo || requirements || SETTINGS.iter().any(|known| name.contains(known)) {
         return settings(&piece.text, 0, about);
@@ -249,9 +260,7 @@ fn locked(text: &str, starts: &[&str], about: &str) -> Vec<(Span, Told)> {
         let mirror = count * 2 > total && total > 3 && standing(url) == Standing::Named;
         (span, told(if mirror { Severity::Medium } else { Severity::High }, url))
     };
-    let mut found: Vec<(Span, Told)> = strange.into_values().map(judge).collect();
-    found.sort_by_key(|(span, _)| span.start);
-    found
+    strange.into_values().map(judge).collect()
 }
 
 #[cfg(test)]
