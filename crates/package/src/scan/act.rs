@@ -53,6 +53,12 @@ impl Taint {
 /// What an agent asks before it acts.
 pub(super) const AGENT_QUESTIONS: &str = "the questions of the agent";
 
+/// What is switched off in a cloud account.
+pub(super) const CLOUD_RECORDS: &str = "the record of what is done in a cloud account";
+pub(super) const CLOUD_GUARDS: &str = "what watches over a cloud account";
+pub(super) const CLOUD_BACKUPS: &str = "the backups of a cloud account";
+pub(super) const CLOUD_KEYS: &str = "keys without which the data of a cloud account are lost";
+
 /// Where code comes from that is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Code {

@@ -92,7 +92,7 @@ fn after_key(line: &str) -> &str {
 }
 
 /// Marks of requests in languages that are not read, and of programs that are started.
-const REQUESTS: [&str; 18] = [
+const REQUESTS: [&str; 44] = [
     "\"curl\"",
     "\"wget\"",
     "http.Get(",
@@ -111,6 +111,41 @@ const REQUESTS: [&str; 18] = [
     "UrlFetchApp",
     "open-uri",
     "Faraday",
+    "http.Client",
+    "net.Dial",
+    "tls.Dial",
+    "resty.New",
+    "hyper::",
+    "isahc::",
+    "minreq::",
+    "attohttpc::",
+    "TcpStream::connect",
+    "HTTParty",
+    "RestClient",
+    "TCPSocket",
+    "Typhoeus",
+    "GuzzleHttp",
+    "fsockopen(",
+    "stream_socket_client(",
+    "curl_easy_",
+    "HTTP::Tiny",
+    "IO::Socket",
+    "socket.http",
+    "OkHttpClient",
+    "HttpRequest",
+    "URLConnection",
+    "openConnection(",
+    "http.post(",
+    "Dio()",
+];
+/// Connections over which anything can come.
+const SOCKETS: [&str; 6] = [
+    "net.Dial(",
+    "TcpStream::connect(",
+    "TCPSocket.new",
+    "TCPSocket.open",
+    "fsockopen(",
+    "IO::Socket::INET",
 ];
 const STARTS: [&str; 10] = [
     "exec.Command(",
@@ -148,21 +183,44 @@ pub(super) fn other_acts(text: &str, acts: &mut Acts) {
             Span::new(*at, at + url.len()),
         );
     }
-    for line in text.lines() {
-        for (word, _) in strings(line) {
-            if let Some(what) = place::credential(&word) {
-                let at = line.as_ptr() as usize - text.as_ptr() as usize;
-                acts.push(Act::Names(what), Span::new(at, at + line.len()));
-            }
+    if let (Some(at), true) = (request, urls.is_empty()) {
+        // The address is put together, or lies elsewhere.
+        let to = String::new();
+        acts.push(
+            Act::Network { to, sends: Taint::default(), log_in: tokens },
+            Span::new(at, at + 4),
+        );
+    }
+    for line in text.lines().filter(|line| line.contains(['"', '\'', '`'])) {
+        let words = strings(line);
+        let named = words.iter().find_map(|(word, _)| place::credential(word));
+        if let Some(what) = named.or_else(|| joined_place(&words)) {
+            let at = line.as_ptr() as usize - text.as_ptr() as usize;
+            acts.push(Act::Names(what), Span::new(at, at + line.len()));
         }
     }
     let started = STARTS.iter().find_map(|mark| {
         let found = text.match_indices(mark).map(|(at, _)| at);
         found.into_iter().find(|at| is_computed(&text[at + mark.len()..]))
     });
+    let socket = SOCKETS.iter().any(|mark| text.contains(mark));
+    if let (true, Some(at)) = (socket && urls.is_empty(), started) {
+        acts.push(Act::ReverseShell, Span::new(at, at + 4));
+    }
     if let (Some(_), Some(at), Some((_, url))) = (request, started, urls.first()) {
         acts.push(Act::Executes(Code::Fetched((*url).to_owned())), Span::new(at, at + 8));
     }
+}
+
+/// The place of credentials that the strings of a line name together: `Join(h, ".ssh", "id_rsa")`.
+fn joined_place(words: &[(String, Span)]) -> Option<&'static str> {
+    let parts = words.iter().map(|(word, _)| word.trim_matches('/'));
+    let parts: Vec<&str> =
+        parts.filter(|part| !part.is_empty() && part.len() < 64 && !part.contains(' ')).collect();
+    if parts.len() < 2 || parts.len() > 12 {
+        return None;
+    }
+    place::credential(&parts.join("/"))
 }
 
 /// Whether what is started is not written there: a variable, or a shell with one.
@@ -204,5 +262,24 @@ mod tests {
             ["curl -s https://a.example | sh"]
         );
         assert!(texts("name: curly").is_empty());
+    }
+
+    #[test]
+    fn places_are_named_in_pieces() {
+        let names = |text: &str| {
+            let mut acts = Acts::default();
+            other_acts(text, &mut acts);
+            acts.seen.iter().any(|seen| matches!(seen.act, Act::Names(_)))
+        };
+        for text in [
+            "p := filepath.Join(h, \".docker\", \"config.json\")",
+            "let p = dirs::home_dir()?.join(\".aws\").join(\"credentials\");",
+            "path = File.join(Dir.home, '.kube', 'config')",
+            "$p = getenv('HOME') . '/.ssh' . '/' . 'id_ed25519';",
+            "Path.of(home, \".ssh\", \"id_rsa\")",
+        ] {
+            assert!(names(text), "{text}");
+        }
+        assert!(!names("p := filepath.Join(h, \"docker\", \"config.json\")"));
     }
 }

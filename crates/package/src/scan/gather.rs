@@ -1,5 +1,7 @@
 //! Taking a skill apart: files into pieces, pieces into acts, wrappings off.
 
+use std::collections::HashSet;
+
 use savoir_skill::{Span, markdown::Outline};
 
 use super::{
@@ -83,6 +85,8 @@ pub(super) fn gather(context: &mut Context<'_>) {
         rot13: false,
         python: Memory::default(),
         javascript: Memory::default(),
+        shell: shell::Memory::default(),
+        joined: HashSet::new(),
     };
     let tree = gatherer.context.tree;
     gatherer.learn();
@@ -107,6 +111,9 @@ struct Gatherer<'c, 'a> {
     /// What the functions of all scripts are called with and give back.
     python: Memory,
     javascript: Memory,
+    shell: shell::Memory,
+    /// The shell scripts that read others in, and those that are read in.
+    joined: HashSet<String>,
 }
 
 /// The ending of a name, in small letters.
@@ -124,8 +131,11 @@ impl<'a> Gatherer<'_, 'a> {
             Some((path, text, super::piece::kind(path, text).0))
         });
         let scripts: Vec<_> = texts
-            .filter(|(_, _, language)| matches!(language, Language::Python | Language::JavaScript))
+            .filter(|(_, _, language)| {
+                matches!(language, Language::Python | Language::JavaScript | Language::Shell)
+            })
             .collect();
+        self.learn_shell(&scripts);
         for wanted in [Language::Python, Language::JavaScript] {
             let all = || scripts.iter().filter(|(_, _, language)| *language == wanted);
             if all().count() < 2 {
@@ -137,6 +147,32 @@ impl<'a> Gatherer<'_, 'a> {
                     Language::Python => python::read_with(text, &mut self.python),
                     _ => javascript::read_with(path, text, &mut self.javascript),
                 };
+            }
+        }
+    }
+
+    /// Shell scripts know each other only where one reads the other in.
+    fn learn_shell(&mut self, scripts: &[(&str, &str, Language)]) {
+        let all = || scripts.iter().filter(|(_, _, language)| *language == Language::Shell);
+        let mut names: HashSet<&str> = HashSet::new();
+        for (path, text, _) in all() {
+            let read = shell::read_in(text);
+            if !read.is_empty() {
+                self.joined.insert((*path).to_owned());
+            }
+            names.extend(read);
+        }
+        let name = |path: &'_ str| path.rfind('/').map_or(0, |slash| slash + 1);
+        let read = all().filter(|(path, _, _)| names.contains(&path[name(path)..]));
+        let read: Vec<String> = read.map(|(path, _, _)| (*path).to_owned()).collect();
+        if read.is_empty() {
+            return self.joined.clear();
+        }
+        self.joined.extend(read);
+        // Twice: one file gives, another takes, whichever is read first.
+        for _ in 0..2 {
+            for (path, text, _) in all().filter(|(path, _, _)| self.joined.contains(*path)) {
+                let _ = shell::read_with(path, text, &mut self.shell);
             }
         }
     }
@@ -278,7 +314,12 @@ impl<'a> Gatherer<'_, 'a> {
     fn acts(&mut self, piece: &Piece<'a>) -> Acts {
         let acts = match piece.language {
             Language::Shell => {
-                let mut acts = shell::read(&piece.text);
+                let path: &str = &piece.path;
+                let mut acts = if piece.depth == 0 && self.joined.contains(path) {
+                    shell::read_with(path, &piece.text, &mut self.shell)
+                } else {
+                    shell::read(&piece.text)
+                };
                 if powershell::is_powershell(&piece.path, &piece.text) {
                     powershell::read(&piece.text, &mut acts);
                 }
@@ -339,7 +380,10 @@ fn code_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
         let span = Span::new(inside, close);
         at = close + ticks;
         let code = span.slice(text);
-        if !outline.is_literal(open) && code.contains([' ', '\t']) && guess(code) == Language::Shell
+        if !outline.is_literal(open)
+            && code.contains([' ', '\t'])
+            && guess(code) == Language::Shell
+            && !is_sign_of_malware(text, span)
         {
             found.push(piece.part(span, Language::Shell));
         }
@@ -347,6 +391,39 @@ fn code_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
     found.extend(indented(piece, &outline));
     found.extend(bare_commands(piece, &outline));
     found
+}
+
+/// Whether a command that switches off a protection is named as what harmful programs do.
+fn is_sign_of_malware(text: &str, span: Span) -> bool {
+    const COMMANDS: [&str; 9] = [
+        "vssadmin",
+        "wbadmin",
+        "bcdedit",
+        "set-mppreference",
+        "add-mppreference",
+        "setenforce",
+        "netsh",
+        "tmutil",
+        "shred",
+    ];
+    const WORDS: [&str; 8] = [
+        "ransomware",
+        "malware",
+        "keylogger",
+        "attacker",
+        "indicator",
+        "suspicious",
+        "detect",
+        "compromise",
+    ];
+    let code = span.slice(text).to_ascii_lowercase();
+    if code.contains("://") || !COMMANDS.iter().any(|command| code.starts_with(command)) {
+        return false;
+    }
+    let start = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[span.end..].find('\n').map_or(text.len(), |end| span.end + end);
+    let line = text[start..end].to_lowercase();
+    WORDS.iter().any(|word| line.contains(word))
 }
 
 /// Code blocks that are only indented.

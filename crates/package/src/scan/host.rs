@@ -165,6 +165,16 @@ const INSTALLERS: &[&str] = &[
     "get.nextflow.io",
     "get.modular.com",
     "install.lean-lang.org",
+    "chezmoi.io",
+    "zed.dev",
+    "pkgx.sh",
+    "get.opentofu.org",
+    "get.jetify.com",
+    "webi.sh",
+    "run.linkerd.io",
+    "dl.dagger.io",
+    "get.tur.so",
+    "sh.install.meteor.com",
 ];
 
 /// How much a host can be trusted with what is executed.

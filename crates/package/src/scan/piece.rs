@@ -378,6 +378,18 @@ fn is_shell(text: &str) -> bool {
         "socat",
         "ufw",
         "iptables",
+        "setenforce",
+        "vssadmin",
+        "wbadmin",
+        "tmutil",
+        "set-mppreference",
+        "add-mppreference",
+        "netsh",
+        "bcdedit",
+        "gcloud",
+        "az",
+        "shred",
+        "find",
     ];
     text.lines().any(|line| {
         let line = line.trim_start().trim_start_matches("$ ");

@@ -32,6 +32,8 @@ const CREDENTIALS: &[(&str, &str)] = &[
     ("wallet.dat", "wallets"),
     (".ethereum/keystore", "wallets"),
     (".config/solana/id.json", "wallets"),
+    (".config/solana/*", "wallets"),
+    (".config/solana/$", "wallets"),
     (".electrum", "wallets"),
     ("exodus/exodus.wallet", "wallets"),
     (".bash_history", "the shell's history"),
@@ -131,7 +133,33 @@ pub(super) fn credential(path: &str) -> Option<&'static str> {
         return Some("browser profiles");
     }
     let found = CREDENTIALS.iter().find(|(part, _)| path.contains(part));
-    found.map(|(_, what)| *what)
+    found.map(|(_, what)| *what).filter(|what| *what != INSTANCE || !is_about_machine(path))
+}
+
+/// What the metadata service of a cloud gives away.
+const INSTANCE: &str = "the cloud's instance credentials";
+
+/// Whether the metadata service is asked for something else than credentials.
+fn is_about_machine(url: &str) -> bool {
+    let secret = ["credentials", "service-accounts", "oauth2", "user-data", "identity-credentials"];
+    let parts = [
+        "latest/api/token",
+        "meta-data/placement",
+        "meta-data/instance",
+        "meta-data/tags",
+        "meta-data/local",
+        "meta-data/public",
+        "meta-data/hostname",
+        "meta-data/ami",
+        "meta-data/$",
+        "dynamic/instance-identity",
+        "computemetadata/v1/project",
+        "computemetadata/v1/instance/zone",
+        "computemetadata/v1/instance/name",
+        "computemetadata/v1/instance/id",
+        "metadata/instance/compute",
+    ];
+    parts.iter().any(|part| url.contains(part)) && !secret.iter().any(|part| url.contains(part))
 }
 
 /// What a pattern looks for that finds secrets by their words or by their form.
@@ -267,6 +295,13 @@ pub(super) fn autostart(path: &str) -> Option<&'static str> {
         "drivers/etc/hosts",
     ]) {
         Some("a file that the whole system obeys")
+    } else if any(&[".local/bin/", "~/bin/", "$home/bin/", "/usr/local/bin/"])
+        && matches!(
+            name,
+            "sudo" | "su" | "ssh" | "git" | "kubectl" | "docker" | "gpg" | "npm" | "pip"
+        )
+    {
+        Some("a program in the place of another")
     } else if matches!(name, ".curlrc" | ".wgetrc" | "pip.conf") && path.contains(['~', '$']) {
         Some("settings that other programs obey")
     } else if name.starts_with("sitecustomize") || name == "usercustomize.py" {

@@ -6,10 +6,10 @@ use savoir_skill::Span;
 
 use super::{
     act::{Act, Acts, Code, Taint},
-    host, place,
+    host, place, value,
 };
 
-const FETCHES: [&str; 11] = [
+const FETCHES: [&str; 13] = [
     "iwr ",
     "invoke-webrequest",
     "irm ",
@@ -21,6 +21,8 @@ const FETCHES: [&str; 11] = [
     "curl.exe",
     "(iwr",
     "(irm",
+    "resolve-dnsname -type txt",
+    "-type txt -name",
 ];
 const EXECUTES: [&str; 12] = [
     "iex",
@@ -78,6 +80,15 @@ pub(super) fn read(text: &str, acts: &mut Acts) {
         reader.line(line, span, sends, acts);
         at += line.len();
     }
+    // Going through files, encrypting them and removing what was there.
+    let removes = whole.find("remove-item").or_else(|| whole.find("ri $_"));
+    if let Some(at) = removes
+        && whole.contains("createencryptor")
+        && (whole.contains("gci ") || whole.contains("get-childitem"))
+    {
+        let what = "the user's files after encrypting them".into();
+        acts.push(Act::Deletes(what), Span::new(at, at + 5));
+    }
     let socket = whole.find("tcpclient");
     if let Some(at) = socket
         && ["iex", "invoke-expression", "cmd.exe", "start-process"]
@@ -117,6 +128,16 @@ impl Reader {
         }
         if let Some(from) = taint.fetched.clone().filter(|_| runs(&lower)) {
             acts.push(Act::Executes(Code::Fetched(from)), span);
+        }
+        taint.decoded |= has(&["frombase64string"]);
+        if taint.decoded && evaluates(&lower) {
+            acts.push(Act::Executes(Code::Decoded), span);
+        }
+        if has(&["remove-item", "ri ", "rd ", "del "])
+            && has(&["-recurse", "-r "])
+            && line.split([' ', '"', '\'', '\t', '\n', '\r']).any(is_precious)
+        {
+            acts.push(Act::Deletes("the files of the user".into()), span);
         }
         if has(&UPLOADS) && (fetches || has(&["upload", "send-mail"])) {
             let mut sent = taint.clone();
@@ -166,11 +187,34 @@ impl Reader {
         let mut parts = line.split(['"', '\'', '(', ')', ',']);
         taint.credential = taint.credential.or_else(|| parts.find_map(place::credential));
         let lower = line.to_ascii_lowercase();
+        let command = lower.split_once('=').map_or(lower.as_str(), |(_, value)| value);
+        taint.add(&value::printed_secret(command.trim()));
         taint.environment |= lower.contains("get-childitem env:")
             || lower.contains("gci env:")
             || lower.contains("dir env:");
         taint
     }
+}
+
+/// Whether a path is all that a user has, as PowerShell writes it.
+fn is_precious(path: &str) -> bool {
+    let path = path.to_ascii_lowercase().replace('\\', "/");
+    let path = path.trim_end_matches(['/', '*']);
+    let homes = ["$home", "$env:userprofile", "~", "$env:homepath"];
+    let Some(rest) = homes.iter().find_map(|home| path.strip_prefix(home)) else { return false };
+    matches!(rest, "" | "/documents" | "/desktop" | "/pictures" | "/onedrive")
+}
+
+/// Whether a line executes a text as code.
+fn evaluates(lower: &str) -> bool {
+    ["iex", "invoke-expression", "[scriptblock]::create"].iter().any(|mark| {
+        lower.match_indices(mark).any(|(at, _)| {
+            let before = lower[..at].chars().next_back();
+            let after = lower[at + mark.len()..].chars().next();
+            before.is_none_or(|c| !c.is_alphanumeric())
+                && after.is_none_or(|c| !c.is_alphanumeric())
+        })
+    })
 }
 
 /// Whether a line executes something.
@@ -229,6 +273,18 @@ mod tests {
         assert!(
             acts("iwr https://a.example/x -OutFile data.json\nGet-Content data.json").is_empty()
         );
+    }
+
+    #[test]
+    fn what_is_decoded_and_destroyed() {
+        let text = "$t = [Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($x))\niex $t";
+        assert!(acts(text).contains(&Act::Executes(Code::Decoded)));
+        let text = "$b = [Convert]::FromBase64String($x)\n[IO.File]::WriteAllBytes($p, $b)";
+        assert!(acts(text).is_empty());
+        let deletes = |text: &str| acts(text).iter().any(|act| matches!(act, Act::Deletes(_)));
+        assert!(deletes("Remove-Item -Recurse -Force \"$env:USERPROFILE\\Documents\""));
+        assert!(!deletes("Remove-Item -Recurse -Force .\\build"));
+        assert!(!deletes("Remove-Item -Recurse $HOME\\.cache\\tool"));
     }
 
     #[test]

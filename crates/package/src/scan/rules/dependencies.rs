@@ -1,5 +1,7 @@
 //! What a skill brings along from others.
 
+mod sources;
+
 use savoir_skill::Span;
 
 use crate::scan::{
@@ -405,18 +407,10 @@ rule! {
 }
 
 fn foreign_index(context: &mut Context<'_>) {
+    let about = sources::about(context);
     context.each_act(&FOREIGN_INDEX, |_, act, _| {
         let Act::Index(url) = act else { return None };
-        let usual = [
-            "pypi.org",
-            "registry.npmjs.org",
-            "registry.npmmirror.com",
-            "pypi.tuna.tsinghua.edu.cn",
-            "mirrors.aliyun.com",
-            "pkg.dev",
-            "pypi.nvidia.com",
-        ];
-        if usual.iter().any(|host| url.contains(host)) {
+        if sources::is_usual(url) || sources::is_own(url, &about) {
             return None;
         }
         let severity = match standing(url) {
@@ -426,7 +420,7 @@ fn foreign_index(context: &mut Context<'_>) {
         };
         Some(Told::new(severity, Confidence::High, format!("packages come from {url}")))
     });
-    context.each_piece(&FOREIGN_INDEX, indexes);
+    context.each_piece(&FOREIGN_INDEX, |piece| sources::foreign(piece, &about));
     context.each_piece(&FOREIGN_INDEX, handed_secrets);
 }
 
@@ -465,76 +459,6 @@ fn handed_secrets(piece: &Piece<'_>) -> Vec<(Span, Told)> {
     found
 }
 
-/// Indexes and archives of strangers in the files of package managers.
-fn indexes(piece: &Piece<'_>) -> Vec<(Span, Told)> {
-    let name = piece.path.rsplit('/').next().unwrap_or_default();
-    let manifest = matches!(
-        name,
-        "pyproject.toml"
-            | "setup.cfg"
-            | "Pipfile"
-            | ".npmrc"
-            | "pip.conf"
-            | "package.json"
-            | ".yarnrc.yml"
-            | "bunfig.toml"
-    ) || name.starts_with("requirements")
-        && crate::scan::gather::ending(name) == "txt";
-    if !manifest || piece.depth > 0 {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    let mut at = 0;
-    for line in piece.text.split_inclusive('\n') {
-        let index = ["index", "registry", "find-links", " @ http", "\"http"]
-            .iter()
-            .any(|mark| line.contains(mark));
-        let homepage = [
-            "homepage",
-            "\"url\"",
-            "repository",
-            "bugs",
-            "Homepage",
-            "Repository",
-            "Documentation",
-            "Issues",
-        ];
-        let about = homepage.iter().any(|mark| line.contains(mark));
-        for (start, url) in crate::scan::host::urls(line) {
-            let usual = [
-                "pypi.org",
-                "npmjs.org",
-                "tsinghua.edu.cn",
-                "aliyun.com",
-                "npmmirror.com",
-                "douban.com",
-                "ustc.edu.cn",
-                "github.com",
-                "pytorch.org",
-                "pkg.dev",
-                "nvidia.com",
-                "gitlab.com",
-                "yarnpkg.com",
-            ];
-            let strange = matches!(standing(url), Standing::Shady | Standing::Named)
-                && !usual.iter().any(|host| url.contains(host));
-            if index && strange && !about {
-                let span = Span::new(at + start, at + start + url.len());
-                found.push((
-                    span,
-                    Told::new(
-                        Severity::High,
-                        Confidence::High,
-                        format!("packages come from {url}"),
-                    ),
-                ));
-            }
-        }
-        at += line.len();
-    }
-    found
-}
-
 rule! {
     /// Installing the skill's package runs a command.
     ///
@@ -561,6 +485,15 @@ rule! {
 }
 
 fn install_script(context: &mut Context<'_>) {
+    // Classes in a `setup.py` that run while the package is installed.
+    context.each_act(&INSTALL_SCRIPT, |piece, act, _| {
+        let setup = piece.path.ends_with("setup.py") && piece.whole().contains("cmdclass");
+        let runs = matches!(act, Act::Network { .. } | Act::Executes(_) | Act::Secret(_));
+        (setup && runs && !piece.shown).then(|| {
+            let message = "installing the package runs code that talks to a host or executes more";
+            Told::new(Severity::High, Confidence::Medium, message)
+        })
+    });
     let fetches = context.parts.iter().any(|part| {
         (part.piece.path.ends_with("package.json")
             || part.piece.role == Role::Script && !part.piece.shown)

@@ -4,7 +4,7 @@ use savoir_skill::Span;
 
 use crate::scan::{
     Confidence, Severity,
-    act::{AGENT_QUESTIONS, Act},
+    act::{AGENT_QUESTIONS, Act, CLOUD_BACKUPS, CLOUD_GUARDS, CLOUD_KEYS, CLOUD_RECORDS},
     context::{Context, Told, sureness},
     piece::{Piece, Role},
     place,
@@ -53,6 +53,7 @@ fn persistence(context: &mut Context<'_>) {
         Some(Told::new(severity, sureness(piece), format!("it sets up {what}")))
     });
     context.each_piece(&PERSISTENCE, login_keys);
+    context.each_piece(&PERSISTENCE, editor_tasks);
 }
 
 /// A key that somebody else logs in with.
@@ -65,6 +66,22 @@ fn login_keys(piece: &Piece<'_>) -> Vec<(Span, Told)> {
         (Span::new(at, at + 16), Told::new(Severity::High, Confidence::Medium, message))
     };
     at.filter(|_| piece.depth == 0).map(told).into_iter().collect()
+}
+
+/// Tasks that an editor starts as soon as a folder is opened.
+fn editor_tasks(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    let runs = ["fetch(", "curl ", "wget ", "node -e", "python -c", "python3 -c", "base64", "http"];
+    let at = text.find("\"folderOpen\"").filter(|_| {
+        piece.depth == 0
+            && piece.path.ends_with("tasks.json")
+            && runs.iter().any(|mark| text.contains(mark))
+    });
+    let told = |at: usize| {
+        let message = "it sets up a task that the editor starts by itself";
+        (Span::new(at, at + 12), Told::new(Severity::High, Confidence::Medium, message))
+    };
+    at.map(told).into_iter().collect()
 }
 
 /// What installers write into the shell's start-up file.
@@ -103,8 +120,21 @@ rule! {
 }
 
 fn protection_disabled(context: &mut Context<'_>) {
+    // One of them is a step of cleaning up; several leave an account without anything.
+    let cloud = [CLOUD_RECORDS, CLOUD_GUARDS, CLOUD_BACKUPS, CLOUD_KEYS];
+    let acts = || context.parts.iter().flat_map(|part| &part.acts.seen);
+    let gone =
+        cloud.iter().filter(|what| acts().any(|seen| seen.act == Act::Unprotects(what))).count();
     context.each_act(&PROTECTION_DISABLED, |piece, act, _| {
         let Act::Unprotects(what) = act else { return None };
+        if cloud.contains(what) && gone > 2 {
+            let message = format!("it switches off {what}, and more of that kind");
+            return Some(Told::new(Severity::High, Confidence::Medium, message));
+        }
+        if matches!(*what, CLOUD_BACKUPS | CLOUD_KEYS) {
+            let message = format!("it deletes {what}");
+            return Some(Told::new(Severity::Medium, sureness(piece), message));
+        }
         let document = piece.role == Role::Document && piece.cloak.is_none();
         let told = piece.shown && (*what == AGENT_QUESTIONS || document);
         let severity = if told { Severity::Medium } else { Severity::High };

@@ -1,6 +1,5 @@
 //! What is known about programs: which send, which print secrets, which pack, and what their options mean.
 
-use super::tokens::Word;
 use crate::scan::{act::Taint, place};
 
 /// What is typed when nothing is shown.
@@ -120,19 +119,58 @@ pub(super) fn is_sender(name: &str, texts: &[&str]) -> bool {
     }
 }
 
-pub(super) fn is_decoder(name: &str, arguments: &[Word]) -> bool {
-    let has = |flags: &[&str]| arguments.iter().any(|word| flags.contains(&word.text.as_str()));
-    match name {
-        "base64" => has(&["-d", "-D", "--decode", "-di"]),
-        "openssl" => has(&["-d"]) || has(&["-D"]),
-        "xxd" => has(&["-r", "-p"]) && arguments.iter().any(|word| word.text.contains('r')),
-        "uudecode" | "rot13" => true,
-        _ => false,
-    }
-}
-
 /// Whether the record of what was done is removed.
 pub(super) fn wipes_tracks(texts: &[&str]) -> bool {
     let any = |part: &str| texts.iter().any(|text| text.contains(part));
     any("/var/log/") && !any(".gz") || any("bash_history") || any("zsh_history")
+}
+
+/// Whether a pattern looks for keys, whatever they are called.
+pub(super) fn looks_for_keys(pattern: &str) -> bool {
+    let lower = pattern.trim_matches(['"', '\'']).to_lowercase();
+    let name = lower.rsplit('/').next().unwrap_or(&lower).trim_end_matches('*');
+    let names = ["privkey", "id_rsa", "id_ed25519", "id_ecdsa", "wallet", "credential", "mnemonic"];
+    let endings = [".pem", ".key", ".p12", ".pfx", ".jks", ".kdbx", ".ovpn", ".ppk", ".keystore"];
+    names.iter().any(|known| name.contains(known))
+        || endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether a path leads to many files of the user: `~/Documents/*`, `$HOME/*`.
+pub(super) fn is_users_files(path: &str) -> bool {
+    const OWN: [&str; 7] =
+        ["Documents", "Desktop", "Pictures", "Photos", "Music", "Movies", "Videos"];
+    let path = path.trim_matches('"');
+    let homes = ["~/", "$HOME/", "/home/*/", "/Users/*/"];
+    let Some(rest) = homes.iter().find_map(|home| path.strip_prefix(home)) else { return false };
+    rest.starts_with('*') || OWN.iter().any(|own| rest.starts_with(own)) && rest.contains('*')
+}
+
+/// Words with which a question takes the looks of the system's own.
+pub(super) fn poses_as_system(question: &str) -> bool {
+    let lower = question.to_lowercase();
+    ["[sudo] password", "sudo password", "login password", "mac password", "keychain password"]
+        .iter()
+        .any(|words| lower.contains(words))
+}
+
+/// Whether a program is told to dig for coins, whatever it is called.
+pub(super) fn mines(texts: &[&str]) -> bool {
+    const WAYS: [&str; 12] = [
+        "rx/0",
+        "randomx",
+        "kawpow",
+        "ethash",
+        "etchash",
+        "cn/r",
+        "ghostrider",
+        "autolykos2",
+        "verushash",
+        "kheavyhash",
+        "cryptonight",
+        "equihash",
+    ];
+    let named = texts.windows(2).any(|pair| {
+        matches!(pair[0], "-a" | "--algo" | "--algorithm" | "--coin") && WAYS.contains(&pair[1])
+    });
+    named && texts.iter().any(|text| matches!(*text, "-u" | "--user" | "-o" | "--url" | "--pool"))
 }

@@ -4,6 +4,8 @@ use std::{collections::HashMap, rc::Rc};
 
 use savoir_skill::Span;
 
+use super::expansion::Known;
+
 /// A word with quotes taken off and known variables put in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::scan) struct Word {
@@ -12,7 +14,29 @@ pub(in crate::scan) struct Word {
     pub(in crate::scan) substitutions: Vec<String>,
     /// Names of variables in it.
     pub(in crate::scan) variables: Vec<String>,
+    /// Where in the text pieces were put together: at quotes, backslashes and variables.
+    pub(in crate::scan) seams: Vec<usize>,
     pub(in crate::scan) span: Span,
+}
+
+/// Most pieces of a word that are told apart; the name of a program has fewer letters.
+const MOST_SEAMS: usize = 64;
+
+impl Word {
+    /// Notes that another piece begins here.
+    pub(super) fn seam(&mut self) {
+        let at = self.text.len();
+        if at > 0 && self.seams.len() < MOST_SEAMS && self.seams.last() != Some(&at) {
+            self.seams.push(at);
+        }
+    }
+
+    /// Whether the name of the program was put together out of pieces: `c'ur'l`, `$a$b`.
+    pub(super) fn is_assembled(&self) -> bool {
+        let end = self.text.find(char::is_whitespace).unwrap_or(self.text.len());
+        let start = self.text[..end].rfind('/').map_or(0, |slash| slash + 1);
+        self.seams.iter().any(|seam| *seam > start && *seam < end)
+    }
 }
 
 /// `> file`, `< file`, `<<< text`
@@ -46,17 +70,28 @@ const MOST: usize = 50_000;
 /// What a text was read as.
 pub(in crate::scan) struct Script {
     pub(in crate::scan) pipelines: Vec<Pipeline>,
+    /// Variables whose value is plain to see.
+    pub(super) known: HashMap<String, Known>,
     /// Whether there was more than is followed.
     pub(in crate::scan) is_cut: bool,
 }
 
 /// Reads a text as commands. It never fails: what makes no sense becomes words.
+#[cfg(test)]
 pub(in crate::scan) fn parse(text: &str) -> Script {
+    parse_with(text, &HashMap::new())
+}
+
+/// Reads a text as commands, with variables that were set elsewhere.
+pub(super) fn parse_with(text: &str, outer: &HashMap<String, Known>) -> Script {
     let mut parser = Parser {
         text,
         bytes: text.as_bytes(),
         at: 0,
         known: HashMap::new(),
+        outer,
+        assigned: Vec::new(),
+        nesting: 0,
         waiting: Vec::new(),
         pipelines: Vec::new(),
         functions: Vec::new(),
@@ -64,15 +99,21 @@ pub(in crate::scan) fn parse(text: &str) -> Script {
     };
     parser.run();
     let is_cut = !parser.rest().trim().is_empty();
-    Script { pipelines: parser.pipelines, is_cut }
+    Script { pipelines: parser.pipelines, known: parser.known, is_cut }
 }
 
-struct Parser<'a> {
-    text: &'a str,
-    bytes: &'a [u8],
-    at: usize,
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a str,
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
     /// Variables with a value that is plain to see.
-    known: HashMap<String, String>,
+    pub(super) known: HashMap<String, Known>,
+    /// Those of the text around this one, and of files that it reads.
+    pub(super) outer: &'a HashMap<String, Known>,
+    /// What `${name:=value}` sets on the way.
+    pub(super) assigned: Vec<(String, Word)>,
+    /// How many `${…}` this one is in.
+    pub(super) nesting: usize,
     /// End marks of here-documents whose text begins at the next line.
     waiting: Vec<String>,
     pipelines: Vec<Pipeline>,
@@ -88,6 +129,7 @@ impl Parser<'_> {
         while self.at < self.bytes.len() && self.pipelines.len() < MOST {
             match self.bytes[self.at] {
                 b' ' | b'\t' | b'\r' => self.at += 1,
+                b'$' if self.separator() > 0 => self.at += self.separator(),
                 b'\\' if self.rest().starts_with("\\\n") => self.at += 2,
                 b'\\' if self.rest().starts_with("\\\r\n") => self.at += 3,
                 b'#' => self.skip_line(),
@@ -134,11 +176,11 @@ impl Parser<'_> {
         self.end(&mut pipeline, &mut command);
     }
 
-    fn rest(&self) -> &str {
+    pub(super) fn rest(&self) -> &str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn skip_line(&mut self) {
+    pub(super) fn skip_line(&mut self) {
         let rest = &self.bytes[self.at..];
         self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
     }
@@ -166,12 +208,15 @@ impl Parser<'_> {
         for command in pipeline.iter_mut() {
             command.function = self.functions.last().map(|(name, _)| Rc::clone(name));
         }
-        for (name, word) in pipeline.iter().flat_map(|command| &command.assignments) {
-            if word.substitutions.is_empty() && word.variables.is_empty() && word.text.len() < 4096
-            {
-                self.known.insert(name.clone(), word.text.clone());
-            } else {
-                self.known.remove(name);
+        for command in pipeline.iter() {
+            for (name, word) in &command.assignments {
+                self.learn(name, word);
+            }
+            let declares = command.words.first().is_some_and(|word| declares(&word.text));
+            for word in command.words.iter().skip(1).filter(|_| declares) {
+                if let Some((name, value)) = assignment(word) {
+                    self.learn(&name, &value);
+                }
             }
         }
         if !pipeline.is_empty() {
@@ -188,13 +233,20 @@ impl Parser<'_> {
             self.at += 1;
         }
         command.span.end = word.span.end;
+        command.assignments.append(&mut self.assigned);
+        let declared = command.words.first().is_some_and(|word| declares(&word.text));
+        if (command.words.is_empty() || declared)
+            && self.bytes.get(self.at) == Some(&b'(')
+            && let Some((name, value)) = assignment(&word).filter(|(_, v)| v.text.is_empty())
+        {
+            let list = self.list(&name, value);
+            command.assignments.push((name, list));
+            return;
+        }
         if command.words.is_empty() {
-            if let Some((name, mut value)) = assignment(&word) {
-                if word.text[name.len()..].starts_with("+=")
-                    && let Some(before) = self.known.get(&name)
-                {
-                    value.text.insert_str(0, before);
-                }
+            if let Some((name, value)) = assignment(&word) {
+                let adds = word.text[name.len()..].starts_with("+=");
+                let value = if adds { self.added(&name, value) } else { value };
                 command.assignments.push((name, value));
                 return;
             }
@@ -261,7 +313,7 @@ impl Parser<'_> {
         }
     }
 
-    fn word(&mut self) -> Word {
+    pub(super) fn word(&mut self) -> Word {
         let start = self.at;
         let mut word = Word::default();
         while let Some(byte) = self.bytes.get(self.at).copied() {
@@ -271,13 +323,21 @@ impl Parser<'_> {
                     word.substitutions.push(inside);
                 }
                 b' ' | b'\t' | b'\r' | b'\n' | b'|' | b';' | b')' | b'&' | b'<' | b'>' => break,
-                b'(' if word.text.is_empty() || self.rest().starts_with("()") => break,
-                b'\'' => {
-                    let inside = self.single_quoted();
-                    word.text.push_str(&inside);
+                b'(' if word.text.is_empty()
+                    || self.rest().starts_with("()")
+                    || word.text.ends_with('=') =>
+                {
+                    break;
                 }
-                b'"' => self.double_quoted(&mut word),
+                b'$' if self.separator() > 0 && self.splits(&mut word) => break,
+                b'\'' => self.quote(&mut word),
+                b'"' => {
+                    word.seam();
+                    self.double_quoted(&mut word);
+                    word.seam();
+                }
                 b'\\' => {
+                    word.seam();
                     self.at += 1;
                     match self.rest().chars().next() {
                         Some('\n') | None => {}
@@ -297,7 +357,15 @@ impl Parser<'_> {
         word
     }
 
-    fn single_quoted(&mut self) -> String {
+    /// `'…'`
+    pub(super) fn quote(&mut self, word: &mut Word) {
+        word.seam();
+        let inside = self.single_quoted();
+        word.text.push_str(&inside);
+        word.seam();
+    }
+
+    pub(super) fn single_quoted(&mut self) -> String {
         let start = self.at + 1;
         let end =
             memchr::memchr(b'\'', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end);
@@ -305,7 +373,7 @@ impl Parser<'_> {
         self.text[start..end].to_owned()
     }
 
-    fn double_quoted(&mut self, word: &mut Word) {
+    pub(super) fn double_quoted(&mut self, word: &mut Word) {
         self.at += 1;
         while let Some(byte) = self.bytes.get(self.at).copied() {
             match byte {
@@ -333,73 +401,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `$name`, `${name}`, `$(…)`, `` `…` ``, `$'…'`
-    fn dollar(&mut self, word: &mut Word) {
-        if self.bytes[self.at] == b'`' {
-            let start = self.at + 1;
-            let end = memchr::memchr(b'`', &self.bytes[start..])
-                .map_or(self.bytes.len(), |end| start + end);
-            self.at = (end + 1).min(self.bytes.len());
-            word.substitutions.push(self.text[start..end].to_owned());
-            return;
-        }
-        match self.bytes.get(self.at + 1) {
-            Some(b'(') => {
-                let inside = self.bracketed(2);
-                word.substitutions.push(inside);
-            }
-            Some(b'\'') => {
-                self.at += 1;
-                let inside = self.single_quoted();
-                word.text.push_str(&super::super::decode::escapes(&inside));
-            }
-            Some(b'{') => {
-                let start = self.at + 2;
-                let end = memchr::memchr(b'}', &self.bytes[start..])
-                    .map_or(self.bytes.len(), |end| start + end);
-                self.at = (end + 1).min(self.bytes.len());
-                let inside = &self.text[start..end];
-                let name: String = inside.chars().take_while(|c| is_name(*c)).collect();
-                self.variable(&name, word);
-            }
-            Some(b'@' | b'*') => {
-                word.text.push_str("$@");
-                word.variables.push("@".into());
-                self.at += 2;
-            }
-            Some(byte) if is_name(char::from(*byte)) => {
-                self.at += 1;
-                let rest = self.rest();
-                // `$env:NAME` is how PowerShell writes it.
-                let skip = if rest.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("env:"))
-                {
-                    4
-                } else {
-                    0
-                };
-                let name: String = rest[skip..].chars().take_while(|c| is_name(*c)).collect();
-                self.at += skip + name.len();
-                self.variable(&name, word);
-            }
-            _ => {
-                word.text.push('$');
-                self.at += 1;
-            }
-        }
-    }
-
-    fn variable(&self, name: &str, word: &mut Word) {
-        if let Some(value) = self.known.get(name) {
-            word.text.push_str(value);
-        } else {
-            word.text.push('$');
-            word.text.push_str(name);
-            word.variables.push(name.to_owned());
-        }
-    }
-
     /// What stands between brackets, those inside included; `skip` bytes open them.
-    fn bracketed(&mut self, skip: usize) -> String {
+    pub(super) fn bracketed(&mut self, skip: usize) -> String {
         let start = self.at + skip;
         let (mut depth, mut at) = (1_usize, start);
         let mut quote = None;
@@ -442,7 +445,12 @@ fn names_function(command: &Command) -> bool {
     }
 }
 
-fn is_name(c: char) -> bool {
+/// Commands that only set variables.
+fn declares(name: &str) -> bool {
+    matches!(name, "local" | "export" | "declare" | "readonly" | "typeset")
+}
+
+pub(super) fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
@@ -457,7 +465,12 @@ fn assignment(word: &Word) -> Option<(String, Word)> {
     let good = !name.is_empty()
         && name.chars().all(is_name)
         && !name.starts_with(|c: char| c.is_ascii_digit());
-    good.then(|| (name.to_owned(), Word { text: value.to_owned(), ..word.clone() }))
+    let cut = word.text.len() - value.len();
+    let seams = word.seams.iter().filter_map(|seam| seam.checked_sub(cut));
+    good.then(|| {
+        let seams = seams.filter(|seam| *seam > 0).collect();
+        (name.to_owned(), Word { text: value.to_owned(), seams, ..word.clone() })
+    })
 }
 
 #[cfg(test)]

@@ -106,7 +106,13 @@ pub(in crate::scan) fn run(
             acts.inner(text.clone(), cloak, Some(Language::Shell), span);
         }
     } else {
-        let words: Vec<String> = command.items.iter().map(|item| item.shown().to_owned()).collect();
+        let word = |item: &Value| match item.name.as_deref() {
+            // The interpreter that runs this very program.
+            Some("sys.executable") => "python3".to_owned(),
+            Some("process.execPath" | "process.argv0") => "node".to_owned(),
+            _ => item.shown().to_owned(),
+        };
+        let words: Vec<String> = command.items.iter().map(word).collect();
         let found = shell::read_words(&words, span);
         found.seen.into_iter().for_each(|seen| acts.push(seen.act, span));
         acts.inner.extend(found.inner.into_iter().map(|mut inner| {
