@@ -13,6 +13,8 @@ pub(super) struct Taint {
     pub(super) tokens: Vec<String>,
     /// Files of the user.
     pub(super) files: bool,
+    /// What the user copies, types, sees or is logged in with.
+    pub(super) private: Option<&'static str>,
     /// Came from the network, from there.
     pub(super) fetched: Option<String>,
     /// Was encoded before.
@@ -24,6 +26,10 @@ impl Taint {
         Self { credential: Some(what), ..Self::default() }
     }
 
+    pub(super) fn private(what: &'static str) -> Self {
+        Self { private: Some(what), ..Self::default() }
+    }
+
     pub(super) fn fetched(from: &str) -> Self {
         Self { fetched: Some(from.to_owned()), ..Self::default() }
     }
@@ -32,6 +38,7 @@ impl Taint {
     pub(super) fn add(&mut self, other: &Self) {
         self.credential = self.credential.or(other.credential);
         self.environment |= other.environment;
+        self.private = self.private.or(other.private);
         self.files |= other.files;
         self.decoded |= other.decoded;
         for token in &other.tokens {
@@ -46,7 +53,11 @@ impl Taint {
 
     /// Whether it holds anything that should not leave the machine unasked.
     pub(super) fn is_secret(&self) -> bool {
-        self.credential.is_some() || self.environment || !self.tokens.is_empty() || self.files
+        self.credential.is_some()
+            || self.environment
+            || !self.tokens.is_empty()
+            || self.files
+            || self.private.is_some()
     }
 }
 

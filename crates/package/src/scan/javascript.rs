@@ -4,7 +4,9 @@
 
 mod calls;
 mod depth;
+mod dispatch;
 mod library;
+mod sources;
 
 use std::collections::HashMap;
 
@@ -67,12 +69,14 @@ fn read_program(program: &Program<'_>, memory: &mut Memory) -> Result<Acts, Stri
     let mut reader = Reader {
         scopes: vec![HashMap::new()],
         memory: std::mem::take(memory),
+        source: program.source_text,
         ..Reader::default()
     };
     for _ in 0..2 {
         reader.acts = Acts::default();
         (reader.steps, reader.followed) = (0, 0);
         reader.statements(&program.body);
+        reader.keep_collections();
     }
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -115,6 +119,9 @@ struct Reader<'t> {
     scopes: Vec<HashMap<String, Value>>,
     memory: Memory,
     functions: HashMap<String, Function<'t>>,
+    /// What collections had in them when the file was read before.
+    before: HashMap<String, Taint>,
+    source: &'t str,
     frames: Vec<Frame>,
     harm: value::Harm,
     /// Variables whose value is being found out, and what any variable was last.
@@ -124,6 +131,8 @@ struct Reader<'t> {
     connects: bool,
     pipes_shell: bool,
     connected_at: Span,
+    /// Whether a test is looked at that leaves out what it finds.
+    leaves_out: bool,
     loops: usize,
     depth: usize,
     steps: usize,
@@ -167,7 +176,10 @@ impl<'t> Reader<'t> {
                 }
             }
             Statement::IfStatement(found) => {
+                // What is left out is not looked for.
+                self.leaves_out = leaves(&found.consequent);
                 self.value(&found.test);
+                self.leaves_out = false;
                 self.statement(&found.consequent);
                 if let Some(other) = &found.alternate {
                     self.statement(other);
@@ -323,6 +335,7 @@ impl<'t> Reader<'t> {
             let value = self.value(init);
             self.declaring.pop();
             self.also_known(name, &value);
+            let value = self.refilled(name, value);
             self.last.insert(name.to_owned(), value.clone());
             self.set(name, value);
         }
@@ -502,6 +515,11 @@ impl<'t> Reader<'t> {
                         self.bind(element, &item);
                     }
                 }
+                if let Some(rest) = &found.rest {
+                    let items = value.items.iter().skip(found.elements.len()).cloned().collect();
+                    let taint = value.taint.clone();
+                    self.bind(&rest.argument, &Value { items, taint, ..Value::default() });
+                }
             }
             BindingPattern::AssignmentPattern(found) => {
                 let default = self.value(&found.right);
@@ -552,6 +570,13 @@ impl<'t> Reader<'t> {
                 Value::text(found.value.as_str())
             }
             Expression::ThisExpression(_) => Value::named("this"),
+            Expression::RegExpLiteral(found) => {
+                if !self.leaves_out {
+                    let pattern = found.regex.pattern.text.as_str();
+                    value::names(pattern, span_of(found.span), &mut self.acts);
+                }
+                Value::default()
+            }
             Expression::NumericLiteral(found) if found.value.fract() == 0.0 => {
                 Value::text(found.value.to_string())
             }
@@ -716,6 +741,15 @@ impl<'t> Reader<'t> {
             return self.change(name, value);
         }
         let Some(found) = target.as_member_expression() else { return };
+        let object = self.value(found.object());
+        let name = found.static_property_name().unwrap_or_default();
+        if sources::loads(name, &object) && value.shown().contains("://") {
+            value::send(&value, &[], &[], span_of(found.span()), &mut self.acts);
+        }
+        if matches!(name, "onmessage" | "ondata") && object.taint.fetched.is_some() {
+            let given = Value::tainted(object.taint.clone());
+            self.invoke(&value, &[given], span_of(found.span()));
+        }
         let Some(path) = member_path(found) else {
             return self.put_into(found.object(), &value.all_taint());
         };
@@ -737,6 +771,7 @@ impl<'t> Reader<'t> {
                 self.change(name, object);
             }
             _ => {
+                let value = self.refilled(&path, value);
                 if let Some(scope) = self.scopes.first_mut() {
                     scope.insert(path, value);
                 }
@@ -809,6 +844,11 @@ impl<'t> Reader<'t> {
                     let environment = index.taint.environment;
                     return Value::tainted(Taint { environment, ..Taint::default() });
                 }
+                if let Some(name) = index.known() {
+                    self.pieced_together(name, span_of(found.span()));
+                } else if let Some(any) = dispatch::any_of(object) {
+                    return any;
+                }
                 index.known().map(str::to_owned)
             }
             _ => found.static_property_name().map(std::string::ToString::to_string),
@@ -831,6 +871,11 @@ impl<'t> Reader<'t> {
             None => (Value::default(), self.value(&call.callee)),
         };
         let arguments = self.arguments(&call.arguments);
+        match callee.name.as_deref() {
+            Some(dispatch::ANY) => return self.call_any(&callee, &arguments, span_of(call.span)),
+            Some(dispatch::MADE) => return self.call_made(&callee, &arguments, span_of(call.span)),
+            _ => {}
+        }
         let name = callee.name.clone().unwrap_or_default();
         let method = member.and_then(MemberExpression::static_property_name).map(str::to_owned);
         let call = calls::Call {
@@ -854,6 +899,13 @@ impl<'t> Reader<'t> {
         let hides = self.functions.contains_key(&own) && !library;
         if hides && let Some(mut value) = self.call_own(&own, call.arguments) {
             value.taint.add(&call.receiver.taint);
+            return value;
+        }
+        // An object of a class in another file of the skill.
+        if call.receiver.name.as_deref().is_some_and(|name| name.starts_with("./"))
+            && call.method.is_some()
+            && let Some(value) = self.call_own(&own, call.arguments)
+        {
             return value;
         }
         if let Some(value) = calls::call(self, call) {
@@ -894,6 +946,15 @@ fn own_name(name: &str) -> &str {
     if name.starts_with('.') && last.contains('/') { "exports" } else { last }
 }
 
+/// Whether a branch goes on with the next, or gives up.
+fn leaves(branch: &Statement<'_>) -> bool {
+    match branch {
+        Statement::BlockStatement(block) => block.body.first().is_some_and(leaves),
+        Statement::ContinueStatement(_) | Statement::ReturnStatement(_) => true,
+        _ => false,
+    }
+}
+
 /// `...value` in a list or an object.
 fn spread_into(items: &mut Vec<Value>, value: Value) {
     if value.items.is_empty() || value.taint != Taint::default() {
@@ -927,6 +988,7 @@ fn member(object: &Value, property: &str) -> Value {
             value
         }
         Some("process.env") => environment(property),
+        Some("process") if property == "execPath" => Value::text("node"),
         Some("globalThis" | "global" | "window") => Value::named(property),
         Some(name)
             if property == "constructor"

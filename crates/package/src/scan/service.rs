@@ -82,6 +82,19 @@ fn own_hosts(variable: &str) -> Option<&'static [&'static str]> {
     words.find_map(|word| SERVICES.iter().find(|(name, _)| *name == word).map(|(_, hosts)| *hosts))
 }
 
+/// Whether a word names a service, in capital letters.
+pub(super) fn is_name(word: &str) -> bool {
+    SERVICES.iter().any(|(name, _)| *name == word)
+}
+
+/// Whether a URL leads to one of the known services.
+pub(super) fn is_known(url: &str) -> bool {
+    let Some(host) = host::host(url) else { return false };
+    SERVICES.iter().flat_map(|(_, hosts)| *hosts).any(|known| {
+        host == *known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
+    })
+}
+
 /// The service whose secret a variable holds.
 pub(super) fn of(variable: &str) -> Option<&'static str> {
     if !variable.contains('_') || !super::place::is_secret_name(variable) {

@@ -3,6 +3,7 @@
 mod command;
 mod harm;
 mod memory;
+mod private;
 
 use savoir_skill::Span;
 
@@ -10,12 +11,13 @@ pub(super) use self::{
     command::{feed, output_of, printed_secret, run},
     harm::Harm,
     memory::{Given, Memory},
+    private::{is_dotenv_path, keychain, sought, sought_names},
 };
 
 use super::{
     act::{Act, Acts, Code, Taint},
     piece::Language,
-    place,
+    place, service,
 };
 
 /// What stands for what is not known in a text.
@@ -23,6 +25,13 @@ pub(super) const UNKNOWN: &str = "{}";
 
 /// What a person is asked for.
 pub(super) const TYPED: &str = "passwords that the user types";
+
+/// What the user copied, and what is on the screen.
+pub(super) const CLIPBOARD: &str = "texts that the user copies";
+pub(super) const SCREEN: &str = "pictures of the screen";
+pub(super) const KEYS: &str = "keys that the user presses";
+pub(super) const COOKIES: &str = "cookies of the browser";
+pub(super) const REQUESTS: &str = "requests of the user's programs";
 
 /// What one logs in with when it stands where a password belongs.
 const LOG_INS: [&str; 3] = [TYPED, "stored passwords", "keychains"];
@@ -160,7 +169,7 @@ pub(super) fn read(path: &Value, span: Span, acts: &mut Acts) -> Value {
         taint.add(&Taint::credential(what));
     } else if text != UNKNOWN {
         acts.push(Act::Reads(text.to_owned()), span);
-        if text == ".env" || text.ends_with("/.env") {
+        if is_dotenv_path(text) {
             taint.tokens.push(".env".into());
         }
     }
@@ -184,6 +193,7 @@ pub(super) fn send(
         let mut taint = part.all_taint();
         proofs.add(&taint);
         taint.tokens.clear();
+        taint.private = None;
         taint.credential = taint.credential.filter(|what| !LOG_INS.contains(what));
         sends.add(&taint);
     }
@@ -289,7 +299,8 @@ pub(super) fn names(text: &str, span: Span, acts: &mut Acts) {
     if text.len() > 300 || text.contains('\n') {
         return;
     }
-    if let Some(what) = place::credential(text).or_else(|| place::searched(text))
+    if let Some(what) =
+        place::credential(text).or_else(|| place::searched(text)).or_else(|| sought(text))
         && !acts.seen.iter().any(|seen| seen.act == Act::Names(what))
     {
         acts.push(Act::Names(what), span);
@@ -329,13 +340,11 @@ pub(super) fn client(name: &str, options: &[(&str, &Value)], span: Span, acts: &
     }
     let Some(to) = address else { return };
     // Without a key these take the one of the environment.
-    let implied = match name.rsplit('.').next().unwrap_or(name) {
-        _ if key => None,
-        "OpenAI" | "AsyncOpenAI" => Some("OPENAI_API_KEY"),
-        "Anthropic" | "AsyncAnthropic" => Some("ANTHROPIC_API_KEY"),
-        _ => None,
-    };
-    log_in.tokens.extend(implied.map(str::to_owned));
+    let class = name.rsplit('.').next().unwrap_or(name);
+    let class = class.strip_prefix("Async").unwrap_or(class).to_ascii_uppercase();
+    if !key && service::is_name(&class) {
+        log_in.tokens.push(format!("{class}_API_KEY"));
+    }
     if !log_in.tokens.is_empty() {
         acts.push(Act::Network { to, sends: Taint::default(), log_in: log_in.tokens }, span);
     }

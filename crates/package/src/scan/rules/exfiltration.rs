@@ -70,6 +70,18 @@ fn exfiltration(context: &mut Context<'_>) {
                 told(Severity::High, sure, "the variables of `.env` are")
             }
             Taint { files: true, .. } => told(Severity::High, sure, "files of the user are"),
+            Taint { private: Some(what), .. } if is_somebody(to) => {
+                told(Severity::High, Confidence::Medium, &format!("{what} are"))
+            }
+            Taint { tokens, .. }
+                if tokens.iter().chain(log_in).any(|token| is_database(token)) && is_web(to) =>
+            {
+                told(
+                    Severity::High,
+                    Confidence::Medium,
+                    "the address and password of a database are",
+                )
+            }
             Taint { tokens, .. } if !tokens.is_empty() && is_drop(to) => {
                 told(Severity::Critical, sure, &format!("the secret `{}` is", tokens[0]))
             }
@@ -89,6 +101,34 @@ fn exfiltration(context: &mut Context<'_>) {
         }
     });
     context.each_piece(&EXFILTRATION, written_down);
+}
+
+/// Whether an address is written down that belongs to none of the services that everybody knows.
+fn is_somebody(to: &str) -> bool {
+    let known = host(to).is_some_and(|host| host.contains('.') && !host.contains(['{', '$', '<']));
+    known && standing(to) != Standing::Local && !service::is_known(to)
+}
+
+/// Whether a secret is how a program reaches a database.
+fn is_database(token: &str) -> bool {
+    let token = token.to_ascii_uppercase();
+    [
+        "DATABASE_URL",
+        "CONNECTION_STRING",
+        "_DSN",
+        "MONGO_URI",
+        "MONGODB_URI",
+        "REDIS_URL",
+        "POSTGRES_URL",
+    ]
+    .iter()
+    .any(|part| token.contains(part))
+        && !token.contains("SENTRY")
+}
+
+/// Whether it is a web server that is talked to, and no database.
+fn is_web(to: &str) -> bool {
+    (to.starts_with("http") || to.starts_with("ws")) && is_somebody(to)
 }
 
 /// A request or a setting that is written down: a secret of one service beside the address of another.

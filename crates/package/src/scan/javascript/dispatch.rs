@@ -1,0 +1,116 @@
+//! Functions that are chosen while running: out of a table, or by a name in pieces.
+
+use super::{Reader, own_name};
+use crate::scan::{
+    act::{Act, Taint},
+    piece::Language,
+    value::{self, Value},
+};
+use savoir_skill::Span;
+
+/// The name of what is one of several functions, which are its items.
+pub(super) const ANY: &str = "one of several()";
+
+/// What `Function(…)` gives: its parameters and its code are its items.
+pub(super) const MADE: &str = "Function()";
+
+/// Most functions of a table that are followed.
+const MOST_CHOICES: usize = 64;
+
+/// Names that nobody writes in pieces unless they shall not be seen.
+const TELLING: [&str; 16] = [
+    "constructor",
+    "eval",
+    "Function",
+    "exec",
+    "execSync",
+    "spawn",
+    "spawnSync",
+    "child_process",
+    "require",
+    "fetch",
+    "atob",
+    "process",
+    "mainModule",
+    "execFile",
+    "execFileSync",
+    "XMLHttpRequest",
+];
+
+/// Any of the functions of a table, when it is not known which.
+pub(super) fn any_of(table: &Value) -> Option<Value> {
+    let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
+    let items: Vec<Value> =
+        values.filter(|value| value.name.is_some()).take(MOST_CHOICES).cloned().collect();
+    let table = table.name.is_none() && !items.is_empty();
+    table.then(|| Value { name: Some(ANY.into()), items, ..Value::default() })
+}
+
+impl Reader<'_> {
+    /// Calls every function that can be meant.
+    pub(super) fn call_any(&mut self, callee: &Value, arguments: &[Value], span: Span) -> Value {
+        let mut value = Value::default();
+        for function in &callee.items {
+            value.merge(&self.invoke(function, arguments, span));
+        }
+        value
+    }
+
+    /// Notes that a name was put together that is nowhere in the file.
+    pub(super) fn pieced_together(&mut self, name: &str, span: Span) {
+        let marks = ['"', '\'', '`'];
+        let written =
+            || marks.iter().any(|mark| self.source.contains(&format!("{mark}{name}{mark}")));
+        if TELLING.contains(&name) && !written() {
+            let how = "a function is looked up by a name that is put together";
+            self.acts.push(Act::Obscures(how), span);
+        }
+    }
+
+    /// A function made of text is called: its code is read with what it is given.
+    pub(super) fn call_made(&mut self, made: &Value, arguments: &[Value], span: Span) -> Value {
+        let Some((code, parameters)) = made.items.split_last() else { return Value::default() };
+        let Some(code) = code.known() else { return Value::default() };
+        let mut text = String::new();
+        let mut taint = made.all_taint();
+        for (parameter, given) in parameters.iter().zip(arguments) {
+            let Some(parameter) = parameter.known() else { continue };
+            taint.add(&given.all_taint());
+            if let Some(known) = given.known() {
+                text.push_str(&format!("const {parameter} = {known:?};\n"));
+            } else if let Some(name) = given.name.as_deref().map(own_name) {
+                text.push_str(&format!("const {parameter} = {name};\n"));
+            }
+        }
+        if !text.is_empty() {
+            text.push_str(code);
+            let whole = Value { taint: Taint { decoded: true, ..taint }, ..Value::text(text) };
+            value::execute(&whole, Language::JavaScript, span, &mut self.acts);
+        }
+        Value::default()
+    }
+
+    /// A collection that is made new has in it what was put in further down.
+    pub(super) fn refilled(&self, name: &str, mut value: Value) -> Value {
+        let fresh = value.text.is_none()
+            && value.items.is_empty()
+            && value.taint == Taint::default()
+            && value.name.as_deref().is_none_or(|name| name.ends_with("()"));
+        if fresh
+            && (self.scopes.len() == 1 || name.contains('.'))
+            && let Some(taint) = self.before.get(name)
+        {
+            value.taint.add(taint);
+        }
+        value
+    }
+
+    /// Keeps what the collections at the top of the file have in them after the first reading.
+    pub(super) fn keep_collections(&mut self) {
+        let top = self.scopes.first().into_iter().flatten();
+        let filled = top.filter(|(_, value)| {
+            value.text.is_none() && (value.taint.is_secret() || value.taint.fetched.is_some())
+        });
+        self.before = filled.map(|(name, value)| (name.clone(), value.taint.clone())).collect();
+    }
+}

@@ -1,0 +1,154 @@
+//! Where JavaScript gets what belongs to the user: the clipboard, the screen, cookies, what other
+//! programs send; and ways out that are no plain request.
+
+use super::{Reader, calls::Call};
+use crate::scan::{
+    act::Taint,
+    value::{self, CLIPBOARD, COOKIES, KEYS, REQUESTS, SCREEN, Value},
+};
+use savoir_skill::Span;
+
+pub(super) fn by_name(
+    reader: &mut Reader<'_>,
+    name: &str,
+    arguments: &[Value],
+    span: Span,
+) -> Option<Value> {
+    let first = arguments.first().cloned().unwrap_or_default();
+    // `require('clipboardy').default.read` is `clipboardy.read`.
+    let short = name.replacen(".default.", ".", 1);
+    Some(match short.as_str() {
+        "clipboardy.read"
+        | "clipboardy.readSync"
+        | "copy-paste.paste"
+        | "clipboard.readText"
+        | "electron.clipboard.readText"
+        | "navigator.clipboard.readText"
+        | "navigator.clipboard.read" => {
+            reader.harm.pastes |= reader.loops > 0;
+            Value::tainted(Taint::private(CLIPBOARD))
+        }
+        "clipboardy.write" | "clipboardy.writeSync" | "navigator.clipboard.writeText" => {
+            if reader.loops > 0 {
+                reader.harm.copies.get_or_insert(span);
+            }
+            Value::default()
+        }
+        "screenshot-desktop"
+        | "screenshot-desktop.all"
+        | "desktopCapturer.getSources"
+        | "electron.desktopCapturer.getSources" => Value::tainted(Taint::private(SCREEN)),
+        "keytar.getPassword" | "keytar.findPassword" => {
+            value::keychain(&first, span, &mut reader.acts)
+        }
+        _ if name.contains("interceptors.") && name.ends_with(".use") => {
+            let seen = Value::tainted(Taint::private(REQUESTS));
+            for handler in arguments {
+                if reader.is_function(handler) {
+                    reader.invoke(handler, std::slice::from_ref(&seen), span);
+                }
+            }
+            Value::default()
+        }
+        _ => return None,
+    })
+}
+
+pub(super) fn by_method<'t>(
+    reader: &mut Reader<'t>,
+    method: &str,
+    call: &Call<'_, 't>,
+) -> Option<Value> {
+    let (receiver, arguments, span) = (call.receiver, call.arguments, call.span);
+    let first = arguments.first().cloned().unwrap_or_default();
+    let host = receiver.name.as_deref().unwrap_or_default();
+    Some(match method {
+        "cookies" | "storageState" | "getAllCookies"
+            if arguments.iter().all(|value| !reader.is_function(value)) && !host.is_empty() =>
+        {
+            Value::tainted(Taint::private(COOKIES))
+        }
+        "send"
+            if first.known().is_some_and(|text| {
+                matches!(
+                    text,
+                    "Network.getAllCookies" | "Network.getCookies" | "Storage.getCookies"
+                )
+            }) =>
+        {
+            Value::tainted(Taint::private(COOKIES))
+        }
+        // A function that runs in the page gets what stands behind it.
+        "evaluate"
+        | "evaluateHandle"
+        | "$eval"
+        | "$$eval"
+        | "addInitScript"
+        | "executeScript"
+        | "evaluateOnNewDocument"
+            if arguments.iter().take(2).any(|value| reader.is_function(value)) =>
+        {
+            let at = arguments.iter().position(|value| reader.is_function(value))?;
+            let function = arguments[at].clone();
+            reader.invoke(&function, &arguments[at + 1..], span)
+        }
+        "on" | "once" | "addListener"
+            if first
+                .known()
+                .is_some_and(|event| matches!(event, "keydown" | "keypress" | "keyup"))
+                && (host.contains("hook") || host.contains("ey")) =>
+        {
+            let handler = arguments.get(1).cloned().unwrap_or_default();
+            reader.invoke(&handler, &[Value::tainted(Taint::private(KEYS))], span);
+            receiver.clone()
+        }
+        "use" if host.starts_with("express") => {
+            // What runs between sees the headers of everybody who asks.
+            let asked = Value::tainted(Taint::fetched(""));
+            let seen = Value::tainted(Taint::private(REQUESTS));
+            let request = Value {
+                items: vec![Value::entry("headers", seen.clone()), Value::entry("cookies", seen)],
+                ..asked
+            };
+            for handler in arguments {
+                if reader.is_function(handler) {
+                    reader.invoke(handler, std::slice::from_ref(&request), span);
+                }
+            }
+            receiver.clone()
+        }
+        // A client of any package, told where to send.
+        "post" | "put" | "patch"
+            if first.shown().starts_with("http") && first.shown().contains("://") =>
+        {
+            let parts: Vec<Value> = parts_of(arguments);
+            let parts: Vec<&Value> = parts.iter().collect();
+            value::send(&first, &parts, &[], span, &mut reader.acts)
+        }
+        _ => return None,
+    })
+}
+
+/// What a request carries besides that by which it logs in.
+fn parts_of(arguments: &[Value]) -> Vec<Value> {
+    let mut parts = Vec::new();
+    for argument in arguments.iter().skip(1) {
+        let header = |item: &&Value| {
+            !matches!(item.name.as_deref(), Some("headers:" | "auth:" | "cookies:"))
+        };
+        parts.push(Value::tainted(argument.taint.clone()));
+        parts.extend(argument.items.iter().filter(header).cloned());
+    }
+    parts
+}
+
+/// `new Image().src = url`: the page asks for the address, with everything in it.
+pub(super) fn loads(property: &str, object: &Value) -> bool {
+    let element = object.name.as_deref().unwrap_or_default();
+    matches!(property, "src" | "href" | "action")
+        && (element == "Image()"
+            || element.contains("createElement")
+            || element.starts_with("document."))
+        || matches!(element, "window.location" | "location" | "document.location")
+            && property == "href"
+}
