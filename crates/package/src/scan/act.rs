@@ -19,6 +19,8 @@ pub(super) struct Taint {
     pub(super) fetched: Option<String>,
     /// Was encoded before.
     pub(super) decoded: bool,
+    /// Out of a file that holds data, not code.
+    pub(super) data: bool,
 }
 
 impl Taint {
@@ -41,6 +43,7 @@ impl Taint {
         self.private = self.private.or(other.private);
         self.files |= other.files;
         self.decoded |= other.decoded;
+        self.data |= other.data;
         for token in &other.tokens {
             if !self.tokens.contains(token) && self.tokens.len() < 8 {
                 self.tokens.push(token.clone());

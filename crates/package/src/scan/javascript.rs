@@ -672,7 +672,16 @@ impl<'t> Reader<'t> {
             }
             Expression::BinaryExpression(found) => {
                 let (left, right) = (self.value(&found.left), self.value(&found.right));
-                let value = binary(found.operator, left, right);
+                let sum = left.number().zip(right.number()).filter(|_| {
+                    // A number that is written down makes it a sum, and no longer text.
+                    found.operator == BinaryOperator::Addition
+                        && matches!(found.right, Expression::NumericLiteral(_))
+                        && !matches!(found.left, Expression::StringLiteral(_))
+                });
+                let value = match sum.and_then(|(a, b)| a.checked_add(b)) {
+                    Some(sum) => Value::text(sum.to_string()),
+                    None => binary(found.operator, left, right),
+                };
                 value::names(value.shown(), span_of(found.span), &mut self.acts);
                 value
             }
@@ -1008,9 +1017,16 @@ fn binary(operator: BinaryOperator, left: Value, right: Value) -> Value {
         (BinaryOperator::Subtraction, Some(a), Some(b)) => {
             a.checked_sub(b).map(|n| Value::text(n.to_string())).unwrap_or_default()
         }
+        (BinaryOperator::Multiplication, Some(a), Some(b)) => {
+            a.checked_mul(b).map(|n| Value::text(n.to_string())).unwrap_or_default()
+        }
+        (BinaryOperator::Remainder, Some(a), Some(b)) => {
+            a.checked_rem(b).map(|n| Value::text(n.to_string())).unwrap_or_default()
+        }
         _ => {
             let mut taint = left.all_taint();
             taint.add(&right.all_taint());
+            taint.decoded |= operator == BinaryOperator::BitwiseXOR;
             Value::tainted(taint)
         }
     }

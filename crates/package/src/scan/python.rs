@@ -974,6 +974,7 @@ fn binary(operator: Operator, left: Value, right: Value) -> Value {
         _ => {
             let mut taint = left.all_taint();
             taint.add(&right.all_taint());
+            taint.decoded |= operator == Operator::BitXor;
             Value::tainted(taint)
         }
     }

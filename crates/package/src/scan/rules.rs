@@ -12,6 +12,7 @@ mod obfuscation;
 mod payloads;
 mod persistence;
 mod secrets;
+mod steering;
 mod unicode;
 
 pub(super) use files::{BINARY_PROGRAM, LOCKED_ARCHIVE, UNREAD_FILE};

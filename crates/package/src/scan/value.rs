@@ -149,7 +149,7 @@ pub(super) fn execute(value: &Value, language: Language, span: Span, acts: &mut 
     let taint = value.all_taint();
     if let Some(from) = taint.fetched {
         acts.push(Act::Executes(Code::Fetched(from)), span);
-    } else if taint.decoded {
+    } else if taint.decoded || taint.data {
         acts.push(Act::Executes(Code::Decoded), span);
     } else if value.known().is_none() {
         acts.push(Act::Executes(Code::Computed), span);
@@ -169,11 +169,22 @@ pub(super) fn read(path: &Value, span: Span, acts: &mut Acts) -> Value {
         taint.add(&Taint::credential(what));
     } else if text != UNKNOWN {
         acts.push(Act::Reads(text.to_owned()), span);
+        taint.data |= is_data(text);
         if is_dotenv_path(text) {
             taint.tokens.push(".env".into());
         }
     }
     Value::tainted(taint)
+}
+
+/// Whether a file holds what is no code by its name.
+fn is_data(path: &str) -> bool {
+    const DATA: [&str; 14] = [
+        ".txt", ".csv", ".tsv", ".png", ".jpg", ".jpeg", ".gif", ".ico", ".dat", ".bin", ".woff",
+        ".wav", ".log", ".pdf",
+    ];
+    let path = path.to_ascii_lowercase();
+    DATA.iter().any(|ending| path.ends_with(ending))
 }
 
 /// Something is sent to a host; `log_in` is what only proves who sends it.

@@ -182,7 +182,9 @@ pub(super) fn by_name(
             } else {
                 Value { items: arguments.to_vec(), ..Value::default() }
             };
-            Value { text: list.characters(), ..Value::default() }
+            let text = list.characters();
+            let taint = Taint { decoded: text.is_none(), ..list.all_taint() };
+            Value { text, taint, ..Value::default() }
         }
         "parseInt" | "Number" => match (first.known(), arguments.get(1).and_then(Value::number)) {
             (Some(text), Some(16)) => i64::from_str_radix(text, 16)

@@ -215,8 +215,8 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             _ => first,
         },
         "bytes" | "bytearray" => Value {
+            taint: first.all_taint(),
             text: first.characters().or(first.text),
-            taint: first.taint,
             ..Value::default()
         },
         "str"

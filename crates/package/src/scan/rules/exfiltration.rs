@@ -6,6 +6,7 @@ use crate::scan::{
     context::{Context, Told, sureness},
     host::{Standing, host, is_bare, is_drop, standing, urls},
     piece::{Language, Piece, Role, fence_language},
+    place,
     rule::rule,
     service,
 };
@@ -220,6 +221,10 @@ fn credential_access(context: &mut Context<'_>) {
         }
         let Act::Secret(what) = act else { return None };
         let network = acts.seen.iter().any(|seen| matches!(seen.act, Act::Network { .. }));
+        // Most of what a machine in a cloud asks about itself is where and what it is.
+        if *what == place::METADATA && !acts.seen.iter().any(|seen| goes_elsewhere(&seen.act)) {
+            return None;
+        }
         let shown = piece.shown && piece.cloak.is_none() && piece.role == Role::Document;
         let severity = if shown { Severity::Medium } else { Severity::High };
         let message = if network {
@@ -229,11 +234,24 @@ fn credential_access(context: &mut Context<'_>) {
         };
         Some(Told::new(severity, sureness(piece), message))
     });
+    for (path, told) in super::steering::found(context) {
+        context.tell_file(&CREDENTIAL_ACCESS, &path, told);
+    }
+}
+
+/// Whether something is sent to a host that is not the cloud's own source of facts.
+fn goes_elsewhere(act: &Act) -> bool {
+    let Act::Network { to, .. } = act else { return false };
+    let own = host(to).is_some_and(|host| METADATA_SERVICES.contains(&host.as_str()));
+    !own && standing(to) != Standing::Local
 }
 
 /// Code that names a place of credentials, and sends something to a host.
 fn named(piece: &Piece<'_>, what: &str, acts: &Acts) -> Option<Told> {
     if piece.shown && piece.cloak.is_none() {
+        return None;
+    }
+    if what == place::METADATA {
         return None;
     }
     let to = acts.seen.iter().find_map(|seen| match &seen.act {
