@@ -15,7 +15,8 @@ use oxc_ast::ast::{
     Argument, ArrowFunctionBody, AssignmentTarget, BinaryOperator, BindingPattern, ChainElement,
     Class, ClassElement, Declaration, ExportDefaultDeclarationKind, Expression, ForStatementInit,
     ForStatementLeft, FormalParameters, FunctionBody, ImportDeclarationSpecifier, MemberExpression,
-    ModuleDeclaration, ObjectPropertyKind, Program, PropertyKey, Statement, VariableDeclaration,
+    ModuleDeclaration, ObjectPropertyKind, Program, PropertyKey, Statement, UnaryOperator,
+    VariableDeclaration,
 };
 use oxc_parser::Parser;
 use oxc_span::{GetSpan, SourceType};
@@ -59,13 +60,13 @@ pub(super) fn read_with(path: &str, text: &str, memory: &mut Memory) -> Result<A
             }
         }
         if problem.is_empty() || !parsed.program.body.is_empty() {
-            return read_program(&parsed.program, memory);
+            return read_program(dispatch::stem(path), &parsed.program, memory);
         }
     }
     Err(problem)
 }
 
-fn read_program(program: &Program<'_>, memory: &mut Memory) -> Result<Acts, String> {
+fn read_program(stem: &str, program: &Program<'_>, memory: &mut Memory) -> Result<Acts, String> {
     let mut reader = Reader {
         scopes: vec![HashMap::new()],
         memory: std::mem::take(memory),
@@ -82,6 +83,9 @@ fn read_program(program: &Program<'_>, memory: &mut Memory) -> Result<Acts, Stri
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
     for (name, value) in &top {
         reader.memory.set_constant(name, value);
+        if name == "module.exports" {
+            reader.memory.set_constant(&dispatch::exports_of(stem), value);
+        }
     }
     *memory = std::mem::take(&mut reader.memory);
     if reader.steps > MOST_STEPS {
@@ -119,6 +123,8 @@ struct Reader<'t> {
     scopes: Vec<HashMap<String, Value>>,
     memory: Memory,
     functions: HashMap<String, Function<'t>>,
+    /// Functions that are called when something of a name happens.
+    listeners: HashMap<String, Vec<Value>>,
     /// What collections had in them when the file was read before.
     before: HashMap<String, Taint>,
     source: &'t str,
@@ -332,7 +338,9 @@ impl<'t> Reader<'t> {
                 continue;
             };
             self.declaring.push(name.to_owned());
+            let before = std::mem::replace(&mut self.leaves_out, value::is_left_out(name));
             let value = self.value(init);
+            self.leaves_out = before;
             self.declaring.pop();
             self.also_known(name, &value);
             let value = self.refilled(name, value);
@@ -566,16 +574,16 @@ impl<'t> Reader<'t> {
     fn value_of(&mut self, expression: &'t Expression<'t>) -> Value {
         match expression {
             Expression::StringLiteral(found) => {
-                value::names(found.value.as_str(), span_of(found.span), &mut self.acts);
+                if !self.leaves_out {
+                    value::names(found.value.as_str(), span_of(found.span), &mut self.acts);
+                }
                 Value::text(found.value.as_str())
             }
             Expression::ThisExpression(_) => Value::named("this"),
             Expression::RegExpLiteral(found) => {
-                if !self.leaves_out {
-                    let pattern = found.regex.pattern.text.as_str();
-                    value::names(pattern, span_of(found.span), &mut self.acts);
-                }
-                Value::default()
+                // What it is looks like text, and is none.
+                let pattern = Value::text(found.regex.pattern.text.as_str());
+                Value { items: vec![pattern], ..Value::named(sources::PATTERN) }
             }
             Expression::NumericLiteral(found) if found.value.fract() == 0.0 => {
                 Value::text(found.value.to_string())
@@ -720,7 +728,14 @@ impl<'t> Reader<'t> {
                     found.expressions.iter().map(|value| self.value(value)).collect();
                 values.into_iter().next_back().unwrap_or_default()
             }
-            Expression::UnaryExpression(found) => self.value(&found.argument),
+            Expression::UnaryExpression(found) => {
+                let not = found.operator == UnaryOperator::LogicalNot;
+                let before = self.leaves_out;
+                self.leaves_out ^= not;
+                let value = self.value(&found.argument);
+                self.leaves_out = before;
+                value
+            }
             Expression::TaggedTemplateExpression(found) => {
                 let tag = self.value(&found.tag);
                 let mut values = Vec::new();
@@ -754,6 +769,12 @@ impl<'t> Reader<'t> {
         let name = found.static_property_name().unwrap_or_default();
         if sources::loads(name, &object) && value.shown().contains("://") {
             value::send(&value, &[], &[], span_of(found.span()), &mut self.acts);
+        }
+        if self.is_function(&value) && sources::is_patched(name, &object) {
+            let seen = Value::tainted(Taint::private(value::REQUESTS));
+            self.invoke(&value, &[seen.clone(), seen], span_of(found.span()));
+            // What was there before is still meant where it is called.
+            return;
         }
         if matches!(name, "onmessage" | "ondata") && object.taint.fetched.is_some() {
             let given = Value::tainted(object.taint.clone());
@@ -855,7 +876,7 @@ impl<'t> Reader<'t> {
                 }
                 if let Some(name) = index.known() {
                     self.pieced_together(name, span_of(found.span()));
-                } else if let Some(any) = dispatch::any_of(object) {
+                } else if let Some(any) = dispatch::any_of(&self.exported(object)) {
                     return any;
                 }
                 index.known().map(str::to_owned)

@@ -218,6 +218,25 @@ pub(super) fn send(
     Value::tainted(Taint::fetched(&url))
 }
 
+/// A name is looked up, which its owner learns of; nobody logs in that way.
+pub(super) fn look_up(name: &Value, span: Span, acts: &mut Acts) -> Value {
+    let mut sent = name.all_taint();
+    if !sent.tokens.is_empty() && sent.credential.is_none() {
+        sent.credential = Some("secrets of the environment");
+    }
+    let text =
+        name.text.as_deref().map(|text| text.rsplit("{}.").next().unwrap_or(text).to_owned());
+    send(&Value { text, ..Value::default() }, &[&Value::tainted(sent)], &[], span, acts)
+}
+
+/// Whether a variable is named after what shall be left out.
+pub(super) fn is_left_out(variable: &str) -> bool {
+    let lower = variable.to_lowercase();
+    ["skip", "ignor", "exclu", "deny", "block", "forbid", "sensitive", "redact"]
+        .iter()
+        .any(|word| lower.contains(word))
+}
+
 /// Whether a listing of a path is one of the user's own files.
 pub(super) fn is_users_folder(path: &str) -> bool {
     const OWN: [&str; 8] =

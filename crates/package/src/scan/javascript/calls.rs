@@ -253,7 +253,7 @@ pub(super) fn by_name(
         }
         "dns.lookup" | "dns.resolve" | "dns.resolve4" | "dns.resolve6" | "dns.resolveTxt"
         | "dns.resolveAny" | "dns.resolveCname" => {
-            let value = value::send(&first, &[], &[], span, acts);
+            let value = value::look_up(&first, span, acts);
             called_back(reader, arguments, &value, span);
             value
         }

@@ -46,7 +46,28 @@ pub(super) fn any_of(table: &Value) -> Option<Value> {
     table.then(|| Value { name: Some(ANY.into()), items, ..Value::default() })
 }
 
+/// The name of a file without its folder and its ending.
+pub(super) fn stem(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.split('.').next().unwrap_or(name)
+}
+
+/// What a file gives to others, as it is remembered.
+pub(super) fn exports_of(stem: &str) -> String {
+    format!("exports of {stem}")
+}
+
 impl Reader<'_> {
+    /// What a file of the skill exports, in the place of its name.
+    pub(super) fn exported(&self, module: &Value) -> Value {
+        let path = module.name.as_deref().filter(|name| name.starts_with('.')).unwrap_or_default();
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let part = name.rsplit('.').next().unwrap_or(name);
+        let known = self.memory.constants.get(&exports_of(stem(path)));
+        let known = known.or_else(|| self.memory.constants.get(part));
+        known.filter(|_| !path.is_empty()).unwrap_or(module).clone()
+    }
+
     /// Calls every function that can be meant.
     pub(super) fn call_any(&mut self, callee: &Value, arguments: &[Value], span: Span) -> Value {
         let mut value = Value::default();

@@ -8,6 +8,30 @@ use crate::scan::{
 };
 use savoir_skill::Span;
 
+/// The name of a regular expression, whose text is its only item.
+pub(super) const PATTERN: &str = "RegExp()";
+
+/// Whether a function of the library is replaced, so that the new one sees every request.
+pub(super) fn is_patched(property: &str, object: &Value) -> bool {
+    let name = object.name.as_deref().unwrap_or_default();
+    match property {
+        "fetch" => matches!(name, "globalThis" | "window" | "global" | "self"),
+        "request" | "get" => matches!(name, "http" | "https"),
+        "open" | "send" | "setRequestHeader" => name.contains("XMLHttpRequest"),
+        _ => false,
+    }
+}
+
+/// A pattern is held against names.
+fn searches(reader: &mut Reader<'_>, pattern: &Value, span: Span) {
+    if pattern.name.as_deref() == Some(PATTERN)
+        && !reader.leaves_out
+        && let Some(text) = pattern.items.first().and_then(Value::known)
+    {
+        value::names(text, span, &mut reader.acts);
+    }
+}
+
 pub(super) fn by_name(
     reader: &mut Reader<'_>,
     name: &str,
@@ -63,6 +87,38 @@ pub(super) fn by_method<'t>(
     let first = arguments.first().cloned().unwrap_or_default();
     let host = receiver.name.as_deref().unwrap_or_default();
     Some(match method {
+        "test" | "exec" if host == PATTERN => {
+            searches(reader, receiver, span);
+            return None;
+        }
+        "match" | "matchAll" | "search" => {
+            searches(reader, &first, span);
+            return None;
+        }
+        "includes" | "has" if !reader.leaves_out => {
+            value::sought_names(receiver, span, &mut reader.acts);
+            return None;
+        }
+        "emit" | "dispatchEvent" | "publish" => {
+            let event = first.known().unwrap_or_default().to_owned();
+            let given = arguments.get(1..).unwrap_or_default();
+            for listener in reader.listeners.get(&event).cloned().unwrap_or_default() {
+                reader.invoke(&listener, given, span);
+            }
+            return None;
+        }
+        "on" | "once" | "addListener" | "subscribe" if receiver.taint.fetched.is_none() => {
+            if let (Some(event), Some(listener)) = (first.known(), arguments.get(1))
+                && reader.is_function(listener)
+                && reader.listeners.len() < 1024
+            {
+                let known = reader.listeners.entry(event.to_owned()).or_default();
+                if known.len() < 16 && !known.contains(listener) {
+                    known.push(listener.clone());
+                }
+            }
+            return pressed(reader, call);
+        }
         "cookies" | "storageState" | "getAllCookies"
             if arguments.iter().all(|value| !reader.is_function(value)) && !host.is_empty() =>
         {
@@ -92,16 +148,6 @@ pub(super) fn by_method<'t>(
             let function = arguments[at].clone();
             reader.invoke(&function, &arguments[at + 1..], span)
         }
-        "on" | "once" | "addListener"
-            if first
-                .known()
-                .is_some_and(|event| matches!(event, "keydown" | "keypress" | "keyup"))
-                && (host.contains("hook") || host.contains("ey")) =>
-        {
-            let handler = arguments.get(1).cloned().unwrap_or_default();
-            reader.invoke(&handler, &[Value::tainted(Taint::private(KEYS))], span);
-            receiver.clone()
-        }
         "use" if host.starts_with("express") => {
             // What runs between sees the headers of everybody who asks.
             let asked = Value::tainted(Taint::fetched(""));
@@ -127,6 +173,21 @@ pub(super) fn by_method<'t>(
         }
         _ => return None,
     })
+}
+
+/// A hook on the keyboard calls a function with every key.
+fn pressed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
+    let event = call.arguments.first()?.known()?;
+    let host = call.receiver.name.as_deref()?.to_lowercase();
+    let hook = ["iohook", "uiohook", "key-listener", "keyboard"];
+    if !matches!(event, "keydown" | "keypress" | "keyup")
+        || !hook.iter().any(|part| host.contains(part))
+    {
+        return None;
+    }
+    let handler = call.arguments.get(1)?.clone();
+    reader.invoke(&handler, &[Value::tainted(Taint::private(KEYS))], call.span);
+    Some(call.receiver.clone())
 }
 
 /// What a request carries besides that by which it logs in.

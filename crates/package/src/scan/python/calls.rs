@@ -65,6 +65,9 @@ pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<V
 
 /// Functions that are handed to a call are called by it, with what stands behind them.
 pub(super) fn handed_on<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
+    if sources::is_chat(call.name) {
+        return Some(Value::named(format!("{}()", call.name)));
+    }
     if let Some(target) = call.keyword("target").or_else(|| call.keyword("func")) {
         let given = call.keyword("args").map(|list| list.items.clone()).unwrap_or_default();
         return Some(reader.invoke(target, &given, call.span));
@@ -468,6 +471,12 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
         call.receiver.name.as_deref().is_some_and(|name| name.starts_with("http.client.HTTP"));
     let url_at = usize::from(matches!(last, "request" | "stream"));
     let mut url = call.at(url_at, "url").cloned().unwrap_or_default();
+    if url_at == 1
+        && !url.shown().contains("://")
+        && let Some(found) = call.positional.iter().find(|value| is_url(value))
+    {
+        url = found.clone();
+    }
     // What comes after the host of a connection or of a client.
     if let Some(base) = call.receiver.text.as_deref().filter(|_| !url.shown().contains("://")) {
         let scheme = if over_connection && !base.contains("://") { "https://" } else { "" };
@@ -496,6 +505,12 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
     }
     let session = session_of(reader, call);
     headers.push(&session);
+    for hook in call.keyword("hooks").into_iter().flat_map(|hooks| &hooks.items) {
+        let seen = Value::tainted(Taint::private(value::REQUESTS));
+        if let Some((_, hook)) = hook.as_entry() {
+            reader.invoke(hook, &[seen], call.span);
+        }
+    }
     let mut value = value::send(&url, &parts, &headers, call.span, &mut reader.acts);
     // A request that is built first carries its data to the call that sends it.
     if is_client(last) {

@@ -45,7 +45,7 @@ pub(super) fn by_name<'t>(
         | "dns.resolver.query"
         | "socket.gethostbyname"
         | "socket.getaddrinfo"
-        | "socket.gethostbyname_ex" => value::send(&first, &[], &[], call.span, &mut reader.acts),
+        | "socket.gethostbyname_ex" => value::look_up(&first, call.span, &mut reader.acts),
         "tarfile.open" | "tarfile.TarFile" | "zipfile.ZipFile" | "gzip.GzipFile" | "gzip.open"
         | "csv.writer" | "csv.DictWriter" => container(reader, name, call),
         "shutil.make_archive" => {

@@ -1,11 +1,12 @@
 //! Where Python gets what belongs to the user: the clipboard, keys, the screen, cookies, mail; and
 //! what others write to it.
 
-use super::{Reader, calls::Call};
+use super::{Reader, calls::Call, path_of};
 use crate::scan::{
     act::{Act, Taint},
-    value::{self, CLIPBOARD, COOKIES, KEYS, SCREEN, Value},
+    value::{self, CLIPBOARD, COOKIES, KEYS, REQUESTS, SCREEN, Value},
 };
+use ruff_python_ast::Expr;
 
 /// Packages whose handlers get what somebody else has written.
 const CHATS: [&str; 14] = [
@@ -158,6 +159,18 @@ pub(super) fn by_method<'t>(
         {
             Value::tainted(Taint::private(COOKIES))
         }
+        "save" if host == "image()" => {
+            let taint = call.receiver.all_taint();
+            reader.memory.write(&call.first(), &taint);
+            if let Some(at) = call.expressions.first() {
+                reader.put_into(at, &taint);
+            }
+            Value::default()
+        }
+        "append" if call.receiver_at.is_some_and(is_hooks) => {
+            let seen = Value::tainted(Taint::private(REQUESTS));
+            reader.invoke(&call.first(), &[seen], call.span)
+        }
         "fetch" | "uid" | "retr" if host.starts_with("imaplib.") || host.starts_with("poplib.") => {
             Value::tainted(Taint::fetched(call.receiver.text.as_deref().unwrap_or_default()))
         }
@@ -167,6 +180,12 @@ pub(super) fn by_method<'t>(
         }
         _ => return None,
     })
+}
+
+/// Whether it is where a session keeps what shall be called with every answer.
+fn is_hooks(place: &Expr) -> bool {
+    let place = if let Expr::Subscript(found) = place { &found.value } else { place };
+    path_of(place).is_some_and(|path| path.ends_with(".hooks"))
 }
 
 /// The functions that are handed over get what somebody else has written.
