@@ -4,6 +4,7 @@ use savoir_skill::Span;
 
 /// What a value is made of, as far as it matters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a value can be")]
 pub(super) struct Taint {
     /// Out of a place where credentials are kept.
     pub(super) credential: Option<&'static str>,

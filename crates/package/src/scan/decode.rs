@@ -181,7 +181,7 @@ pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
         let start = at;
         let mut letters = String::new();
         while let Some((code, end)) = number(bytes, at) {
-            let Some(letter) = char::from_u32(code).filter(|c| c.is_ascii()) else { break };
+            let Some(letter) = char::from_u32(code).filter(char::is_ascii) else { break };
             letters.push(letter);
             at = end;
             let gap =

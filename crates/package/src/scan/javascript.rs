@@ -128,6 +128,8 @@ struct Reader<'t> {
     /// What collections had in them when the file was read before.
     before: HashMap<String, Taint>,
     source: &'t str,
+    /// Telling names, and whether they stand in the file.
+    written: HashMap<&'static str, bool>,
     frames: Vec<Frame>,
     harm: value::Harm,
     /// Variables whose value is being found out, and what any variable was last.
@@ -603,9 +605,15 @@ impl<'t> Reader<'t> {
                 let name = found.name.as_str();
                 let known = self.lookup(name).cloned();
                 let declared = self.declaring.iter().any(|declared| declared == name);
-                known
-                    .or_else(|| self.last.get(name).filter(|_| declared).cloned())
-                    .unwrap_or_else(|| Value::named(name))
+                known.or_else(|| self.last.get(name).filter(|_| declared).cloned()).unwrap_or_else(
+                    || match name {
+                        // All that pages keep, log-ins among it.
+                        "localStorage" | "sessionStorage" => {
+                            Value { taint: Taint::private(value::COOKIES), ..Value::named(name) }
+                        }
+                        _ => Value::named(name),
+                    },
+                )
             }
             Expression::ArrayExpression(found) => {
                 let mut items = Vec::new();
@@ -783,6 +791,9 @@ impl<'t> Reader<'t> {
         let Some(path) = member_path(found) else {
             return self.put_into(found.object(), &value.all_taint());
         };
+        if path.contains(".defaults.headers") {
+            return self.put_into(found.object(), &value.all_taint());
+        }
         let property = path.rsplit('.').next().unwrap_or(&path).to_owned();
         self.also_known(&property, &value);
         let span = span_of(found.span());
@@ -828,7 +839,9 @@ impl<'t> Reader<'t> {
                 let mut scopes = self.scopes.iter_mut().rev();
                 let known = scopes.find_map(|scope| scope.get_mut(id.name.as_str()));
                 if let Some(value) = known
-                    && value.name.as_deref().is_none_or(|name| name.ends_with("()"))
+                    && value.name.as_deref().is_none_or(|name| {
+                        name.ends_with("()") || matches!(name, "axios" | "got" | "ky")
+                    })
                 {
                     value.taint.add(taint);
                 }
@@ -966,6 +979,7 @@ impl<'t> Reader<'t> {
     fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
         let act = Act::Writes { path: path.shown().to_owned(), text: text.shown().to_owned() };
         self.acts.push(act, span);
+        value::placed(path, text, span, &mut self.acts);
         self.memory.write(path, &text.all_taint());
     }
 }
@@ -1018,6 +1032,7 @@ fn member(object: &Value, property: &str) -> Value {
             value
         }
         Some("process.env") => environment(property),
+        Some("document") if property == "cookie" => Value::tainted(Taint::private(value::COOKIES)),
         Some("process") if property == "execPath" => Value::text("node"),
         Some("globalThis" | "global" | "window") => Value::named(property),
         Some(name)

@@ -105,6 +105,10 @@ pub(super) struct Reader<'t> {
     /// What collections had in them when the file was read before.
     before: HashMap<String, Taint>,
     source: &'t str,
+    /// Telling names, and whether they stand in the file.
+    written: HashMap<&'static str, bool>,
+    /// Where what is logged is sent.
+    log_to: Option<String>,
     frames: Vec<Frame>,
     classes: Vec<String>,
     harm: value::Harm,
@@ -684,7 +688,9 @@ impl<'t> Reader<'t> {
                 let others = self.values(&found.comparators);
                 if found.ops.first() == Some(&CmpOp::In) && !self.leaves_out {
                     let span = span_of(expression.range());
-                    others.iter().for_each(|list| sought_names(list, span, &mut self.acts));
+                    for list in &others {
+                        sought_names(list, span, &mut self.acts);
+                    }
                 }
                 Value::default()
             }
@@ -917,6 +923,7 @@ impl<'t> Reader<'t> {
     /// Writes a file.
     fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
         let (path_text, text_shown) = (path.shown().to_owned(), text.shown().to_owned());
+        value::placed(path, text, span, &mut self.acts);
         self.acts.push(Act::Writes { path: path_text, text: text_shown }, span);
         self.memory.write(path, &text.all_taint());
     }

@@ -229,6 +229,16 @@ pub(super) fn look_up(name: &Value, span: Span, acts: &mut Acts) -> Value {
     send(&Value { text, ..Value::default() }, &[&Value::tainted(sent)], &[], span, acts)
 }
 
+/// A file is written whose place and content somebody else has sent.
+pub(super) fn placed(path: &Value, text: &Value, span: Span, acts: &mut Acts) {
+    let anywhere = matches!(path.shown(), UNKNOWN | "~" | "~/{}" | "/{}");
+    if let Some(from) = path.taint.fetched.clone().filter(|_| anywhere)
+        && text.all_taint().fetched.is_some()
+    {
+        acts.push(Act::Executes(Code::Fetched(from)), span);
+    }
+}
+
 /// Whether a variable is named after what shall be left out.
 pub(super) fn is_left_out(variable: &str) -> bool {
     let lower = variable.to_lowercase();

@@ -38,7 +38,15 @@ pub(super) fn construct(
             value::execute(&code, Language::JavaScript, span, &mut reader.acts);
             made(name, arguments)
         }
-        "WebSocket" | "ws" | "ws.WebSocket" | "isomorphic-ws" | "undici.WebSocket" => {
+        "WebSocket"
+        | "ws"
+        | "ws.WebSocket"
+        | "isomorphic-ws"
+        | "undici.WebSocket"
+        | "EventSource"
+        | "eventsource"
+        | "eventsource.EventSource"
+        | "reconnecting-websocket" => {
             let log_in: Vec<&Value> = arguments.iter().skip(1).collect();
             let value = value::send(&first, &[], &log_in, span, &mut reader.acts);
             Value { name: Some("WebSocket()".into()), ..value }

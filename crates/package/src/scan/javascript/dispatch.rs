@@ -80,9 +80,13 @@ impl Reader<'_> {
     /// Notes that a name was put together that is nowhere in the file.
     pub(super) fn pieced_together(&mut self, name: &str, span: Span) {
         let marks = ['"', '\'', '`'];
-        let written =
-            || marks.iter().any(|mark| self.source.contains(&format!("{mark}{name}{mark}")));
-        if TELLING.contains(&name) && !written() {
+        let Some(name) = TELLING.iter().find(|known| **known == name) else { return };
+        let source = self.source;
+        // The file is searched once for every name.
+        let written = self.written.entry(name).or_insert_with(|| {
+            marks.iter().any(|mark| source.contains(&format!("{mark}{name}{mark}")))
+        });
+        if !*written {
             let how = "a function is looked up by a name that is put together";
             self.acts.push(Act::Obscures(how), span);
         }
@@ -92,19 +96,20 @@ impl Reader<'_> {
     pub(super) fn call_made(&mut self, made: &Value, arguments: &[Value], span: Span) -> Value {
         let Some((code, parameters)) = made.items.split_last() else { return Value::default() };
         let Some(code) = code.known() else { return Value::default() };
-        let mut text = String::new();
+        let mut lines: Vec<String> = Vec::new();
         let mut taint = made.all_taint();
         for (parameter, given) in parameters.iter().zip(arguments) {
             let Some(parameter) = parameter.known() else { continue };
             taint.add(&given.all_taint());
             if let Some(known) = given.known() {
-                text.push_str(&format!("const {parameter} = {known:?};\n"));
+                lines.push(format!("const {parameter} = {known:?};"));
             } else if let Some(name) = given.name.as_deref().map(own_name) {
-                text.push_str(&format!("const {parameter} = {name};\n"));
+                lines.push(format!("const {parameter} = {name};"));
             }
         }
-        if !text.is_empty() {
-            text.push_str(code);
+        if !lines.is_empty() {
+            lines.push(code.to_owned());
+            let text = lines.join("\n");
             let whole = Value { taint: Taint { decoded: true, ..taint }, ..Value::text(text) };
             value::execute(&whole, Language::JavaScript, span, &mut self.acts);
         }

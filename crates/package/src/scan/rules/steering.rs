@@ -3,6 +3,8 @@
 //! A script that goes through a list of paths looks harmless, and so does a list of paths. Together
 //! they read what the list names.
 
+use std::collections::HashSet;
+
 use crate::scan::{
     Confidence, Severity,
     act::Act,
@@ -10,7 +12,7 @@ use crate::scan::{
     gather::ending,
     host::{Standing, standing},
     piece::{Language, Role},
-    place,
+    place, service,
 };
 
 /// Endings of files that hold lists and settings.
@@ -26,13 +28,24 @@ const LARGEST: usize = 256 * 1024;
 /// Files of the skill that name places of credentials, while a script that opens them talks to a
 /// host: their paths, and what they name.
 pub(super) fn found(context: &Context<'_>) -> Vec<(String, Told)> {
-    let scripts: Vec<&Part<'_>> = context
-        .parts
-        .iter()
-        .filter(|part| part.piece.role == Role::Script && part.piece.depth == 0)
-        .collect();
     if !context.parts.iter().any(|part| part.piece.role == Role::Script && sends(part)) {
         return Vec::new();
+    }
+    // What scripts name, and what those name that take variables by any name.
+    let (mut all, mut takers): (HashSet<&str>, HashSet<&str>) = Default::default();
+    for part in &context.parts {
+        if part.piece.role != Role::Script || part.piece.depth > 0 {
+            continue;
+        }
+        let text: &str = &part.piece.text;
+        let any_name = text.contains("environ") || text.contains("process.env[");
+        let words = text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '_' | '-'));
+        for word in words.filter(|word| word.contains('.')) {
+            all.insert(word);
+            if any_name {
+                takers.insert(word);
+            }
+        }
     }
     let mut found = Vec::new();
     for part in &context.parts {
@@ -43,20 +56,17 @@ pub(super) fn found(context: &Context<'_>) -> Vec<(String, Told)> {
         if !list || piece.text.len() > LARGEST {
             continue;
         }
-        let Some(what) = named_in(&piece.text) else { continue };
+        let place = named_in(&piece.text);
+        let Some(what) = place.or_else(|| variables_in(&piece.text)) else { continue };
         let name = piece.path.rsplit('/').next().unwrap_or(&piece.path);
-        if scripts.iter().any(|script| opens(script, name)) {
+        let named = if place.is_some() { &all } else { &takers };
+        if named.contains(name) {
             let message = format!("it lists where {what} lie, for a script that talks to a host");
             let told = Told::new(Severity::High, Confidence::Medium, message);
             found.push((piece.path.to_string(), told));
         }
     }
     found
-}
-
-/// Whether a script names a file, with its ending or as a module.
-fn opens(script: &Part<'_>, name: &str) -> bool {
-    script.piece.text.contains(name)
 }
 
 /// Whether code talks to somebody else.
@@ -66,6 +76,15 @@ fn sends(part: &Part<'_>) -> bool {
         Act::Program(name) => SENDERS.contains(&name.as_str()),
         _ => false,
     })
+}
+
+/// Whether a text lists secrets of several services.
+fn variables_in(text: &str) -> Option<&'static str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let mut services: Vec<&str> = words.filter_map(service::of).collect();
+    services.sort_unstable();
+    services.dedup();
+    (services.len() > 2).then_some("secrets of several services")
 }
 
 /// What the paths in a text lead to, when they lead into a home folder or to the system's secrets.
