@@ -71,6 +71,7 @@ impl Reader<'_> {
     /// Calls every function that can be meant.
     pub(super) fn call_any(&mut self, callee: &Value, arguments: &[Value], span: Span) -> Value {
         let mut value = Value::default();
+        self.steps += callee.items.len();
         for function in &callee.items {
             value.merge(&self.invoke(function, arguments, span));
         }
@@ -86,7 +87,8 @@ impl Reader<'_> {
         let written = self.written.entry(name).or_insert_with(|| {
             marks.iter().any(|mark| source.contains(&format!("{mark}{name}{mark}")))
         });
-        if !*written {
+        // Once told is enough.
+        if !std::mem::replace(written, true) {
             let how = "a function is looked up by a name that is put together";
             self.acts.push(Act::Obscures(how), span);
         }
@@ -133,6 +135,7 @@ impl Reader<'_> {
 
     /// Keeps what the collections at the top of the file have in them after the first reading.
     pub(super) fn keep_collections(&mut self) {
+        self.written.clear();
         let top = self.scopes.first().into_iter().flatten();
         let filled = top.filter(|(_, value)| {
             value.text.is_none() && (value.taint.is_secret() || value.taint.fetched.is_some())

@@ -69,6 +69,7 @@ impl<'t> Reader<'t> {
     /// Calls every function that can be meant.
     pub(super) fn call_any(&mut self, callee: &Value, call: &Call<'_, 't>) -> Value {
         let mut value = Value::default();
+        self.steps += callee.items.len();
         for function in &callee.items {
             let mut given = call.positional.to_vec();
             given.extend(call.keywords.iter().map(|(_, value)| value.clone()));
@@ -81,7 +82,7 @@ impl<'t> Reader<'t> {
     pub(super) fn methods_like(&mut self, name: &Value) -> Option<Value> {
         name.taint.fetched.as_ref()?;
         // Going through all functions again and again counts as following them.
-        self.steps += self.functions.len() / 16;
+        self.steps += self.functions.len();
         let start = name.shown().split("{}").next().unwrap_or_default();
         let mut names: Vec<&String> =
             self.functions.keys().filter(|known| known.starts_with(start)).collect();
@@ -99,7 +100,8 @@ impl<'t> Reader<'t> {
         let written = self.written.entry(text).or_insert_with(|| {
             ['"', '\''].iter().any(|mark| source.contains(&format!("{mark}{text}{mark}")))
         });
-        if !*written {
+        // Once told is enough.
+        if !std::mem::replace(written, true) {
             let how = "a function is looked up by a name that is put together";
             self.acts.push(Act::Obscures(how), call.span);
         }
@@ -161,6 +163,7 @@ impl<'t> Reader<'t> {
 
     /// Keeps what the collections at the top of the file have in them after the first reading.
     pub(super) fn keep_collections(&mut self) {
+        self.written.clear();
         let top = self.scopes.first().into_iter().flatten();
         let filled = top.filter(|(_, value)| {
             value.text.is_none() && (value.taint.is_secret() || value.taint.fetched.is_some())
