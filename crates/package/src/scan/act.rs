@@ -4,6 +4,7 @@ use savoir_skill::Span;
 
 /// What a value is made of, as far as it matters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a value can be")]
 pub(super) struct Taint {
     /// Out of a place where credentials are kept.
     pub(super) credential: Option<&'static str>,
@@ -13,15 +14,23 @@ pub(super) struct Taint {
     pub(super) tokens: Vec<String>,
     /// Files of the user.
     pub(super) files: bool,
+    /// What the user copies, types, sees or is logged in with.
+    pub(super) private: Option<&'static str>,
     /// Came from the network, from there.
     pub(super) fetched: Option<String>,
     /// Was encoded before.
     pub(super) decoded: bool,
+    /// Out of a file that holds data, not code.
+    pub(super) data: bool,
 }
 
 impl Taint {
     pub(super) fn credential(what: &'static str) -> Self {
         Self { credential: Some(what), ..Self::default() }
+    }
+
+    pub(super) fn private(what: &'static str) -> Self {
+        Self { private: Some(what), ..Self::default() }
     }
 
     pub(super) fn fetched(from: &str) -> Self {
@@ -32,8 +41,10 @@ impl Taint {
     pub(super) fn add(&mut self, other: &Self) {
         self.credential = self.credential.or(other.credential);
         self.environment |= other.environment;
+        self.private = self.private.or(other.private);
         self.files |= other.files;
         self.decoded |= other.decoded;
+        self.data |= other.data;
         for token in &other.tokens {
             if !self.tokens.contains(token) && self.tokens.len() < 8 {
                 self.tokens.push(token.clone());
@@ -46,7 +57,11 @@ impl Taint {
 
     /// Whether it holds anything that should not leave the machine unasked.
     pub(super) fn is_secret(&self) -> bool {
-        self.credential.is_some() || self.environment || !self.tokens.is_empty() || self.files
+        self.credential.is_some()
+            || self.environment
+            || !self.tokens.is_empty()
+            || self.files
+            || self.private.is_some()
     }
 }
 

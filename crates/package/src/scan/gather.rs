@@ -473,11 +473,12 @@ fn bare_commands<'a>(piece: &Piece<'a>, outline: &Outline) -> Vec<Piece<'a>> {
 fn encoded_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
     let runs =
         decode::runs(&piece.text).into_iter().filter(|(text, _, _)| text.contains([' ', '(', '/']));
-    runs.map(|(text, how, span)| {
-        let language = guess(&text);
-        piece.inner(text, language, Some(how), span)
-    })
-    .collect()
+    runs.chain(decode::numbers(&piece.text))
+        .map(|(text, how, span)| {
+            let language = guess(&text);
+            piece.inner(text, language, Some(how), span)
+        })
+        .collect()
 }
 
 /// Code in a file whose name does not say so, and commands in files that are not read as code.

@@ -4,7 +4,9 @@
 
 mod calls;
 mod depth;
+mod dispatch;
 mod library;
+mod sources;
 
 use std::collections::HashMap;
 
@@ -13,7 +15,8 @@ use oxc_ast::ast::{
     Argument, ArrowFunctionBody, AssignmentTarget, BinaryOperator, BindingPattern, ChainElement,
     Class, ClassElement, Declaration, ExportDefaultDeclarationKind, Expression, ForStatementInit,
     ForStatementLeft, FormalParameters, FunctionBody, ImportDeclarationSpecifier, MemberExpression,
-    ModuleDeclaration, ObjectPropertyKind, Program, PropertyKey, Statement, VariableDeclaration,
+    ModuleDeclaration, ObjectPropertyKind, Program, PropertyKey, Statement, UnaryOperator,
+    VariableDeclaration,
 };
 use oxc_parser::Parser;
 use oxc_span::{GetSpan, SourceType};
@@ -57,27 +60,32 @@ pub(super) fn read_with(path: &str, text: &str, memory: &mut Memory) -> Result<A
             }
         }
         if problem.is_empty() || !parsed.program.body.is_empty() {
-            return read_program(&parsed.program, memory);
+            return read_program(dispatch::stem(path), &parsed.program, memory);
         }
     }
     Err(problem)
 }
 
-fn read_program(program: &Program<'_>, memory: &mut Memory) -> Result<Acts, String> {
+fn read_program(stem: &str, program: &Program<'_>, memory: &mut Memory) -> Result<Acts, String> {
     let mut reader = Reader {
         scopes: vec![HashMap::new()],
         memory: std::mem::take(memory),
+        source: program.source_text,
         ..Reader::default()
     };
     for _ in 0..2 {
         reader.acts = Acts::default();
         (reader.steps, reader.followed) = (0, 0);
         reader.statements(&program.body);
+        reader.keep_collections();
     }
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
     for (name, value) in &top {
         reader.memory.set_constant(name, value);
+        if name == "module.exports" {
+            reader.memory.set_constant(&dispatch::exports_of(stem), value);
+        }
     }
     *memory = std::mem::take(&mut reader.memory);
     if reader.steps > MOST_STEPS {
@@ -115,6 +123,13 @@ struct Reader<'t> {
     scopes: Vec<HashMap<String, Value>>,
     memory: Memory,
     functions: HashMap<String, Function<'t>>,
+    /// Functions that are called when something of a name happens.
+    listeners: HashMap<String, Vec<Value>>,
+    /// What collections had in them when the file was read before.
+    before: HashMap<String, Taint>,
+    source: &'t str,
+    /// Telling names, and whether they stand in the file.
+    written: HashMap<&'static str, bool>,
     frames: Vec<Frame>,
     harm: value::Harm,
     /// Variables whose value is being found out, and what any variable was last.
@@ -124,6 +139,8 @@ struct Reader<'t> {
     connects: bool,
     pipes_shell: bool,
     connected_at: Span,
+    /// Whether a test is looked at that leaves out what it finds.
+    leaves_out: bool,
     loops: usize,
     depth: usize,
     steps: usize,
@@ -167,7 +184,10 @@ impl<'t> Reader<'t> {
                 }
             }
             Statement::IfStatement(found) => {
+                // What is left out is not looked for.
+                self.leaves_out = leaves(&found.consequent);
                 self.value(&found.test);
+                self.leaves_out = false;
                 self.statement(&found.consequent);
                 if let Some(other) = &found.alternate {
                     self.statement(other);
@@ -320,9 +340,12 @@ impl<'t> Reader<'t> {
                 continue;
             };
             self.declaring.push(name.to_owned());
+            let before = std::mem::replace(&mut self.leaves_out, value::is_left_out(name));
             let value = self.value(init);
+            self.leaves_out = before;
             self.declaring.pop();
             self.also_known(name, &value);
+            let value = self.refilled(name, value);
             self.last.insert(name.to_owned(), value.clone());
             self.set(name, value);
         }
@@ -502,6 +525,11 @@ impl<'t> Reader<'t> {
                         self.bind(element, &item);
                     }
                 }
+                if let Some(rest) = &found.rest {
+                    let items = value.items.iter().skip(found.elements.len()).cloned().collect();
+                    let taint = value.taint.clone();
+                    self.bind(&rest.argument, &Value { items, taint, ..Value::default() });
+                }
             }
             BindingPattern::AssignmentPattern(found) => {
                 let default = self.value(&found.right);
@@ -548,10 +576,17 @@ impl<'t> Reader<'t> {
     fn value_of(&mut self, expression: &'t Expression<'t>) -> Value {
         match expression {
             Expression::StringLiteral(found) => {
-                value::names(found.value.as_str(), span_of(found.span), &mut self.acts);
+                if !self.leaves_out {
+                    value::names(found.value.as_str(), span_of(found.span), &mut self.acts);
+                }
                 Value::text(found.value.as_str())
             }
             Expression::ThisExpression(_) => Value::named("this"),
+            Expression::RegExpLiteral(found) => {
+                // What it is looks like text, and is none.
+                let pattern = Value::text(found.regex.pattern.text.as_str());
+                Value { items: vec![pattern], ..Value::named(sources::PATTERN) }
+            }
             Expression::NumericLiteral(found) if found.value.fract() == 0.0 => {
                 Value::text(found.value.to_string())
             }
@@ -570,9 +605,15 @@ impl<'t> Reader<'t> {
                 let name = found.name.as_str();
                 let known = self.lookup(name).cloned();
                 let declared = self.declaring.iter().any(|declared| declared == name);
-                known
-                    .or_else(|| self.last.get(name).filter(|_| declared).cloned())
-                    .unwrap_or_else(|| Value::named(name))
+                known.or_else(|| self.last.get(name).filter(|_| declared).cloned()).unwrap_or_else(
+                    || match name {
+                        // All that pages keep, log-ins among it.
+                        "localStorage" | "sessionStorage" => {
+                            Value { taint: Taint::private(value::COOKIES), ..Value::named(name) }
+                        }
+                        _ => Value::named(name),
+                    },
+                )
             }
             Expression::ArrayExpression(found) => {
                 let mut items = Vec::new();
@@ -647,7 +688,16 @@ impl<'t> Reader<'t> {
             }
             Expression::BinaryExpression(found) => {
                 let (left, right) = (self.value(&found.left), self.value(&found.right));
-                let value = binary(found.operator, left, right);
+                let sum = left.number().zip(right.number()).filter(|_| {
+                    // A number that is written down makes it a sum, and no longer text.
+                    found.operator == BinaryOperator::Addition
+                        && matches!(found.right, Expression::NumericLiteral(_))
+                        && !matches!(found.left, Expression::StringLiteral(_))
+                });
+                let value = match sum.and_then(|(a, b)| a.checked_add(b)) {
+                    Some(sum) => Value::text(sum.to_string()),
+                    None => binary(found.operator, left, right),
+                };
                 value::names(value.shown(), span_of(found.span), &mut self.acts);
                 value
             }
@@ -686,7 +736,14 @@ impl<'t> Reader<'t> {
                     found.expressions.iter().map(|value| self.value(value)).collect();
                 values.into_iter().next_back().unwrap_or_default()
             }
-            Expression::UnaryExpression(found) => self.value(&found.argument),
+            Expression::UnaryExpression(found) => {
+                let not = found.operator == UnaryOperator::LogicalNot;
+                let before = self.leaves_out;
+                self.leaves_out ^= not;
+                let value = self.value(&found.argument);
+                self.leaves_out = before;
+                value
+            }
             Expression::TaggedTemplateExpression(found) => {
                 let tag = self.value(&found.tag);
                 let mut values = Vec::new();
@@ -716,9 +773,27 @@ impl<'t> Reader<'t> {
             return self.change(name, value);
         }
         let Some(found) = target.as_member_expression() else { return };
+        let object = self.value(found.object());
+        let name = found.static_property_name().unwrap_or_default();
+        if sources::loads(name, &object) && value.shown().contains("://") {
+            value::send(&value, &[], &[], span_of(found.span()), &mut self.acts);
+        }
+        if self.is_function(&value) && sources::is_patched(name, &object) {
+            let seen = Value::tainted(Taint::private(value::REQUESTS));
+            self.invoke(&value, &[seen.clone(), seen], span_of(found.span()));
+            // What was there before is still meant where it is called.
+            return;
+        }
+        if matches!(name, "onmessage" | "ondata") && object.taint.fetched.is_some() {
+            let given = Value::tainted(object.taint.clone());
+            self.invoke(&value, &[given], span_of(found.span()));
+        }
         let Some(path) = member_path(found) else {
             return self.put_into(found.object(), &value.all_taint());
         };
+        if path.contains(".defaults.headers") {
+            return self.put_into(found.object(), &value.all_taint());
+        }
         let property = path.rsplit('.').next().unwrap_or(&path).to_owned();
         self.also_known(&property, &value);
         let span = span_of(found.span());
@@ -737,6 +812,7 @@ impl<'t> Reader<'t> {
                 self.change(name, object);
             }
             _ => {
+                let value = self.refilled(&path, value);
                 if let Some(scope) = self.scopes.first_mut() {
                     scope.insert(path, value);
                 }
@@ -763,7 +839,9 @@ impl<'t> Reader<'t> {
                 let mut scopes = self.scopes.iter_mut().rev();
                 let known = scopes.find_map(|scope| scope.get_mut(id.name.as_str()));
                 if let Some(value) = known
-                    && value.name.as_deref().is_none_or(|name| name.ends_with("()"))
+                    && value.name.as_deref().is_none_or(|name| {
+                        name.ends_with("()") || matches!(name, "axios" | "got" | "ky")
+                    })
                 {
                     value.taint.add(taint);
                 }
@@ -809,6 +887,11 @@ impl<'t> Reader<'t> {
                     let environment = index.taint.environment;
                     return Value::tainted(Taint { environment, ..Taint::default() });
                 }
+                if let Some(name) = index.known() {
+                    self.pieced_together(name, span_of(found.span()));
+                } else if let Some(any) = dispatch::any_of(&self.exported(object)) {
+                    return any;
+                }
                 index.known().map(str::to_owned)
             }
             _ => found.static_property_name().map(std::string::ToString::to_string),
@@ -831,6 +914,11 @@ impl<'t> Reader<'t> {
             None => (Value::default(), self.value(&call.callee)),
         };
         let arguments = self.arguments(&call.arguments);
+        match callee.name.as_deref() {
+            Some(dispatch::ANY) => return self.call_any(&callee, &arguments, span_of(call.span)),
+            Some(dispatch::MADE) => return self.call_made(&callee, &arguments, span_of(call.span)),
+            _ => {}
+        }
         let name = callee.name.clone().unwrap_or_default();
         let method = member.and_then(MemberExpression::static_property_name).map(str::to_owned);
         let call = calls::Call {
@@ -854,6 +942,13 @@ impl<'t> Reader<'t> {
         let hides = self.functions.contains_key(&own) && !library;
         if hides && let Some(mut value) = self.call_own(&own, call.arguments) {
             value.taint.add(&call.receiver.taint);
+            return value;
+        }
+        // An object of a class in another file of the skill.
+        if call.receiver.name.as_deref().is_some_and(|name| name.starts_with("./"))
+            && call.method.is_some()
+            && let Some(value) = self.call_own(&own, call.arguments)
+        {
             return value;
         }
         if let Some(value) = calls::call(self, call) {
@@ -884,6 +979,7 @@ impl<'t> Reader<'t> {
     fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
         let act = Act::Writes { path: path.shown().to_owned(), text: text.shown().to_owned() };
         self.acts.push(act, span);
+        value::placed(path, text, span, &mut self.acts);
         self.memory.write(path, &text.all_taint());
     }
 }
@@ -892,6 +988,15 @@ impl<'t> Reader<'t> {
 fn own_name(name: &str) -> &str {
     let last = name.rsplit('.').next().unwrap_or(name);
     if name.starts_with('.') && last.contains('/') { "exports" } else { last }
+}
+
+/// Whether a branch goes on with the next, or gives up.
+fn leaves(branch: &Statement<'_>) -> bool {
+    match branch {
+        Statement::BlockStatement(block) => block.body.first().is_some_and(leaves),
+        Statement::ContinueStatement(_) | Statement::ReturnStatement(_) => true,
+        _ => false,
+    }
 }
 
 /// `...value` in a list or an object.
@@ -927,6 +1032,8 @@ fn member(object: &Value, property: &str) -> Value {
             value
         }
         Some("process.env") => environment(property),
+        Some("document") if property == "cookie" => Value::tainted(Taint::private(value::COOKIES)),
+        Some("process") if property == "execPath" => Value::text("node"),
         Some("globalThis" | "global" | "window") => Value::named(property),
         Some(name)
             if property == "constructor"
@@ -946,9 +1053,16 @@ fn binary(operator: BinaryOperator, left: Value, right: Value) -> Value {
         (BinaryOperator::Subtraction, Some(a), Some(b)) => {
             a.checked_sub(b).map(|n| Value::text(n.to_string())).unwrap_or_default()
         }
+        (BinaryOperator::Multiplication, Some(a), Some(b)) => {
+            a.checked_mul(b).map(|n| Value::text(n.to_string())).unwrap_or_default()
+        }
+        (BinaryOperator::Remainder, Some(a), Some(b)) => {
+            a.checked_rem(b).map(|n| Value::text(n.to_string())).unwrap_or_default()
+        }
         _ => {
             let mut taint = left.all_taint();
             taint.add(&right.all_taint());
+            taint.decoded |= operator == BinaryOperator::BitwiseXOR;
             Value::tainted(taint)
         }
     }

@@ -94,9 +94,56 @@ const CREDENTIALS: &[(&str, &str)] = &[
     (".psql_history", "the shell's history"),
     (".mysql_history", "the shell's history"),
     (".node_repl_history", "the shell's history"),
-    ("169.254.169.254", "the cloud's instance credentials"),
-    ("metadata.google.internal", "the cloud's instance credentials"),
+    ("library/messages/chat.db", "messages of the user"),
+    ("msgstore.db", "messages of WhatsApp"),
 ];
+
+/// What the cloud tells a machine about itself, where it is not known what is asked for.
+pub(super) const METADATA: &str = "what the cloud tells this machine";
+
+const METADATA_HOSTS: [&str; 4] =
+    ["169.254.169.254", "metadata.google.internal", "169.254.170.2", "100.100.100.200"];
+
+/// What is asked of the service in a cloud that tells a machine about itself.
+fn metadata(path: &str) -> Option<&'static str> {
+    const FACTS: [&str; 20] = [
+        "/placement",
+        "/instance-type",
+        "/instance-id",
+        "/tags/",
+        "/hostname",
+        "/local-ipv4",
+        "/public-ipv4",
+        "/local-hostname",
+        "/public-hostname",
+        "/mac",
+        "/network/",
+        "/api/token",
+        "/project/project-id",
+        "/project/numeric-project-id",
+        "/instance/zone",
+        "/instance/name",
+        "/instance/id",
+        "/instance/machine-type",
+        "/ami-id",
+        "/metadata/instance?",
+    ];
+    const SECRETS: [&str; 6] = [
+        "security-credentials",
+        "service-accounts",
+        "/oauth2",
+        "user-data",
+        "identity-credentials",
+        "/token?",
+    ];
+    if !METADATA_HOSTS.iter().any(|host| path.contains(host)) {
+        return None;
+    }
+    if SECRETS.iter().any(|part| path.contains(part)) {
+        return Some("the cloud's instance credentials");
+    }
+    (!FACTS.iter().any(|part| path.contains(part))).then_some(METADATA)
+}
 
 /// Folders that have nothing but credentials in them, or next to nothing.
 const FOLDERS: &[(&str, &str)] = &[
@@ -133,33 +180,7 @@ pub(super) fn credential(path: &str) -> Option<&'static str> {
         return Some("browser profiles");
     }
     let found = CREDENTIALS.iter().find(|(part, _)| path.contains(part));
-    found.map(|(_, what)| *what).filter(|what| *what != INSTANCE || !is_about_machine(path))
-}
-
-/// What the metadata service of a cloud gives away.
-const INSTANCE: &str = "the cloud's instance credentials";
-
-/// Whether the metadata service is asked for something else than credentials.
-fn is_about_machine(url: &str) -> bool {
-    let secret = ["credentials", "service-accounts", "oauth2", "user-data", "identity-credentials"];
-    let parts = [
-        "latest/api/token",
-        "meta-data/placement",
-        "meta-data/instance",
-        "meta-data/tags",
-        "meta-data/local",
-        "meta-data/public",
-        "meta-data/hostname",
-        "meta-data/ami",
-        "meta-data/$",
-        "dynamic/instance-identity",
-        "computemetadata/v1/project",
-        "computemetadata/v1/instance/zone",
-        "computemetadata/v1/instance/name",
-        "computemetadata/v1/instance/id",
-        "metadata/instance/compute",
-    ];
-    parts.iter().any(|part| url.contains(part)) && !secret.iter().any(|part| url.contains(part))
+    found.map(|(_, what)| *what).or_else(|| metadata(path))
 }
 
 /// What a pattern looks for that finds secrets by their words or by their form.
@@ -182,6 +203,7 @@ pub(super) fn may_hold_credentials(text: &str) -> bool {
     text.contains("id_")
         || FOLDERS.iter().any(|(part, _)| text.contains(part))
         || CREDENTIALS.iter().any(|(part, _)| text.contains(part))
+        || METADATA_HOSTS.iter().any(|host| text.contains(host))
 }
 
 /// Whether a path is a folder whose loss a user cannot make good.

@@ -4,13 +4,15 @@
 //! file. The tree is walked twice, so that a function knows what it is called with further down.
 
 mod calls;
+mod dispatch;
 mod library;
+mod sources;
 
 use std::collections::HashMap;
 
 use ruff_python_ast::{
-    Comprehension, ExceptHandler, Expr, ExprCall, FStringPart, InterpolatedStringElement, Number,
-    Operator, Parameters, Stmt, StmtClassDef, StmtFunctionDef,
+    CmpOp, Comprehension, ExceptHandler, Expr, ExprCall, FStringPart, InterpolatedStringElement,
+    Number, Operator, Parameters, Stmt, StmtClassDef, StmtFunctionDef,
 };
 use ruff_python_parser::parse_module;
 use ruff_text_size::{Ranged, TextRange};
@@ -18,7 +20,7 @@ use savoir_skill::Span;
 
 use super::{
     act::{Act, Acts, Taint},
-    value::{self, Given, MOST_ITEMS, Memory, UNKNOWN, Value, environment, worst_of},
+    value::{self, Given, MOST_ITEMS, Memory, UNKNOWN, Value, environment, sought_names, worst_of},
 };
 
 /// Reads a text as Python, or says why it cannot be.
@@ -37,12 +39,14 @@ pub(super) fn read_with(text: &str, memory: &mut Memory) -> Result<Acts, String>
     let mut reader = Reader {
         scopes: vec![HashMap::new()],
         memory: std::mem::take(memory),
+        source: text,
         ..Reader::default()
     };
     for _ in 0..2 {
         reader.acts = Acts::default();
         (reader.steps, reader.followed) = (0, 0);
         reader.body(&module.syntax().body);
+        reader.keep_collections();
     }
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -96,6 +100,15 @@ pub(super) struct Reader<'t> {
     scopes: Vec<HashMap<String, Value>>,
     memory: Memory,
     functions: HashMap<String, Function<'t>>,
+    /// What decorators put around functions.
+    wrappers: HashMap<String, String>,
+    /// What collections had in them when the file was read before.
+    before: HashMap<String, Taint>,
+    source: &'t str,
+    /// Telling names, and whether they stand in the file.
+    written: HashMap<&'static str, bool>,
+    /// Where what is logged is sent.
+    log_to: Option<String>,
     frames: Vec<Frame>,
     classes: Vec<String>,
     harm: value::Harm,
@@ -103,6 +116,8 @@ pub(super) struct Reader<'t> {
     connects: bool,
     hands_over: bool,
     connected_at: Span,
+    /// Whether a test is looked at that leaves out what it finds.
+    leaves_out: bool,
     loops: usize,
     depth: usize,
     steps: usize,
@@ -138,14 +153,19 @@ impl<'t> Reader<'t> {
                 }
             }
             Stmt::Assign(found) => {
+                let target = found.targets.first().and_then(path_of).unwrap_or_default();
+                let before = std::mem::replace(&mut self.leaves_out, value::is_left_out(&target));
                 let value = self.value(&found.value);
+                self.leaves_out = before;
                 for target in &found.targets {
+                    let value = self.refilled(target, value.clone());
                     self.bind(target, &value);
                 }
             }
             Stmt::AnnAssign(found) => {
                 if let Some(value) = &found.value {
                     let value = self.value(value);
+                    let value = self.refilled(&found.target, value);
                     self.bind(&found.target, &value);
                 }
             }
@@ -170,7 +190,12 @@ impl<'t> Reader<'t> {
                 self.body(&found.orelse);
             }
             Stmt::If(found) => {
+                // What is left out is not looked for.
+                let first = found.body.first();
+                self.leaves_out =
+                    first.is_some_and(|first| first.is_continue_stmt() || first.is_return_stmt());
                 self.value(&found.test);
+                self.leaves_out = false;
                 self.body(&found.body);
                 for clause in &found.elif_else_clauses {
                     if let Some(test) = &clause.test {
@@ -256,11 +281,7 @@ impl<'t> Reader<'t> {
             Function { parameters: Some(&found.parameters), body: Body::Statements(&found.body) };
         self.functions.insert(name.clone(), function);
         self.define(&name, function);
-        for decorator in &found.decorator_list {
-            let decorator_value = self.value(&decorator.expression);
-            let span = span_of(decorator.expression.range());
-            self.invoke(&decorator_value, &[Value::named(name.as_str())], span);
-        }
+        self.decorate(found, &name);
     }
 
     /// Follows a function with what it is called with anywhere.
@@ -330,6 +351,9 @@ impl<'t> Reader<'t> {
         keywords: &[(String, Value)],
     ) -> Option<Value> {
         self.memory.hand_over(name, positional, keywords);
+        if !self.frames.iter().any(|frame| frame.name == name) {
+            self.hand_to_wrapper(name, positional, keywords);
+        }
         let function = self.functions.get(name).copied().filter(|_| {
             self.frames.len() < MOST_CALLS
                 && self.depth < DEEPEST
@@ -401,7 +425,9 @@ impl<'t> Reader<'t> {
     /// What a name stands for that is imported from a module.
     fn imported(&self, module: &str, name: &str, relative: bool) -> Value {
         let constant = name.chars().all(|c| !c.is_lowercase());
-        if let Some(value) = self.memory.constants.get(name).filter(|_| relative || constant) {
+        if let Some(value) = self.memory.constants.get(name)
+            && (relative || constant || dispatch::has_functions(value))
+        {
             return value.clone();
         }
         let mut value = Value::named(format!("{module}.{name}"));
@@ -422,6 +448,21 @@ impl<'t> Reader<'t> {
                 if let Some(path) = path_of(target) {
                     if matches!(found.attr.as_str(), "api_base" | "base_url") {
                         self.redirected(&path, value, target);
+                    }
+                    // `client.on_message = run`: the function gets what somebody wrote.
+                    if matches!(found.attr.as_str(), "on_message" | "on_data") && self.is_own(value)
+                    {
+                        let written = Value::tainted(Taint::fetched(""));
+                        let given = [written.clone(), written.clone(), written];
+                        self.invoke(value, &given, span_of(target.range()));
+                    }
+                    // A function of the library is replaced: it sees what it is called with.
+                    if sources::is_library(&path) && self.is_own(value) {
+                        let seen = Value::tainted(Taint::private(value::REQUESTS));
+                        let given = vec![seen; 4];
+                        self.invoke(value, &given, span_of(target.range()));
+                        // What was there before is still meant where it is called.
+                        return;
                     }
                     if let Some(scope) = self.scopes.first_mut() {
                         scope.insert(path, value.clone());
@@ -548,7 +589,9 @@ impl<'t> Reader<'t> {
         match expression {
             Expr::StringLiteral(found) => {
                 let text = found.value.to_str();
-                value::names(text, span_of(expression.range()), &mut self.acts);
+                if !self.leaves_out {
+                    value::names(text, span_of(expression.range()), &mut self.acts);
+                }
                 Value::text(text)
             }
             Expr::BytesLiteral(found) => {
@@ -642,7 +685,13 @@ impl<'t> Reader<'t> {
             Expr::UnaryOp(found) => self.value(&found.operand),
             Expr::Compare(found) => {
                 self.value(&found.left);
-                self.values(&found.comparators);
+                let others = self.values(&found.comparators);
+                if found.ops.first() == Some(&CmpOp::In) && !self.leaves_out {
+                    let span = span_of(expression.range());
+                    for list in &others {
+                        sought_names(list, span, &mut self.acts);
+                    }
+                }
                 Value::default()
             }
             Expr::Lambda(found) => {
@@ -744,7 +793,7 @@ impl<'t> Reader<'t> {
                 let item = index
                     .number()
                     .and_then(|at| base.items.get(usize::try_from(at).ok()?).cloned());
-                item.unwrap_or_else(|| Value {
+                item.or_else(|| dispatch::any_of(&base)).unwrap_or_else(|| Value {
                     name: base.name.clone(),
                     ..Value::tainted(base.all_taint())
                 })
@@ -820,9 +869,16 @@ impl<'t> Reader<'t> {
     }
 
     fn called(&mut self, call: &calls::Call<'_, 't>, callee: &Value) -> Value {
+        if call.name == dispatch::ANY {
+            return self.call_any(callee, call);
+        }
         let own = call.name.rsplit('.').next().unwrap_or(call.name);
         let own = call.method.unwrap_or(own).to_owned();
-        let library = call.receiver.name.as_deref().is_some_and(|name| name.contains('('));
+        let library = call
+            .receiver
+            .name
+            .as_deref()
+            .is_some_and(|name| name.contains('(') || sources::is_library(name));
         // A function of the skill hides a method of a library with the same name.
         if !library
             && self.functions.contains_key(&own)
@@ -867,6 +923,7 @@ impl<'t> Reader<'t> {
     /// Writes a file.
     fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
         let (path_text, text_shown) = (path.shown().to_owned(), text.shown().to_owned());
+        value::placed(path, text, span, &mut self.acts);
         self.acts.push(Act::Writes { path: path_text, text: text_shown }, span);
         self.memory.write(path, &text.all_taint());
     }
@@ -890,6 +947,7 @@ fn attribute(base: Value, attribute: &str) -> Value {
     let mut value = Value { name, ..base };
     match value.name.as_deref() {
         Some("os.environ") => value.taint.environment = true,
+        Some("sys.executable") => value.text = Some("python3".into()),
         // What a web server is asked for comes from whoever asks.
         Some(
             "flask.request.args" | "flask.request.json" | "flask.request.form"
@@ -936,6 +994,7 @@ fn binary(operator: Operator, left: Value, right: Value) -> Value {
         _ => {
             let mut taint = left.all_taint();
             taint.add(&right.all_taint());
+            taint.decoded |= operator == Operator::BitXor;
             Value::tainted(taint)
         }
     }

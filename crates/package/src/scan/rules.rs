@@ -15,6 +15,7 @@ mod persistence;
 mod sabotage;
 mod secrets;
 mod solicitation;
+mod steering;
 mod unicode;
 
 pub(super) use files::{BINARY_PROGRAM, LOCKED_ARCHIVE, UNREAD_FILE};

@@ -75,11 +75,42 @@ const SERVICES: &[(&str, &[&str])] = &[
     ("ALPACA", &["alpaca.markets"]),
 ];
 
+/// Services that companies run on servers of their own.
+const OWN_SERVERS: [&str; 14] = [
+    "GITHUB",
+    "GITLAB",
+    "GH",
+    "JIRA",
+    "ATLASSIAN",
+    "SENTRY",
+    "SUPABASE",
+    "SONAR",
+    "KUBE",
+    "DOCKER",
+    "NPM",
+    "PYPI",
+    "AZURE",
+    "SHOPIFY",
+];
+
 /// The hosts of the service whose secret a variable holds, if its name says so.
 fn own_hosts(variable: &str) -> Option<&'static [&'static str]> {
     let upper = variable.to_ascii_uppercase();
     let mut words = upper.split('_');
     words.find_map(|word| SERVICES.iter().find(|(name, _)| *name == word).map(|(_, hosts)| *hosts))
+}
+
+/// Whether a word names a service, in capital letters.
+pub(super) fn is_name(word: &str) -> bool {
+    SERVICES.iter().any(|(name, _)| *name == word)
+}
+
+/// Whether a URL leads to one of the known services.
+pub(super) fn is_known(url: &str) -> bool {
+    let Some(host) = host::host(url) else { return false };
+    SERVICES.iter().flat_map(|(_, hosts)| *hosts).any(|known| {
+        host == *known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
+    })
 }
 
 /// The service whose secret a variable holds.
@@ -114,7 +145,8 @@ pub(super) fn is_own(variable: &str, url: &str) -> bool {
 /// Whether the first label is the service: `gitlab.company.com`, not `openai-cache.company.com`.
 fn is_namesake(host: &str, variable: &str) -> bool {
     let label = host.split('.').next().unwrap_or(host);
-    variable.split('_').any(|word| word.eq_ignore_ascii_case(label))
+    let named = |word: &str| word.eq_ignore_ascii_case(label);
+    OWN_SERVERS.iter().any(|word| named(word)) && variable.split('_').any(named)
 }
 
 #[cfg(test)]
@@ -128,6 +160,8 @@ mod tests {
             ("GITHUB_TOKEN", "https://api.github.com.evil.example/"),
             ("AWS_SECRET_ACCESS_KEY", "http://198.51.100.4/sign"),
             ("MY_STRIPE_KEY", "https://charts.example.net"),
+            ("OPENAI_API_KEY", "https://api.cheap-models.example/v1"),
+            ("ANTHROPIC_API_KEY", "https://anthropic.saver.example/v1"),
         ] {
             assert!(is_stranger(variable, url), "{variable} {url}");
         }

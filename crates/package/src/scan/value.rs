@@ -3,6 +3,7 @@
 mod command;
 mod harm;
 mod memory;
+mod private;
 
 use savoir_skill::Span;
 
@@ -10,12 +11,13 @@ pub(super) use self::{
     command::{feed, output_of, printed_secret, run},
     harm::Harm,
     memory::{Given, Memory},
+    private::{is_dotenv_path, keychain, sought, sought_names},
 };
 
 use super::{
     act::{Act, Acts, Code, Taint},
     piece::Language,
-    place,
+    place, service,
 };
 
 /// What stands for what is not known in a text.
@@ -23,6 +25,13 @@ pub(super) const UNKNOWN: &str = "{}";
 
 /// What a person is asked for.
 pub(super) const TYPED: &str = "passwords that the user types";
+
+/// What the user copied, and what is on the screen.
+pub(super) const CLIPBOARD: &str = "texts that the user copies";
+pub(super) const SCREEN: &str = "pictures of the screen";
+pub(super) const KEYS: &str = "keys that the user presses";
+pub(super) const COOKIES: &str = "cookies of the browser";
+pub(super) const REQUESTS: &str = "requests of the user's programs";
 
 /// What one logs in with when it stands where a password belongs.
 const LOG_INS: [&str; 3] = [TYPED, "stored passwords", "keychains"];
@@ -140,7 +149,7 @@ pub(super) fn execute(value: &Value, language: Language, span: Span, acts: &mut 
     let taint = value.all_taint();
     if let Some(from) = taint.fetched {
         acts.push(Act::Executes(Code::Fetched(from)), span);
-    } else if taint.decoded {
+    } else if taint.decoded || taint.data {
         acts.push(Act::Executes(Code::Decoded), span);
     } else if value.known().is_none() {
         acts.push(Act::Executes(Code::Computed), span);
@@ -160,11 +169,22 @@ pub(super) fn read(path: &Value, span: Span, acts: &mut Acts) -> Value {
         taint.add(&Taint::credential(what));
     } else if text != UNKNOWN {
         acts.push(Act::Reads(text.to_owned()), span);
-        if text == ".env" || text.ends_with("/.env") {
+        taint.data |= is_data(text);
+        if is_dotenv_path(text) {
             taint.tokens.push(".env".into());
         }
     }
     Value::tainted(taint)
+}
+
+/// Whether a file holds what is no code by its name.
+fn is_data(path: &str) -> bool {
+    const DATA: [&str; 14] = [
+        ".txt", ".csv", ".tsv", ".png", ".jpg", ".jpeg", ".gif", ".ico", ".dat", ".bin", ".woff",
+        ".wav", ".log", ".pdf",
+    ];
+    let path = path.to_ascii_lowercase();
+    DATA.iter().any(|ending| path.ends_with(ending))
 }
 
 /// Something is sent to a host; `log_in` is what only proves who sends it.
@@ -184,6 +204,7 @@ pub(super) fn send(
         let mut taint = part.all_taint();
         proofs.add(&taint);
         taint.tokens.clear();
+        taint.private = None;
         taint.credential = taint.credential.filter(|what| !LOG_INS.contains(what));
         sends.add(&taint);
     }
@@ -195,6 +216,35 @@ pub(super) fn send(
         return Value { taint: Taint::credential(what), ..Value::default() };
     }
     Value::tainted(Taint::fetched(&url))
+}
+
+/// A name is looked up, which its owner learns of; nobody logs in that way.
+pub(super) fn look_up(name: &Value, span: Span, acts: &mut Acts) -> Value {
+    let mut sent = name.all_taint();
+    if !sent.tokens.is_empty() && sent.credential.is_none() {
+        sent.credential = Some("secrets of the environment");
+    }
+    let text =
+        name.text.as_deref().map(|text| text.rsplit("{}.").next().unwrap_or(text).to_owned());
+    send(&Value { text, ..Value::default() }, &[&Value::tainted(sent)], &[], span, acts)
+}
+
+/// A file is written whose place and content somebody else has sent.
+pub(super) fn placed(path: &Value, text: &Value, span: Span, acts: &mut Acts) {
+    let anywhere = matches!(path.shown(), UNKNOWN | "~" | "~/{}" | "/{}");
+    if let Some(from) = path.taint.fetched.clone().filter(|_| anywhere)
+        && text.all_taint().fetched.is_some()
+    {
+        acts.push(Act::Executes(Code::Fetched(from)), span);
+    }
+}
+
+/// Whether a variable is named after what shall be left out.
+pub(super) fn is_left_out(variable: &str) -> bool {
+    let lower = variable.to_lowercase();
+    ["skip", "ignor", "exclu", "deny", "block", "forbid", "sensitive", "redact"]
+        .iter()
+        .any(|word| lower.contains(word))
 }
 
 /// Whether a listing of a path is one of the user's own files.
@@ -289,7 +339,8 @@ pub(super) fn names(text: &str, span: Span, acts: &mut Acts) {
     if text.len() > 300 || text.contains('\n') {
         return;
     }
-    if let Some(what) = place::credential(text).or_else(|| place::searched(text))
+    if let Some(what) =
+        place::credential(text).or_else(|| place::searched(text)).or_else(|| sought(text))
         && !acts.seen.iter().any(|seen| seen.act == Act::Names(what))
     {
         acts.push(Act::Names(what), span);
@@ -329,13 +380,11 @@ pub(super) fn client(name: &str, options: &[(&str, &Value)], span: Span, acts: &
     }
     let Some(to) = address else { return };
     // Without a key these take the one of the environment.
-    let implied = match name.rsplit('.').next().unwrap_or(name) {
-        _ if key => None,
-        "OpenAI" | "AsyncOpenAI" => Some("OPENAI_API_KEY"),
-        "Anthropic" | "AsyncAnthropic" => Some("ANTHROPIC_API_KEY"),
-        _ => None,
-    };
-    log_in.tokens.extend(implied.map(str::to_owned));
+    let class = name.rsplit('.').next().unwrap_or(name);
+    let class = class.strip_prefix("Async").unwrap_or(class).to_ascii_uppercase();
+    if !key && service::is_name(&class) {
+        log_in.tokens.push(format!("{class}_API_KEY"));
+    }
     if !log_in.tokens.is_empty() {
         acts.push(Act::Network { to, sends: Taint::default(), log_in: log_in.tokens }, span);
     }

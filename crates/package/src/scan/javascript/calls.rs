@@ -3,7 +3,7 @@
 use oxc_ast::ast::Expression;
 use savoir_skill::Span;
 
-use super::{Reader, bare, environment, library, member};
+use super::{Reader, bare, dispatch, environment, library, member, sources};
 use crate::scan::{
     act::{Act, Taint},
     decode,
@@ -36,9 +36,17 @@ pub(super) fn construct(
             let code = if name == "Function" { arguments.last() } else { arguments.first() };
             let code = code.cloned().unwrap_or_default();
             value::execute(&code, Language::JavaScript, span, &mut reader.acts);
-            Value::default()
+            made(name, arguments)
         }
-        "WebSocket" | "ws" | "ws.WebSocket" | "isomorphic-ws" | "undici.WebSocket" => {
+        "WebSocket"
+        | "ws"
+        | "ws.WebSocket"
+        | "isomorphic-ws"
+        | "undici.WebSocket"
+        | "EventSource"
+        | "eventsource"
+        | "eventsource.EventSource"
+        | "reconnecting-websocket" => {
             let log_in: Vec<&Value> = arguments.iter().skip(1).collect();
             let value = value::send(&first, &[], &log_in, span, &mut reader.acts);
             Value { name: Some("WebSocket()".into()), ..value }
@@ -74,7 +82,8 @@ pub(super) fn construct(
 
 /// What a call gives, when it is a known one.
 pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
-    by_name(reader, call.name, call.receiver, call.arguments, call.span)
+    sources::by_method(reader, call.method.unwrap_or_default(), call)
+        .or_else(|| by_name(reader, call.name, call.receiver, call.arguments, call.span))
         .or_else(|| library::by_method(reader, call.method?, call))
         .or_else(|| by_method(reader, call.method?, call))
 }
@@ -89,7 +98,8 @@ pub(super) fn by_name(
     // `fs.promises.readFile` is `fs.readFile`.
     let short = name.replacen(".promises.", ".", 1);
     let name = short.as_str();
-    if let Some(value) = library::by_name(reader, name, arguments, span) {
+    let known = sources::by_name(reader, name, arguments, span);
+    if let Some(value) = known.or_else(|| library::by_name(reader, name, arguments, span)) {
         return Some(value);
     }
     let first = arguments.first().cloned().unwrap_or_default();
@@ -98,6 +108,9 @@ pub(super) fn by_name(
         "require" | "process.mainModule.require" | "module.require" => {
             if first.known().is_none() && !first.shown().contains('/') && name == "require" {
                 acts.push(Act::Obscures("a module is loaded by a name that is put together"), span);
+            }
+            if let Some(module) = first.known() {
+                reader.pieced_together(module, span);
             }
             library::load(reader, &first, span);
             first.known().map(|module| Value::named(bare(module))).unwrap_or_default()
@@ -111,7 +124,7 @@ pub(super) fn by_name(
             let code = if name == "Function" { arguments.last() } else { arguments.first() };
             let code = code.cloned().unwrap_or_default();
             value::execute(&code, Language::JavaScript, span, acts);
-            Value::default()
+            made(name, arguments)
         }
         "setTimeout" | "setInterval" | "setImmediate" | "process.nextTick" | "queueMicrotask" => {
             if first.text.is_some() {
@@ -177,7 +190,9 @@ pub(super) fn by_name(
             } else {
                 Value { items: arguments.to_vec(), ..Value::default() }
             };
-            Value { text: list.characters(), ..Value::default() }
+            let text = list.characters();
+            let taint = Taint { decoded: text.is_none(), ..list.all_taint() };
+            Value { text, taint, ..Value::default() }
         }
         "parseInt" | "Number" => match (first.known(), arguments.get(1).and_then(Value::number)) {
             (Some(text), Some(16)) => i64::from_str_radix(text, 16)
@@ -246,7 +261,7 @@ pub(super) fn by_name(
         }
         "dns.lookup" | "dns.resolve" | "dns.resolve4" | "dns.resolve6" | "dns.resolveTxt"
         | "dns.resolveAny" | "dns.resolveCname" => {
-            let value = value::send(&first, &[], &[], span, acts);
+            let value = value::look_up(&first, span, acts);
             called_back(reader, arguments, &value, span);
             value
         }
@@ -363,7 +378,11 @@ fn by_method<'t>(reader: &mut Reader<'t>, method: &str, call: &Call<'_, 't>) -> 
         "reverse" => {
             Value { items: receiver.items.iter().rev().cloned().collect(), ..receiver.clone() }
         }
-        "join" => Value::joined(&receiver.items, first.known().unwrap_or(",")),
+        "join" => {
+            let mut value = Value::joined(&receiver.items, first.known().unwrap_or(","));
+            value.taint.add(&receiver.taint);
+            value
+        }
         "map" if first.name.as_deref() == Some("String.fromCharCode") => {
             let items = receiver
                 .items
@@ -412,6 +431,14 @@ fn by_method<'t>(reader: &mut Reader<'t>, method: &str, call: &Call<'_, 't>) -> 
         }
         _ => return None,
     })
+}
+
+/// A function that was made of text can be called with something.
+fn made(name: &str, arguments: &[Value]) -> Value {
+    if name != "Function" {
+        return Value::default();
+    }
+    Value { items: arguments.to_vec(), ..Value::named(dispatch::MADE) }
 }
 
 /// An object takes something in.

@@ -165,16 +165,6 @@ pub(super) fn by_name(
             reader.harm.encrypts = true;
             return None;
         }
-        "clipboardy.read" | "clipboardy.readSync" | "navigator.clipboard.readText" => {
-            reader.harm.pastes |= reader.loops > 0;
-            Value::default()
-        }
-        "clipboardy.write" | "clipboardy.writeSync" | "navigator.clipboard.writeText" => {
-            if reader.loops > 0 {
-                reader.harm.copies.get_or_insert(span);
-            }
-            Value::default()
-        }
         "nodemailer.createTransport" => Value {
             name: Some("nodemailer.createTransport()".into()),
             text: first.under("host").and_then(|host| host.text.clone()),
@@ -202,7 +192,7 @@ pub(super) fn by_name(
         {
             Value::tainted(Taint::credential(TYPED))
         }
-        "keytar.getPassword" | "keytar.findCredentials" | "keytar.findPassword" => {
+        "keytar.findCredentials" => {
             reader.acts.push(Act::Secret("keychains"), span);
             Value::tainted(Taint::credential("keychains"))
         }

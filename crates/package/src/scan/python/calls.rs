@@ -3,7 +3,7 @@
 use ruff_python_ast::Expr;
 use savoir_skill::Span;
 
-use super::{Reader, environment, formatted, is_dotenv, library, path_of};
+use super::{Reader, dispatch, environment, formatted, is_dotenv, library, path_of, sources};
 use crate::scan::{
     act::{Act, Code, Taint},
     decode,
@@ -55,7 +55,9 @@ pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<V
         .or_else(|| call.name.strip_prefix("__builtins__."))
         .unwrap_or(call.name);
     let bare = bare.strip_suffix(".__call__").unwrap_or(bare);
-    by_name(reader, bare, call)
+    sources::by_name(reader, bare, call)
+        .or_else(|| sources::by_method(reader, call.method?, call))
+        .or_else(|| by_name(reader, bare, call))
         .or_else(|| library::by_name(reader, bare, call))
         .or_else(|| library::by_method(reader, call.method?, bare, call))
         .or_else(|| by_method(reader, call.method?, bare, call))
@@ -63,6 +65,9 @@ pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<V
 
 /// Functions that are handed to a call are called by it, with what stands behind them.
 pub(super) fn handed_on<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
+    if sources::is_chat(call.name) {
+        return Some(Value::named(format!("{}()", call.name)));
+    }
     if let Some(target) = call.keyword("target").or_else(|| call.keyword("func")) {
         let given = call.keyword("args").map(|list| list.items.clone()).unwrap_or_default();
         return Some(reader.invoke(target, &given, call.span));
@@ -213,8 +218,8 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             _ => first,
         },
         "bytes" | "bytearray" => Value {
+            taint: first.all_taint(),
             text: first.characters().or(first.text),
-            taint: first.taint,
             ..Value::default()
         },
         "str"
@@ -327,14 +332,6 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             deleted(reader, &first, span);
             Value::default()
         }
-        "keyring.get_password"
-        | "browser_cookie3.chrome"
-        | "browser_cookie3.load"
-        | "browser_cookie3.firefox" => {
-            let what = if name.starts_with("keyring") { "keychains" } else { "browser cookies" };
-            acts.push(Act::Secret(what), span);
-            Value::tainted(Taint::credential(what))
-        }
         "getattr" | "__import__" | "importlib.import_module"
             if arguments
                 .positional
@@ -349,12 +346,18 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             Value::tainted(Taint::credential("AWS credentials"))
         }
         "getattr" => match arguments.positional.get(1).and_then(Value::known) {
-            Some(attribute) if first.name.is_some() => Value {
-                name: first.name.map(|name| format!("{name}.{attribute}")),
-                ..Value::default()
-            },
+            Some(attribute) if first.name.is_some() => {
+                let name = first.name.as_ref().map(|name| format!("{name}.{attribute}"));
+                reader.pieced_together(&Value::text(attribute), arguments);
+                Value { name, ..Value::default() }
+            }
             Some(_) => first,
             None => {
+                let name = arguments.positional.get(1).cloned().unwrap_or_default();
+                if let Some(any) = reader.methods_like(&name) {
+                    return Some(any);
+                }
+                let acts = &mut reader.acts;
                 if first.name.as_deref().is_some_and(|name| {
                     matches!(name, "os" | "subprocess" | "builtins" | "__builtins__" | "sys")
                 }) {
@@ -377,6 +380,7 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
                     span,
                 );
             }
+            reader.pieced_together(&first, arguments);
             first.known().map(Value::named).unwrap_or_default()
         }
         "socket.create_connection" => {
@@ -467,6 +471,12 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
         call.receiver.name.as_deref().is_some_and(|name| name.starts_with("http.client.HTTP"));
     let url_at = usize::from(matches!(last, "request" | "stream"));
     let mut url = call.at(url_at, "url").cloned().unwrap_or_default();
+    if url_at == 1
+        && !url.shown().contains("://")
+        && let Some(found) = call.positional.iter().find(|value| is_url(value))
+    {
+        url = found.clone();
+    }
     // What comes after the host of a connection or of a client.
     if let Some(base) = call.receiver.text.as_deref().filter(|_| !url.shown().contains("://")) {
         let scheme = if over_connection && !base.contains("://") { "https://" } else { "" };
@@ -495,6 +505,12 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
     }
     let session = session_of(reader, call);
     headers.push(&session);
+    for hook in call.keyword("hooks").into_iter().flat_map(|hooks| &hooks.items) {
+        let seen = Value::tainted(Taint::private(value::REQUESTS));
+        if let Some((_, hook)) = hook.as_entry() {
+            reader.invoke(hook, &[seen], call.span);
+        }
+    }
     let mut value = value::send(&url, &parts, &headers, call.span, &mut reader.acts);
     // A request that is built first carries its data to the call that sends it.
     if is_client(last) {
@@ -593,13 +609,18 @@ fn by_method<'t>(
         "get" | "pop" if first.known().is_some_and(|key| receiver.under(key).is_some()) => {
             first.known().and_then(|key| receiver.under(key)).cloned().unwrap_or_default()
         }
+        "get" if first.known().is_none() && dispatch::has_functions(receiver) => {
+            dispatch::any_of(receiver)?
+        }
         "get" if is_dotenv(&receiver.taint) && first.known().is_some() => {
             first.known().map(environment).unwrap_or_default()
         }
         "join" if !receiver.shown().contains("{}") => {
             let list =
                 if first.items.is_empty() { std::slice::from_ref(&first) } else { &first.items };
-            Value::joined(list, receiver.shown())
+            let mut value = Value::joined(list, receiver.shown());
+            value.taint.add(&first.taint);
+            value
         }
         "replace" => {
             let (from, to) = (first.known(), arguments.positional.get(1).and_then(Value::known));
@@ -622,6 +643,12 @@ fn by_method<'t>(
                 .chain(arguments.keywords.iter().map(|(_, value)| value))
                 .for_each(|part| value.taint.add(&part.all_taint()));
             value
+        }
+        "endswith" => {
+            if !reader.leaves_out {
+                value::sought_names(&first, span, &mut reader.acts);
+            }
+            return None;
         }
         "split" => {
             let items = match (receiver.known(), first.known()) {

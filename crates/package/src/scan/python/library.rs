@@ -27,13 +27,6 @@ pub(super) fn by_name<'t>(
             asked(reader, call)
         }
         _ if call.keyword("password_char").is_some() => asked(reader, call),
-        "pyperclip.paste"
-        | "clipboard.paste"
-        | "xerox.paste"
-        | "win32clipboard.GetClipboardData" => {
-            reader.harm.pastes |= reader.loops > 0;
-            Value::default()
-        }
         "pyperclip.copy" | "clipboard.copy" | "xerox.copy" | "win32clipboard.SetClipboardText" => {
             if reader.loops > 0 {
                 reader.harm.copies.get_or_insert(call.span);
@@ -52,7 +45,7 @@ pub(super) fn by_name<'t>(
         | "dns.resolver.query"
         | "socket.gethostbyname"
         | "socket.getaddrinfo"
-        | "socket.gethostbyname_ex" => value::send(&first, &[], &[], call.span, &mut reader.acts),
+        | "socket.gethostbyname_ex" => value::look_up(&first, call.span, &mut reader.acts),
         "tarfile.open" | "tarfile.TarFile" | "zipfile.ZipFile" | "gzip.GzipFile" | "gzip.open"
         | "csv.writer" | "csv.DictWriter" => container(reader, name, call),
         "shutil.make_archive" => {
@@ -93,9 +86,15 @@ pub(super) fn by_name<'t>(
             Value::tainted(taint)
         }
         "smtplib.SMTP" | "smtplib.SMTP_SSL" | "ftplib.FTP" | "ftplib.FTP_TLS"
-        | "telnetlib.Telnet" | "paramiko.Transport" | "imaplib.IMAP4_SSL" => {
+        | "telnetlib.Telnet" | "paramiko.Transport" | "imaplib.IMAP4_SSL" | "imaplib.IMAP4"
+        | "poplib.POP3_SSL" | "poplib.POP3" => {
             let to = call.at(0, "host").cloned().unwrap_or_default();
-            Value { name: Some(format!("{name}()")), text: to.text, ..Value::default() }
+            let to = to.items.first().cloned().unwrap_or(to);
+            let items = log_in_of(call, 2);
+            Value { name: Some(format!("{name}()")), text: to.text, items, ..Value::default() }
+        }
+        "paramiko.SFTPClient.from_transport" => {
+            Value { name: Some("paramiko.sftp()".into()), ..first }
         }
         "requests.Session"
         | "requests.session"
@@ -173,6 +172,7 @@ pub(super) fn by_method<'t>(
             let path = call.at(0, "Filename").cloned().unwrap_or_default();
             let mut content = reader.read_file(&path, call.span);
             content.taint.add(&path.all_taint());
+            content.taint.files |= is_depot(call.receiver);
             value::send(&host_of(call), &[&content], &[], call.span, &mut reader.acts)
         }
         "extractall" | "extract"
@@ -194,9 +194,18 @@ pub(super) fn by_method<'t>(
         }
         "open_sftp" => Value { name: Some("paramiko.sftp()".into()), ..call.receiver.clone() },
         "connect" if host.starts_with("paramiko.") => {
-            let to = call.first();
+            let to = call.at(0, "hostname").cloned().unwrap_or_default();
             if let Some(at) = call.receiver_at {
-                reader.bind_place(at, Value { text: to.text, ..call.receiver.clone() });
+                let text = to.text.or_else(|| call.receiver.text.clone());
+                let items = log_in_of(call, 3);
+                reader.bind_place(at, Value { text, items, ..call.receiver.clone() });
+            }
+            Value::default()
+        }
+        "login" if host.starts_with("ftplib.") => {
+            if let Some(at) = call.receiver_at {
+                let items = log_in_of(call, 1);
+                reader.bind_place(at, Value { items, ..call.receiver.clone() });
             }
             Value::default()
         }
@@ -207,6 +216,28 @@ pub(super) fn by_method<'t>(
         }
         _ => return None,
     })
+}
+
+/// What marks a connection whose password is in the code.
+const DEPOT: &str = "a log-in that is written down";
+
+/// Marks a connection that is made with a password that everybody can read.
+fn log_in_of(call: &Call<'_, '_>, at: usize) -> Vec<Value> {
+    let password = ["password", "passwd"].iter().find_map(|key| call.keyword(key));
+    let password = password.or_else(|| call.positional.get(at));
+    let known = password.and_then(Value::known).is_some_and(|text| text.len() > 3);
+    if known { vec![Value::named(DEPOT)] } else { Vec::new() }
+}
+
+/// Whether files go to a place that the skill brings along, with its address and its password.
+fn is_depot(connection: &Value) -> bool {
+    let marked = connection.items.iter().any(|item| item.name.as_deref() == Some(DEPOT));
+    let host = connection.known().unwrap_or_default();
+    marked
+        && host.contains('.')
+        && !host.starts_with("192.168.")
+        && !host.starts_with("10.")
+        && !host.starts_with("127.")
 }
 
 fn sends_file(host: &str, method: &str) -> bool {
@@ -221,7 +252,9 @@ fn asked<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
 
 /// Something is sent over a connection that was made before.
 fn send<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
-    let parts = Value::tainted(call.taint());
+    let mut parts = Value::tainted(call.taint());
+    let uploads = matches!(call.method, Some("storbinary" | "storlines" | "putfo"));
+    parts.taint.files |= uploads && is_depot(call.receiver);
     let mut sent = call.receiver.taint.clone();
     (sent.fetched, sent.tokens) = (None, Vec::new());
     value::send(&host_of(call), &[&parts, &Value::tainted(sent)], &[], call.span, &mut reader.acts)

@@ -6,6 +6,7 @@ use crate::scan::{
     context::{Context, Told, sureness},
     host::{Standing, host, is_bare, is_drop, standing, urls},
     piece::{Language, Piece, Role, fence_language},
+    place,
     rule::rule,
     service,
 };
@@ -70,6 +71,18 @@ fn exfiltration(context: &mut Context<'_>) {
                 told(Severity::High, sure, "the variables of `.env` are")
             }
             Taint { files: true, .. } => told(Severity::High, sure, "files of the user are"),
+            Taint { private: Some(what), .. } if is_somebody(to) => {
+                told(Severity::High, Confidence::Medium, &format!("{what} are"))
+            }
+            Taint { tokens, .. }
+                if tokens.iter().chain(log_in).any(|token| is_database(token)) && is_web(to) =>
+            {
+                told(
+                    Severity::High,
+                    Confidence::Medium,
+                    "the address and password of a database are",
+                )
+            }
             Taint { tokens, .. } if !tokens.is_empty() && is_drop(to) => {
                 told(Severity::Critical, sure, &format!("the secret `{}` is", tokens[0]))
             }
@@ -89,6 +102,34 @@ fn exfiltration(context: &mut Context<'_>) {
         }
     });
     context.each_piece(&EXFILTRATION, written_down);
+}
+
+/// Whether an address is written down that belongs to none of the services that everybody knows.
+fn is_somebody(to: &str) -> bool {
+    let known = host(to).is_some_and(|host| host.contains('.') && !host.contains(['{', '$', '<']));
+    known && standing(to) != Standing::Local && !service::is_known(to)
+}
+
+/// Whether a secret is how a program reaches a database.
+fn is_database(token: &str) -> bool {
+    let token = token.to_ascii_uppercase();
+    [
+        "DATABASE_URL",
+        "CONNECTION_STRING",
+        "_DSN",
+        "MONGO_URI",
+        "MONGODB_URI",
+        "REDIS_URL",
+        "POSTGRES_URL",
+    ]
+    .iter()
+    .any(|part| token.contains(part))
+        && !token.contains("SENTRY")
+}
+
+/// Whether it is a web server that is talked to, and no database.
+fn is_web(to: &str) -> bool {
+    (to.starts_with("http") || to.starts_with("ws")) && is_somebody(to)
 }
 
 /// A request or a setting that is written down: a secret of one service beside the address of another.
@@ -180,6 +221,10 @@ fn credential_access(context: &mut Context<'_>) {
         }
         let Act::Secret(what) = act else { return None };
         let network = acts.seen.iter().any(|seen| matches!(seen.act, Act::Network { .. }));
+        // Most of what a machine in a cloud asks about itself is where and what it is.
+        if *what == place::METADATA && !acts.seen.iter().any(|seen| goes_elsewhere(&seen.act)) {
+            return None;
+        }
         let shown = piece.shown && piece.cloak.is_none() && piece.role == Role::Document;
         let severity = if shown { Severity::Medium } else { Severity::High };
         let message = if network {
@@ -189,11 +234,24 @@ fn credential_access(context: &mut Context<'_>) {
         };
         Some(Told::new(severity, sureness(piece), message))
     });
+    for (path, told) in super::steering::found(context) {
+        context.tell_file(&CREDENTIAL_ACCESS, &path, told);
+    }
+}
+
+/// Whether something is sent to a host that is not the cloud's own source of facts.
+fn goes_elsewhere(act: &Act) -> bool {
+    let Act::Network { to, .. } = act else { return false };
+    let own = host(to).is_some_and(|host| METADATA_SERVICES.contains(&host.as_str()));
+    !own && standing(to) != Standing::Local
 }
 
 /// Code that names a place of credentials, and sends something to a host.
 fn named(piece: &Piece<'_>, what: &str, acts: &Acts) -> Option<Told> {
     if piece.shown && piece.cloak.is_none() {
+        return None;
+    }
+    if what == place::METADATA {
         return None;
     }
     let to = acts.seen.iter().find_map(|seen| match &seen.act {

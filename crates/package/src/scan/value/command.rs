@@ -2,7 +2,7 @@
 
 use savoir_skill::Span;
 
-use super::{Memory, TYPED, UNKNOWN, Value};
+use super::{CLIPBOARD, Memory, SCREEN, TYPED, UNKNOWN, Value};
 use crate::scan::{
     act::{Act, Acts, Code, Taint},
     host,
@@ -53,8 +53,26 @@ const TOKENS: &[(&str, &str)] = &[
 ];
 
 /// Ways to ask for a password in a window.
-const DIALOGS: [&str; 5] =
-    ["hidden answer", "zenity --password", "kdialog --password", "ssh-askpass", "get-credential"];
+const DIALOGS: [&str; 6] = [
+    "hidden answer",
+    "hiddenanswer",
+    "zenity --password",
+    "kdialog --password",
+    "ssh-askpass",
+    "get-credential",
+];
+
+/// Commands whose output is what the user copied or sees.
+const PRIVATE: [(&str, &str); 8] = [
+    ("pbpaste", CLIPBOARD),
+    ("wl-paste", CLIPBOARD),
+    ("xsel", CLIPBOARD),
+    ("xclip", CLIPBOARD),
+    ("powershell get-clipboard", CLIPBOARD),
+    ("get-clipboard", CLIPBOARD),
+    ("screencapture", SCREEN),
+    ("scrot", SCREEN),
+];
 
 /// Words in front of the program that is meant.
 const PREFIXES: [&str; 10] =
@@ -126,7 +144,8 @@ pub(in crate::scan) fn run(
     if taint.decoded {
         acts.push(Act::Executes(Code::Decoded), span);
     }
-    if text.to_lowercase().contains("hidden answer") {
+    let lower = text.to_lowercase();
+    if lower.contains("hidden answer") || lower.contains("hiddenanswer") {
         acts.push(Act::Asks("a password in a window of its own"), span);
     }
     for word in text.split_whitespace() {
@@ -134,9 +153,22 @@ pub(in crate::scan) fn run(
         taint.add(&Taint { fetched: None, ..memory.contents(file.unwrap_or(word)) });
     }
     if let Some(input) = input {
-        taint.add(&input.all_taint());
+        let given = input.all_taint();
+        if let Some(from) = given.fetched.clone().filter(|_| reads_code(&text)) {
+            acts.push(Act::Executes(Code::Fetched(from)), span);
+        }
+        taint.add(&given);
     }
     feed(&text, &taint, span, acts);
+}
+
+/// Whether a command executes what it reads: an interpreter that is given no file.
+fn reads_code(command: &str) -> bool {
+    let mut words = command.split_whitespace().skip_while(|word| PREFIXES.contains(word));
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    INTERPRETERS.contains(&name)
+        && words.all(|word| matches!(word, "-" | "-s" | "-x" | "-e" | "-i"))
 }
 
 /// A command is given something that it may send away.
@@ -248,6 +280,9 @@ pub(in crate::scan) fn output_of(command: &Value) -> Taint {
         let part = part.strip_prefix("sudo ").unwrap_or(&part);
         let begins = |start: &str| begins(part, start);
         taint.add(&printed_secret(part));
+        let lower = part.to_ascii_lowercase();
+        let copied = PRIVATE.iter().find(|(start, _)| self::begins(&lower, start));
+        taint.private = taint.private.or(copied.map(|(_, what)| *what));
         taint.environment |= matches!(part, "env" | "printenv" | "set" | "export -p");
         if let Some(name) = part.strip_prefix("printenv ")
             && place::is_secret_name(name)
