@@ -141,6 +141,48 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
             found.push((inner, "Base64", span));
         }
     }
+    found.extend(escaped_letters(text));
+    found
+}
+
+/// `\u0063\u0075 \u0072`: letters that are written as escapes, with blanks between them or without.
+fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
+    const FEWEST: usize = 8;
+    let mut found = Vec::new();
+    let (mut said, mut count, mut start, mut at) = (String::new(), 0, 0, 0);
+    while at < text.len() {
+        let rest = &text[at..];
+        let code = rest.strip_prefix("\\u").and_then(|code| code.get(..4));
+        let letter = code
+            .and_then(|code| u32::from_str_radix(code, 16).ok())
+            .and_then(char::from_u32)
+            .filter(|c| c.is_ascii_graphic());
+        match letter {
+            Some(letter) => {
+                if count == 0 {
+                    start = at;
+                }
+                said.push(letter);
+                count += 1;
+                at += 6;
+            }
+            None if count > 0 && rest.starts_with(' ') => {
+                said.push(' ');
+                at += 1;
+            }
+            None => {
+                if count >= FEWEST {
+                    let span = Span::new(start, at);
+                    found.push((std::mem::take(&mut said), "escaped letters", span));
+                }
+                said.clear();
+                count = 0;
+                // The next one begins at the next backslash.
+                let next = rest.char_indices().skip(1).find(|(_, c)| *c == '\\');
+                at = next.map_or(text.len(), |(next, _)| at + next);
+            }
+        }
+    }
     found
 }
 

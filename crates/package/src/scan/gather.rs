@@ -364,6 +364,14 @@ fn code_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
         let language = fence_language(fence.info.slice(text), fence.content.slice(text));
         if matches!(language, Language::Shell | Language::Python | Language::JavaScript) {
             found.push(piece.part(fence.content, language));
+        } else if language == Language::Other {
+            // Settings have commands in them: hooks, tasks, servers.
+            let settings = piece.part(fence.content, language);
+            for (command, span) in embedded::commands(&settings.text) {
+                let mut command = settings.inner(command, Language::Shell, None, span);
+                command.depth = settings.depth;
+                found.push(command);
+            }
         }
     }
     let bytes = text.as_bytes();

@@ -30,7 +30,10 @@ pub(super) fn asides(piece: &Piece<'_>) -> Vec<Aside> {
             quoted(text, "'''", "a docstring", &mut found);
             line_comments(text, "#", &mut found);
         }
-        Language::Shell => line_comments(text, "#", &mut found),
+        Language::Shell => {
+            line_comments(text, "#", &mut found);
+            here_documents(text, &mut found);
+        }
         Language::JavaScript => {
             block_comments(text, &mut found);
             line_comments(text, "//", &mut found);
@@ -68,10 +71,17 @@ fn markdown(text: &str, found: &mut Vec<Aside>) {
             push(text, Span::new(open + 2, close), "the alternative text of an image", found);
         }
     }
+    let mut all: Option<Aside> = None;
     for open in memchr::memmem::find_iter(text.as_bytes(), b"[//]: #") {
         let close = text[open..].find('\n').map_or(text.len(), |end| open + end);
-        push(text, Span::new((open + 7).min(close), close), "a comment", found);
+        let span = Span::new((open + 7).min(close), close);
+        push(text, span, "a comment", found);
+        // An order may be spread over several of them.
+        let joined = all.get_or_insert(Aside { text: String::new(), what: "a comment", span });
+        joined.text.push_str(span.slice(text));
+        joined.text.push('\n');
     }
+    found.extend(all);
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if !inside(at) {
@@ -204,6 +214,33 @@ fn end_run(run: &mut Option<(Span, String)>, found: &mut Vec<Aside>) {
 fn block_comments(text: &str, found: &mut Vec<Aside>) {
     for (open, close) in enclosed(text, "/*", "*/", false) {
         push(text, Span::new(open + 2, close), "a comment", found);
+    }
+}
+
+/// Texts that a script writes or prints: `<<'EOF'` up to the line `EOF`.
+fn here_documents(text: &str, found: &mut Vec<Aside>) {
+    let mut at = 0;
+    while let Some(open) = text[at..].find("<<").map(|open| at + open) {
+        at = open + 2;
+        let name = text[at..].trim_start_matches(['-', '~']).trim_start_matches(['\'', '"', '\\']);
+        let name: &str = &name[..name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len())];
+        let Some(start) = text[at..].find('\n').map(|line| at + line + 1) else { return };
+        if name.is_empty() {
+            continue;
+        }
+        let mut end = start;
+        for line in text[start..].split_inclusive('\n') {
+            if line.trim() == name {
+                push(text, Span::new(start, end), "a text that the script writes", found);
+                at = end;
+                break;
+            }
+            end += line.len();
+        }
+        if at != end {
+            // It never ends, and neither does any that begins later with the same name.
+            return;
+        }
     }
 }
 

@@ -214,7 +214,7 @@ impl<'a> Passage<'a> {
         self.links.get_or_init(|| {
             let urls = host::urls(self.text).into_iter().map(|(_, url)| url);
             let all = urls.chain(bare_links(self.text)).chain(bare_addresses(self.text));
-            let all = all.map(|url| (url, host::standing(url)));
+            let all = all.map(|url| (url, standing(url)));
             all.filter(|(_, standing)| *standing != Standing::Local).collect()
         })
     }
@@ -471,6 +471,7 @@ fn bare_links(text: &str) -> impl Iterator<Item = &str> {
     ];
     let words = text.split(|c: char| c.is_whitespace() || "`\"'()<>[]|,".contains(c));
     words.filter(|word| {
+        let word = word.trim_start_matches('.');
         let (host, path) =
             word.split_once('/').unwrap_or((word.trim_end_matches(['.', ':', ';']), ""));
         let ending = host.rsplit('.').next().unwrap_or_default();
@@ -482,6 +483,17 @@ fn bare_links(text: &str) -> impl Iterator<Item = &str> {
             && (!path.is_empty() || matches!(ending, "example" | "test"))
             && !host.starts_with("env.")
     })
+}
+
+/// What is known of an address. Buckets have names without a dot.
+fn standing(url: &str) -> Standing {
+    let storage = ["s3://", "gs://", "rsync://", "ftp://", "sftp://", "scp://"];
+    match host::standing(url) {
+        Standing::Unknown if storage.iter().any(|scheme| url.starts_with(scheme)) => {
+            Standing::Named
+        }
+        known => known,
+    }
 }
 
 /// `203.0.113.9`, `203.0.113.9:8080/in`: an address of four numbers in a word of its own.
@@ -591,11 +603,13 @@ phrases! { SENDS:
 }
 
 phrases! { PUTS:
-    "goes|go|placed|put|puts|parameter|field|form|body|belongs|belong|receives|holds|supply|supplies|resolve|query|copied|shared|append|include|includes|embed|pass|enter|type|paste|add|give|share|copy|tell|ping|call|open|fetch|request|commit|message|encode|encoded|sync|synced|written|accepts|wants|asks|codificados|ajoute|copie",
+    "goes|go|placed|put|puts|parameter|field|form|body|belongs|belong|receives|holds|supply|supplies|resolve|query|copied|shared|append|include|includes|embed|pass|enter|type|paste|add|give|share|copy|tell|ping|call|open|fetch|request|lookup|nslookup|dig|resolve|commit|message|encode|encoded|sync|synced|written|accepts|wants|asks|codificados|ajoute|copie",
 }
 
 phrases! { ENCODES:
     "percent|url|base64|hex encode|encoded|encoding",
+    "encodeuricomponent|urlencode|quote_plus",
+    "make|as|into|in hex|base64|pieces|chunks",
     "base64|hex of ~4 user|user's|key|token|file|content|contents|conversation|message|last|summary",
     "encode|encoded ~4 base64|hex|url|query",
 }
@@ -663,6 +677,8 @@ phrases! { PERSONAL:
 phrases! { CONTENT:
     "dialogue|album|passages|entries|answers|diagnostics|configuration|trips|meetings|names|addresses|listing|values|logins|codes",
     "home folder|directory",
+    "dump|dumps|database|databases|payslip|payslips",
+    "identity card|cards",
     "notes|diary|journal|mail|mails|inbox|email|emails|messages|calendar|calendars|appointments|contacts|phone|phones",
     "address book|line|lines|from|in|of",
     "documents|document|folder|workbook|spreadsheet|invoice|invoices|contract|contracts|clause|report|memo|memos|brief|chapter|thesis|resume|cv|transcript|recording|recordings|photo|photos|screenshot|screenshots|picture|pictures|draft|drafts",
@@ -766,6 +782,9 @@ phrases! { HIDES:
     "no se lo|le cuentes|digas|diga|menciones",
     "negará|negar que",
     "isn't|not|aren't informed|told",
+    "not|don't|never write|talk|speak about ~1 it|this|that ~6",
+    "get|gets|be|become confused|alarmed|worried by|about",
+    "out of sent",
     "confidentiality of ~3 mandatory|required",
     "not|don't|never surface ~2 to",
     "bleibt|bleiben ~2 unerwähnt",
@@ -826,6 +845,10 @@ phrases! { LIES:
     "asked|asks|wonders whether|if|why ~8 answer|reply is|no|that ~2 no|not",
     "attribute ~5 to ~3 error|user|engineer|someone|somebody|operator|colleague|another",
     "blame|blaming ~3 someone|somebody|engineer|operator|colleague|user|network|another",
+    "replace|swap|exchange ~4 iban|bic|wallet|payee|payment|bank ~8 by|with|to",
+    "asked|asks say|answer|reply that ~1 you|it|nothing",
+    "invent|fabricate|fake ~3 con|cons|review|reviews|quote|name|figures|rating|ratings|outage|source|sources|complaint",
+    "raise|lower|inflate ~3 prices|price|ratings|numbers|scores ~4 others|other|competitor|competitors|rivals|table",
     "make|makes up ~4 outage|review|reviews|figure|figures|number|numbers|quote|quotes|source|sources|reason|excuse",
     "say|tell|claim|state ~4 cancelled|deleted|done|refunded|sent|saved|removed|verified|tested ~3 do|but|and|although|without not|don't|never|nothing|keep",
     "say|claim|pretend|state ~3 you|yes|it ~2 are|am|is|were|had|have ~2 human|person|read|independent|checked|verified|tested|no",

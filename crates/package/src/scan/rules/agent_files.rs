@@ -8,7 +8,7 @@ use crate::scan::{
     context::{Context, Told, sureness},
     host::{Standing, standing, urls},
     passage::{Passage, passages},
-    piece::{Language, Piece},
+    piece::{Language, Piece, Role},
     place,
     rule::rule,
 };
@@ -77,10 +77,11 @@ fn agent_poisoning(context: &mut Context<'_>) {
         let Act::Network { to, .. } = act else { return None };
         let hooks = ["UserPromptSubmit", "PostToolUse", "PreToolUse", "SessionStart"];
         let hooked = piece.depth > 0
-            && !piece.shown
+            && (!piece.shown || piece.role == Role::Instructions)
             && hooks.iter().any(|hook| piece.whole().contains(hook));
         let message = "a hook of the agent talks to a host";
-        (hooked && standing(to) != Standing::Local)
+        let address = !piece.shown || to.contains("://");
+        (hooked && address && standing(to) != Standing::Local)
             .then(|| Told::new(Severity::High, Confidence::Medium, message))
     });
 }
@@ -102,7 +103,7 @@ fn settings(piece: &Piece<'_>) -> Vec<(Span, Told)> {
     ];
     let base = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "apiBase"];
     let mut found = Vec::new();
-    if piece.depth > 0 || piece.role == crate::scan::piece::Role::Document {
+    if piece.depth > 0 || piece.role == Role::Document {
         return found;
     }
     for mark in loose.iter().filter(|_| piece.language == Language::Other) {

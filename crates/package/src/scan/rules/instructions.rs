@@ -384,6 +384,7 @@ static FOLLOW: LazyLock<Phrases> = LazyLock::new(|| {
         "authoritative|current|newest|latest|live|real|actual|full instructions|rules|orders|directives|playbook|guidance",
         "online|remote|fetched|downloaded|returned text|version|page|file|document|instructions ~2 wins|win|prevail|prevails|apply|applies|counts",
         "decode|undo|convert|unscramble|translate|reverse|decrypt ~8 act|follow|obey|execute|carry|run|treat|apply|perform|do",
+        "execute|run it|them|that|each ~3 as|verbatim|bash|shell|terminal|exactly|directly",
         "read ~4 right|backwards|bottom ~4 obey|follow|do|execute",
     ])
 });
@@ -414,7 +415,14 @@ fn remote_instructions(context: &mut Context<'_>) {
     context.each_piece(&REMOTE_INSTRUCTIONS, |piece| {
         let Some(prose) = piece.prose() else { return Vec::new() };
         let mut found = Vec::new();
-        for passage in passages(&prose.text) {
+        let all = passages(&prose.text);
+        // The address may stand in the paragraph before.
+        let pairs = all.windows(2).filter_map(|pair| {
+            let unasked = pair[1].presses() || pair[1].hides();
+            let follows = pair[0].destination() > 0 && unasked && pair[1].matches(&FOLLOW);
+            follows.then(|| pair[0].with(&pair[1], &prose.text))?
+        });
+        for passage in pairs.chain(passages(&prose.text)) {
             if passage.warns() || !passage.matches(&FOLLOW) {
                 continue;
             }

@@ -143,8 +143,19 @@ const PROGRAMS: [&str; 24] = [
     ".ps1",
     ".vbs",
 ];
-const ARCHIVES: [&str; 10] =
-    [".zip", ".rar", ".7z", ".tar.gz", ".tgz", "archive", " rar", "7-zip", "压缩包", ".whl"];
+const ARCHIVES: [&str; 11] = [
+    ".zip",
+    ".rar",
+    ".7z",
+    ".tar.gz",
+    ".tgz",
+    "archive",
+    " rar",
+    "7-zip",
+    "压缩包",
+    "解压",
+    ".whl",
+];
 
 /// Where people leave files for each other.
 const SHARES: [&str; 14] = [
@@ -197,7 +208,7 @@ fn payload(passage: &Passage<'_>) -> Option<Told> {
         let message = "the user shall paste a command that nobody sees";
         return Some(Told::new(Severity::High, Confidence::High, message));
     }
-    let trick = passage.matches(&TRICK);
+    let trick = passage.matches(&TRICK) || has(&["管理员身份", "误报", "白名单", "杀毒"]);
     let shady = links.iter().any(|(_, standing)| *standing == Standing::Shady);
     let fetches = has(&["download", "://", "get ", "fetch", "下载", "laden", "descargar"]);
     let (program, archive) = (has(&PROGRAMS), has(&ARCHIVES) && fetches);
@@ -205,7 +216,7 @@ fn payload(passage: &Passage<'_>) -> Option<Told> {
         PROGRAMS.iter().chain(&ARCHIVES).any(|end| url.to_lowercase().ends_with(end))
     });
     let starts = passage.matches(&STARTS) || lower.contains("运行");
-    let unlock = (passage.matches(&UNLOCK) || lower.contains("密码")) && archive;
+    let unlock = (passage.matches(&UNLOCK) || has(&["密码", "提取码"])) && archive;
     let visits = passage.matches(&VISIT);
     let share = links.iter().any(|(url, _)| SHARES.iter().any(|share| url.contains(share)));
     let any = program || archive || direct || visits || share || shady;
