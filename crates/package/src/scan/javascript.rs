@@ -120,6 +120,7 @@ struct Frame {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a file can do")]
 struct Reader<'t> {
     acts: Acts,
     scopes: Vec<HashMap<String, Value>>,

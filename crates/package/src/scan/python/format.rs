@@ -10,7 +10,9 @@ pub(super) fn quoted(value: &Value) -> String {
 /// What is put together, with what it is made of.
 fn finished(text: String, made_of: &[&Value]) -> Value {
     let mut value = Value { text: Some(text), ..Value::default() };
-    made_of.iter().for_each(|part| value.taint.add(&part.all_taint()));
+    for part in made_of {
+        value.taint.add(&part.all_taint());
+    }
     value
 }
 

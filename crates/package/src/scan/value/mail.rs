@@ -46,9 +46,13 @@ fn is_fixed(word: &str) -> bool {
 /// Recipients of one mail: those that all see, and those that nobody sees.
 pub(in crate::scan) fn mailed(open: &[&Value], hidden: &[&Value], span: Span, acts: &mut Acts) {
     let (mut seen, mut others) = (Vec::new(), false);
-    open.iter().for_each(|value| addresses(value, &mut seen, &mut others, 0));
+    for value in open {
+        addresses(value, &mut seen, &mut others, 0);
+    }
     let mut unseen = Vec::new();
-    hidden.iter().for_each(|value| addresses(value, &mut unseen, &mut false, 0));
+    for value in hidden {
+        addresses(value, &mut unseen, &mut false, 0);
+    }
     if others {
         unseen.append(&mut seen);
     }
