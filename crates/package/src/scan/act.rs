@@ -22,6 +22,8 @@ pub(super) struct Taint {
     pub(super) decoded: bool,
     /// Out of a file that holds data, not code.
     pub(super) data: bool,
+    /// Out of any file.
+    pub(super) read: bool,
 }
 
 impl Taint {
@@ -45,6 +47,7 @@ impl Taint {
         self.files |= other.files;
         self.decoded |= other.decoded;
         self.data |= other.data;
+        self.read |= other.read;
         for token in &other.tokens {
             if !self.tokens.contains(token) && self.tokens.len() < 8 {
                 self.tokens.push(token.clone());

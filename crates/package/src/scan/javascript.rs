@@ -7,6 +7,7 @@ mod depth;
 mod dispatch;
 mod library;
 mod sources;
+mod web;
 
 use std::collections::HashMap;
 
@@ -71,6 +72,7 @@ fn read_program(stem: &str, program: &Program<'_>, memory: &mut Memory) -> Resul
         scopes: vec![HashMap::new()],
         memory: std::mem::take(memory),
         source: program.source_text,
+        asks_password: value::asks_password(program.source_text),
         ..Reader::default()
     };
     for _ in 0..2 {
@@ -118,6 +120,7 @@ struct Frame {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a file can do")]
 struct Reader<'t> {
     acts: Acts,
     scopes: Vec<HashMap<String, Value>>,
@@ -141,6 +144,8 @@ struct Reader<'t> {
     connected_at: Span,
     /// Whether a test is looked at that leaves out what it finds.
     leaves_out: bool,
+    /// A page in the file asks for passwords.
+    asks_password: bool,
     loops: usize,
     depth: usize,
     steps: usize,
@@ -397,7 +402,9 @@ impl<'t> Reader<'t> {
         for (index, parameter) in function.parameters.items.iter().enumerate() {
             let value = given.positional.get(index).filter(|value| **value != Value::default());
             let default = parameter.initializer.as_deref().map(|value| self.value(value));
-            let value = value.cloned().or(default).unwrap_or_default();
+            let asked = || web::first_argument(name, function, self.asks_password);
+            let asked = if index == 0 && value.is_none() { asked() } else { None };
+            let value = value.cloned().or(default).or(asked).unwrap_or_default();
             self.bind(&parameter.pattern, &value);
             // `constructor(private name: string)` is an attribute as well.
             if let (Some(_), BindingPattern::BindingIdentifier(id)) =
@@ -951,6 +958,7 @@ impl<'t> Reader<'t> {
         {
             return value;
         }
+        library::mails(self, call);
         if let Some(value) = calls::call(self, call) {
             return value;
         }
@@ -1020,12 +1028,16 @@ fn member_path(found: &MemberExpression<'_>) -> Option<String> {
     Some(format!("{object}.{}", found.static_property_name()?))
 }
 
+/// What a value without a name was made by.
+const CLASS: &str = "Object.constructor";
+
 /// A property of a value.
 fn member(object: &Value, property: &str) -> Value {
     if let Some(found) = object.under(property) {
         return found.clone();
     }
     match object.name.as_deref() {
+        Some(web::REQUEST) => Value::default(),
         Some("process") if property == "env" => {
             let mut value = Value::named("process.env");
             value.taint.environment = true;
@@ -1037,10 +1049,14 @@ fn member(object: &Value, property: &str) -> Value {
         Some("globalThis" | "global" | "window") => Value::named(property),
         Some(name)
             if property == "constructor"
-                && (name.starts_with("function@") || name == "Function.prototype") =>
+                && (name.starts_with("function@")
+                    || matches!(name, "Function.prototype" | "Function" | CLASS)
+                    || name.ends_with(".constructor")) =>
         {
             Value::named("Function")
         }
+        // What makes what makes anything is what makes functions.
+        None if property == "constructor" => Value { name: Some(CLASS.into()), ..object.clone() },
         name => Value { name: name.map(|name| format!("{name}.{property}")), ..object.clone() },
     }
 }

@@ -4,15 +4,18 @@
 //! file. The tree is walked twice, so that a function knows what it is called with further down.
 
 mod calls;
+mod defaults;
 mod dispatch;
+mod format;
 mod library;
 mod sources;
+mod web;
 
 use std::collections::HashMap;
 
 use ruff_python_ast::{
-    CmpOp, Comprehension, ExceptHandler, Expr, ExprCall, FStringPart, InterpolatedStringElement,
-    Number, Operator, Parameters, Stmt, StmtClassDef, StmtFunctionDef,
+    CmpOp, Comprehension, ConversionFlag, ExceptHandler, Expr, ExprCall, FStringPart,
+    InterpolatedStringElement, Number, Operator, Parameters, Stmt, StmtClassDef, StmtFunctionDef,
 };
 use ruff_python_parser::parse_module;
 use ruff_text_size::{Ranged, TextRange};
@@ -40,6 +43,8 @@ pub(super) fn read_with(text: &str, memory: &mut Memory) -> Result<Acts, String>
         scopes: vec![HashMap::new()],
         memory: std::mem::take(memory),
         source: text,
+        asks_password: value::asks_password(text),
+        sees_all: web::sees_all(text),
         ..Reader::default()
     };
     for _ in 0..2 {
@@ -95,6 +100,7 @@ struct Frame {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a file can do")]
 pub(super) struct Reader<'t> {
     acts: Acts,
     scopes: Vec<HashMap<String, Value>>,
@@ -122,6 +128,11 @@ pub(super) struct Reader<'t> {
     depth: usize,
     steps: usize,
     followed: usize,
+    /// Options of the program whose default is an address.
+    options: Value,
+    /// A page in the file asks for passwords; the file sees all requests of an application.
+    asks_password: bool,
+    sees_all: bool,
 }
 
 fn span_of(range: TextRange) -> Span {
@@ -328,7 +339,8 @@ impl<'t> Reader<'t> {
             let value = keyword.map(|(_, value)| value).or(given.positional.get(names.len()));
             let default = parameter.default.as_deref().map(|value| self.value(value));
             let value = value.filter(|value| **value != Value::default()).cloned();
-            scope.insert(name.to_owned(), value.or(default).unwrap_or_default());
+            let asked = web::is_request(name).then(|| Value::named(web::REQUEST));
+            scope.insert(name.to_owned(), value.or(default).or(asked).unwrap_or_default());
             names.push(name);
         }
         if let Some(rest) = &parameters.vararg {
@@ -485,12 +497,24 @@ impl<'t> Reader<'t> {
                     _ => container.taint.add(&value.all_taint()),
                 }
                 container.taint.add(&key.all_taint());
+                self.addressed(&container, &key, value, span_of(target.range()));
                 self.bind_place(&found.value, container);
             }
             Expr::Starred(found) => self.bind(&found.value, value),
             Expr::Tuple(found) => self.bind_all(&found.elts, value),
             Expr::List(found) => self.bind_all(&found.elts, value),
             _ => {}
+        }
+    }
+
+    /// `mail["Bcc"] = "…"`: somebody gets the mail as well.
+    fn addressed(&mut self, mail: &Value, key: &Value, to: &Value, span: Span) {
+        if mail.name.as_deref().is_some_and(|name| name.starts_with("email.")) {
+            match key.known().map(str::to_ascii_lowercase).as_deref() {
+                Some("bcc") => value::mailed(&[], &[to], span, &mut self.acts),
+                Some("to" | "cc") => value::mailed(&[to], &[], span, &mut self.acts),
+                _ => {}
+            }
         }
     }
 
@@ -611,7 +635,7 @@ impl<'t> Reader<'t> {
                 let known = path_of(expression).and_then(|path| self.lookup(&path).cloned());
                 known.unwrap_or_else(|| {
                     let base = self.value(&found.value);
-                    attribute(base, &found.attr)
+                    self.asked_for(attribute(base, &found.attr), &found.attr)
                 })
             }
             Expr::Call(found) => self.call(found),
@@ -721,7 +745,11 @@ impl<'t> Reader<'t> {
                                 Value::text(&*literal.value)
                             }
                             InterpolatedStringElement::Interpolation(found) => {
-                                self.value(&found.expression)
+                                let value = self.value(&found.expression);
+                                match found.conversion {
+                                    ConversionFlag::None | ConversionFlag::Str => value,
+                                    _ => Value { text: Some(format::quoted(&value)), ..value },
+                                }
                             }
                         });
                     }
@@ -940,6 +968,9 @@ fn attribute(base: Value, attribute: &str) -> Value {
         let text = base.text.as_deref().and_then(|text| text.rsplit_once('/'));
         return Value { text: text.map(|(parent, _)| parent.to_owned()), ..base };
     }
+    if base.name.as_deref() == Some(defaults::OPTIONS) {
+        return base.under(attribute).cloned().unwrap_or_default();
+    }
     if path && matches!(attribute, "name" | "stem" | "suffix") {
         return Value::tainted(base.all_taint());
     }
@@ -986,11 +1017,7 @@ fn binary(operator: Operator, left: Value, right: Value) -> Value {
             let name = left.name.clone().filter(|name| name == "pathlib.Path()");
             Value { name, ..Value::joined(&[left, right], "/") }
         }
-        Operator::Mod => {
-            let mut value = formatted(&left, &right, &["%s", "%d", "%r"]);
-            value.taint.add(&right.all_taint());
-            value
-        }
+        Operator::Mod => format::percent(&left, &right),
         _ => {
             let mut taint = left.all_taint();
             taint.add(&right.all_taint());
@@ -998,19 +1025,6 @@ fn binary(operator: Operator, left: Value, right: Value) -> Value {
             Value::tainted(taint)
         }
     }
-}
-
-/// A text with values put in the place of marks.
-fn formatted(text: &Value, values: &Value, marks: &[&str]) -> Value {
-    let Some(template) = &text.text else { return Value::tainted(text.all_taint()) };
-    let values = if values.items.is_empty() { std::slice::from_ref(values) } else { &values.items };
-    let mut result = template.clone();
-    for value in values {
-        let mark = marks.iter().filter_map(|mark| Some((result.find(mark)?, *mark))).min();
-        let Some((at, mark)) = mark else { break };
-        result.replace_range(at..at + mark.len(), value.shown());
-    }
-    Value { text: Some(result), taint: text.all_taint(), ..Value::default() }
 }
 
 /// `a.b.c` as it is written.

@@ -3,10 +3,12 @@
 use super::Rule;
 
 mod agent_files;
+mod claims;
 mod coherence;
 mod dependencies;
 mod exfiltration;
 mod files;
+mod forms;
 mod instructions;
 mod manual_payload;
 mod obfuscation;

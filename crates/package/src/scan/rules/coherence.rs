@@ -147,6 +147,11 @@ fn offline(context: &mut Context<'_>) {
         "entirely local",
     ];
     if !claims.iter().any(|claim| description.contains(claim)) {
+        if super::claims::promises(context) {
+            context.each_act(&UNDECLARED_NETWORK, |piece, act, _| {
+                runs(piece).then(|| super::claims::broken(act)).flatten()
+            });
+        }
         return;
     }
     context.each_act(&UNDECLARED_NETWORK, |piece, act, _| {

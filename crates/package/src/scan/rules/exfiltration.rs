@@ -102,10 +102,12 @@ fn exfiltration(context: &mut Context<'_>) {
         }
     });
     context.each_piece(&EXFILTRATION, written_down);
+    context.each_piece(&EXFILTRATION, super::forms::posted);
+    context.each_piece(&EXFILTRATION, super::forms::scripted);
 }
 
 /// Whether an address is written down that belongs to none of the services that everybody knows.
-fn is_somebody(to: &str) -> bool {
+pub(super) fn is_somebody(to: &str) -> bool {
     let known = host(to).is_some_and(|host| host.contains('.') && !host.contains(['{', '$', '<']));
     known && standing(to) != Standing::Local && !service::is_known(to)
 }

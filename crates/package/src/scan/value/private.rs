@@ -24,6 +24,44 @@ const MARKS: [&[&str]; 10] = [
     &[".npmrc", ".netrc", ".pypirc", "kubeconfig", "\\.npmrc"],
 ];
 
+/// Papers by which somebody can pass for another, and others that are nobody else's business.
+const IDENTITY: [&str; 9] = [
+    "passport",
+    "pass(port",
+    "passw",
+    "recovery",
+    "seed",
+    "ssn",
+    "social.?sec",
+    "license",
+    "ausweis",
+];
+const PAPERS: [&str; 16] = [
+    "tax",
+    "bank",
+    "salary",
+    "payslip",
+    "payroll",
+    "contract",
+    "nda",
+    "statement",
+    "w-?2",
+    "w2",
+    "1099",
+    "medical",
+    "insurance",
+    "mortgage",
+    "visa",
+    "invoice",
+];
+
+/// Whether a pattern finds the personal papers of somebody by the names of their files.
+fn seeks_papers(pattern: &str) -> bool {
+    let lower = pattern.to_lowercase();
+    let count = |row: &[&str]| row.iter().filter(|mark| lower.contains(**mark)).count();
+    pattern.contains('|') && !pattern.contains(' ') && count(&IDENTITY) > 0 && count(&PAPERS) > 1
+}
+
 fn marks(text: &str) -> usize {
     let lower = text.to_lowercase();
     MARKS.iter().filter(|row| row.iter().any(|mark| lower.contains(mark))).count()
@@ -31,6 +69,9 @@ fn marks(text: &str) -> usize {
 
 /// What a regular expression or a pattern of names looks for that finds files with secrets.
 pub(in crate::scan) fn sought(pattern: &str) -> Option<&'static str> {
+    if seeks_papers(pattern) {
+        return Some("personal papers");
+    }
     let alternatives = pattern.contains(['|', ',']) && !pattern.contains(' ');
     (alternatives && pattern.contains(['.', '*', '$']) && marks(pattern) > 1).then_some(SOUGHT)
 }
@@ -97,6 +138,9 @@ mod tests {
         {
             assert!(sought(pattern).is_none(), "{pattern}");
         }
+        assert!(
+            sought("pass(port|word)|tax|bank").is_some() && sought("tax|bank|salary").is_none()
+        );
         assert!(is_dotenv_path("**/.env*") && is_dotenv_path("x/.env.local"));
         assert!(!is_dotenv_path(".env.example") && !is_dotenv_path(".environment"));
     }

@@ -1,0 +1,140 @@
+//! Texts with values put in the place of marks, as `%`, `.format` and templates do.
+
+use super::super::value::{LONGEST, UNKNOWN, Value};
+
+/// How a value is written down as code.
+pub(super) fn quoted(value: &Value) -> String {
+    format!("'{}'", value.shown().replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
+/// What is put together, with what it is made of.
+fn finished(text: String, made_of: &[&Value]) -> Value {
+    let mut value = Value { text: Some(text), ..Value::default() };
+    for part in made_of {
+        value.taint.add(&part.all_taint());
+    }
+    value
+}
+
+/// `"…%s…" % values`.
+pub(super) fn percent(template: &Value, values: &Value) -> Value {
+    let Some(text) = &template.text else {
+        let mut value = Value::tainted(template.all_taint());
+        value.taint.add(&values.all_taint());
+        return value;
+    };
+    let list =
+        if values.items.is_empty() { std::slice::from_ref(values) } else { &values.items[..] };
+    let (mut result, mut rest, mut next) = (String::new(), text.as_str(), 0);
+    while let Some(at) = rest.find('%').filter(|_| result.len() <= LONGEST) {
+        result.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            result.push('%');
+            rest = after;
+            continue;
+        }
+        let key = rest.strip_prefix('(').and_then(|inner| inner.split_once(')'));
+        let behind = key.map_or(rest, |(_, behind)| behind);
+        let kind = behind.trim_start_matches(|c: char| "-+ #.".contains(c) || c.is_ascii_digit());
+        let Some(letter) = kind.chars().next().filter(|c| "sradioxXfFgGeEc".contains(*c)) else {
+            result.push('%');
+            continue;
+        };
+        let value = match key {
+            Some((key, _)) => values.under(key),
+            None => list.get(next),
+        };
+        next += usize::from(key.is_none());
+        result.push_str(&shown(value, matches!(letter, 'r' | 'a')));
+        rest = &kind[letter.len_utf8()..];
+    }
+    result.push_str(rest);
+    finished(result, &[template, values])
+}
+
+fn shown(value: Option<&Value>, as_code: bool) -> String {
+    match value {
+        Some(value) if as_code => quoted(value),
+        Some(value) => value.shown().to_owned(),
+        None => UNKNOWN.to_owned(),
+    }
+}
+
+/// `"…{}…{name!r}…".format(…)`.
+pub(super) fn braces(template: &Value, given: &[Value], keywords: &[(String, Value)]) -> Value {
+    let mut made_of = vec![template];
+    made_of.extend(given);
+    made_of.extend(keywords.iter().map(|(_, value)| value));
+    let Some(text) = &template.text else {
+        return Value { text: None, ..finished(String::new(), &made_of) };
+    };
+    let (mut result, mut rest, mut next) = (String::new(), text.as_str(), 0);
+    while let Some(at) = rest.find(['{', '}']).filter(|_| result.len() <= LONGEST) {
+        result.push_str(&rest[..at]);
+        let mark = &rest[at..=at];
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix(mark) {
+            result.push_str(mark);
+            rest = after;
+            continue;
+        }
+        let Some((field, after)) = rest.split_once('}').filter(|_| mark == "{") else {
+            result.push_str(mark);
+            continue;
+        };
+        rest = after;
+        let name = field.split([':', '!', '.', '[']).next().unwrap_or_default();
+        let value = if name.is_empty() {
+            next += 1;
+            given.get(next - 1)
+        } else if let Ok(number) = name.parse::<usize>() {
+            given.get(number)
+        } else {
+            keywords.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+        };
+        result.push_str(&shown(value, field.contains("!r") || field.contains("!a")));
+    }
+    result.push_str(rest);
+    finished(result, &made_of)
+}
+
+/// `Template("…$name…").substitute(name=…)`.
+pub(super) fn substituted(template: &Value, keywords: &[(String, Value)]) -> Value {
+    let mut made_of = vec![template];
+    made_of.extend(keywords.iter().map(|(_, value)| value));
+    let mut parts = template.shown().split('$');
+    let mut result = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if result.len() > LONGEST {
+            break;
+        }
+        let inner = part.strip_prefix('{');
+        let body = inner.unwrap_or(part);
+        let end = body.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(body.len());
+        let (name, rest) = body.split_at(end);
+        let rest = if inner.is_some() { rest.strip_prefix('}').unwrap_or(rest) } else { rest };
+        let value = keywords.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+        result.push_str(&shown(value, false));
+        result.push_str(rest);
+    }
+    finished(result, &made_of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_filled() {
+        let one = Value::text("a'b");
+        assert_eq!(percent(&Value::text("f(%r) 5%% %-4s"), &one).shown(), "f('a\\'b') 5% {}");
+        let entry = Value { items: vec![Value::entry("u", Value::text("x"))], ..Value::default() };
+        assert_eq!(percent(&Value::text("%(u)s %(v)r %é"), &entry).shown(), "x {} %é");
+        let given = [Value::text("x"), Value::text("y")];
+        let named = [("n".to_owned(), Value::text("z"))];
+        let filled = braces(&Value::text("{} {1!r} {n:>4} {{}} }"), &given, &named);
+        assert_eq!(filled.shown(), "x 'y' z {} }");
+        assert_eq!(substituted(&Value::text("a$n b${n}c"), &named).shown(), "az bzc");
+    }
+}
