@@ -156,7 +156,7 @@ fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
         let letter = code
             .and_then(|code| u32::from_str_radix(code, 16).ok())
             .and_then(char::from_u32)
-            .filter(|c| c.is_ascii_graphic());
+            .filter(char::is_ascii_graphic);
         match letter {
             Some(letter) => {
                 if count == 0 {

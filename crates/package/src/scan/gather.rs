@@ -26,6 +26,21 @@ const MOST_HIDDEN_BYTES: usize = 4 * 1024 * 1024;
 /// Largest text that is read; the rest of a longer one is not.
 const LARGEST_TEXT: usize = 2 * 1024 * 1024;
 
+/// As [`LARGEST_TEXT`], of a program: nobody writes a longer one by hand.
+const LARGEST_SCRIPT: usize = 1024 * 1024;
+
+/// As [`LARGEST_TEXT`], of a document, which an agent reads into its memory.
+const LARGEST_DOCUMENT: usize = 512 * 1024;
+
+/// How much of a text is read. What is beyond makes the verdict a review.
+fn largest(path: &str, text: &str) -> usize {
+    match super::piece::kind(path, text) {
+        (Language::Markdown, _) => LARGEST_DOCUMENT,
+        (_, Role::Script) => LARGEST_SCRIPT,
+        _ => LARGEST_TEXT,
+    }
+}
+
 /// Documents that are zip archives by construction.
 const DOCUMENTS: [&str; 12] =
     ["docx", "xlsx", "pptx", "odt", "ods", "odp", "dotx", "xltx", "potx", "epub", "vsdx", "key"];
@@ -126,8 +141,9 @@ impl<'a> Gatherer<'_, 'a> {
     /// Reads the scripts once before, so that a function knows what other files call it with.
     fn learn(&mut self) {
         let texts = self.context.tree.files().filter_map(|(path, file)| {
-            let text =
-                std::str::from_utf8(&file.bytes).ok().filter(|text| text.len() <= LARGEST_TEXT)?;
+            let text = std::str::from_utf8(&file.bytes)
+                .ok()
+                .filter(|text| text.len() <= LARGEST_SCRIPT)?;
             Some((path, text, super::piece::kind(path, text).0))
         });
         let scripts: Vec<_> = texts
@@ -190,8 +206,9 @@ impl<'a> Gatherer<'_, 'a> {
 
     fn text(&mut self, path: &str, text: &'a str) {
         let mut text = text;
-        if text.len() > LARGEST_TEXT {
-            let mut end = LARGEST_TEXT;
+        let largest = largest(path, text);
+        if text.len() > largest {
+            let mut end = largest;
             while !text.is_char_boundary(end) {
                 end -= 1;
             }

@@ -490,18 +490,23 @@ fn extent(words: &[Word], from: usize, to: usize) -> Span {
     Span::new(start, words.get(to.saturating_sub(1)).map_or(start, |word| word.span.end))
 }
 
+/// How far around a sentence quotation marks are looked for: a line can be a megabyte long.
+const NEAR: usize = 600;
+
 /// Whether a sentence is only talked about.
 fn is_quoted(piece: &Piece<'_>, text: &str, span: Span) -> bool {
     if piece.cloak.is_some() {
         return false;
     }
-    let start = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
-    let end = text[span.end..].find('\n').map_or(text.len(), |end| span.end + end);
-    let (before, after) = (&text[start..span.start], &text[span.end..end]);
+    let near = Span::new(span.start.saturating_sub(NEAR), (span.end + NEAR).min(text.len()));
+    let near = near_boundaries(text, near);
+    let (before, rest) = (&text[near.start..span.start], &text[span.end..near.end]);
+    let before = before.rsplit('\n').next().unwrap_or_default();
+    let after = rest.split('\n').next().unwrap_or_default();
     let marks = ['"', '`', '\u{201c}', '\u{201d}', '\'', '«', '\u{300c}'];
     // A quotation may go on in the next line.
     let open = before.matches('"').count() % 2 == 1 || before.contains('\u{201c}');
-    let more = text[span.end..].split("\n\n").next().unwrap_or_default();
+    let more = rest.split("\n\n").next().unwrap_or_default();
     let between =
         before.contains(marks) && after.contains(marks) || open && more.contains(['"', '\u{201d}']);
     // Who only talks about an attack does not begin a sentence with it.

@@ -59,7 +59,7 @@ fn interleaved(piece: &Piece<'_>) -> Option<(Span, Told)> {
                 }
                 count += 1;
             }
-            (true, true) | (false, true) => {}
+            (_, true) => {}
             // Two visible characters in a row end it.
             (false, false) => count = 0,
         }
