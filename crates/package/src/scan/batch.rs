@@ -178,7 +178,7 @@ impl Reader {
         let has = |part: &str| lower.iter().any(|word| word.contains(part));
         match name {
             "certutil" if has("urlcache") || has("verifyctl") => {
-                self.fetched(url(), rest, span, acts)
+                self.fetched(url(), rest, span, acts);
             }
             "certutil" if has("-decode") || has("/decode") => self.copied(rest),
             "bitsadmin" => self.fetched(url(), rest, span, acts),

@@ -163,6 +163,7 @@ pub(super) fn read_words(words: &[String], span: Span) -> Acts {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each says a thing of its own about the text")]
 struct Reader {
     acts: Acts,
     /// What variables are made of.

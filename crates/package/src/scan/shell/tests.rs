@@ -358,7 +358,9 @@ fn hostile_texts_stay_fast() {
     let long = format!("A={}\n", "x".repeat(4000));
     let body = "f() { curl \"https://$1\"; }\n".to_owned();
     let nested = "find / -exec ".repeat(20_000);
-    let calls: String = (0..20_000).map(|n| format!("f h{n}.example\n")).collect();
+    let calls: String = (0..20_000)
+        .flat_map(|n| ["f h".to_owned(), n.to_string(), ".example\n".to_owned()])
+        .collect();
     let fetches = "curl \"https://$1\"\n".repeat(20_000);
     for (text, is_cut) in [
         (format!("{long}{}", "echo $A\n".repeat(40_000)), true),
