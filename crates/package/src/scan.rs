@@ -24,6 +24,7 @@
 
 mod act;
 mod archive;
+mod batch;
 mod context;
 mod decode;
 mod embedded;

@@ -87,15 +87,14 @@ impl<'a> Context<'a> {
         self.tell_all(rule, found);
     }
 
-    fn tell_all(&mut self, rule: &'static Rule, found: Vec<(usize, Span, Told)>) {
-        let mut findings: Vec<Finding> = Vec::new();
+    fn tell_all(&mut self, rule: &'static Rule, mut found: Vec<(usize, Span, Told)>) {
+        // The worst are kept. Only for these the place is looked up, which takes the whole file.
+        found.sort_by_key(|(_, _, told)| std::cmp::Reverse((told.severity, told.confidence)));
+        found.truncate(MOST_PER_RULE);
         for (index, span, told) in found {
-            findings.push(finding(&self.parts[index].piece, rule, span, told));
+            let finding = finding(&self.parts[index].piece, rule, span, told);
+            self.findings.push(finding);
         }
-        // The worst are kept.
-        findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.confidence)));
-        findings.truncate(MOST_PER_RULE);
-        self.findings.extend(findings);
     }
 
     /// Reports something about a file as a whole.

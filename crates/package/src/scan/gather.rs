@@ -9,6 +9,7 @@ use super::{
     act::Acts,
     archive,
     archive::Kind,
+    batch,
     context::{Context, Part, Told},
     decode, embedded, javascript,
     piece::{Language, Piece, Role, fence_language, guess, is_fenced},
@@ -339,6 +340,9 @@ impl<'a> Gatherer<'_, 'a> {
                 };
                 if powershell::is_powershell(&piece.path, &piece.text) {
                     powershell::read(&piece.text, &mut acts);
+                }
+                if batch::is_batch(&piece.path, &piece.text) {
+                    batch::read(&piece.text, &mut acts);
                 }
                 Ok(acts)
             }

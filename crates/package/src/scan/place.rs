@@ -157,6 +157,10 @@ const FOLDERS: &[(&str, &str)] = &[
 
 /// What credentials a path leads to.
 pub(super) fn credential(path: &str) -> Option<&'static str> {
+    // Most words are short and plain; no such place is.
+    if path.len() < 24 && !path.contains(['.', '/', '\\', '_', ' ']) {
+        return None;
+    }
     let path = path.to_lowercase().replace('\\', "/");
     let path = path.trim_matches(['"', '\'', ' ']);
     if path.rsplit('.').next() == Some("pub") || path.contains("example") {

@@ -4,6 +4,9 @@ mod cloud;
 mod decoders;
 mod destruction;
 mod expansion;
+mod fetch;
+mod functions;
+mod groups;
 mod installs;
 mod interpret;
 mod memory;
@@ -18,6 +21,7 @@ pub(super) use self::memory::{Memory, read_in};
 use self::{
     decoders::{Alphabet, is_decoder, makes_letters},
     expansion::Known,
+    functions::Function,
     programs::{
         CERTIFICATES, PROTECTORS, TRACKS, TYPED_PASSWORD, escaped, is_flag, is_index_variable,
         is_remote, is_sender, is_users_files, makes_executable, mines, packs_into, path_taint,
@@ -27,7 +31,7 @@ use self::{
 };
 use super::{
     act::{AGENT_QUESTIONS, Act, Acts, Code, Taint},
-    decode, host,
+    decode,
     piece::Language,
     place, value,
 };
@@ -84,6 +88,9 @@ const LONGEST_SUBSTITUTION: usize = 16 * 1024;
 const MOST_TURNS: usize = 8;
 const LONGEST_TURNED: usize = 64 * 1024;
 
+/// How often a text is read in which functions call each other.
+const MOST_ROUNDS: usize = 4;
+
 /// Most items of a loop that are looked at where a file is written.
 const MOST_ITEMS: usize = 16;
 
@@ -114,15 +121,21 @@ fn read_script(path: &str, text: &str, memory: &mut Memory) -> Acts {
         // Another file has one of that name: this is not the same.
         let mine = reader.functions.entry(Rc::clone(name)).or_default();
         if mine.home.as_ref() != Some(&home) {
-            *mine = Function { home: Some(Rc::clone(&home)), ..Function::default() };
+            *mine = Function::of(&home);
         }
     }
     // Twice, so that a function knows what it is called with further down.
-    let rounds =
-        if script.pipelines.iter().flatten().any(|one| one.function.is_some()) { 2 } else { 1 };
-    for _ in 0..rounds {
+    let functions = script.pipelines.iter().flatten().any(|one| one.function.is_some());
+    for round in 0..MOST_ROUNDS {
+        // Once more where a function calls another with what it was called with.
+        if round > 0 && !functions || round > 1 && !reader.is_new {
+            break;
+        }
+        reader.is_new = false;
+        reader.repeats = 0;
         reader.acts = Acts::default();
         reader.followed.clear();
+        reader.groups.clear();
         for pipeline in &script.pipelines {
             reader.pipeline(pipeline);
         }
@@ -150,6 +163,7 @@ pub(super) fn read_words(words: &[String], span: Span) -> Acts {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each says a thing of its own about the text")]
 struct Reader {
     acts: Acts,
     /// What variables are made of.
@@ -157,8 +171,8 @@ struct Reader {
     /// What files are made of that the text wrote before.
     files: HashMap<String, Taint>,
     fifo: bool,
-    /// What was printed before.
-    before: Taint,
+    /// Groups of commands that are open.
+    groups: Vec<groups::Group>,
     /// Where the input of the current command comes from.
     flowing: Option<String>,
     /// Where an archive came from that was unpacked here.
@@ -177,15 +191,12 @@ struct Reader {
     /// How many substitutions this one is in.
     depth: usize,
     /// What substitutions gave that were followed already, by text and place.
-    followed: HashMap<(String, usize), Taint>,
-}
-
-#[derive(Clone, Default)]
-struct Function {
-    /// The file that it is in.
-    home: Option<Rc<str>>,
-    given: Vec<Taint>,
-    prints: Taint,
+    followed: HashMap<(String, usize, Option<usize>), Taint>,
+    /// The call for which a command of a function is read once more, and how many were.
+    calling: Option<usize>,
+    repeats: usize,
+    /// A function was called in a way that was not known.
+    is_new: bool,
 }
 
 /// The program of a command and its arguments, without what only wraps it.
@@ -255,7 +266,17 @@ impl Reader {
         let mut printed: Option<String> = None;
         // A text is turned around a few times at most.
         let mut turns = 0;
-        for command in pipeline {
+        for (index, command) in pipeline.iter().enumerate() {
+            let group = self.edges(command, &flow);
+            if index == 0 {
+                flow = self.input(pipeline);
+            }
+            if command.is_group {
+                flow.add(&group);
+                for redirect in command.redirects.iter().filter(|redirect| redirect.writes) {
+                    self.files.insert(redirect.target.text.clone(), flow.clone());
+                }
+            }
             let mut taint = self.command(command, span, &flow);
             self.assign(command, span);
             let Some((name, arguments)) = program(command) else { continue };
@@ -306,6 +327,7 @@ impl Reader {
                 printed = None;
             }
             taint.add(&flow);
+            self.sinks(command, &taint, span);
             if let (false, Some(text)) = (command.redirects.is_empty(), &command.input)
                 && command.redirects.iter().any(|redirect| redirect.writes)
             {
@@ -323,23 +345,13 @@ impl Reader {
             }
             flow = taint;
         }
-        self.group(pipeline, &flow);
+        self.prints(&flow);
         self.hands_over(pipeline, span);
         self.wrecks(pipeline, span);
         if let Some(function) = self.function.clone() {
             self.functions.entry(function).or_default().prints.add(&flow);
         }
         flow
-    }
-
-    /// `{ a; b; } > file`: the file holds what stood before it.
-    fn group(&mut self, pipeline: &Pipeline, flow: &Taint) {
-        for command in pipeline.iter().filter(|command| command.words.is_empty()) {
-            for redirect in command.redirects.iter().filter(|redirect| redirect.writes) {
-                self.files.insert(redirect.target.text.clone(), self.before.clone());
-            }
-        }
-        self.before.add(flow);
     }
 
     /// An interactive shell with a connection in the same pipeline.
@@ -365,6 +377,7 @@ impl Reader {
         for (variable, word) in &command.assignments {
             let mut value = self.word_taint(word, span);
             value.add(&path_taint(&word.text));
+            word.otherwise.iter().for_each(|text| value.add(&path_taint(text)));
             self.variables.insert(variable.clone(), value);
             if word.text.contains("://") && is_index_variable(variable) {
                 self.acts.push(Act::Index(word.text.clone()), span);
@@ -400,7 +413,11 @@ impl Reader {
                 if silent && texts.iter().any(|text| poses_as_system(text)) {
                     self.acts.push(Act::Asks("a password as if the system did"), span);
                 }
-                let value = if silent { Taint::credential(TYPED_PASSWORD) } else { flow.clone() };
+                let mut value = flow.clone();
+                value.add(taint);
+                if silent {
+                    value = Taint::credential(TYPED_PASSWORD);
+                }
                 for variable in texts.iter().filter(|text| !text.starts_with('-')) {
                     self.variables.insert((*variable).to_owned(), value.clone());
                 }
@@ -426,41 +443,9 @@ impl Reader {
         }
     }
 
-    /// A function of this text is called.
-    fn call(&mut self, name: &str, arguments: &[Word], flow: &Taint, span: Span) -> Taint {
-        let Some(known) = self.functions.get(name).cloned() else { return Taint::default() };
-        let mut given = known.given;
-        for (index, word) in arguments.iter().enumerate().take(16) {
-            let mut taint = self.word_taint(word, span);
-            taint.add(&path_taint(&word.text));
-            taint.add(flow);
-            match given.get_mut(index) {
-                Some(before) => before.add(&taint),
-                None => given.push(taint),
-            }
-        }
-        if let Some(function) = self.functions.get_mut(name) {
-            function.given = given;
-        }
-        known.prints
-    }
-
-    /// What `$1` or `$@` is made of in the body of a function.
-    fn positional(&self, variable: &str) -> Option<Taint> {
-        let given = &self.functions.get(self.function.as_ref()?)?.given;
-        if variable == "@" {
-            let mut all = Taint::default();
-            for taint in given {
-                all.add(taint);
-            }
-            return Some(all);
-        }
-        let index: usize = variable.parse().ok()?;
-        given.get(index.checked_sub(1)?).cloned()
-    }
-
     /// What one command does, and what its output is made of.
     fn command(&mut self, command: &Command, span: Span, flow: &Taint) -> Taint {
+        self.repeat(command, span, flow);
         let mut taint = Taint::default();
         for word in
             command.words.iter().chain(command.redirects.iter().map(|redirect| &redirect.target))
@@ -481,6 +466,7 @@ impl Reader {
         }
         for redirect in command.redirects.iter().filter(|redirect| !redirect.writes) {
             taint.add(&self.read_place(&redirect.target.text, span));
+            taint.add(&self.read_otherwise(&redirect.target, span));
         }
         if let Some(here) = &command.here {
             taint.add(&self.word_taint(here, span));
@@ -502,11 +488,11 @@ impl Reader {
                 // The key that one logs in with is not sent.
                 let key = index > 0
                     && matches!(texts[index - 1], "-i" | "-e" | "--key" | "--cert" | "--cacert");
-                let path =
-                    word.text.rsplit_once(['@', '=']).map_or(word.text.as_str(), |(_, path)| path);
+                let path = fetch::file_of(&word.text);
                 let elsewhere = sends && is_remote(path);
                 if !key && !elsewhere {
                     taint.add(&self.read_place(path, span));
+                    taint.add(&self.read_otherwise(word, span));
                 }
             }
         }
@@ -528,7 +514,7 @@ impl Reader {
         }
         self.particular(&name, &texts, command, span, &mut taint);
         if FETCHERS.contains(&name.as_str()) {
-            taint = self.fetch(&texts, flow, &taint, span);
+            taint = self.fetch(&name, &texts, flow, &taint, span);
         } else if matches!(name.as_str(), "nc" | "ncat" | "netcat" | "socat" | "telnet") {
             self.netcat(&texts, flow, &taint, span);
         } else if matches!(name.as_str(), "dig" | "nslookup" | "host" | "ping" | "drill") {
@@ -866,84 +852,6 @@ impl Reader {
         }
     }
 
-    /// A fetcher: what it sends, and what its output is made of.
-    fn fetch(&mut self, texts: &[&str], flow: &Taint, taint: &Taint, span: Span) -> Taint {
-        let plain = |text: &&&str| {
-            !text.starts_with('-')
-                && host::host(text).is_some_and(|host| host.rsplit('.').next() != Some("sh"))
-        };
-        let url =
-            texts.iter().find(|text| text.contains("://")).or_else(|| texts.iter().find(plain));
-        let url = url
-            .or_else(|| texts.iter().find(|text| text.starts_with('$')))
-            .copied()
-            .unwrap_or_default();
-        let from_input = texts.iter().any(|text| {
-            text.ends_with("@-")
-                || *text == "-T"
-                || text.contains("@/dev/stdin")
-                || text.ends_with("-file=-")
-        });
-        let mut sends = taint.clone();
-        sends.fetched = None;
-        if from_input {
-            sends.add(flow);
-        }
-        for text in texts {
-            if let Some((_, file)) = text.split_once('@')
-                && let Some(known) = self.files.get(file)
-            {
-                sends.add(&known.clone());
-            }
-        }
-        // A token in a header is how one logs in.
-        let header = texts.windows(2).any(|pair| {
-            matches!(pair[0], "-H" | "--header" | "-u" | "--user") && pair[1].contains('$')
-        });
-        let body = texts.iter().any(|text| {
-            matches!(
-                *text,
-                "-d" | "-F"
-                    | "-T"
-                    | "--form"
-                    | "--upload-file"
-                    | "-Body"
-                    | "--post-data"
-                    | "--post-file"
-            ) || text.starts_with("--data")
-                || text.starts_with("--post")
-        });
-        let log_in = if header { sends.tokens.clone() } else { Vec::new() };
-        if header && !body {
-            sends.tokens.clear();
-        }
-        self.acts.push(Act::Network { to: url.to_owned(), sends, log_in }, span);
-        let output = texts.windows(2).find(|pair| {
-            matches!(pair[0], "-o" | "--output" | "-O" | "-OutFile" | "-out" | "--output-document")
-                || (pair[0].starts_with('-')
-                    && !pair[0].starts_with("--")
-                    && pair[0].ends_with('o'))
-        });
-        let given = texts.iter().find_map(|text| {
-            ["--output-document=", "--output=", "--out="]
-                .iter()
-                .find_map(|flag| text.strip_prefix(flag))
-        });
-        let remote = texts
-            .iter()
-            .any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains('O'));
-        let output = given.map(str::to_owned).or_else(|| output.map(|pair| pair[1].to_owned()));
-        let name = output.or_else(|| {
-            let wget = texts.len() == 1 || remote;
-            wget.then(|| url.rsplit('/').next().unwrap_or_default().to_owned())
-        });
-        let fetched = Taint::fetched(url);
-        if let Some(name) = name.filter(|name| !name.is_empty() && name != "-") {
-            self.files.insert(name, fetched.clone());
-        }
-        fetched
-    }
-
     fn netcat(&mut self, texts: &[&str], flow: &Taint, taint: &Taint, span: Span) {
         let shell = texts.iter().any(|text| {
             let lower = text.to_ascii_lowercase();
@@ -997,16 +905,17 @@ impl Reader {
     }
 
     fn substitution(&mut self, text: &str, span: Span) -> Taint {
-        let key = (text.to_owned(), span.start);
+        let key = (text.to_owned(), span.start, self.calling);
         if let Some(known) = self.followed.get(&key) {
             return known.clone();
         }
-        let taint = self.follow(text, span);
+        let taint = self.follow(text, &Taint::default(), span);
         self.followed.insert(key, taint.clone());
         taint
     }
 
-    fn follow(&mut self, text: &str, span: Span) -> Taint {
+    /// Follows commands in a word; `input` is what they read.
+    fn follow(&mut self, text: &str, input: &Taint, span: Span) -> Taint {
         let mut taint = Taint::default();
         if self.depth >= DEEPEST || text.len() > LONGEST_SUBSTITUTION {
             self.acts.push(Act::Obscures("commands are nested so deep that nobody follows"), span);
@@ -1020,9 +929,13 @@ impl Reader {
             function: self.function.clone(),
             known: Rc::clone(&self.known),
             depth: self.depth + 1,
+            groups: vec![groups::Group::reading(input)],
+            loops: std::mem::take(&mut self.loops),
+            calling: self.calling,
+            repeats: self.repeats,
             ..Self::default()
         };
-        let script = tokens::parse_with(text, &self.known);
+        let script = tokens::parse_in(text, &self.known, self.function.clone());
         for pipeline in &script.pipelines {
             // What a function is called with there belongs to the function around it.
             let mut pipeline = pipeline.clone();
@@ -1034,7 +947,10 @@ impl Reader {
         self.variables = inner.variables;
         self.files = inner.files;
         self.functions = inner.functions;
-        self.acts.is_cut |= script.is_cut;
+        self.loops = inner.loops;
+        self.repeats = inner.repeats;
+        self.is_new |= inner.is_new;
+        self.acts.is_cut |= script.is_cut | inner.acts.is_cut;
         inner.acts.seen.into_iter().for_each(|seen| self.acts.push(seen.act, span));
         for found in inner.acts.inner {
             self.acts.inner(found.text, found.cloak, found.language, span);
@@ -1060,23 +976,6 @@ impl Reader {
         if taint.is_secret() && path.ends_with('/') {
             self.files.entry(path.trim_end_matches('/').to_owned()).or_default().add(taint);
         }
-    }
-
-    fn read_place(&mut self, path: &str, span: Span) -> Taint {
-        let mut taint = self.contents(path);
-        if let Some(what) = place::credential(path) {
-            self.acts.push(Act::Secret(what), span);
-            taint.add(&Taint::credential(what));
-        } else if path.contains('/') && !path.contains("://") && !path.contains(' ') {
-            let home =
-                ["~/Documents", "~/Desktop", "$HOME/Documents", "$HOME/Desktop", "~/Downloads"];
-            taint.files |= home.iter().any(|folder| path.starts_with(folder))
-                || matches!(path, "~/" | "$HOME/" | "HOME/" | "/");
-            self.acts.push(Act::Reads(path.to_owned()), span);
-        } else if path == ".env" || path.ends_with("/.env") {
-            taint.tokens.push(".env".into());
-        }
-        taint
     }
 
     fn writes(&mut self, target: &Word, text: &str, span: Span) {

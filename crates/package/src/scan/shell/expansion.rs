@@ -1,11 +1,21 @@
 //! What `$name`, `${name…}`, `$(…)` and lists become.
 
-use super::tokens::{Parser, Word, is_name};
+use std::rc::Rc;
+
+use super::{
+    functions::is_argument,
+    tokens::{Parser, Word, is_name},
+};
 use crate::scan::decode;
 
 /// Longest `${…}` that is looked into, and most of them in each other.
 const LONGEST: usize = 4096;
 const DEEPEST: usize = 16;
+
+/// Longest word that values are put into, and most bytes of values in one text. Where there is more,
+/// that is told.
+const LONGEST_WORD: usize = 64 * 1024;
+const MOST_PUT: usize = 1024 * 1024;
 
 /// A value that is plain to see, and where its pieces were put together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,28 +34,50 @@ fn is_fixed(name: &str) -> bool {
 impl Parser<'_> {
     /// Remembers what a variable is set to, or that it is no longer known.
     pub(super) fn learn(&mut self, name: &str, word: &Word) {
+        // What `$1` is made into is known within the function.
+        let own = word.variables.iter().any(|name| is_argument(name));
+        let scoped = self.scoped(name);
         let plain = word.substitutions.is_empty()
             && word.variables.len() < 3
-            && word.variables.iter().all(|name| is_fixed(name));
-        if plain && word.text.len() < LONGEST {
+            && word.variables.iter().all(|name| is_fixed(name) || is_argument(name));
+        if plain && word.text.len() < LONGEST && (!own || scoped.is_some()) {
             let known = Known {
                 text: word.text.clone(),
                 // Those of the name of a program are enough.
                 seams: word.seams.iter().copied().take(16).collect(),
                 variables: word.variables.clone(),
             };
-            self.known.insert(name.to_owned(), known);
+            match scoped {
+                Some(scoped) if own => {
+                    self.known.insert(scoped, known);
+                }
+                scoped => {
+                    scoped.map(|scoped| self.known.remove(&scoped));
+                    self.known.insert(name.to_owned(), known);
+                }
+            }
         } else {
+            scoped.map(|scoped| self.known.remove(&scoped));
             self.known.remove(name);
         }
     }
 
+    /// What a variable is called that is known in the body of a function only.
+    fn scoped(&self, name: &str) -> Option<String> {
+        let open = self.functions.last().map(|(function, _)| function);
+        open.or(self.scope.as_ref()).map(|function| format!("{function}()\n{name}"))
+    }
+
     fn value(&self, name: &str) -> Option<&Known> {
-        self.known.get(name).or_else(|| self.outer.get(name))
+        let around = |name: &str| self.around.and_then(|around| around.get(name));
+        let find = |name: &str| {
+            self.known.get(name).or_else(|| around(name)).or_else(|| self.outer.get(name))
+        };
+        self.scoped(name).and_then(|name| find(&name)).or_else(|| find(name))
     }
 
     /// `name+=value`
-    pub(super) fn added(&self, name: &str, value: Word) -> Word {
+    pub(super) fn added(&mut self, name: &str, value: Word) -> Word {
         let mut word = Word { span: value.span, ..Word::default() };
         self.put(name, &mut word);
         // What is not known stays so.
@@ -175,8 +207,12 @@ impl Parser<'_> {
     }
 
     /// Puts the value of a variable into a word, or its name when that is not known.
-    fn put(&self, name: &str, word: &mut Word) {
-        if let Some(known) = self.value(name) {
+    fn put(&mut self, name: &str, word: &mut Word) {
+        let length = self.value(name).map_or(0, |known| known.text.len());
+        let full = word.text.len() + length > LONGEST_WORD || self.put + length > MOST_PUT;
+        self.is_full |= full && length > 0;
+        self.put += length;
+        if let Some(known) = self.value(name).filter(|_| !full) {
             word.seam();
             let before = word.text.len();
             word.text.push_str(&known.text);
@@ -230,8 +266,21 @@ impl Parser<'_> {
             }
             word.substitutions.extend(value.substitutions);
             word.variables.extend(value.variables);
+            word.otherwise.extend(value.otherwise);
+            word.otherwise.push(value.text);
         }
         self.at = after;
+    }
+
+    /// What is put into a here-document. It is read by itself: no quote or bracket goes beyond it.
+    pub(super) fn document(&self, start: usize, end: usize) -> Word {
+        let mut inner = Parser::new(&self.text[start..end], self.outer);
+        inner.around = Some(&self.known);
+        inner.scope = self.functions.last().map(|(name, _)| Rc::clone(name)).or(self.scope.clone());
+        let mut word = inner.fallback(0, end - start);
+        word.text.clear();
+        word.seams.clear();
+        word
     }
 
     /// The word behind `:-`, `:=` or `:+`.

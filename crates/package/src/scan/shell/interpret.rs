@@ -3,7 +3,9 @@
 use savoir_skill::Span;
 
 use super::{
-    Reader, language_of,
+    Reader,
+    fetch::is_input,
+    language_of,
     tokens::{Command, Word},
 };
 use crate::scan::{
@@ -11,11 +13,6 @@ use crate::scan::{
     decode, host,
     piece::Language,
 };
-
-/// Whether a path is what the program reads from its input.
-fn is_input(path: &str) -> bool {
-    matches!(path, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
-}
 
 impl Reader {
     /// What an interpreter is given to execute.

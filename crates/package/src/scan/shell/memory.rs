@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, rc::Rc};
 
-use super::{Function, expansion::Known};
+use super::{expansion::Known, functions::Function};
 use crate::scan::act::Taint;
 
 /// Most variables that are remembered.

