@@ -15,6 +15,9 @@ const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIEN
 /// Shortest run that is tried: `curl x|sh` has sixteen characters in Base64.
 const SHORTEST: usize = 16;
 
+/// Shortest line of a run that goes on in the next line.
+const WRAPPED: usize = 40;
+
 /// Most bytes that one run gives.
 const LONGEST: usize = 512 * 1024;
 
@@ -125,7 +128,16 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
             at += 1;
             continue;
         }
-        let length = bytes[at..].iter().take_while(|byte| is_run(**byte)).count();
+        let mut length = bytes[at..].iter().take_while(|byte| is_run(**byte)).count();
+        // Long ones are wrapped: a full line, and the next is one, too.
+        let mut line = length;
+        while line >= WRAPPED
+            && bytes.get(at + length) == Some(&b'\n')
+            && bytes.get(at + length + 1).is_some_and(|byte| is_run(*byte))
+        {
+            line = bytes[at + length + 1..].iter().take_while(|byte| is_run(**byte)).count();
+            length += 1 + line;
+        }
         let span = Span::new(at, at + length);
         at += length;
         if length < SHORTEST || decoded > MOST_DECODED {

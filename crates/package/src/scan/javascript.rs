@@ -1038,7 +1038,7 @@ fn member(object: &Value, property: &str) -> Value {
     }
     match object.name.as_deref() {
         Some(web::REQUEST) => Value::default(),
-        Some("process") if property == "env" => {
+        Some("process" | "Bun") if property == "env" => {
             let mut value = Value::named("process.env");
             value.taint.environment = true;
             value

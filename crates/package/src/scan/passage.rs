@@ -386,7 +386,7 @@ impl<'a> Passage<'a> {
     }
 
     /// An e-mail address.
-    fn has_address(&self) -> bool {
+    pub(super) fn has_address(&self) -> bool {
         self.text.match_indices('@').any(|(at, _)| {
             let name = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
             let before = self.text[..at].chars().next_back().is_some_and(name);
@@ -507,7 +507,7 @@ fn bare_addresses(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Files and places that steer agents.
-const STEERING: [&str; 33] = [
+const STEERING: [&str; 34] = [
     "claude.md",
     "agents.md",
     "gemini.md",
@@ -532,6 +532,7 @@ const STEERING: [&str; 33] = [
     "memory tool",
     "your memory",
     "these memories",
+    "as a memory",
     "saved memories",
     "memory entries",
     "permanent memory",
@@ -595,7 +596,7 @@ macro_rules! phrases {
 }
 
 phrases! { SENDS:
-    "send|sends|sent|post|posts|posted|upload|uploads|uploaded|transmit|forward|forwarded|exfiltrate|submit|submits|submitted|attach|attached|mailed|deliver|delivered|relay|publish|published|push|deposited|handed|pasted|e-mail|hand",
+    "bcc|send|sends|sent|post|posts|posted|upload|uploads|uploaded|transmit|forward|forwarded|exfiltrate|submit|submits|submitted|attach|attached|mailed|deliver|delivered|relay|publish|published|push|deposited|handed|pasted|e-mail|hand",
     "email|mail|report ~4 to",
     "sende|senden|gesendet|schicke|schicken|geschickt|übermittle|übermitteln|hochladen|lade|übergeben",
     "envoie|envoyer|envoyez|envoyé|envoyés|envoyée|transmet|transmets|transmettre|téléverse|mettre",
@@ -640,7 +641,10 @@ phrases! { GRAVE:
     "values of ~4 environment",
     "keychain|wallet.dat",
     "two|2fa|otp factor|code|codes ~1 code|codes",
-    "authenticator app|code",
+    "authenticator app|code|seed|secret",
+    "2fa|totp|otp seed|secret",
+    "mail|email password",
+    "withdrawal|withdraw permission|permissions|rights",
     "card number|pin|cvv",
     "passport|social|security|bank number|details|pin|username",
     "mother's maiden",
@@ -782,6 +786,10 @@ phrases! { HIDES:
     "no se lo|le cuentes|digas|diga|menciones",
     "negará|negar que",
     "isn't|not|aren't informed|told",
+    "is|are|be left out of",
+    "user|owner|person|customer ~4 not|never asked|informed|consulted",
+    "not|never|don't appear|show ~2 in|up ~3 report|summary|log|list|answer|chat",
+    "notification|notifications ~2 switched|turned|off off|suppressed",
     "not|don't|never write|talk|speak about ~1 it|this|that ~6",
     "get|gets|be|become confused|alarmed|worried by|about",
     "out of sent",
@@ -846,6 +854,7 @@ phrases! { LIES:
     "attribute ~5 to ~3 error|user|engineer|someone|somebody|operator|colleague|another",
     "blame|blaming ~3 someone|somebody|engineer|operator|colleague|user|network|another",
     "replace|swap|exchange ~4 iban|bic|wallet|payee|payment|bank ~8 by|with|to",
+    "iban|bic|wallet ~12 instead|place of",
     "asked|asks say|answer|reply that ~1 you|it|nothing",
     "invent|fabricate|fake ~3 con|cons|review|reviews|quote|name|figures|rating|ratings|outage|source|sources|complaint",
     "raise|lower|inflate ~3 prices|price|ratings|numbers|scores ~4 others|other|competitor|competitors|rivals|table",
@@ -879,7 +888,7 @@ phrases! { CONSENT:
 
 phrases! { QUIETLY:
     "silently|quietly ~2 send|upload|transmit|forward|post|copy|collect|install|execute|download|run|add|append|include|record|submit|write|call|fetch|ping|save|store",
-    "run|runs|execute|append|send|upload|install|add ~3 silently|quietly",
+    "execute|append|send|upload|install|add ~3 silently|quietly",
     "silently ~3 users|people|user",
 }
 
@@ -889,6 +898,8 @@ phrases! { PRESSES:
     "do|don't not|ask ~2 ask|first|permission|confirmation",
     "in the background",
     "straight|right away",
+    "exempt from ~2 confirmation|approval|rule|rules",
+    "is|are not asked",
     "counts as ~2 order|yes|approval|consent|confirmation",
     "no need to ~4 price|address|ask|again|confirm|check",
     "ignore ~3 warning|warnings|notice|error|errors|complain*",

@@ -143,6 +143,10 @@ fn read_script(path: &str, text: &str, memory: &mut Memory) -> Acts {
     memory.keep(&reader.known, std::mem::take(&mut reader.variables));
     memory.functions = std::mem::take(&mut reader.functions);
     reader.acts.is_cut |= script.is_cut;
+    if let Some(at) = text.find("with hidden answer").filter(|_| text.contains("display dialog")) {
+        let asks = Act::Asks("a password in a window of its own");
+        reader.acts.push(asks, Span::new(at, at + 18));
+    }
     let letters = text.match_indices(":1}").count();
     if letters > 4 {
         let at = text.find(":1}").unwrap_or(0);
@@ -769,6 +773,13 @@ impl Reader {
             {
                 let url = texts.iter().find(|text| text.contains("://")).copied();
                 self.acts.push(Act::Index(url.unwrap_or_default().to_owned()), span);
+            }
+            "alias" => {
+                for text in texts {
+                    if let Some((_, command)) = text.split_once('=') {
+                        self.acts.inner(command.to_owned(), None, Some(Language::Shell), span);
+                    }
+                }
             }
             "osascript" | "zenity" | "kdialog" | "yad" | "get-credential" => {
                 let asks = any("hidden answer")

@@ -63,8 +63,7 @@ fn agent_poisoning(context: &mut Context<'_>) {
         if piece.prose().is_none() {
             return Vec::new();
         }
-        let found =
-            passages(&piece.text).into_iter().filter(|one| one.poison() >= POISON && !one.warns());
+        let found = announced(&piece.text).filter(|one| one.poison() >= POISON && !one.warns());
         let told = |passage: Passage<'_>| {
             let message =
                 "the agent shall change what steers agents, to obey or trust somebody else";
@@ -84,6 +83,21 @@ fn agent_poisoning(context: &mut Context<'_>) {
         (hooked && address && standing(to) != Standing::Local)
             .then(|| Told::new(Severity::High, Confidence::Medium, message))
     });
+}
+
+/// Passages, and those that announce something together with what they announce.
+fn announced(text: &str) -> impl Iterator<Item = Passage<'_>> {
+    let all = passages(text);
+    let mut joined = Vec::new();
+    for (index, first) in all.iter().enumerate() {
+        if !first.text.trim_end().ends_with(':') || first.poison() == 0 {
+            continue;
+        }
+        let rest = all[index + 1..].iter().take(6);
+        let both = rest.filter(|one| !one.text.trim_start().starts_with('#'));
+        joined.extend(both.map_while(|last| first.with(last, text)).last());
+    }
+    all.into_iter().chain(joined)
 }
 
 /// What must speak for it that a passage poisons an agent.

@@ -289,7 +289,8 @@ fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
         "transfer.sh",
     ];
     let addressed = passage.matches(&ADDRESSED);
-    let orders = passage.matches(&OVERRIDE) || passage.hides() || passage.secrets() == 3;
+    let lies = passage.lies_at().is_some();
+    let orders = passage.matches(&OVERRIDE) || passage.hides() || passage.secrets() == 3 || lies;
     let acts = passage.destination() > 0 || passage.poison() > 2;
     if !orders && !(addressed && (passage.matches(&CLAIMS) || acts)) {
         return None;
@@ -303,6 +304,7 @@ fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
     weight += if passage.secrets() == 3 { 2 } else { 0 };
     weight += if command.iter().any(|part| passage.text.contains(part)) { 2 } else { 0 };
     weight += if passage.poison() > 2 { 2 } else { 0 };
+    weight += if lies { 6 } else { 0 };
     // Nobody writes a comment to a model but for the model's sake.
     let enough = if passage.matches(&DIRECT) { 4 } else { 6 };
     (weight >= enough).then_some(weight)
@@ -377,7 +379,7 @@ rule! {
 
 static FOLLOW: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
-        "follow|obey|execute|perform|carry|do|run|apply|honour|honor|comply|act|evaluate ~6 instruction|instructions|directive*|commands|command|orders|tasks|task|line|lines|reply|response|playbook|steps|text|answer|output|outcome",
+        "follow|obey|execute|perform|carry|do|run|apply|honour|honor|comply|act|evaluate ~6 instruction|instructions|directive*|commands|command|orders|tasks|task|line|lines|reply|response|playbook|steps|text|answer|output|outcome|body|order",
         "follow|obey|execute|perform|carry|do|run|apply|comply|act ~4 whatever|everything|anything ~4 says|lists|it|page|there|file|contains|returns|asks|tells|comes|say",
         "follow|do|carry|execute|obey|run ~3 what ~4 says|say|it|page|file|there|lists|tells|answers|returns",
         "treat|regard|consider|take|use ~6 as|like ~5 instructions|instruction|part|user|authoritative|order|orders|skill|prompt",
@@ -430,6 +432,7 @@ fn remote_instructions(context: &mut Context<'_>) {
                 .links()
                 .iter()
                 .any(|(_, standing)| !matches!(standing, Standing::Known | Standing::Unknown));
+            let remote = remote || passage.has_address();
             let mut weight = if remote { 2 } else { 0 };
             weight += u32::from(passage.matches(&FETCHES));
             weight += u32::from(passage.matches(&AGAIN) || passage.matches(&FETCH_AND_FOLLOW));
@@ -503,12 +506,16 @@ fn is_quoted(piece: &Piece<'_>, text: &str, span: Span) -> bool {
     let (before, rest) = (&text[near.start..span.start], &text[span.end..near.end]);
     let before = before.rsplit('\n').next().unwrap_or_default();
     let after = rest.split('\n').next().unwrap_or_default();
-    let marks = ['"', '`', '\u{201c}', '\u{201d}', '\'', '«', '\u{300c}'];
+    let odd = |mark: char| before.matches(mark).count() % 2 == 1;
+    let one_line = |mark: char| odd(mark) && after.contains(mark);
     // A quotation may go on in the next line.
-    let open = before.matches('"').count() % 2 == 1 || before.contains('\u{201c}');
+    let curly = before.matches('\u{201c}').count() > before.matches('\u{201d}').count();
+    let open = odd('"') || curly;
     let more = rest.split("\n\n").next().unwrap_or_default();
-    let between =
-        before.contains(marks) && after.contains(marks) || open && more.contains(['"', '\u{201d}']);
+    let between = one_line('"')
+        || one_line('`')
+        || before.contains(['\'', '«', '\u{300c}']) && after.contains(['\'', '»', '\u{300d}'])
+        || open && more.contains(['"', '\u{201d}']);
     // Who only talks about an attack does not begin a sentence with it.
     let lead = before.trim_end().trim_end_matches(['-', '*', '>', '#', ')', '_']);
     let begins = lead.is_empty()

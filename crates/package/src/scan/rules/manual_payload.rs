@@ -5,11 +5,14 @@ use std::sync::LazyLock;
 use crate::scan::{
     Confidence, Severity,
     context::{Context, Told},
+    hidden,
     host::Standing,
     passage::{self, Passage, passages_at},
     phrase::Phrases,
+    piece::{Language, Piece},
     rule::rule,
 };
+use savoir_skill::Span;
 
 rule! {
     /// The user is told to download and run something by hand, or to unlock an archive.
@@ -77,7 +80,10 @@ static TRICK: LazyLock<Phrases> = LazyLock::new(|| {
         "foreground scripts",
         "so preload",
         "trust ~2 publisher|developer|certificate|profile",
-        "configuration profile",
+        "configuration|onboarding|device|install|management ~1 profile|management",
+        "root certificate",
+        "always trust",
+        "xattr cr|d|c|rc",
         "antivirus|smartscreen|gatekeeper|defender|quarantine|unsigned ~8 ignore|allow|disable|off|bypass|exclude|exclusion|exclusions|exception|exceptions|restore|anyway|skip|complain|complains|pause|false",
         "ignore|allow|disable|turn|switch|bypass|pause|skip ~6 antivirus|smartscreen|gatekeeper|defender|quarantine",
     ])
@@ -117,7 +123,8 @@ static STARTS: LazyLock<Phrases> = LazyLock::new(|| {
 });
 
 /// Files that are programs, or that programs are packed in.
-const PROGRAMS: [&str; 24] = [
+const PROGRAMS: [&str; 25] = [
+    ".mobileconfig",
     ".iso",
     ".img",
     ".lnk",
@@ -177,7 +184,7 @@ const SHARES: [&str; 14] = [
 
 fn manual_payload(context: &mut Context<'_>) {
     context.each_piece(&MANUAL_PAYLOAD, |piece| {
-        let Some(prose) = piece.prose() else { return Vec::new() };
+        let Some(prose) = piece.prose() else { return printed(piece) };
         let mut found = Vec::new();
         for passage in sections(&prose.text) {
             if let Some(told) = payload(&passage) {
@@ -186,6 +193,18 @@ fn manual_payload(context: &mut Context<'_>) {
         }
         found
     });
+}
+
+/// What a script tells its user to do: texts between three quotes, and here-documents.
+fn printed(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    if piece.depth > 0 || !matches!(piece.language, Language::Shell | Language::Python) {
+        return Vec::new();
+    }
+    let texts = hidden::asides(piece)
+        .into_iter()
+        .filter(|text| text.what != "a comment" && !text.text.trim_start().starts_with('<'));
+    let found = texts.filter_map(|text| Some((text.span, payload(&Passage::new(&text.text, 0))?)));
+    found.collect()
 }
 
 /// What speaks for a payload, at least.
