@@ -1,4 +1,4 @@
-//! Harmful skills of our own making, in three sets: most must ask for a look, at least.
+//! Harmful skills of our own making, in seven sets: most must ask for a look, at least.
 //!
 //! Their authors saw neither the rules nor each other's sets. The rules were fitted with the sets in
 //! sight, one after the other, so what they reach here says how much a change spoils, and not how much
@@ -39,8 +39,8 @@ fn samples(text: &str) -> Vec<Tree> {
 }
 
 /// How many skills of the files ask for a look or are blocked, and of how many.
-fn measure(set: &str, wanted: impl Fn(&str) -> bool) -> (usize, usize) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/harmful").join(set);
+fn measure(folder: &str, wanted: impl Fn(&str) -> bool) -> (usize, usize) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
     let (mut held, mut total) = (0, 0);
     for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
@@ -52,18 +52,38 @@ fn measure(set: &str, wanted: impl Fn(&str) -> bool) -> (usize, usize) {
     (held, total)
 }
 
+/// What each set reached, in percent of the samples whose harm is in code and in words.
+const REACHED: [(&str, usize, usize); 7] = [
+    ("first", 90, 65),
+    ("second", 93, 72),
+    ("third", 90, 70),
+    ("fourth", 97, 88),
+    ("fifth", 97, 87),
+    ("sixth", 90, 85),
+    ("seventh", 90, 62),
+];
+
 #[test]
 fn harmful_code_is_held() {
-    for set in ["first", "second", "third"] {
-        let (held, total) = measure(set, |family| CODE.contains(&family.trim_end_matches("-2")));
-        assert!(total > 90 && held * 100 >= total * 85, "{set}: {held} of {total}");
+    for (set, percent, _) in REACHED {
+        let is_code = |family: &str| CODE.contains(&family.trim_end_matches("-2"));
+        let (held, total) = measure(&format!("harmful/{set}"), is_code);
+        assert!(total >= 70 && held * 100 >= total * percent, "{set}: {held} of {total}");
     }
 }
 
 #[test]
 fn harmful_words_are_held() {
-    for (set, percent) in [("first", 55), ("second", 70), ("third", 65)] {
-        let (held, total) = measure(set, |family| !CODE.contains(&family.trim_end_matches("-2")));
-        assert!(total > 70 && held * 100 >= total * percent, "{set}: {held} of {total}");
+    for (set, _, percent) in REACHED {
+        let is_prose = |family: &str| !CODE.contains(&family.trim_end_matches("-2"));
+        let (held, total) = measure(&format!("harmful/{set}"), is_prose);
+        assert!(total >= 50 && held * 100 >= total * percent, "{set}: {held} of {total}");
     }
+}
+
+/// Honest skills about keys, attacks, installers and deletions, which look like harmful ones.
+#[test]
+fn harmless_lookalikes_pass() {
+    let (held, total) = measure("harmless", |_| true);
+    assert!(total == 90 && held <= 6, "{held} of {total}");
 }
