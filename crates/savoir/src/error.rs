@@ -50,6 +50,11 @@ impl CommandError {
         Self { kind: Kind::Findings, ..Self::input(message) }
     }
 
+    /// Of a command whose exit codes are verdicts: a failure is none.
+    pub(crate) fn without_verdict(self) -> Self {
+        Self { kind: Kind::Input, ..self }
+    }
+
     pub(crate) fn refused(message: impl fmt::Display) -> Self {
         Self { kind: Kind::Refused, ..Self::input(message) }
     }

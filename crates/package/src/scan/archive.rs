@@ -81,7 +81,15 @@ fn is_media(bytes: &[u8]) -> bool {
         b"II*\0",
         b"SQLite format 3",
     ];
-    magics.iter().any(|magic| bytes.starts_with(magic)) || bytes.get(4..8) == Some(b"ftyp")
+    let begins =
+        magics.iter().any(|magic| bytes.starts_with(magic)) || bytes.get(4..8) == Some(b"ftyp");
+    begins && !is_text(bytes)
+}
+
+/// Whether it can be read as text: `BM=1` begins a script as well as a picture. A PDF may be text, and
+/// is none to anybody who reads or runs files.
+fn is_text(bytes: &[u8]) -> bool {
+    !bytes.starts_with(b"%PDF") && !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok()
 }
 
 /// What an archive holds.

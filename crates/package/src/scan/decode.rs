@@ -168,7 +168,7 @@ fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
         let letter = code
             .and_then(|code| u32::from_str_radix(code, 16).ok())
             .and_then(char::from_u32)
-            .filter(char::is_ascii_graphic);
+            .filter(|c| c.is_ascii_graphic() || *c == ' ');
         match letter {
             Some(letter) => {
                 if count == 0 {
@@ -194,6 +194,9 @@ fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
                 at = next.map_or(text.len(), |(next, _)| at + next);
             }
         }
+    }
+    if count >= FEWEST {
+        found.push((said, "escaped letters", Span::new(start, text.len())));
     }
     found
 }

@@ -216,7 +216,9 @@ impl<'a> Gatherer<'_, 'a> {
             text = &text[..end];
             self.unread(path, "the file is too large to be read to its end");
         }
-        if UNREAD.contains(&ending(path).as_str()) {
+        let (language, role) = super::piece::kind(path, text);
+        let other_script = role == Role::Script && language == Language::Other;
+        if UNREAD.contains(&ending(path).as_str()) || other_script {
             self.unread(path, "the file is a program in a language that is not read here");
         }
         self.piece(Piece::file(path, text));
@@ -224,9 +226,15 @@ impl<'a> Gatherer<'_, 'a> {
 
     /// Bytes that are neither text nor anything known.
     fn broken(&mut self, path: &str, bytes: &[u8]) {
+        // What macOS keeps beside a file in an archive.
+        const APPLE_DOUBLE: [u8; 4] = [0, 5, 0x16, 7];
+        if bytes.starts_with(&APPLE_DOUBLE) {
+            return;
+        }
         let sample = &bytes[..bytes.len().min(64 * 1024)];
         let (language, role) = super::piece::kind(path, &String::from_utf8_lossy(sample));
-        if role == Role::Script || role == Role::Instructions || language != Language::Other {
+        let program = UNREAD.contains(&ending(path).as_str());
+        if program || role != Role::Data || language != Language::Other {
             self.unread(path, "the file is not valid UTF-8");
         }
     }
@@ -275,12 +283,11 @@ impl<'a> Gatherer<'_, 'a> {
                         Told::new(Severity::High, Confidence::High, "the document has macros");
                     self.context.tell_file(&rules::BINARY_PROGRAM, &inside, told);
                 }
-                _ if document => {}
-                _ => {
-                    if let Ok(text) = String::from_utf8(bytes) {
-                        self.piece(Piece::packed(&inside, text, "an archive", depth));
-                    }
-                }
+                _ if document && is_part_of_document(&name) => {}
+                _ => match String::from_utf8(bytes) {
+                    Ok(text) => self.piece(Piece::packed(&inside, text, "an archive", depth)),
+                    Err(error) => self.broken(&inside, error.as_bytes()),
+                },
             }
         }
     }
@@ -376,6 +383,17 @@ impl<'a> Gatherer<'_, 'a> {
     }
 }
 
+/// Whether a file of an office document holds its text, its pictures or its settings.
+fn is_part_of_document(name: &str) -> bool {
+    let ending = ending(name);
+    !UNREAD.contains(&ending.as_str())
+        && super::piece::kind(name, "").1 == Role::Data
+        && !CODE.contains(&ending.as_str())
+}
+
+/// Longest code between two backquotes; behind that, a backquote stands alone.
+const LONGEST_INLINE: usize = 20_000;
+
 /// Code blocks and commands between backquotes.
 fn code_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
     let text: &str = &piece.text;
@@ -400,9 +418,9 @@ fn code_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
     while let Some(open) = memchr::memchr(b'`', &bytes[at..]).map(|open| at + open) {
         let ticks = bytes[open..].iter().take_while(|byte| **byte == b'`').count();
         let inside = open + ticks;
-        let close =
-            memchr::memmem::find(&bytes[inside..], &bytes[open..inside]).map(|end| inside + end);
-        let Some(close) = close.filter(|close| ticks < 3 && close - inside < 2_000) else {
+        let window = &bytes[inside..bytes.len().min(inside + LONGEST_INLINE)];
+        let close = memchr::memmem::find(window, &bytes[open..inside]).map(|end| inside + end);
+        let Some(close) = close.filter(|_| ticks < 3) else {
             at = inside;
             continue;
         };
@@ -449,10 +467,13 @@ fn is_sign_of_malware(text: &str, span: Span) -> bool {
     if code.contains("://") || !COMMANDS.iter().any(|command| code.starts_with(command)) {
         return false;
     }
-    let start = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
-    let end = text[span.end..].find('\n').map_or(text.len(), |end| span.end + end);
-    let line = text[start..end].to_lowercase();
-    WORDS.iter().any(|word| line.contains(word))
+    // A line can be a megabyte long.
+    let near = |at: usize| (0..=3).map(|step| at - step).find(|at| text.is_char_boundary(*at));
+    let start = near(span.start.saturating_sub(300).max(3)).unwrap_or(0).min(span.start);
+    let end = near((span.end + 300).min(text.len()).max(3)).unwrap_or(text.len()).max(span.end);
+    let before = text[start..span.start].rsplit('\n').next().unwrap_or_default().to_lowercase();
+    let after = text[span.end..end].split('\n').next().unwrap_or_default().to_lowercase();
+    WORDS.iter().any(|word| before.contains(word) || after.contains(word))
 }
 
 /// Code blocks that are only indented.
@@ -480,19 +501,20 @@ fn indented<'a>(piece: &Piece<'a>, outline: &Outline) -> Vec<Piece<'a>> {
 
 /// Commands that stand in the text without any marks.
 fn bare_commands<'a>(piece: &Piece<'a>, outline: &Outline) -> Vec<Piece<'a>> {
+    const MARKS: [&str; 8] =
+        ["base64 -d", "base64 -D", "base64 --decode", "| bash", "| sh", "|bash", "|sh", "| iex"];
     let text: &str = &piece.text;
     let mut found = Vec::new();
-    for mark in
-        ["base64 -d", "base64 -D", "base64 --decode", "| bash", "| sh", "|bash", "|sh", "| iex"]
-    {
-        for at in memchr::memmem::find_iter(text.as_bytes(), mark) {
-            let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-            let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
-            let line = Span::new(start, end);
-            let quoted = line.slice(text).contains('`');
-            if !outline.is_literal(at) && !quoted && guess(line.slice(text)) == Language::Shell {
-                found.push(piece.part(line, Language::Shell));
-            }
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let span = Span::new(start, start + line.trim_end().len());
+        start += line.len();
+        let bare = MARKS.iter().filter_map(|mark| line.find(mark)).any(|at| {
+            let quoted = line[..at].matches('`').count() % 2 == 1;
+            !quoted && !outline.is_literal(start - line.len() + at)
+        });
+        if bare && guess(line) == Language::Shell {
+            found.push(piece.part(span, Language::Shell));
         }
     }
     found
@@ -524,9 +546,18 @@ fn other_code<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
 }
 
 fn says_rot13(lower: &str) -> bool {
-    ["rot13", "rot-13", "rot 13", "by thirteen", "thirteen places", "13 places", "thirteen letters"]
-        .iter()
-        .any(|name| lower.contains(name))
+    [
+        "rot13",
+        "rot-13",
+        "rot 13",
+        "by thirteen",
+        "thirteen places",
+        "13 places",
+        "thirteen letters",
+        "caesar",
+    ]
+    .iter()
+    .any(|name| lower.contains(name))
 }
 
 /// A text that says that it is turned around is read the right way round, too.
@@ -562,9 +593,11 @@ fn scripts_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
         return Vec::new();
     };
     let mut found = Vec::new();
+    // They stand in their order, so each is looked for behind the one before.
+    let mut at = 0;
     for (name, command) in scripts {
         let Some(command) = command.as_str() else { continue };
-        let at = piece.text.find(&format!("\"{name}\"")).unwrap_or(0);
+        at += piece.text[at..].find(&format!("\"{name}\"")).unwrap_or(0);
         let mut script = piece.inner(command.to_owned(), Language::Shell, None, Span::at(at));
         script.role = Role::Script;
         found.push(script);

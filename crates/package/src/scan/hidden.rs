@@ -72,8 +72,13 @@ fn markdown(text: &str, found: &mut Vec<Aside>) {
         }
     }
     let mut all: Option<Aside> = None;
-    for open in memchr::memmem::find_iter(text.as_bytes(), b"[//]: #") {
-        let close = text[open..].find('\n').map_or(text.len(), |end| open + end);
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let (open, close) = (start + line.find("[//]: #").unwrap_or(0), start + line.len());
+        start += line.len();
+        if !line.trim_start().starts_with("[//]: #") {
+            continue;
+        }
         let span = Span::new((open + 7).min(close), close);
         push(text, span, "a comment", found);
         // An order may be spread over several of them.
@@ -159,6 +164,7 @@ fn header(text: &str, found: &mut Vec<Aside>) {
     let Some(rest) = text.strip_prefix("---\n") else { return };
     let Some(end) = rest.find("\n---").map(|end| end + 4) else { return };
     let mut at = 4;
+    let mut folded: Option<Span> = None;
     for line in text[4..end].split_inclusive('\n') {
         let shown = line.starts_with("name:");
         if let (false, Some((_, value))) = (shown, line.split_once(": "))
@@ -166,7 +172,23 @@ fn header(text: &str, found: &mut Vec<Aside>) {
         {
             push(text, Span::new(at, at + line.trim_end().len()), "a field of the header", found);
         }
+        // A value may go over several lines.
+        match &mut folded {
+            Some(span) if line.starts_with([' ', '\t']) => span.end = at + line.len(),
+            open => {
+                if let Some(span) = open.take() {
+                    push(text, span, "a field of the header", found);
+                }
+                let value = line.split_once(": ").map_or("", |(_, value)| value.trim());
+                if matches!(value, ">" | "|" | ">-" | "|-" | ">+" | "|+") {
+                    folded = Some(Span::at(at + line.len()));
+                }
+            }
+        }
         at += line.len();
+    }
+    if let Some(span) = folded {
+        push(text, span, "a field of the header", found);
     }
 }
 
@@ -219,29 +241,33 @@ fn block_comments(text: &str, found: &mut Vec<Aside>) {
 
 /// Texts that a script writes or prints: `<<'EOF'` up to the line `EOF`.
 fn here_documents(text: &str, found: &mut Vec<Aside>) {
+    let mut open: Option<(&str, usize)> = None;
     let mut at = 0;
-    while let Some(open) = text[at..].find("<<").map(|open| at + open) {
-        at = open + 2;
-        let name = text[at..].trim_start_matches(['-', '~']).trim_start_matches(['\'', '"', '\\']);
-        let name: &str = &name[..name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len())];
-        let Some(start) = text[at..].find('\n').map(|line| at + line + 1) else { return };
-        if name.is_empty() {
-            continue;
-        }
-        let mut end = start;
-        for line in text[start..].split_inclusive('\n') {
-            if line.trim() == name {
-                push(text, Span::new(start, end), "a text that the script writes", found);
-                at = end;
-                break;
+    for line in text.split_inclusive('\n') {
+        match open {
+            Some((name, start)) if line.trim() == name => {
+                push(text, Span::new(start, at), "a text that the script writes", found);
+                open = None;
             }
-            end += line.len();
+            Some(_) => {}
+            None => open = document_name(line).map(|name| (name, at + line.len())),
         }
-        if at != end {
-            // It never ends, and neither does any that begins later with the same name.
-            return;
-        }
+        at += line.len();
     }
+    // One that never ends goes to the end of the script.
+    if let Some((_, start)) = open {
+        push(text, Span::new(start, text.len()), "a text that the script writes", found);
+    }
+}
+
+/// The word that ends a here-document which begins on a line.
+fn document_name(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("<<")?;
+    let number = before.trim_end().ends_with(|c: char| c.is_ascii_digit() || c == ')');
+    let rest = rest.trim_start_matches(['-', '~', ' ']).trim_start_matches(['\'', '"', '\\']);
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let name = &rest[..end];
+    (!name.is_empty() && !number && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
 }
 
 /// Where texts begin and end that stand between marks, one after the other, so that a text is looked

@@ -264,18 +264,13 @@ fn within(url: &str, part: &str) -> bool {
 pub(super) fn standing(url: &str) -> Standing {
     let Some((rest, plain)) = address(url) else { return Standing::Unknown };
     let host = host_of(&rest);
-    if host == "localhost"
-        || host == "127.0.0.1"
-        || host == "0.0.0.0"
-        || host.starts_with("192.168.")
-    {
+    let own = |address: IpAddr| is_private(address) || address.is_unspecified();
+    if host == "localhost" || host.parse::<IpAddr>().is_ok_and(own) {
         return Standing::Local;
     }
     if matches!(host, "example.com" | "example.org" | "your-domain.com")
         || host.ends_with(".example.com")
-        || ["your-", "yourcompany", "yourdomain", "my-company", "mycompany"]
-            .iter()
-            .any(|word| host.contains(word))
+        || is_placeholder(host)
     {
         return Standing::Unknown;
     }
@@ -291,6 +286,32 @@ pub(super) fn standing(url: &str) -> Standing {
         return Standing::Shady;
     }
     Standing::Named
+}
+
+/// `api.your-domain.com`, `git.mycompany.com`: the name that readers put theirs in for.
+fn is_placeholder(host: &str) -> bool {
+    let names = [
+        "your-domain",
+        "yourdomain",
+        "your-company",
+        "yourcompany",
+        "my-company",
+        "mycompany",
+        "your-app",
+        "your-site",
+        "your-server",
+        "your-host",
+        "your-api",
+        "yourapp",
+        "yoursite",
+    ];
+    let mut labels = host.rsplit('.');
+    let ending = labels.next().unwrap_or_default();
+    let label = labels.next().unwrap_or_default();
+    matches!(
+        ending,
+        "com" | "org" | "net" | "io" | "dev" | "app" | "ai" | "co" | "local" | "internal"
+    ) && names.contains(&label)
 }
 
 /// Whether an address is at a host, or below one, or below a path of it.

@@ -39,7 +39,16 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
 /// Where the header ends, which is no prose.
 pub(super) fn header(text: &str) -> usize {
     let end = text.strip_prefix("---\n").and_then(|rest| rest.find("\n---"));
+    // Two rules with sentences between them are no header.
+    let end = end.filter(|end| text[4..4 + end].lines().all(is_header_line));
     end.map_or(0, |end| (end + 8).min(text.len()))
+}
+
+/// `key: value`, an item, a comment, or a line that goes on with the value before.
+fn is_header_line(line: &str) -> bool {
+    let key = line.split_once(':').map_or("", |(key, _)| key);
+    let named = !key.is_empty() && !key.contains(' ') || key.starts_with(['"', '\'']);
+    named || line.trim().is_empty() || line.starts_with([' ', '\t', '-', '#', ']', '}'])
 }
 
 /// As [`passages`], of a part of a text that begins there.
@@ -439,23 +448,33 @@ impl<'a> Passage<'a> {
 
     /// Whether it speaks about attacks, and not in the attacker's voice.
     pub(super) fn warns(&self) -> bool {
-        self.says(&WARNINGS) || self.is_below_warning()
+        (self.says(&WARNINGS) || self.is_below_warning()) && !self.is_order()
+    }
+
+    /// Whether secrets shall go to an address: who does that does not warn of it.
+    fn is_order(&self) -> bool {
+        let told = self.sentences().any(|one| {
+            let verb = one.words.iter().take(14).any(|word| {
+                matches!(
+                    word.text.as_str(),
+                    "read" | "ask" | "send" | "post" | "upload" | "collect"
+                )
+            });
+            verb && one.sends() > 0 && one.address() > 0 && one.secrets() > 1 && !one.is_supposed()
+        });
+        told && !self.says(&["attacker sends", "attackers send", "an attacker", "the attacker"])
     }
 
     /// Whether its heading says that what follows is bad: `## Scams to warn about`.
     fn is_below_warning(&self) -> bool {
-        const BAD: [&str; 12] = [
+        const BAD: [&str; 8] = [
             "scam",
             "refuse",
-            "warn",
+            "warn about",
             "red flag",
-            "avoid",
-            "never",
             "look for",
             "signs of",
             "attack",
-            "do not",
-            "don't",
             "anti-pattern",
         ];
         let heading = self.heading.to_lowercase();
@@ -793,6 +812,8 @@ phrases! { HIDES:
     "not|don't|never write|talk|speak about ~1 it|this|that ~6",
     "get|gets|be|become confused|alarmed|worried by|about",
     "out of sent",
+    "from sent|outbox",
+    "need|needs|needed|want|wants no mention|comment|report",
     "confidentiality of ~3 mandatory|required",
     "not|don't|never surface ~2 to",
     "bleibt|bleiben ~2 unerwähnt",
@@ -898,6 +919,8 @@ phrases! { PRESSES:
     "do|don't not|ask ~2 ask|first|permission|confirmation",
     "in the background",
     "straight|right away",
+    "user|users|person|people ~2 not|n't|don't need to approve|confirm|agree|know",
+    "not|n't|don't read|inspect|open|look ~4 first|before|files|it",
     "exempt from ~2 confirmation|approval|rule|rules",
     "is|are not asked",
     "counts as ~2 order|yes|approval|consent|confirmation",

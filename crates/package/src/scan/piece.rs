@@ -163,9 +163,16 @@ impl<'a> Piece<'a> {
         let mut text = self.text.to_string();
         if self.language == Language::Markdown {
             let outline = Outline::new(&text, Span::new(0, text.len()));
+            // A fence without a language of code is only another way to write a text.
+            let is_code = |info: Span, content: Span| {
+                let info = info.slice(&text).trim().to_ascii_lowercase();
+                let plain = matches!(info.as_str(), "" | "text" | "txt" | "plaintext" | "prompt");
+                !plain || !is_sentences(content.slice(&text))
+            };
+            let code = outline.fences.iter().filter(|fence| is_code(fence.info, fence.content));
+            let fences: Vec<Span> = code.map(|fence| fence.whole).collect();
             let mut bytes = text.into_bytes();
-            let fences = outline.fences.iter().map(|fence| fence.whole);
-            for span in fences.chain(outline.comments.iter().copied()) {
+            for span in fences.into_iter().chain(outline.comments.iter().copied()) {
                 let blanked = bytes[span.start..span.end].iter_mut();
                 blanked.filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
             }
@@ -262,6 +269,15 @@ fn by_first_line(name: &str, text: &str) -> (Language, Role) {
         _ => Language::Other,
     };
     (language, Role::Script)
+}
+
+/// Whether a text is made of sentences, and not of code, requests or drawings.
+fn is_sentences(text: &str) -> bool {
+    let drawn = text.contains(['{', '└', '│', '├', '→', '<']);
+    let request = text.contains("POST /") || text.contains("GET /");
+    let sentence =
+        |line: &str| line.split_whitespace().count() > 5 && line.trim_end().ends_with('.');
+    !drawn && !request && guess(text) == Language::Other && text.lines().any(sentence)
 }
 
 /// The language that the fence of a code block names.

@@ -13,6 +13,7 @@ use savoir_engine::{
     },
     inspect,
 };
+use savoir_package::{Tree, scan};
 use serde_json::json;
 
 use crate::{
@@ -77,6 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         // An approval can be kept for what would run anyway: the signature may go away.
         Verdict::Run { .. } => (Vec::new(), Vec::new()),
     };
+    let warnings: Vec<String> = scan_warning(&request.path).into_iter().chain(warnings).collect();
     let length = if args.details { Length::Details } else { Length::Question };
     let page = Page { request: &request, reasons: &reasons, warnings: &warnings, length };
     if kept.is_some_and(|kept| kept.fingerprint == fingerprint) {
@@ -97,6 +99,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     approvals.keep(Approval::new(&request, user_name()))?;
     report(args, &request, &reasons, "is approved")
+}
+
+/// What the scan has against the skill: nobody should agree to a right without knowing it.
+fn scan_warning(path: &Path) -> Option<String> {
+    let folder = if path.is_file() { path.parent()? } else { path };
+    let report = scan::scan(&Tree::read(folder).ok()?);
+    (report.verdict != scan::Verdict::Allow)
+        .then(|| format!("the scan says {}", super::scan::summary(&report)))
 }
 
 /// The skill at a path or of a name, else the one place where a skill of that name was approved.

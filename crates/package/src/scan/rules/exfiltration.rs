@@ -51,7 +51,7 @@ fn exfiltration(context: &mut Context<'_>) {
         let told = |severity, confidence, what: &str| {
             Some(Told::new(severity, confidence, format!("{what} sent to {place}")))
         };
-        if to.contains("localhost") || to.contains("127.0.0.1") {
+        if standing(to) == Standing::Local {
             return None;
         }
         // The metadata service answers with credentials of this very machine; it is no place to send

@@ -514,7 +514,8 @@ fn is_quoted(piece: &Piece<'_>, text: &str, span: Span) -> bool {
     let more = rest.split("\n\n").next().unwrap_or_default();
     let between = one_line('"')
         || one_line('`')
-        || before.contains(['\'', '«', '\u{300c}']) && after.contains(['\'', '»', '\u{300d}'])
+        || before.contains(" '") && after.contains('\'')
+        || before.contains(['«', '\u{300c}']) && after.contains(['»', '\u{300d}'])
         || open && more.contains(['"', '\u{201d}']);
     // Who only talks about an attack does not begin a sentence with it.
     let lead = before.trim_end().trim_end_matches(['-', '*', '>', '#', ')', '_']);

@@ -90,7 +90,9 @@ fn is_harmless(text: &str) -> bool {
     let plain = ["export ", "alias ", "source ", "eval \"$(", "PATH=", ". "]
         .iter()
         .any(|start| text.starts_with(start));
-    plain && !text.contains("curl") && !text.contains("base64") && !text.contains("LD_PRELOAD")
+    let fetches = ["curl", "wget", "base64", "LD_PRELOAD", "://", "/dev/tcp"];
+    let shadows = ["alias sudo", "alias ssh", "alias git", "alias su="];
+    plain && !fetches.iter().chain(&shadows).any(|part| text.contains(part))
 }
 
 rule! {

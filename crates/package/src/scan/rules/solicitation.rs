@@ -130,7 +130,7 @@ fn secret_solicitation(context: &mut Context<'_>) {
             let next = all.get(index + 1);
             let message = solicits(passage).or_else(|| {
                 let both = passage.with(next?, &prose.text)?;
-                fills_in(passage, next?, &both)
+                fills_in(passage, next?, &both).or_else(|| packs(passage, next?, &both))
             });
             let Some(message) = message else { continue };
             found.push((passage.span, Told::new(Severity::High, Confidence::Medium, message)));
@@ -143,11 +143,24 @@ fn secret_solicitation(context: &mut Context<'_>) {
 fn fills_in(address: &Passage<'_>, filling: &Passage<'_>, both: &Passage<'_>) -> Option<String> {
     let private = filling.secrets() == 3 || filling.is_personal();
     let one_place = address.destination() > 0 && filling.destination() == 0;
-    if !one_place || !private || both.warns() || !filling.matches(&FILLS) {
+    if !one_place || !private || both.warns() || !(filling.matches(&FILLS) || filling.encodes()) {
         return None;
     }
     let (url, _) = address.links().first()?;
     Some(format!("what the user said or wrote shall be put into `{url}`"))
+}
+
+/// A list of credentials, and a paragraph beside it that says where they go.
+fn packs(first: &Passage<'_>, second: &Passage<'_>, both: &Passage<'_>) -> Option<String> {
+    let names = |one: &Passage<'_>| one.credential().is_some() || one.matches(&GRAVE);
+    let takes = |one: &Passage<'_>| one.sends() > 0 && one.address() > 1;
+    let apart = names(first) && takes(second) || takes(first) && names(second);
+    let unasked = both.presses() || both.hides() || both.dismisses() || both.is_nameless();
+    if !apart || !unasked || both.warns() || both.is_sign_up() {
+        return None;
+    }
+    let (url, _) = both.links().first()?;
+    Some(format!("credentials shall be collected and sent to `{url}`"))
 }
 
 static FILLS: LazyLock<Phrases> = LazyLock::new(|| {

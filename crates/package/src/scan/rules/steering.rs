@@ -22,9 +22,6 @@ const LISTS: [&str; 12] =
 /// Programs that send what they are given.
 const SENDERS: [&str; 8] = ["curl", "wget", "scp", "rsync", "nc", "ncat", "ftp", "sftp"];
 
-/// Most bytes of a file that are looked through.
-const LARGEST: usize = 256 * 1024;
-
 /// Files of the skill that name places of credentials, while a script that opens them talks to a
 /// host: their paths, and what they name.
 pub(super) fn found(context: &Context<'_>) -> Vec<(String, Told)> {
@@ -53,7 +50,7 @@ pub(super) fn found(context: &Context<'_>) -> Vec<(String, Told)> {
         let list = piece.depth == 0
             && piece.language == Language::Other
             && LISTS.contains(&ending(&piece.path).as_str());
-        if !list || piece.text.len() > LARGEST {
+        if !list {
             continue;
         }
         let place = named_in(&piece.text);

@@ -14,7 +14,7 @@ const DEEPEST: usize = 16;
 
 /// Longest word that values are put into, and most bytes of values in one text. Where there is more,
 /// that is told.
-const LONGEST_WORD: usize = 64 * 1024;
+pub(super) const LONGEST_WORD: usize = 64 * 1024;
 const MOST_PUT: usize = 1024 * 1024;
 
 /// A value that is plain to see, and where its pieces were put together.
@@ -209,10 +209,8 @@ impl Parser<'_> {
     /// Puts the value of a variable into a word, or its name when that is not known.
     fn put(&mut self, name: &str, word: &mut Word) {
         let length = self.value(name).map_or(0, |known| known.text.len());
-        let full = word.text.len() + length > LONGEST_WORD || self.put + length > MOST_PUT;
-        self.is_full |= full && length > 0;
-        self.put += length;
-        if let Some(known) = self.value(name).filter(|_| !full) {
+        let fits = self.fits(length, word);
+        if let Some(known) = self.value(name).filter(|_| fits) {
             word.seam();
             let before = word.text.len();
             word.text.push_str(&known.text);
@@ -224,6 +222,14 @@ impl Parser<'_> {
             word.text.push_str(name);
             word.variables.push(name.to_owned());
         }
+    }
+
+    /// Whether a value of this length can still be put into a word; if not, that is told.
+    fn fits(&mut self, length: usize, word: &Word) -> bool {
+        let full = word.text.len() + length > LONGEST_WORD || self.put + length > MOST_PUT;
+        self.is_full |= full && length > 0;
+        self.put += length;
+        !full
     }
 
     /// `${name}` and what can be done with the value on the way.
@@ -249,7 +255,9 @@ impl Parser<'_> {
         let other = rest.trim_start_matches(':');
         let fallback = other.starts_with(['-', '=', '+']) && !rest.starts_with("::");
         let known = self.value(&name).filter(|_| !fallback && !rest.is_empty());
-        if let Some(text) = known.and_then(|known| changed(&known.text, rest)) {
+        let changed = known.and_then(|known| changed(&known.text, rest));
+        let fits = changed.as_ref().is_none_or(|text| self.fits(text.len(), word));
+        if let Some(text) = changed.filter(|_| fits) {
             word.seam();
             word.seams.push(word.text.len() + 1);
             word.text.push_str(&text);

@@ -5,7 +5,9 @@ use std::{collections::HashMap, rc::Rc};
 use savoir_skill::Span;
 
 use super::{
-    FETCHERS, Reader, program,
+    FETCHERS, Reader,
+    expansion::LONGEST_WORD,
+    program,
     programs::path_taint,
     tokens::{Command, Word},
 };
@@ -133,7 +135,7 @@ impl Reader {
             for item in items.iter().filter(|item| is_address(item)) {
                 let mut one = command.clone();
                 for word in one.words.iter_mut().filter(|word| word.variables.contains(name)) {
-                    word.text = word.text.replace(&format!("${name}"), item);
+                    self.acts.is_cut |= !put_in(&mut word.text, &format!("${name}"), item);
                 }
                 self.once_more(&one, ITEM, span, flow);
             }
@@ -146,11 +148,14 @@ impl Reader {
             return;
         };
         self.acts.is_cut |= function.is_cut;
+        let left = MOST_REPEATS.saturating_sub(self.repeats) + 1;
         let calls: Vec<Vec<String>> =
-            function.calls.iter().map(|(texts, _)| texts.clone()).collect();
+            function.calls.iter().take(left).map(|(texts, _)| texts.clone()).collect();
         for (at, texts) in calls.iter().enumerate() {
             let mut one = command.clone();
-            one.words = command.words.iter().flat_map(|word| filled(word, texts)).collect();
+            let is_cut = &mut self.acts.is_cut;
+            let words = command.words.iter();
+            one.words = words.flat_map(|word| filled(word, texts, is_cut)).collect();
             if !self.once_more(&one, at, span, flow) {
                 return;
             }
@@ -170,8 +175,18 @@ impl Reader {
     }
 }
 
+/// Puts a value in wherever a name stands, unless the text would become too long.
+fn put_in(text: &mut String, name: &str, value: &str) -> bool {
+    let length = text.len() + text.matches(name).count() * value.len();
+    if length > LONGEST_WORD {
+        return false;
+    }
+    *text = text.replace(name, value);
+    true
+}
+
 /// A word with the arguments of a call put in.
-fn filled(word: &Word, texts: &[String]) -> Vec<Word> {
+fn filled(word: &Word, texts: &[String], is_cut: &mut bool) -> Vec<Word> {
     if !word.variables.iter().any(|name| is_argument(name)) {
         return vec![word.clone()];
     }
@@ -190,11 +205,11 @@ fn filled(word: &Word, texts: &[String]) -> Vec<Word> {
         let name = number.to_string();
         if word.variables.contains(&name) {
             let text = texts.get(number - 1).map_or("", String::as_str);
-            word.text = word.text.replace(&format!("${name}"), text);
+            *is_cut |= !put_in(&mut word.text, &format!("${name}"), text);
         }
     }
     if word.variables.iter().any(|name| name == "@") {
-        word.text = word.text.replace("$@", &texts.join(" "));
+        *is_cut |= !put_in(&mut word.text, "$@", &texts.join(" "));
     }
     vec![word]
 }

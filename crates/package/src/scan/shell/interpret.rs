@@ -34,7 +34,14 @@ impl Reader {
             taint.add(&self.word_taint(here, span));
         }
         let script = arguments.iter().find(|word| !word.text.starts_with('-'));
-        if script.is_none_or(|word| is_input(&word.text))
+        // `bash -s install` reads the program from the pipe, and the word is for the program.
+        let piped = matches!(language, Some(Language::Shell))
+            && arguments
+                .iter()
+                .take_while(|word| word.text.starts_with('-'))
+                .any(|word| !word.text.starts_with("--") && word.text.contains('s'));
+        if piped
+            || script.is_none_or(|word| is_input(&word.text))
             || matches!(name, "iex" | "invoke-expression")
         {
             taint.add(flow);

@@ -29,11 +29,12 @@ pub(in crate::scan) fn is_seed(question: &str) -> bool {
 fn plain(text: &str) -> String {
     let mut plain = text.to_ascii_lowercase();
     plain.retain(|c| !matches!(c, '"' | '\'' | '\\'));
-    plain
+    plain.replace(" = ", "=").replace("= ", "=").replace(" =", "=")
 }
 
 /// Whether there is a field for a password in a text.
 pub(in crate::scan) fn asks_password(text: &str) -> bool {
+    let text = &text.to_ascii_lowercase();
     let mut inputs = text.split("<input").skip(1).peekable();
     inputs.peek().is_some() && inputs.any(|input| is_secret(&plain(tag(input))))
 }
@@ -50,8 +51,9 @@ fn is_secret(tag: &str) -> bool {
 pub(in crate::scan) fn posted(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     // A form that does not end is looked at no further than the next one.
-    for part in text.split("<form").skip(1) {
-        let at = part.as_ptr() as usize - text.as_ptr() as usize;
+    let lower = &text.to_ascii_lowercase();
+    for part in lower.split("<form").skip(1) {
+        let at = part.as_ptr() as usize - lower.as_ptr() as usize;
         let form = part.split("</form").next().unwrap_or_default();
         let head = plain(tag(form));
         let Some((_, action)) = head.split_once("action=") else { continue };
