@@ -3,6 +3,7 @@ use crate::{File, Tree};
 use super::*;
 
 mod corpus;
+mod evasions;
 mod examples;
 mod labelled;
 mod metamorphic;
