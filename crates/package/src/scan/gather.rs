@@ -206,22 +206,26 @@ impl<'a> Gatherer<'_, 'a> {
     }
 
     fn text(&mut self, path: &str, text: &'a str) {
-        let mut text = text;
-        let largest = largest(path, text);
-        if text.len() > largest {
-            let mut end = largest;
-            while !text.is_char_boundary(end) {
-                end -= 1;
-            }
-            text = &text[..end];
-            self.unread(path, "the file is too large to be read to its end");
+        if is_binary(path, text) {
+            return;
         }
+        let text = &text[..self.readable(path, text)];
         let (language, role) = super::piece::kind(path, text);
         let other_script = role == Role::Script && language == Language::Other;
         if UNREAD.contains(&ending(path).as_str()) || other_script {
             self.unread(path, "the file is a program in a language that is not read here");
         }
         self.piece(Piece::file(path, text));
+    }
+
+    /// How much of a text is read; what is beyond makes the verdict a review.
+    fn readable(&mut self, path: &str, text: &str) -> usize {
+        let largest = largest(path, text);
+        if text.len() <= largest {
+            return text.len();
+        }
+        self.unread(path, "the file is too large to be read to its end");
+        (0..=largest).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0)
     }
 
     /// Bytes that are neither text nor anything known.
@@ -285,7 +289,11 @@ impl<'a> Gatherer<'_, 'a> {
                 }
                 _ if document && is_part_of_document(&name) => {}
                 _ => match String::from_utf8(bytes) {
-                    Ok(text) => self.piece(Piece::packed(&inside, text, "an archive", depth)),
+                    Ok(text) if is_binary(&inside, &text) => {}
+                    Ok(mut text) => {
+                        text.truncate(self.readable(&inside, &text));
+                        self.piece(Piece::packed(&inside, text, "an archive", depth));
+                    }
                     Err(error) => self.broken(&inside, error.as_bytes()),
                 },
             }
@@ -381,6 +389,13 @@ impl<'a> Gatherer<'_, 'a> {
             }
         }
     }
+}
+
+/// Whether a file is data that no text has in it: zeros, and no name or first line of a program.
+fn is_binary(path: &str, text: &str) -> bool {
+    memchr::memchr(0, text.as_bytes()).is_some()
+        && super::piece::kind(path, text) == (Language::Other, Role::Data)
+        && super::piece::guess(text) == Language::Other
 }
 
 /// Whether a file of an office document holds its text, its pictures or its settings.
