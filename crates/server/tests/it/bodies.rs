@@ -1,8 +1,9 @@
-//! Bodies that no honest client sends: every route answers each of them, and never with an error of
-//! the server.
+//! Bodies that no honest client sends: every route answers each of them, and never with 500. (A model or
+//! a source that is not there may still be 502 to 504.)
 //!
 //! A body is made from the schema of the route, then one or two of its parts are replaced by odd
-//! values, and some are damaged byte by byte. `SAVOIR_TEST_BODIES_SECONDS` goes on for that long.
+//! values, and some are damaged byte by byte. With `SAVOIR_TEST_BODIES_SECONDS` it
+//! runs for that many seconds.
 
 use std::time::{Duration, Instant};
 
