@@ -133,7 +133,7 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
         let mut line = length;
         while line >= WRAPPED
             && bytes.get(at + length) == Some(&b'\n')
-            && bytes.get(at + length + 1).is_some_and(|byte| is_run(*byte))
+            && bytes.get(at + length + 1).is_some_and(|byte| is_run(*byte) && *byte != b'-')
         {
             line = bytes[at + length + 1..].iter().take_while(|byte| is_run(**byte)).count();
             length += 1 + line;

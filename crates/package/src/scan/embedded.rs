@@ -9,7 +9,9 @@ use super::{
 };
 
 /// What makes a string worth reading as a command.
-const MARKS: [&str; 20] = [
+const MARKS: [&str; 22] = [
+    "find $HOME",
+    "find ~",
     "curl ",
     "wget ",
     "| sh",
@@ -36,7 +38,7 @@ const MARKS: [&str; 20] = [
 pub(super) fn commands(text: &str) -> Vec<(String, Span)> {
     let mut found = Vec::new();
     let mut at = 0;
-    for line in text.split_inclusive('\n') {
+    for line in logical_lines(text) {
         if MARKS.iter().any(|mark| line.contains(mark)) {
             let strings = strings(line);
             let mut commands: Vec<(String, Span)> = strings
@@ -53,6 +55,23 @@ pub(super) fn commands(text: &str) -> Vec<(String, Span)> {
         at += line.len();
     }
     found
+}
+
+/// Lines, each with those that go on with it behind a backslash.
+fn logical_lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut end = 0;
+        for line in rest.split_inclusive('\n') {
+            end += line.len();
+            if !line.trim_end().ends_with('\\') {
+                break;
+            }
+        }
+        let (line, after) = rest.split_at(end);
+        rest = after;
+        (!line.is_empty()).then_some(line)
+    })
 }
 
 /// What stands between quotes on a line, with escapes taken off.
@@ -199,9 +218,11 @@ pub(super) fn other_acts(text: &str, acts: &mut Acts) {
             acts.push(Act::Names(what), Span::new(at, at + line.len()));
         }
     }
+    let executable = ["\"+x\"", "set_permissions", "0o755", "Chmod("];
+    let executable = executable.iter().any(|mark| text.contains(mark));
     let started = STARTS.iter().find_map(|mark| {
         let found = text.match_indices(mark).map(|(at, _)| at);
-        found.into_iter().find(|at| is_computed(&text[at + mark.len()..]))
+        found.into_iter().find(|at| is_computed(&text[at + mark.len()..], executable))
     });
     let socket = SOCKETS.iter().any(|mark| text.contains(mark));
     if let (true, Some(at)) = (socket && urls.is_empty(), started) {
@@ -224,16 +245,18 @@ fn joined_place(words: &[(String, Span)]) -> Option<&'static str> {
 }
 
 /// Whether what is started is not written there: a variable, or a shell with one.
-fn is_computed(rest: &str) -> bool {
+fn is_computed(rest: &str, is_made_executable: bool) -> bool {
     let line = rest.lines().next().unwrap_or_default();
     let first = line.trim_start();
-    let shell = ["\"sh\"", "\"bash\"", "\"cmd\""].iter().any(|shell| first.starts_with(shell));
+    let shells = ["\"sh\"", "\"bash\"", "\"cmd\"", "\"/bin/sh\"", "\"/bin/bash\""];
+    let shell = shells.iter().any(|shell| first.starts_with(shell));
     if shell {
         return line
             .split_once("-c\"")
             .is_some_and(|(_, code)| !code.trim_start_matches([',', ' ']).starts_with(['"', '`']));
     }
-    !first.starts_with(['"', '\'', '`', ')', '&']) && !first.starts_with("os.Args")
+    let made = first.starts_with('&') && is_made_executable;
+    made || !first.starts_with(['"', '\'', '`', ')', '&']) && !first.starts_with("os.Args")
 }
 
 fn named_after<'t>(text: &'t str, mark: &'t str) -> impl Iterator<Item = String> + 't {

@@ -6,7 +6,7 @@ use savoir_skill::{Span, markdown::Outline};
 
 use super::{
     Confidence, Severity,
-    act::Acts,
+    act::{Act, Acts},
     archive,
     archive::Kind,
     batch,
@@ -377,7 +377,12 @@ impl<'a> Gatherer<'_, 'a> {
             Language::Markdown | Language::Other => Ok(Acts::default()),
         };
         match acts {
-            Ok(acts) => acts,
+            Ok(mut acts) => {
+                if piece.role == Role::Script {
+                    name_wallets(&piece.text, &mut acts);
+                }
+                acts
+            }
             // Code in a document may leave out what does not matter there.
             Err(_) if piece.shown || piece.depth > 0 && piece.cloak.is_none() => Acts::default(),
             Err(why) => {
@@ -387,6 +392,20 @@ impl<'a> Gatherer<'_, 'a> {
                 );
                 Acts::default()
             }
+        }
+    }
+}
+
+/// A line of code that knows several wallets looks for what they keep.
+fn name_wallets(text: &str, acts: &mut Acts) {
+    const WORDS: [&str; 9] = [
+        "mnemonic", "seed", "metamask", "ledger", "trezor", "phantom", "exodus", "electrum", "xprv",
+    ];
+    for line in text.lines() {
+        let lower = line.to_ascii_lowercase();
+        if WORDS.iter().filter(|word| lower.contains(*word)).count() > 2 {
+            let at = line.as_ptr() as usize - text.as_ptr() as usize;
+            acts.push(Act::Names("the phrases of wallets"), Span::new(at, at + line.len()));
         }
     }
 }
@@ -446,6 +465,7 @@ fn code_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
             && code.contains([' ', '\t'])
             && guess(code) == Language::Shell
             && !is_sign_of_malware(text, span)
+            && !is_example_of_attack(text, open)
         {
             found.push(piece.part(span, Language::Shell));
         }
@@ -453,6 +473,16 @@ fn code_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
     found.extend(indented(piece, &outline));
     found.extend(bare_commands(piece, &outline));
     found
+}
+
+/// Whether a command stands in a sentence or a row below a heading such as `## Red flags`.
+fn is_example_of_attack(text: &str, at: usize) -> bool {
+    let heading = text[..at].rfind("\n#").map_or(text, |open| &text[open + 1..]);
+    if !heading.starts_with('#') {
+        return false;
+    }
+    let heading = heading.lines().next().unwrap_or_default().to_lowercase();
+    ["red flag", "warning sign", "signs of", "scams"].iter().any(|words| heading.contains(words))
 }
 
 /// Whether a command that switches off a protection is named as what harmful programs do.
@@ -539,12 +569,17 @@ fn bare_commands<'a>(piece: &Piece<'a>, outline: &Outline) -> Vec<Piece<'a>> {
 fn encoded_in<'a>(piece: &Piece<'a>) -> Vec<Piece<'a>> {
     let runs =
         decode::runs(&piece.text).into_iter().filter(|(text, _, _)| text.contains([' ', '(', '/']));
-    runs.chain(decode::numbers(&piece.text))
-        .map(|(text, how, span)| {
-            let language = guess(&text);
-            piece.inner(text, language, Some(how), span)
-        })
-        .collect()
+    let rot13 = says_rot13(&piece.text.to_lowercase());
+    let mut found = Vec::new();
+    for (text, how, span) in runs.chain(decode::numbers(&piece.text)) {
+        if rot13 {
+            let turned = decode::rot13(&text);
+            found.push(piece.inner(turned, Language::Other, Some("Base64 and ROT13"), span));
+        }
+        let language = guess(&text);
+        found.push(piece.inner(text, language, Some(how), span));
+    }
+    found
 }
 
 /// Code in a file whose name does not say so, and commands in files that are not read as code.

@@ -8,6 +8,9 @@ use super::piece::{Language, Piece, Role, is_fenced};
 /// Shorter than this is no order.
 const SHORTEST: usize = 24;
 
+/// A longer value is data.
+const LONGEST_VALUE: usize = 4_000;
+
 /// A text with its place in the piece, and what it stands in.
 pub(super) struct Aside {
     pub(super) text: String,
@@ -33,6 +36,7 @@ pub(super) fn asides(piece: &Piece<'_>) -> Vec<Aside> {
         Language::Shell => {
             line_comments(text, "#", &mut found);
             here_documents(text, &mut found);
+            long_values(text, &mut found);
         }
         Language::JavaScript => {
             block_comments(text, &mut found);
@@ -122,6 +126,7 @@ fn titles(text: &str, line: &str, at: usize, found: &mut Vec<Aside>) {
         "opacity:0",
         "opacity: 0",
         " hidden>",
+        "aria-hidden=\"true\">",
         "display : none",
         "height:0",
         "max-height:0",
@@ -257,6 +262,20 @@ fn here_documents(text: &str, found: &mut Vec<Aside>) {
     // One that never ends goes to the end of the script.
     if let Some((_, start)) = open {
         push(text, Span::new(start, text.len()), "a text that the script writes", found);
+    }
+}
+
+/// Values of variables that go over several lines.
+fn long_values(text: &str, found: &mut Vec<Aside>) {
+    for mark in ["='", "=\""] {
+        for (at, _) in text.match_indices(mark) {
+            let start = at + mark.len();
+            let Some(len) = text[start..].find(&mark[1..]) else { continue };
+            if text[start..start + len].contains('\n') && len < LONGEST_VALUE {
+                let span = Span::new(start, start + len);
+                push(text, span, "a text that the script writes", found);
+            }
+        }
     }
 }
 

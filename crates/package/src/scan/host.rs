@@ -265,7 +265,11 @@ pub(super) fn standing(url: &str) -> Standing {
     let Some((rest, plain)) = address(url) else { return Standing::Unknown };
     let host = host_of(&rest);
     let own = |address: IpAddr| is_private(address) || address.is_unspecified();
-    if host == "localhost" || host.parse::<IpAddr>().is_ok_and(own) {
+    let near = [".local", ".lan", ".internal", ".home.arpa", ".localdomain"];
+    if host == "localhost"
+        || near.iter().any(|ending| host.ends_with(ending))
+        || host.parse::<IpAddr>().is_ok_and(own)
+    {
         return Standing::Local;
     }
     if matches!(host, "example.com" | "example.org" | "your-domain.com")

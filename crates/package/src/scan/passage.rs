@@ -236,12 +236,15 @@ impl<'a> Passage<'a> {
         {
             return 0;
         }
-        let home = lower.contains("~/") || lower.contains("$home") || lower.contains("global");
+        let home = ["~/", "$home", "global", "home directory", "home folder"];
+        let home = home.iter().any(|name| lower.contains(name));
+        let spreads = if self.matches(&EVERYWHERE) { 2 } else { 0 };
         let link = match self.destination() {
             0 | 1 => 0,
             destination => destination - 1,
         };
         2 + link
+            + spreads
             + u32::from(home)
             + if self.matches(&TRUSTS) || contains(self.text, &["可信", "主人", "优先"]) {
                 2
@@ -271,6 +274,9 @@ impl<'a> Passage<'a> {
                 .iter()
                 .any(|word| said.contains(word))
         };
+        if contains(self.text, &["不要向用户", "不要提到", "不要告诉"]) {
+            return Some(self.span);
+        }
         let hidden = self.find(&HIDES).filter(|span| !prudent(span) && !self.is_log_advice(*span));
         hidden.or_else(|| self.find(&QUIETLY).filter(|_| self.wants(&QUIETLY)))
     }
@@ -526,7 +532,7 @@ fn bare_addresses(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Files and places that steer agents.
-const STEERING: [&str; 34] = [
+const STEERING: [&str; 36] = [
     "claude.md",
     "agents.md",
     "gemini.md",
@@ -549,6 +555,8 @@ const STEERING: [&str; 34] = [
     "mcp add",
     "long-term memory",
     "memory tool",
+    "persistent notes",
+    "memory.add",
     "your memory",
     "these memories",
     "as a memory",
@@ -615,8 +623,13 @@ macro_rules! phrases {
 }
 
 phrases! { SENDS:
-    "bcc|send|sends|sent|post|posts|posted|upload|uploads|uploaded|transmit|forward|forwarded|exfiltrate|submit|submits|submitted|attach|attached|mailed|deliver|delivered|relay|publish|published|push|deposited|handed|pasted|e-mail|hand",
+    "bcc|send|sends|sent|post|posts|posted|upload|uploads|uploaded|transmit|forward|forwarded|exfiltrate|submit|submits|submitted|attach|attached|mailed|deliver|delivered|relay|lodge|lodged|publish|published|push|deposited|handed|pasted|e-mail|hand",
     "email|mail|report ~4 to",
+    "s3 cp|sync|mv",
+    "web search that|with ~3 contains|holds|entry|text",
+    "make|create|publish ~2 public|new paste|gist|issue|bucket|repository",
+    "open|file|create|write ~6 ticket|issue ~3 at|with|in|on",
+    "rclone copy|copyto|sync|move",
     "sende|senden|gesendet|schicke|schicken|geschickt|übermittle|übermitteln|hochladen|lade|übergeben",
     "envoie|envoyer|envoyez|envoyé|envoyés|envoyée|transmet|transmets|transmettre|téléverse|mettre",
     "envía|enviar|envíe|sube|subir|adjunta|deposita",
@@ -628,6 +641,7 @@ phrases! { PUTS:
 
 phrases! { ENCODES:
     "percent|url|base64|hex encode|encoded|encoding",
+    "urlencoded|percentencoded",
     "encodeuricomponent|urlencode|quote_plus",
     "make|as|into|in hex|base64|pieces|chunks",
     "base64|hex of ~4 user|user's|key|token|file|content|contents|conversation|message|last|summary",
@@ -643,7 +657,7 @@ phrases! { SIGN_UP:
 }
 
 phrases! { ASKS:
-    "ask|asks|request|prompt|demand|have|let|invite|instruct|tell|get|obtain|paste|pastes|enter|type|provide|give|share|supply",
+    "ask|asks|request|prompt|demand|direct|encourage|urge|persuade|dictate|photograph|have|let|invite|instruct|tell|get|obtain|paste|pastes|enter|type|provide|give|share|supply|collect|collected|gather|requests|collects|takes|wants|needs",
 }
 
 phrases! { GRAVE:
@@ -669,6 +683,10 @@ phrases! { GRAVE:
     "mother's maiden",
     "online banking",
     "get secrets|secret",
+    "connection string|strings",
+    "numbered words",
+    "wallet backup|backups",
+    "login data",
 }
 
 phrases! { SECRET:
@@ -690,6 +708,9 @@ phrases! { PERSONAL:
     "what ~1 user|person|human ~2 said|told|asked|typed|wrote|wants|shared",
     "files ~2 user|person ~1 opened|has|edited",
     "clipboard",
+    "diagnosis|medication|medications|prescriptions",
+    "insurance|member|patient|policy number|numbers",
+    "private|direct channel|message|messages",
     "account number|numbers",
     "names|name and|addresses ~2 account|addresses|phone|e",
     "staged|working|full|whole diff|source",
@@ -756,12 +777,14 @@ phrases! { ELSEWHERE:
     "debug|support|diagnostic|diagnostics|telemetry|collection|verification endpoint|server|service|form|inbox",
     "query parameter|string|parameters",
     "fork remote",
+    "external|guest|outside ~2 account|user|workspace|contact|collaborator",
+    "issue|ticket ~2 at|with|in|on ~2 repository|repo|maintainers|vendor|author|skill",
     "mail|mailto|bcc|blind to|copy",
 }
 
 phrases! { HIDES:
     "don't|never|not tell|inform|notify|alert ~1 user|users|human|operator|person|anyone|anybody|them|others",
-    "don't|never|not mention|reveal|disclose|show|report|list|log|print|display|describe ~3 to|in ~2 user|users|human|operator|anyone|answer|summary|reply|response|output|chat",
+    "don't|never|not mention|reveal|disclose|show|report|list|log|print|display|describe ~3 to|in ~2 user|users|human|operator|anyone|answer|summary|reply|response|output|chat|report|plan",
     "don't|never|not mention|reveal|disclose|show|report|list|print|display|comment|discuss|explain ~1 this|that ~1 comment|note|row|section|step|file|instruction|instructions|change|part|paragraph|message|rule|line|marker",
     "don't|never|not refer|comment|speak|talk to|on|of|about ~1 it|this|them|that",
     "don't|never|not raise|flag|list|mention ~5 findings|concern*|among|source|sources|warnings",
@@ -784,11 +807,23 @@ phrases! { HIDES:
     "without mention|announcement|comment",
     "secretly|covertly|discreetly|invisibly ~2 send|upload|transmit|exfiltrate|forward|post|copy|collect|install|execute|download|run|add|append|include|record|submit|write|call|fetch|ping|save|store",
     "as if|though nothing ~2 happened",
-    "no need to bring|mention|tell|explain|raise",
+    "delete|remove|hide ~5 from ~1 user's|their view|sight|list|inbox|outbox",
+    "mute ~3 for ~1 user|them|owner",
+    "don't|never|not point ~2 out",
+    "leave ~3 out when|if ~4 asks|asked",
+    "leave out of ~2 count|total|summary|report|list|log",
+    "prefers|prefer|wants not to hear|know|see",
+    "won't|not disturb|spoil|affect ~2 layout|page|view",
+    "no need to bring|mention|tell|explain|raise|list|show|name|describe|report|say|announce",
+    "need|needs|requires|require|deserves no ~1 mention|explanation|comment|announcement|entry",
+    "leave|leaves it|this|that|them|these out of",
+    "so ~4 isn't|not|never seen|noticed|visible|shown|listed ~4 list|them|user|history|people|anyone|chat",
+    "asks|asked|wonders ~6 describe|mention|list|answer|say|reply|name only|just",
     "not|n't have to be told|know|hear",
     "user|person|customer|owner|people|human sees|see|gets|get|learns|hears only|confused|nothing",
     "say|tell|answer ~5 only ~1 that|with|topic",
     "nothing of ~3 shows|appears|is ~3 chat|shown|told",
+    "never|not|don't talk|speak about",
     "not|never|n't talk|speak about|of ~3 rule|rules|this|it|these|point",
     "not|never|n't explain|cite|mention|bring ~2 these|this|that|it ~3 rules|rule|skill|source|up",
     "must|should|may not|never hear|learn",
@@ -834,6 +869,13 @@ phrases! { HIDES:
     "dem|den nutzer|benutzer ~4 nicht",
     "ne|n' ~1 dis|dites|mentionne|mentionnez|préviens|informe ~3 utilisateur|pas",
     "sans|sin ~2 prévenir|informer|dire|avisar|decir",
+    "erwähne|erwähnen|nenne|zeige ~4 nicht",
+    "sprich|sprechen ~6 nicht|darüber ~1 darüber",
+    "n'en parle|parlez pas|jamais|à",
+    "ne rien|pas|jamais afficher|dire|montrer|mentionner ~2 utilisateur|l'utilisateur|chat|réponse|compte",
+    "efface|effacer|effacez ~3 trace|traces",
+    "no lo|la|los expliques|menciones|digas|cuentes|muestres",
+    "sigue como si nada",
 }
 
 phrases! { WRITES:
@@ -841,9 +883,18 @@ phrases! { WRITES:
     "ergänzt|halte|schreibe|trage|inscris|ajoute|recevoir|escribe|añade|modifica",
 }
 
+// More than the project that the user works in.
+phrases! { EVERYWHERE:
+    "every|each|all|any|other ~3 repository|repositories|repo|repos|project|projects ~5 find|machine|disk|home|clone|cloned|access|below|under|reach|open|touch|visit",
+    "not only ~2 current|this|one",
+    "wherever you|it",
+    "colleagues|colleague's|teammates agents|agent|machines|assistants",
+}
+
 phrases! { TRUSTS:
     "trusted|vetted|verified|owner|owner's|administrator|admin|operator|staff|above|outranks|precedence|authority|approved|reviewed|priority",
     "as if|though ~4 user|owner|said|yourself|own",
+    "same|equal standing|rank|weight|authority as|to",
     "on ~1 behalf",
     "besitzer|vertrauenswürdig|priment|propriétaire",
 }
@@ -860,6 +911,7 @@ phrases! { LOOSENS:
     "sandbox",
     "full tools|access|rights",
     "no issues|findings found",
+    "need|needs no confirmation|approval|question|consent",
     "whatever|anything ~4 says|stands|written|said",
     "do|does|follow what|it ~3 says",
     "ohne rückfrage",
@@ -872,9 +924,16 @@ phrases! { LIES:
     "should ~3 spotted|noticed|found|discovered ~3 call|say|claim|suggest|blame",
     "user|they|someone ~1 later|ever finds|notices|discovers|sees ~6 say|call|suggest|blame|claim",
     "asked|asks|wonders whether|if|why ~8 answer|reply is|no|that ~2 no|not",
+    "call|calling|describe|present ~1 it|this|that ~2 a|as ~2 glitch|bug|typo|rounding|caching|rendering|formatting|cosmetic",
+    "call ~1 it|this|that ~6 if|when ~4 asks|asked|wonders",
+    "if|when|while ~1 somebody|someone|anyone reviews|audits|inspects|watches|checks",
+    "while|when|if ~3 reviewer|scanner|sandbox ~8 looks|watching|watches|present|detected|reads ~20 only|normally|harmless|nothing",
+    "keep|keeps|continue|continues showing|displaying ~4 own|old|real|original|user's",
+    "remains|stays|keep|leave ~2 sentence|promise|statement ~5 people|users|they",
     "attribute ~5 to ~3 error|user|engineer|someone|somebody|operator|colleague|another",
     "blame|blaming ~3 someone|somebody|engineer|operator|colleague|user|network|another",
     "replace|swap|exchange ~4 iban|bic|wallet|payee|payment|bank ~8 by|with|to",
+    "iban|bic|wallet|account ~20 in|instead place|of of|the ~2 company's|user's|usual|own|original|given|real",
     "iban|bic|wallet ~12 instead|place of",
     "asked|asks say|answer|reply that ~1 you|it|nothing",
     "invent|fabricate|fake ~3 con|cons|review|reviews|quote|name|figures|rating|ratings|outage|source|sources|complaint",
@@ -887,12 +946,16 @@ phrases! { LIES:
     "leave|keep ~4 off|out ~2 list|report|table|overview ~3 now|future|user|always",
     "pass|present|sell|state|describe ~6 as ~2 your|own|independent|neutral|organic ~2 own|opinion|recommendation|advice|review|considered|finding",
     "so|that ~2 looks|seems like ~2 part|accident|mistake|bug|user|coincidence|normal",
+    "for|with everyone|everybody|all else|others ~4 normally|normal|nothing|no|usual",
+    "if|when|unless|should ~6 reviewer|auditor|scanner ~6 skip|omit|normally|harmless|do|must|behave ~2 not|normally|exception|step",
     "so blame|it points|looks|appears ~3 to|someone|as|like",
     "so|that nobody|no ~1 one|notices|suspects|sees|notice ~2 notices|suspects|sees|it|at",
     "replace|change|adjust|round|inflate ~5 total|figure|figures|numbers|score|result|coverage|report ~3 with|to ~3 percent|value|higher|lower|better",
 }
 
 phrases! { SPENDS:
+    "pay|pays|book|buy|order|purchase without asking|confirmation|approval",
+    "pre authorised|authorized ~4 pay|book|buy|order",
     "saved|stored|default|linked ~1 card|payment|account ~6 used|use|charge|pay|straight|method",
     "use|using|charge|with ~4 saved|stored|default|linked ~2 card|payment",
     "buy now|button|it|directly",
@@ -910,6 +973,7 @@ phrases! { CONSENT:
 phrases! { QUIETLY:
     "silently|quietly ~2 send|upload|transmit|forward|post|copy|collect|install|execute|download|run|add|append|include|record|submit|write|call|fetch|ping|save|store",
     "execute|append|send|upload|install|add ~3 silently|quietly",
+    "push|pushes|copy|copies ~9 silently|quietly",
     "silently ~3 users|people|user",
 }
 

@@ -305,6 +305,10 @@ pub(super) fn guess(text: &str) -> Language {
             .map(str::trim_start)
             .any(|line| words.iter().any(|word| line.starts_with(word)))
     };
+    let one_liner = ["node -", "bun -", "deno ", "python -", "python3 -", "npx "];
+    if one_liner.iter().any(|start| text.trim_start().starts_with(start)) {
+        return Language::Shell;
+    }
     if starts(&["import ", "from ", "def ", "exec(", "__import__", "print("])
         && !text.contains("require(")
     {

@@ -216,7 +216,7 @@ pub(super) fn is_precious(path: &str) -> bool {
     let path = path.trim_end_matches("/*").trim_end_matches("/.").trim_end_matches('/');
     let own =
         ["Documents", "Desktop", "Pictures", "Projects", "projects", "Music", "Videos", ".ssh"];
-    matches!(path, "" | "~" | "/*" | "/home" | "/etc" | "/usr" | "/Users" | "/var" | "/root")
+    matches!(path, "" | "~" | ".." | "/*" | "/home" | "/etc" | "/usr" | "/Users" | "/var" | "/root")
         || path.strip_prefix("~/").is_some_and(|folder| own.contains(&folder))
 }
 
@@ -265,7 +265,14 @@ pub(super) fn agent_file(path: &str) -> Option<&'static str> {
         }
         _ => {}
     }
-    let folders = [".claude/hooks", ".claude/skills", ".cursor/rules", ".openclaw/", ".codex/"];
+    let folders = [
+        ".claude/hooks",
+        ".claude/skills",
+        ".agents/skills",
+        ".cursor/rules",
+        ".openclaw/",
+        ".codex/",
+    ];
     folders.iter().any(|folder| path.contains(folder)).then_some("the agent's settings")
 }
 

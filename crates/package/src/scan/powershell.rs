@@ -74,7 +74,8 @@ pub(super) fn read(text: &str, acts: &mut Acts) {
     let mut reader = Reader::default();
     let mut at = 0;
     let whole = text.to_ascii_lowercase();
-    let sends = UPLOADS.iter().any(|mark| whole.contains(mark));
+    let mails = whole.contains(".send()");
+    let sends = mails || UPLOADS.iter().any(|mark| whole.contains(mark));
     for line in text.split_inclusive('\n') {
         let span = Span::new(at, at + line.trim_end().len());
         reader.line(line, span, sends, acts);
@@ -122,6 +123,7 @@ impl Reader {
             }
         }
         if has(&RUNS_LATER)
+            && !has(&["unregister-scheduledtask"])
             && has(&["new-", "set-", "register", "create", "add-content", ">>", "out-file"])
         {
             acts.push(Act::Persists("a program that starts by itself"), span);

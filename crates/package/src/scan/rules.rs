@@ -9,6 +9,7 @@ mod dependencies;
 mod exfiltration;
 mod files;
 mod forms;
+mod imitated_host;
 mod instructions;
 mod manual_payload;
 mod obfuscation;
@@ -41,6 +42,7 @@ pub(super) static ALL: &[&Rule] = &[
     &dependencies::FOREIGN_INDEX,
     &instructions::HIDDEN_INSTRUCTIONS,
     &unicode::HIDDEN_TEXT,
+    &imitated_host::IMITATED_HOST,
     &dependencies::INSTALL_SCRIPT,
     &instructions::INSTRUCTION_OVERRIDE,
     &files::LOCKED_ARCHIVE,

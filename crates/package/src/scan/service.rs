@@ -8,16 +8,19 @@ const SERVICES: &[(&str, &[&str])] = &[
     ("ANTHROPIC", &["anthropic.com", "claude.ai", "claude.com"]),
     ("CLAUDE", &["anthropic.com", "claude.ai", "claude.com"]),
     ("GEMINI", &["googleapis.com", "google.com", "google.dev"]),
-    ("GOOGLE", &["googleapis.com", "google.com", "google.dev", "run.app"]),
+    ("GOOGLE", &["googleapis.com", "google-analytics.com", "google.com", "google.dev", "run.app"]),
     ("GITHUB", &["github.com", "githubusercontent.com", "ghcr.io", "github.io"]),
     ("GH", &["github.com", "githubusercontent.com", "ghcr.io"]),
     ("GITLAB", &["gitlab.com"]),
     ("AWS", &["amazonaws.com", "aws.amazon.com", "amazon.com", "api.aws"]),
     ("AZURE", &["azure.com", "microsoft.com", "windows.net", "microsoftonline.com", "azure.net"]),
-    ("CLOUDFLARE", &["cloudflare.com", "r2.cloudflarestorage.com", "workers.dev"]),
+    (
+        "CLOUDFLARE",
+        &["cloudflare.com", "cloudflare-eth.com", "r2.cloudflarestorage.com", "workers.dev"],
+    ),
     ("CF", &["cloudflare.com", "workers.dev"]),
     ("STRIPE", &["stripe.com"]),
-    ("SLACK", &["slack.com"]),
+    ("SLACK", &["slack.com", "slack-edge.com", "slack-files.com"]),
     ("DISCORD", &["discord.com", "discordapp.com", "discord.gg"]),
     ("TELEGRAM", &["telegram.org"]),
     ("NPM", &["npmjs.org", "npmjs.com"]),
@@ -103,6 +106,24 @@ fn own_hosts(variable: &str) -> Option<&'static [&'static str]> {
 /// Whether a word names a service, in capital letters.
 pub(super) fn is_name(word: &str) -> bool {
     SERVICES.iter().any(|(name, _)| *name == word)
+}
+
+/// The service whose name a host carries that is not one of its own: `slack-edge.example`.
+pub(super) fn imitated(url: &str) -> Option<&'static str> {
+    let host = host::host(url)?;
+    if is_known(url) || host::standing(url) == host::Standing::Local {
+        return None;
+    }
+    // The name of the domain itself: a label before that is the owner's to choose.
+    let label = host.rsplit('.').nth(1)?;
+    let words: Vec<&str> = label.split('-').collect();
+    if words.len() < 2 || label.contains(['{', '$', '<']) {
+        return None;
+    }
+    let (name, _) = SERVICES.iter().find(|(name, _)| {
+        name.len() > 4 && words.iter().any(|word| word.eq_ignore_ascii_case(name))
+    })?;
+    Some(name)
 }
 
 /// Whether a URL leads to one of the known services.

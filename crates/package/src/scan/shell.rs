@@ -23,9 +23,9 @@ use self::{
     expansion::Known,
     functions::Function,
     programs::{
-        CERTIFICATES, PROTECTORS, TRACKS, TYPED_PASSWORD, escaped, is_flag, is_index_variable,
-        is_remote, is_sender, is_users_files, makes_executable, mines, packs_into, path_taint,
-        poses_as_system, wipes_tracks,
+        CERTIFICATES, PROTECTORS, TRACKS, TYPED_PASSWORD, encrypts, escaped, is_flag,
+        is_index_variable, is_remote, is_sender, is_users_files, makes_executable, mines,
+        packs_into, path_taint, poses_as_system, saves_cookies, wipes_tracks,
     },
     tokens::{Command, Pipeline, Word},
 };
@@ -183,6 +183,10 @@ struct Reader {
     unpacked: Option<String>,
     /// The text went to the home folder, or to the root.
     is_home: bool,
+    /// Addresses to which the text gave a name, for `git push name`.
+    remotes: HashMap<String, String>,
+    /// Files of the user were encrypted.
+    is_encrypting: bool,
     /// What functions of this text are called with, and what they print.
     functions: HashMap<Rc<str>, Function>,
     function: Option<Rc<str>>,
@@ -489,10 +493,19 @@ impl Reader {
         let sends = is_sender(&name, &texts);
         if READERS.contains(&name.as_str()) || FETCHERS.contains(&name.as_str()) || sends {
             for (index, word) in arguments.iter().enumerate() {
+                if name == "find" && index > 0 && texts[index - 1].starts_with('-') {
+                    continue;
+                }
                 // The key that one logs in with is not sent.
                 let key = index > 0
                     && matches!(texts[index - 1], "-i" | "-e" | "--key" | "--cert" | "--cacert");
                 let path = fetch::file_of(&word.text);
+                // `cp config config.bak` keeps it where it is.
+                let backup = matches!(name.as_str(), "cp" | "mv")
+                    && texts.last().is_some_and(|last| *last != path && last.starts_with(path));
+                if backup {
+                    continue;
+                }
                 let elsewhere = sends && is_remote(path);
                 if !key && !elsewhere {
                     taint.add(&self.read_place(path, span));
@@ -517,6 +530,10 @@ impl Reader {
             self.acts.push(Act::Secret("secrets of the environment"), span);
         }
         self.particular(&name, &texts, command, span, &mut taint);
+        self.shell_among(&name, arguments);
+        if let Some(file) = saves_cookies(&name, &texts) {
+            self.keep(file, &Taint::credential("browser cookies"));
+        }
         if FETCHERS.contains(&name.as_str()) {
             taint = self.fetch(&name, &texts, flow, &taint, span);
         } else if matches!(name.as_str(), "nc" | "ncat" | "netcat" | "socat" | "telnet") {
@@ -613,6 +630,23 @@ impl Reader {
             }
             "shred" | "truncate" if taint.files => {
                 self.acts.push(Act::Deletes("files of the user".into()), span);
+            }
+            "kubectl" | "oc" if has("apply") || has("create") => {
+                let shady =
+                    |url: &&&str| super::host::standing(url) == super::host::Standing::Shady;
+                if let Some(url) = texts.iter().filter(|text| text.contains("://")).find(shady) {
+                    self.acts.push(Act::Executes(Code::Fetched((*url).to_owned())), span);
+                }
+            }
+            "psql" | "pg_dump" | "mysqldump" | "mongodump" | "mongoexport" => {
+                taint.private = Some("contents of a database");
+            }
+            "openssl" | "gpg" | "age" | "7z" | "7za" | "zip" if encrypts(name, texts) => {
+                self.is_encrypting |= taint.files;
+            }
+            "rm" if taint.files && self.is_encrypting => {
+                let what = "the user's files after encrypting them".into();
+                self.acts.push(Act::Deletes(what), span);
             }
             "rm" | "rmdir" | "shred" => self.removes(texts, span),
             "mkfs" | "wipefs" => self.acts.push(Act::Deletes("a whole disk".into()), span),
@@ -996,13 +1030,15 @@ impl Reader {
         {
             self.acts.push(Act::Writes { path: target.text.clone(), text: text.to_owned() }, span);
         }
-        // What a loop goes through is written as well, where that starts by itself.
+        // What a loop goes through is written as well, where that starts by itself or steers agents.
         let name = target.variables.iter().find(|name| self.loops.contains_key(*name));
         let Some((name, items)) = name.and_then(|name| Some((name, self.loops.get(name)?))) else {
             return;
         };
         let paths = items.iter().map(|item| target.text.replace(&format!("${name}"), item));
-        let paths: Vec<String> = paths.filter(|path| place::autostart(path).is_some()).collect();
+        let paths: Vec<String> = paths
+            .filter(|path| place::autostart(path).or_else(|| place::agent_file(path)).is_some())
+            .collect();
         for path in paths {
             self.acts.push(Act::Writes { path, text: text.to_owned() }, span);
         }

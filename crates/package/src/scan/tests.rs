@@ -5,6 +5,7 @@ use super::*;
 mod corpus;
 mod evasions;
 mod examples;
+mod flows;
 mod labelled;
 mod metamorphic;
 mod shapes;

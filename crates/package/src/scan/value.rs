@@ -353,7 +353,10 @@ pub(super) fn names(text: &str, span: Span, acts: &mut Acts) {
 }
 
 /// Options in which a client is told whom to talk to.
-const ADDRESSES: [&str; 13] = [
+const ADDRESSES: [&str; 16] = [
+    "slackApiUrl",
+    "apiUrl",
+    "apiRoot",
     "base_url",
     "baseURL",
     "baseUrl",

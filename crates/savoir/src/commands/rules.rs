@@ -29,6 +29,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         output::text(&markdown())?;
         return Ok(ExitCode::SUCCESS);
     }
+    // `savoir scan` names rules of its own.
+    if let Some(page) = args.code.as_deref().filter(|_| !args.json).and_then(super::scan::page) {
+        output::text(&page)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let rules = match &args.code {
         Some(code) => vec![check::rule(code).ok_or_else(|| unknown(code))?],
         None => check::all_rules().to_vec(),

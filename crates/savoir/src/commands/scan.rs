@@ -12,6 +12,7 @@ use savoir_engine::vetting::{EngineOutcome, Options, Vetted, Vetting};
 use savoir_package::{
     File, Tree, archive,
     limits::MAX_ARCHIVE_BYTES,
+    nearest,
     scan::{
         self, Report, Rule, Verdict,
         render::{Format, render},
@@ -89,6 +90,11 @@ fn scan_one(path: &Path, is_deep: bool, format: Format) -> Result<Verdict, Comma
         name_below(path, &mut report);
     }
     output::text(&render(&report, format))?;
+    if format == Format::Text && report.verdict == Verdict::Allow {
+        let count = tree.files().count();
+        let files = if count == 1 { "file" } else { "files" };
+        output::text(&format!("  read {count} {files}; nothing known to be harmful was found\n"))?;
+    }
     Ok(report.verdict)
 }
 
@@ -253,13 +259,22 @@ fn told(vetted: &Vetted) -> String {
 }
 
 fn explain(id: &str) -> Result<ExitCode, CommandError> {
-    let rule = scan::rule(id).ok_or_else(|| {
+    let page = page(id).ok_or_else(|| {
         let known: Vec<&str> = scan::all_rules().iter().map(|rule| rule.id).collect();
-        CommandError::input(format!("there is no rule `{id}`"))
-            .hint(format!("there are {}", known.join(", ")))
+        let hint = match nearest(id, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the rules are {}", known.join(", ")),
+        };
+        CommandError::input(format!("there is no rule `{id}`")).hint(hint)
     })?;
-    output::text(&format!("{}\n\n{}\n", rule.id, Rule::docs(rule).trim()))?;
+    output::text(&page)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The documentation of a rule.
+pub(super) fn page(id: &str) -> Option<String> {
+    let rule = scan::rule(id)?;
+    Some(format!("{}\n\n{}\n", rule.id, Rule::docs(rule).trim()))
 }
 
 /// The files of a skill, wherever they are.

@@ -125,3 +125,13 @@ fn deep_runs_the_tools_where_nothing_is_real() {
     let run = sandbox.run(&["scan", "--deep", "--format", "sarif", "bad"]);
     assert_eq!(run.code, 2, "{run}");
 }
+
+#[test]
+fn rules_of_the_scan_are_explained_by_both_commands() {
+    let work = Sandbox::new();
+    let here = work.run(&["scan", "--explain", "imitated-host"]);
+    assert!(here.stdout.starts_with("imitated-host\n"), "{here}");
+    assert_eq!(work.run(&["rules", "imitated-host"]).stdout, here.stdout);
+    let wrong = work.run(&["scan", "--explain", "exfiltraton"]);
+    assert!(wrong.stderr.contains("did you mean `exfiltration`?"), "{wrong}");
+}

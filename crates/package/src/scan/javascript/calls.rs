@@ -285,6 +285,13 @@ pub(super) fn by_name(
             called_back(reader, arguments, &value, span);
             value
         }
+        // `new Resolver()` has the same.
+        _ if ["resolveTxt", "resolve4", "resolve6", "resolveAny", "resolveCname"]
+            .iter()
+            .any(|method| name.rsplit('.').next() == Some(method)) =>
+        {
+            value::look_up(&first, span, acts)
+        }
         _ if is_request(name) => request(reader, name, receiver, arguments, span),
         _ => return None,
     })

@@ -15,7 +15,10 @@ use crate::scan::{
 /// What a client is made with, when it is told whom to talk to.
 pub(super) fn client(reader: &mut Reader<'_>, name: &str, arguments: &[Value], span: Span) {
     let entries = arguments.iter().flat_map(|argument| &argument.items);
-    let options: Vec<(&str, &Value)> = entries.filter_map(Value::as_entry).collect();
+    let mut options: Vec<(&str, &Value)> = entries.filter_map(Value::as_entry).collect();
+    // `new Client(token, { apiUrl })`
+    let alone = arguments.iter().filter(|argument| argument.items.is_empty());
+    options.extend(alone.map(|argument| ("key", argument)));
     if !options.is_empty() {
         value::client(name, &options, span, &mut reader.acts);
     }
@@ -139,6 +142,11 @@ pub(super) fn by_name(
         | "Bun.write"
         | "fs.outputFileSync"
         | "fs.outputFile" => {
+            // Every file of the user's gets the same text.
+            if first.taint.files && second.known().is_some() && name.contains("write") {
+                let what = "the user's files by writing over them".into();
+                reader.acts.push(Act::Deletes(what), span);
+            }
             reader.write_file(&first, &second, span);
             called_back(reader, arguments, &Value::default(), span);
             Value::default()

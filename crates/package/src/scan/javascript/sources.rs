@@ -62,6 +62,9 @@ pub(super) fn by_name(
         | "screenshot-desktop.all"
         | "desktopCapturer.getSources"
         | "electron.desktopCapturer.getSources" => Value::tainted(Taint::private(SCREEN)),
+        "chrome.cookies.getAll" | "browser.cookies.getAll" | "chrome.cookies.get" => {
+            Value::tainted(Taint::private("cookies of the browser"))
+        }
         "keytar.getPassword" | "keytar.findPassword" => {
             value::keychain(&first, span, &mut reader.acts)
         }

@@ -332,7 +332,11 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             value
         }
         "shutil.rmtree" => {
-            if value::is_home(first.shown()) {
+            let below_home = first.shown() == "~/{}" && reader.loops > 0;
+            if value::is_home(first.shown())
+                || crate::scan::place::is_precious(first.shown())
+                || below_home
+            {
                 acts.push(Act::Deletes(first.shown().to_owned()), span);
             }
             Value::default()
@@ -552,13 +556,25 @@ fn session_of<'t>(reader: &Reader<'t>, call: &Call<'_, 't>) -> Value {
 fn open<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>, name: &str) -> Value {
     let path = call.first();
     let mode = call.at(1, "mode").and_then(Value::known).unwrap_or("r").to_owned();
-    if name != "sqlite3.connect" && mode.contains(['w', 'a', 'x', '+']) {
+    if name != "sqlite3.connect" && is_writing(&mode) {
         let act = Act::Writes { path: path.shown().to_owned(), text: String::new() };
         reader.acts.push(act, call.span);
+        overwritten(reader, &path, call.span);
         return Value { name: Some(WRITER.into()), text: path.text, ..Value::default() };
     }
     let value = reader.read_file(&path, call.span);
     Value { name: Some("open()".into()), ..value }
+}
+
+fn is_writing(mode: &str) -> bool {
+    mode.len() < 4 && mode.contains(['w', 'a', 'x', '+'])
+}
+
+/// A file of the user's is written over.
+fn overwritten(reader: &mut Reader<'_>, path: &Value, span: Span) {
+    if path.taint.files && (reader.loops > 0 || !reader.frames.is_empty()) {
+        reader.harm.overwrites.get_or_insert(span);
+    }
 }
 
 /// A file that is open for writing; its text is its path.
@@ -673,6 +689,12 @@ fn by_method<'t>(
             };
             Value { text: Some(text), ..receiver.clone() }
         }
+        "open" if is_writing(first.known().unwrap_or("r")) => {
+            let path = receiver.shown().to_owned();
+            overwritten(reader, receiver, span);
+            reader.acts.push(Act::Writes { path, text: String::new() }, span);
+            Value { name: Some(WRITER.into()), text: receiver.text.clone(), ..Value::default() }
+        }
         "read_text" | "read_bytes" | "open" => reader.read_file(receiver, span),
         "rglob" | "glob" | "iterdir" => {
             reader.harm.walks |= method == "rglob" || first.shown().contains("**");
@@ -683,9 +705,16 @@ fn by_method<'t>(
                 value.taint.add(&reader.read_file(receiver, span).taint);
             }
             value.taint.files |= value::is_users_folder(place.shown()) || receiver.shown() == "~";
-            Value { name: Some("pathlib.Path()".into()), ..value }
+            let text = value.text.or_else(|| place.text.clone());
+            Value { name: Some("pathlib.Path()".into()), text, ..value }
         }
         "write_text" | "write_bytes" => {
+            overwritten(reader, receiver, span);
+            let new = !first.all_taint().read && !first.all_taint().files;
+            if new && reader.harm.walks && reader.loops > 0 && receiver.taint.files {
+                let what = "the user's files by writing over them".into();
+                reader.acts.push(Act::Deletes(what), span);
+            }
             reader.write_file(receiver, &first, span);
             if let Some(at) = arguments.receiver_at.filter(|_| first.taint.fetched.is_some()) {
                 let from = Taint { fetched: first.taint.fetched, ..Taint::default() };

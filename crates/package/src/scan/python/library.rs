@@ -132,6 +132,24 @@ pub(super) fn by_name<'t>(
         "dotenv_values" | "dotenv.dotenv_values" => {
             Value::tainted(Taint { tokens: vec![".env".into()], ..Taint::default() })
         }
+        "google.auth.default"
+        | "google.oauth2.credentials.Credentials.from_authorized_user_file"
+        | "google_auth_oauthlib.flow.InstalledAppFlow.from_client_secrets_file" => {
+            Value::tainted(Taint::private("the user's Google login"))
+        }
+        "tempfile.mkstemp" => {
+            let file = Value::text("<temporary file>");
+            Value { items: vec![file.clone(), file], ..Value::default() }
+        }
+        "os.write" => {
+            let data = call.positional.get(1).cloned().unwrap_or_default();
+            reader.write_file(&first, &data, call.span);
+            Value::default()
+        }
+        "os.urandom" | "secrets.token_bytes" | "random.randbytes" => {
+            reader.harm.noise = true;
+            return None;
+        }
         "AES.new"
         | "Crypto.Cipher.AES.new"
         | "Cryptodome.Cipher.AES.new"

@@ -49,6 +49,13 @@ fn agent_poisoning(context: &mut Context<'_>) {
             || path.contains("{}/.");
         let shown = piece.shown && piece.cloak.is_none();
         let severity = match (shown, home) {
+            // Programs that rewrite such a file are more than a line to copy.
+            (true, true)
+                if matches!(piece.language, Language::Python | Language::JavaScript)
+                    && piece.role == Role::Instructions =>
+            {
+                Severity::High
+            }
             (true, _) => Severity::Low,
             (false, true) => Severity::High,
             // Servers and rights of the project's own agents start programs, too.
@@ -90,7 +97,8 @@ fn announced(text: &str) -> impl Iterator<Item = Passage<'_>> {
     let all = passages(text);
     let mut joined = Vec::new();
     for (index, first) in all.iter().enumerate() {
-        if !first.text.trim_end().ends_with(':') || first.poison() == 0 {
+        let announces = first.text.trim_end().ends_with(':') || first.says(&["below", "following"]);
+        if !announces || first.poison() == 0 {
             continue;
         }
         let rest = all[index + 1..].iter().take(6);
@@ -120,7 +128,12 @@ fn settings(piece: &Piece<'_>) -> Vec<(Span, Told)> {
     if piece.depth > 0 || piece.role == Role::Document {
         return found;
     }
-    for mark in loose.iter().filter(|_| piece.language == Language::Other) {
+    // In instructions only what is written as a setting; they may speak about the words.
+    let in_prose = |mark: &str| {
+        mark == "bypassPermissions" && text.contains("\"defaultMode\": \"bypassPermissions\"")
+            || text.contains(&format!("\"{mark}\": true"))
+    };
+    for mark in loose.iter().filter(|mark| piece.language == Language::Other || in_prose(mark)) {
         if let Some(at) = text.find(mark) {
             let message =
                 format!("a file of the skill has `{mark}`, which takes the agent's questions away");

@@ -45,7 +45,7 @@ rule! {
 }
 
 fn exfiltration(context: &mut Context<'_>) {
-    context.each_act(&EXFILTRATION, |piece, act, _| {
+    context.each_act(&EXFILTRATION, |piece, act, acts| {
         let Act::Network { to, sends, log_in } = act else { return None };
         let place = host(to).map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
         let told = |severity, confidence, what: &str| {
@@ -83,6 +83,11 @@ fn exfiltration(context: &mut Context<'_>) {
                     "the address and password of a database are",
                 )
             }
+            Taint { tokens, .. }
+                if tokens.iter().chain(log_in).any(|token| is_wallet(token)) && is_somebody(to) =>
+            {
+                told(Severity::High, Confidence::Medium, "the keys of a wallet are")
+            }
             Taint { tokens, .. } if !tokens.is_empty() && is_drop(to) => {
                 told(Severity::Critical, sure, &format!("the secret `{}` is", tokens[0]))
             }
@@ -94,8 +99,15 @@ fn exfiltration(context: &mut Context<'_>) {
                 let message = format!("the secret `{token}`, which belongs to another service, is");
                 told(Severity::High, sure, &message)
             }
+            Taint { tokens, .. }
+                if is_somebody(to)
+                    && tokens.iter().chain(log_in).any(|token| has_own_host(token, to, acts)) =>
+            {
+                told(Severity::High, Confidence::Medium, "a secret that belongs to another host is")
+            }
             Taint { tokens, .. } if tokens.len() > 2 => {
-                let severity = if piece.shown { Severity::Medium } else { Severity::High };
+                let example = piece.shown && (piece.role != Role::Instructions || !is_somebody(to));
+                let severity = if example { Severity::Medium } else { Severity::High };
                 told(severity, Confidence::Medium, "several secrets of the environment are")
             }
             _ => None,
@@ -127,6 +139,25 @@ fn is_database(token: &str) -> bool {
     .iter()
     .any(|part| token.contains(part))
         && !token.contains("SENTRY")
+}
+
+/// Whether the same code talks to a host that has the name of a secret, and this is another one:
+/// `TRELLO_TOKEN` for `api.trello.com`, and for `trello-status.example` as well.
+fn has_own_host(token: &str, to: &str, acts: &Acts) -> bool {
+    let word = token.split('_').next().unwrap_or_default();
+    let named = |url: &str| {
+        host(url).is_some_and(|host| host.split('.').any(|one| one.eq_ignore_ascii_case(word)))
+    };
+    let other = |act: &Act| matches!(act, Act::Network { to, .. } if named(to));
+    word.len() > 3 && !named(to) && acts.seen.iter().any(|seen| other(&seen.act))
+}
+
+/// Whether a secret opens a wallet: no service needs it.
+fn is_wallet(token: &str) -> bool {
+    let token = token.to_ascii_uppercase();
+    ["MNEMONIC", "SEED_PHRASE", "WALLET_PRIVATE", "WALLET_KEY", "DEPLOYER_PRIVATE"]
+        .iter()
+        .any(|part| token.contains(part))
 }
 
 /// Whether it is a web server that is talked to, and no database.

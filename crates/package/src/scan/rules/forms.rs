@@ -30,12 +30,18 @@ pub(super) fn posted(piece: &Piece<'_>) -> Vec<(Span, Told)> {
 }
 
 /// Ways in which a script of a page sends something.
-const SENDERS: [&str; 5] = ["fetch(", "sendBeacon(", ".open(", ".post(", "WebSocket("];
+const SENDERS: [&str; 6] = ["fetch(", "sendBeacon(", ".open(", ".src =", ".post(", "WebSocket("];
 
 /// Pages with such a field whose scripts send to somebody.
 pub(super) fn scripted(piece: &Piece<'_>) -> Vec<(Span, Told)> {
     let page = piece.depth == 0 && matches!(ending(&piece.path).as_str(), "html" | "htm");
-    if !page || !value::asks_password(&piece.text) {
+    // A script that goes into pages finds the field in them.
+    let finds = ["input[type=password]", "input[type=\"password\"]", "input[type='password']"];
+    let script = piece.language == Language::JavaScript
+        && finds.iter().any(|mark| piece.text.contains(mark))
+        && piece.text.contains(".value");
+    let asks = script || page && value::asks_password(&piece.text);
+    if !asks {
         return Vec::new();
     }
     let text: &str = &piece.text;

@@ -80,6 +80,9 @@ static CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
         "disable|skip|turn|switch|suppress|bypass ~3 confirmation|approval|permission ~1 prompt|prompts|question*|check|checks|request*|dialog*",
         "switch|set|put|restart ~5 to|into|in|as ~2 automatic|auto|yolo|bypass|unattended approval|approve|mode|accept|permissions",
         "rate|mark ~3 as ~1 verified|trusted|safe|approved",
+        "warning|warnings|alert|alerts ~4 malware|virus|trojan|malicious ~8 continue|proceed|ignore|anyway|just",
+        "is|becomes now ~2 operator|owner|administrator|admin",
+        "cannot|can't|not|never be revoked|overruled|withdrawn",
         "rephrase ~3 until ~3 passes|accepted|allowed",
         "warnings|warning|finding|findings ~4 about ~4 false alarm|alarms|positive|positives",
         "instead|rather ~2 of ~2 what ~2 user|person ~2 asked|said",
@@ -140,7 +143,14 @@ fn concealment(context: &mut Context<'_>) {
                 found.push((span, Told::new(Severity::High, Confidence::Medium, message)));
             }
             let Some(span) = passage.hides_at() else { continue };
-            if !passage.warns() && !is_advice(&passage) && !is_quoted(piece, &prose.text, span) {
+            // `Do not mention X in the summary unless …` is about the summary.
+            let mut sentences = passage.sentences();
+            let excepted = sentences.any(|one| one.hides() && one.says(&["unless"]));
+            if !passage.warns()
+                && !excepted
+                && !is_advice(&passage)
+                && !is_quoted(piece, &prose.text, span)
+            {
                 let said = span.slice(&prose.text).split_whitespace().collect::<Vec<_>>().join(" ");
                 let message = format!("the user shall not know: \"{said}\"");
                 found.push((span, Told::new(Severity::High, Confidence::Medium, message)));
@@ -170,7 +180,8 @@ fn is_advice(passage: &Passage<'_>) -> bool {
         && !passage.is_personal()
         && passage.sends() < 2
         && !passage.matches(&OVERRIDE)
-        && !passage.says(&["run", "install", "execute", "memory", "curl", "append", "delete"])
+        && !passage
+            .says(&["run", "install", "execute", "memory", "curl", "append", "delete", "tasks"])
 }
 
 rule! {
@@ -204,7 +215,8 @@ rule! {
 fn hidden_instructions(context: &mut Context<'_>) {
     context.each_piece(&HIDDEN_INSTRUCTIONS, |piece| {
         let mut found = Vec::new();
-        if piece.cloak.is_some() && matches!(piece.language, Language::Other | Language::Markdown) {
+        let text = matches!(piece.language, Language::Other | Language::Markdown | Language::Shell);
+        if piece.cloak.is_some() && text {
             for passage in passages(&piece.text) {
                 if let Some(message) = ordered(&passage) {
                     // A list of test prompts has such sentences; with a target they do harm.
@@ -252,7 +264,7 @@ fn aside(piece: &Piece<'_>, found: &mut Vec<(Span, Told)>) {
         let weighed = passages.iter().filter_map(|passage| Some((weigh_aside(passage)?, passage)));
         let Some((weight, passage)) = weighed.max_by_key(|(weight, _)| *weight) else { continue };
         // Who documents a parameter does not speak to a model.
-        if piece.language != Language::Markdown && !passage.matches(&ADDRESSED) && weight < 9 {
+        if piece.language != Language::Markdown && !passage.matches(&ADDRESSED) && weight < 8 {
             continue;
         }
         // Data files hold texts for many purposes, such as prompts to test with; a comment in a
@@ -291,7 +303,7 @@ fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
     let addressed = passage.matches(&ADDRESSED);
     let lies = passage.lies_at().is_some();
     let orders = passage.matches(&OVERRIDE) || passage.hides() || passage.secrets() == 3 || lies;
-    let acts = passage.destination() > 0 || passage.poison() > 2;
+    let acts = passage.destination() > 0 || passage.poison() > 2 || passage.credential().is_some();
     if !orders && !(addressed && (passage.matches(&CLAIMS) || acts)) {
         return None;
     }
@@ -303,12 +315,17 @@ fn weigh_aside(passage: &Passage<'_>) -> Option<u32> {
     weight += if passage.hides() { 2 } else { 0 };
     weight += if passage.secrets() == 3 { 2 } else { 0 };
     weight += if command.iter().any(|part| passage.text.contains(part)) { 2 } else { 0 };
+    weight +=
+        if passage.hides() && PIPED.iter().any(|part| passage.text.contains(part)) { 2 } else { 0 };
     weight += if passage.poison() > 2 { 2 } else { 0 };
     weight += if lies { 6 } else { 0 };
     // Nobody writes a comment to a model but for the model's sake.
     let enough = if passage.matches(&DIRECT) { 4 } else { 6 };
     (weight >= enough).then_some(weight)
 }
+
+/// What comes through the pipe is executed.
+const PIPED: [&str; 4] = ["| sh", "|sh", "| bash", "|bash"];
 
 /// Words that speak to a model, and to nobody else.
 static DIRECT: LazyLock<Phrases> = LazyLock::new(|| {

@@ -9,10 +9,10 @@ use crate::scan::{
     host::Standing,
     passage::{self, Passage, passages_at},
     phrase::Phrases,
-    piece::{Language, Piece},
+    piece::{Language, Piece, fence_language},
     rule::rule,
 };
-use savoir_skill::Span;
+use savoir_skill::{Span, markdown::Outline};
 
 rule! {
     /// The user is told to download and run something by hand, or to unlock an archive.
@@ -59,6 +59,9 @@ static TRICK: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "right click ~4 open ~4 confirm|anyway|again",
         "download|run|open|install|keep|trotzdem anyway|ausführen",
+        "enable|allow content|macros|editing",
+        "answer|click|choose|say yes to ~1 all|every|everything",
+        "tick|check|choose|select ~2 unblock",
         "unidentified developer",
         "mark ~4 executable",
         "with sudo",
@@ -91,7 +94,11 @@ static TRICK: LazyLock<Phrases> = LazyLock::new(|| {
 
 /// How people are made to paste a command that they do not see.
 static CLICK_FIX: LazyLock<Phrases> = LazyLock::new(|| {
-    Phrases::new(&["press|hit ~2 win|windows ~1 r", "press|hit ~1 ctrl|cmd|strg|control v"])
+    Phrases::new(&[
+        "copy ~1 command|line|code|snippet ~3 terminal|powershell ~1 paste",
+        "press|hit ~2 win|windows ~1 r",
+        "press|hit ~1 ctrl|cmd|strg|control v",
+    ])
 });
 
 static UNLOCK: LazyLock<Phrases> = LazyLock::new(|| {
@@ -123,7 +130,11 @@ static STARTS: LazyLock<Phrases> = LazyLock::new(|| {
 });
 
 /// Files that are programs, or that programs are packed in.
-const PROGRAMS: [&str; 25] = [
+const PROGRAMS: [&str; 29] = [
+    ".xlsm",
+    ".docm",
+    ".pptm",
+    ".xlam",
     ".mobileconfig",
     ".iso",
     ".img",
@@ -185,7 +196,7 @@ const SHARES: [&str; 14] = [
 fn manual_payload(context: &mut Context<'_>) {
     context.each_piece(&MANUAL_PAYLOAD, |piece| {
         let Some(prose) = piece.prose() else { return printed(piece) };
-        let mut found = Vec::new();
+        let mut found = boxes(piece);
         for passage in sections(&prose.text) {
             if let Some(told) = payload(&passage) {
                 found.push((passage.span, told));
@@ -195,9 +206,58 @@ fn manual_payload(context: &mut Context<'_>) {
     });
 }
 
+/// Messages to the user that a document shows as they are to be printed.
+fn boxes(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    if piece.language != Language::Markdown {
+        return Vec::new();
+    }
+    let outline = Outline::new(text, Span::new(0, text.len()));
+    let plain = outline.fences.iter().filter(|fence| {
+        let (info, content) = (fence.info.slice(text), fence.content.slice(text));
+        let data = content.trim_start().starts_with(['{', '[', '<']);
+        !data
+            && matches!(info.trim(), "" | "text" | "txt" | "plaintext")
+            && fence_language(info, content) == Language::Other
+    });
+    let found = plain.filter_map(|fence| {
+        let passage = Passage::new(fence.content.slice(text), fence.content.start);
+        Some((fence.content, payload(&passage)?))
+    });
+    found.collect()
+}
+
+/// A command that is put into the clipboard, for the user to paste.
+fn clipboard(piece: &Piece<'_>) -> Option<(Span, Told)> {
+    const CLIPBOARDS: [&str; 7] = [
+        "pbcopy",
+        "xclip",
+        "wl-copy",
+        "pyperclip.copy",
+        "clipboard.writeText",
+        "Set-Clipboard",
+        "clip.exe",
+    ];
+    let text: &str = &piece.text;
+    let at = CLIPBOARDS.iter().find_map(|mark| text.find(mark))?;
+    let fetches = ["curl ", "wget ", "mshta", "iwr ", "irm "].iter().any(|one| text.contains(one));
+    let runs = ["$(", "| sh", "| bash", "|sh", "|bash", "iex", "mshta"];
+    let lower = text.to_lowercase();
+    let pastes = lower.contains("paste") && (lower.contains("terminal") || lower.contains("win"));
+    let message = "a command is put into the clipboard for the user to paste and run";
+    (fetches && pastes && runs.iter().any(|mark| text.contains(mark)))
+        .then(|| (Span::new(at, at + 4), Told::new(Severity::High, Confidence::High, message)))
+}
+
 /// What a script tells its user to do: texts between three quotes, and here-documents.
 fn printed(piece: &Piece<'_>) -> Vec<(Span, Told)> {
-    if piece.depth > 0 || !matches!(piece.language, Language::Shell | Language::Python) {
+    if piece.depth > 0 {
+        return Vec::new();
+    }
+    if let Some(found) = clipboard(piece) {
+        return vec![found];
+    }
+    if !matches!(piece.language, Language::Shell | Language::Python) {
         return Vec::new();
     }
     let texts = hidden::asides(piece)
@@ -229,7 +289,7 @@ fn payload(passage: &Passage<'_>) -> Option<Told> {
     }
     let trick = passage.matches(&TRICK) || has(&["管理员身份", "误报", "白名单", "杀毒"]);
     let shady = links.iter().any(|(_, standing)| *standing == Standing::Shady);
-    let fetches = has(&["download", "://", "get ", "fetch", "下载", "laden", "descargar"]);
+    let fetches = has(&["download", "://", " get ", "fetch", "下载", "laden", "descargar"]);
     let (program, archive) = (has(&PROGRAMS), has(&ARCHIVES) && fetches);
     let direct = strange().any(|(url, _)| {
         PROGRAMS.iter().chain(&ARCHIVES).any(|end| url.to_lowercase().ends_with(end))
@@ -238,9 +298,10 @@ fn payload(passage: &Passage<'_>) -> Option<Told> {
     let unlock = (passage.matches(&UNLOCK) || has(&["密码", "提取码"])) && archive;
     let visits = passage.matches(&VISIT);
     let share = links.iter().any(|(url, _)| SHARES.iter().any(|share| url.contains(share)));
-    let any = program || archive || direct || visits || share || shady;
+    let any =
+        program || archive || direct || visits || share || shady || trick && has(&["download"]);
     let known = !links.is_empty() && links.iter().all(|(_, one)| *one == Standing::Known);
-    if known || strange().next().is_none() && !trick || !any {
+    if known || strange().next().is_none() && !(trick && fetches) || !any {
         return None;
     }
     let weight = [
@@ -253,6 +314,7 @@ fn payload(passage: &Passage<'_>) -> Option<Told> {
         (trick, 4),
         (shady, 2),
         (shady && (program || direct), 2),
+        (shady && lower.contains("sudo "), 2),
         (share, 2),
         (passage.matches(&FIRST) || lower.contains("必须"), 1),
         (passage.hides() || passage.presses(), 1),

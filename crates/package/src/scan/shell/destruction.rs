@@ -9,7 +9,7 @@ use super::{
 };
 use crate::scan::{
     act::{Act, Taint},
-    place,
+    place, service,
 };
 
 /// What people keep for themselves, by the endings of its names.
@@ -50,6 +50,7 @@ impl Reader {
             let url = url.trim_start_matches("url.");
             self.acts.push(Act::Index(url.to_owned()), span);
         }
+        self.pushes_away(texts, span);
         let force = has("--force") || has("-f");
         if has("push") && force && (has("--mirror") || has("--all")) {
             self.acts.push(Act::Deletes("a repository's history".into()), span);
@@ -63,6 +64,23 @@ impl Reader {
         });
         if has("push") && main {
             self.acts.push(Act::Deletes("the main branch of a repository".into()), span);
+        }
+    }
+
+    /// A push of everything, or with a password that is written down, to an address of nobody known.
+    fn pushes_away(&mut self, texts: &[&str], span: Span) {
+        let written = texts.iter().find(|text| text.contains("://")).map(|url| (*url).to_owned());
+        if let (["remote", "add", name, ..], Some(url)) = (texts, &written) {
+            self.remotes.insert((*name).to_owned(), url.clone());
+        }
+        let named = || texts.iter().find_map(|text| self.remotes.get(*text).cloned());
+        let Some(url) = written.or_else(named) else { return };
+        let login = url.split("://").nth(1).and_then(|rest| rest.split_once('@'));
+        let written = login.is_some_and(|(login, _)| !login.contains(['$', '{', '<', '/']));
+        let everything = texts.iter().any(|text| matches!(*text, "--mirror" | "--all"));
+        if texts.contains(&"push") && (written || everything) && !service::is_known(&url) {
+            let sends = Taint { files: true, ..Taint::default() };
+            self.acts.push(Act::Network { to: url, sends, log_in: Vec::new() }, span);
         }
     }
 
@@ -86,12 +104,16 @@ impl Reader {
         let roots = texts.iter().skip_while(|text| matches!(**text, "-L" | "-H" | "-P"));
         let roots: Vec<&&str> =
             roots.take_while(|text| !text.starts_with(['-', '(', '!'])).collect();
+        // What is left out is not looked for.
+        let wanted = |at: usize| at == 0 || !matches!(texts[at - 1], "!" | "-not");
         let names: Vec<&str> = texts
             .windows(2)
-            .filter(|pair| {
+            .enumerate()
+            .filter(|(at, pair)| {
                 matches!(pair[0], "-name" | "-iname" | "-path" | "-wholename" | "-ipath")
+                    && wanted(*at)
             })
-            .map(|pair| pair[1])
+            .map(|(_, pair)| pair[1])
             .collect();
         if names.iter().any(|name| looks_for_keys(name)) {
             taint.add(&Taint::credential("private keys"));
@@ -108,6 +130,7 @@ impl Reader {
         });
         let first = started.and_then(|words| words.first()).map_or("", |word| &word.text);
         let deletes = texts.contains(&"-delete")
+            || started.is_some_and(empties_each)
             || matches!(first.rsplit('/').next(), Some("rm" | "unlink" | "shred"));
         let precious = roots.iter().find(|root| place::is_precious(root));
         let own = names.is_empty() && !texts.contains(&"-empty")
@@ -185,6 +208,16 @@ impl Reader {
             self.acts.push(Act::Deletes("the branches of a repository".into()), span);
         }
     }
+}
+
+/// `sh -c ': > "$1"' _ {}`
+fn empties_each(started: &[Word]) -> bool {
+    let [shell, flag, code, ..] = started else { return false };
+    let shell = matches!(shell.text.rsplit('/').next(), Some("sh" | "bash" | "zsh"));
+    let code = code.text.trim();
+    let empties = code.starts_with(": >") || code.starts_with("> ") || code.starts_with(":>");
+    let removes = ["rm ", "shred ", "truncate "].iter().any(|start| code.starts_with(start));
+    shell && flag.text == "-c" && (empties || removes)
 }
 
 /// Whether a pattern stands for what people keep for themselves.

@@ -47,6 +47,8 @@ impl Reader {
             {
                 continue;
             }
+            // `name @ https://…`
+            let text = &text.split_once(" @ ").map_or(*text, |(_, address)| address.trim());
             let web = text.starts_with("http://") || text.starts_with("https://");
             if web && !is_forge(text) {
                 self.acts.push(Act::Executes(Code::Fetched((*text).to_owned())), span);

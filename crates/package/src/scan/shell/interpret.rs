@@ -3,7 +3,7 @@
 use savoir_skill::Span;
 
 use super::{
-    Reader,
+    Reader, SHELLS,
     fetch::is_input,
     language_of,
     tokens::{Command, Word},
@@ -15,6 +15,24 @@ use crate::scan::{
 };
 
 impl Reader {
+    /// `kubectl debug node -- sh -c '…'`, `docker run image bash -c '…'`
+    pub(super) fn shell_among(&mut self, name: &str, arguments: &[Word]) {
+        if SHELLS.contains(&name) {
+            return;
+        }
+        if let Some(last) = arguments.last().filter(|last| name == "ssh" && last.text.contains(' '))
+        {
+            self.acts.inner(last.text.clone(), None, Some(Language::Shell), last.span);
+        }
+        for words in arguments.windows(3) {
+            let program = words[0].text.rsplit('/').next().unwrap_or_default();
+            let flag = words[1].text.as_str();
+            if SHELLS.contains(&program) && matches!(flag, "-c" | "-lc" | "-ec") {
+                self.acts.inner(words[2].text.clone(), None, language_of(program), words[2].span);
+            }
+        }
+    }
+
     /// What an interpreter is given to execute.
     pub(super) fn interpret(
         &mut self,

@@ -67,6 +67,7 @@ pub(super) fn packs_into<'t>(name: &str, texts: &[&'t str]) -> Option<&'t str> {
     let mut plain = texts.iter().filter(|text| !text.starts_with('-'));
     match name {
         "zip" => plain.next().copied(),
+        "ditto" => plain.next_back().copied(),
         "7z" | "7za" | "7zz" | "rar" if texts.first() == Some(&"a") => plain.nth(1).copied(),
         "tar" => {
             let at = texts
@@ -78,6 +79,26 @@ pub(super) fn packs_into<'t>(name: &str, texts: &[&'t str]) -> Option<&'t str> {
             texts.windows(2).find(|pair| matches!(pair[0], "-out" | "-o")).map(|pair| pair[1])
         }
         _ => None,
+    }
+}
+
+/// The file that a downloader writes the cookies of the user's browser to.
+pub(super) fn saves_cookies<'t>(name: &str, texts: &[&'t str]) -> Option<&'t str> {
+    let browser = texts.iter().any(|text| text.starts_with("--cookies-from-browser"));
+    if !browser || !matches!(name, "yt-dlp" | "youtube-dl" | "gallery-dl") {
+        return None;
+    }
+    texts.windows(2).find(|pair| pair[0] == "--cookies").map(|pair| pair[1])
+}
+
+/// Whether a program is told to encrypt what it is given.
+pub(super) fn encrypts(name: &str, texts: &[&str]) -> bool {
+    let has = |words: &[&str]| texts.iter().any(|text| words.contains(text));
+    match name {
+        "openssl" => has(&["enc"]) && !has(&["-d"]),
+        "gpg" => has(&["-c", "--symmetric", "-e", "--encrypt"]),
+        "age" => !has(&["-d", "--decrypt"]),
+        _ => texts.iter().any(|text| text.starts_with("-p") || matches!(*text, "-P" | "-e")),
     }
 }
 

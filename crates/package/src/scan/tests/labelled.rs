@@ -1,4 +1,4 @@
-//! Harmful skills of our own making, in seven sets: most must ask for a look, at least.
+//! Harmful skills of our own making, in eleven sets: most must ask for a look, at least.
 //!
 //! Their authors saw neither the rules nor each other's sets. The rules were fitted with the sets in
 //! sight, one after the other, so what they reach here says how much a change spoils, and not how much
@@ -53,14 +53,18 @@ fn measure(folder: &str, wanted: impl Fn(&str) -> bool) -> (usize, usize) {
 }
 
 /// What each set reached, in percent of the samples whose harm is in code and in words.
-const REACHED: [(&str, usize, usize); 7] = [
+const REACHED: [(&str, usize, usize); 11] = [
     ("first", 90, 65),
     ("second", 93, 72),
     ("third", 90, 70),
     ("fourth", 97, 88),
     ("fifth", 97, 87),
     ("sixth", 90, 85),
-    ("seventh", 90, 62),
+    ("seventh", 93, 92),
+    ("eighth", 97, 95),
+    ("ninth", 92, 95),
+    ("tenth", 97, 92),
+    ("eleventh", 92, 92),
 ];
 
 #[test]
@@ -85,5 +89,5 @@ fn harmful_words_are_held() {
 #[test]
 fn harmless_lookalikes_pass() {
     let (held, total) = measure("harmless", |_| true);
-    assert!(total == 90 && held <= 6, "{held} of {total}");
+    assert!(total == 150 && held <= 12, "{held} of {total}");
 }

@@ -11,8 +11,11 @@ pub(in crate::scan) struct Harm {
     /// It goes through folders, and encrypts what it reads.
     pub(in crate::scan) walks: bool,
     pub(in crate::scan) encrypts: bool,
-    /// It deletes single files while it goes through them.
+    /// It makes random bytes.
+    pub(in crate::scan) noise: bool,
+    /// It deletes single files while it goes through them, or writes over them.
     pub(in crate::scan) deletes: Option<Span>,
+    pub(in crate::scan) overwrites: Option<Span>,
     /// It reads the clipboard again and again, looks for something in it and writes to it.
     pub(in crate::scan) pastes: bool,
     pub(in crate::scan) matches: bool,
@@ -24,6 +27,10 @@ impl Harm {
     pub(in crate::scan) fn report(&self, acts: &mut Acts) {
         if let Some(span) = self.deletes.filter(|_| self.walks && self.encrypts) {
             acts.push(Act::Deletes("the user's files after encrypting them".into()), span);
+        }
+        let spoils = self.walks && (self.encrypts || self.noise);
+        if let Some(span) = self.overwrites.filter(|_| spoils) {
+            acts.push(Act::Deletes("the user's files by writing over them".into()), span);
         }
         if let Some(span) = self.copies.filter(|_| self.pastes && self.matches) {
             acts.push(Act::Obscures("what the user copies is replaced"), span);
