@@ -37,7 +37,7 @@ docs:
 # Files that are generated from the code; tests hold them equal.
 generated:
 	$(CARGO) build --quiet --locked --package savoir
-	$(TARGET)/debug/savoir rules --markdown > docs/rules.md
+	$(TARGET)/debug/savoir rules --markdown > docs/reference/rules.md
 	$(TARGET)/debug/savoir schema --all schemas
 
 # Speed and memory beside the peers, as ratios of one run. Needs python3.

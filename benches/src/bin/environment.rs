@@ -14,10 +14,10 @@ use std::{
 
 use savoir_engine::{
     Home,
-    approval::{Trust, Widening},
-    ground::Ground,
+    approval::{ExtraGrants, Trust},
+    loaded_skill::LoadedSkill,
     run::{Call, Given, plan},
-    subject::Subject,
+    run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
 use savoir_skill::{Folder, Source, read};
@@ -122,19 +122,19 @@ fn timed(act: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-fn subject(skill: &Path) -> Subject {
+fn subject(skill: &Path) -> LoadedSkill {
     let folder = Folder::open(skill).unwrap();
     let file = skill.join("SKILL.md");
     let source = Source::from_bytes(fs::read(&file).unwrap()).unwrap();
     let reading = read(source, Some(&folder));
     let store = TrustStore::default();
-    Subject::new(&reading, &file, Some(folder.root()), Trust::User, &store).unwrap()
+    LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store).unwrap()
 }
 
 /// From the plan to the end: what the environment adds, without what every call of the binary does.
-fn planned(root: &Path, subject: &Subject, script: &str) -> Duration {
-    let ground = Ground::at(&root.join("work"), &root.join("home"));
-    let extra = Widening::default();
+fn planned(root: &Path, subject: &LoadedSkill, script: &str) -> Duration {
+    let ground = RunEnvironment::at(&root.join("work"), &root.join("home"));
+    let extra = ExtraGrants::default();
     let call = Call {
         subject,
         tool: script,

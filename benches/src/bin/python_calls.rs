@@ -11,10 +11,10 @@ use std::{
 
 use savoir_engine::{
     Home,
-    approval::{Trust, Widening},
-    ground::Ground,
+    approval::{ExtraGrants, Trust},
+    loaded_skill::LoadedSkill,
     run::{Action, Answer, Call, Given, PythonTools, plan},
-    subject::Subject,
+    run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
 use savoir_skill::{Folder, Source, read};
@@ -26,9 +26,10 @@ fn main() {
     let source = Source::from_bytes(std::fs::read(&file).unwrap()).unwrap();
     let reading = read(source, Folder::open(&folder).ok().as_ref());
     let subject =
-        Subject::new(&reading, &file, Some(&folder), Trust::User, &TrustStore::default()).unwrap();
+        LoadedSkill::new(&reading, &file, Some(&folder), Trust::User, &TrustStore::default())
+            .unwrap();
     let scratch = env::temp_dir().join(format!("savoir-bench-{}", std::process::id()));
-    let ground = Ground::at(&folder, &scratch);
+    let ground = RunEnvironment::at(&folder, &scratch);
     let pairs = vec![("name".to_owned(), "Ada".to_owned())];
     let call = Call {
         subject: &subject,
@@ -36,7 +37,7 @@ fn main() {
         given: Given::Pairs(pairs),
         ground: &ground,
         mode: "Global",
-        extra: &Widening::default(),
+        extra: &ExtraGrants::default(),
     };
     let plan = plan(&call).unwrap();
     let Action::Python(python) = plan.action else { panic!("not a Python tool") };

@@ -14,10 +14,10 @@ use std::{
 };
 
 use savoir_package::{
-    Agent, Agents, Shelf, Tree,
+    Agent, Agents, SkillSet, Tree,
+    install::{Arrival, Edits, Install, Ready, Why, locked_source, wanted},
     manifest::Scope,
     scan,
-    shelf::{Arrival, Edits, Install, Ready, Why, locked_source, wanted},
     source::{Fetcher, Settings, Source},
     trust::TrustStore,
 };
@@ -263,9 +263,9 @@ fn peak_memory() -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
 }
 
-fn shelf(project: &str, data: &str) -> Shelf {
+fn shelf(project: &str, data: &str) -> SkillSet {
     let agents = Agents::new(Path::new("/nowhere"), |_| None);
-    Shelf::new(Path::new(project), Scope::Project, agents, PathBuf::from(data))
+    SkillSet::new(Path::new(project), Scope::Project, agents, PathBuf::from(data))
 }
 
 /// What `savoir install` does.

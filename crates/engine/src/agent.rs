@@ -10,11 +10,11 @@
 //!
 //! The same functions serve our own agent and others that come over MCP.
 
-pub mod allowance;
+pub mod allowed_tools;
+pub mod builtin_tools;
 pub mod consent;
 pub mod host_tools;
 pub mod library;
-pub mod machinery;
 pub mod skill_tools;
 pub mod toolset;
 pub mod turn;

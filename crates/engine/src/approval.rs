@@ -89,7 +89,7 @@ pub struct Preview {
 /// skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Widening {
+pub struct ExtraGrants {
     /// Paths that may be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<String>,
@@ -110,7 +110,7 @@ pub struct Widening {
     pub env: Vec<String>,
 }
 
-impl Widening {
+impl ExtraGrants {
     /// Whether nothing is added.
     pub fn is_empty(&self) -> bool {
         self.lists().into_iter().all(|(_, list)| list.is_empty())
@@ -170,7 +170,7 @@ impl Widening {
     }
 }
 
-/// What one entry of a [`Widening`] is about.
+/// What one entry of a [`ExtraGrants`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
     Read,
@@ -245,7 +245,7 @@ pub struct Request {
     /// What it asks of the machine and of the model that calls it, as written.
     pub needs: Vec<String>,
     /// What the person adds.
-    pub extra: Widening,
+    pub extra: ExtraGrants,
     /// SHA-256 of the content of the skill's folder in hexadecimal digits.
     pub digest: String,
     /// Its files with the first digits of their SHA-256, to say which of them changed.

@@ -17,7 +17,7 @@ use crate::{
     prompt::{self, PromptRun},
     retrieval::{Search, system_message},
     services::{Question, Services},
-    shelf::Shelf,
+    skill_lookup::SkillLookup,
 };
 
 const TEMPERATURE: f64 = 0.7;
@@ -37,7 +37,7 @@ pub struct Room {
     /// Models and knowledge.
     pub services: Services,
     /// Skills that can be called by name.
-    pub shelf: Arc<dyn Shelf>,
+    pub shelf: Arc<dyn SkillLookup>,
     /// Where conversations are kept.
     pub database: Database,
 }

@@ -17,12 +17,12 @@ use savoir_skill::{
 };
 
 use crate::{
-    approval::{Widening, shell_word},
+    approval::{ExtraGrants, shell_word},
     grant::{self, Refusal},
-    ground::Ground,
     home::Home,
+    loaded_skill::LoadedSkill,
     run::{Plan, start_directory},
-    subject::Subject,
+    run_environment::RunEnvironment,
 };
 
 /// Folders of the system that say nothing about a skill, or are never shown.
@@ -54,9 +54,9 @@ const NAMED_FILES: usize = 2;
 /// is asked about says so, and the answer is never kept. What no skill may write to stays protected.
 pub fn widen(
     plan: &mut Plan,
-    subject: &Subject,
-    ground: &Ground,
-    extra: &Widening,
+    subject: &LoadedSkill,
+    ground: &RunEnvironment,
+    extra: &ExtraGrants,
 ) -> Result<(), Refusal> {
     let writable: BTreeSet<PathBuf> = [Some(&ground.directory), ground.repository.as_ref()]
         .into_iter()
@@ -118,7 +118,7 @@ pub fn widen(
 }
 
 /// A tool with a network sees placeholders of secrets.
-fn mask_secrets(policy: &mut Policy, subject: &Subject, ground: &Ground) {
+fn mask_secrets(policy: &mut Policy, subject: &LoadedSkill, ground: &RunEnvironment) {
     for (name, variable) in &mut policy.environment {
         let is_secret = grant::is_secret(name) || ground.secret(name, subject.path()).is_some();
         if let (true, Variable::Plain(value)) = (is_secret, &*variable) {
@@ -138,8 +138,8 @@ fn top_folders() -> Vec<PathBuf> {
 pub fn smallest(
     outcome: &Outcome,
     plan: &Noted,
-    subject: &Subject,
-    ground: &Ground,
+    subject: &LoadedSkill,
+    ground: &RunEnvironment,
 ) -> Vec<Permission> {
     let mut permissions = Vec::new();
     let written = folders_of(&outcome.files.written, plan, ground);
@@ -174,7 +174,11 @@ fn needs_programs(skill: &Skill) -> bool {
 }
 
 /// What of the permissions a skill does not have here.
-pub fn unsaid(skill: &Skill, permissions: &[Permission], ground: &Ground) -> Vec<Permission> {
+pub fn unsaid(
+    skill: &Skill,
+    permissions: &[Permission],
+    ground: &RunEnvironment,
+) -> Vec<Permission> {
     let has = grant::effective(skill, ground);
     // A folder that may be written does not open the repository in it.
     let names_git = |one: &Permission| {
@@ -222,7 +226,7 @@ pub struct Noted {
 
 impl Noted {
     /// Notes it before the plan runs.
-    pub fn of(plan: &Plan, subject: &Subject, home: &Home) -> Self {
+    pub fn of(plan: &Plan, subject: &LoadedSkill, home: &Home) -> Self {
         let programs = plan.action.programs().iter().map(|program| program.path.clone()).collect();
         let cache = home.cache();
         let cache = cache.canonicalize().unwrap_or_else(|_| cache.to_owned());
@@ -238,7 +242,7 @@ fn file(level: Level, scope: &str) -> Permission {
 }
 
 /// Files that were read, without those that every run has.
-fn needed_files(outcome: &Outcome, plan: &Noted, ground: &Ground) -> Vec<PathBuf> {
+fn needed_files(outcome: &Outcome, plan: &Noted, ground: &RunEnvironment) -> Vec<PathBuf> {
     let closure = Closure::of(&plan.programs).unwrap_or_default();
     let folders: Vec<PathBuf> = closure.folders().map(|(path, _)| path.to_owned()).collect();
     let files: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
@@ -266,7 +270,11 @@ fn covered(permissions: &[Permission], path: &Path) -> bool {
 }
 
 /// The folders in which something was written, without those that are granted unasked.
-fn folders_of(written: &BTreeSet<PathBuf>, plan: &Noted, ground: &Ground) -> BTreeSet<String> {
+fn folders_of(
+    written: &BTreeSet<PathBuf>,
+    plan: &Noted,
+    ground: &RunEnvironment,
+) -> BTreeSet<String> {
     let asked = written.iter().filter(|path| {
         let wanted = file(Level::Write, &path.to_string_lossy());
         !plan.unasked.iter().any(|permission| permission.covers(&wanted))
@@ -280,7 +288,7 @@ fn folders_of(written: &BTreeSet<PathBuf>, plan: &Noted, ground: &Ground) -> BTr
 }
 
 /// Paths as scopes; several files of a folder become the folder.
-fn grouped(files: &[PathBuf], ground: &Ground) -> Vec<String> {
+fn grouped(files: &[PathBuf], ground: &RunEnvironment) -> Vec<String> {
     let mut by_folder: BTreeMap<&Path, Vec<&PathBuf>> = BTreeMap::new();
     for path in files {
         by_folder.entry(path.parent().unwrap_or(Path::new("/"))).or_default().push(path);
@@ -296,7 +304,7 @@ fn grouped(files: &[PathBuf], ground: &Ground) -> Vec<String> {
 }
 
 /// A path as a skill writes it: from where the user is, from the home, else from the root.
-fn scope_of(path: &Path, ground: &Ground) -> String {
+fn scope_of(path: &Path, ground: &RunEnvironment) -> String {
     if let Ok(rest) = path.strip_prefix(&ground.directory) {
         return match rest.to_string_lossy() {
             rest if rest.is_empty() => ".".to_owned(),

@@ -7,8 +7,8 @@ use savoir_sandbox::{ClosureError, SandboxError};
 use crate::{
     call::CallError,
     grant::{ProgramError, Refusal},
+    loaded_skill::LoadSkillError,
     requirements::RequirementError,
-    subject::SubjectError,
 };
 
 /// What kind of failure it is, which decides the exit code.
@@ -77,26 +77,26 @@ impl From<Refusal> for RunError {
     }
 }
 
-impl From<SubjectError> for RunError {
-    fn from(error: SubjectError) -> Self {
+impl From<LoadSkillError> for RunError {
+    fn from(error: LoadSkillError) -> Self {
         use savoir_package::TreeError;
 
         let new = |fault| Self::new(fault, error.code(), &error);
         match &error {
-            SubjectError::Unreadable { .. }
-            | SubjectError::History { .. }
-            | SubjectError::TooLarge { .. }
-            | SubjectError::Unfit { error: TreeError::Io { .. }, .. } => new(Fault::Call),
-            SubjectError::Changed { .. } => {
+            LoadSkillError::Unreadable { .. }
+            | LoadSkillError::History { .. }
+            | LoadSkillError::TooLarge { .. }
+            | LoadSkillError::Unfit { error: TreeError::Io { .. }, .. } => new(Fault::Call),
+            LoadSkillError::Changed { .. } => {
                 new(Fault::Refused).way_out("try again: the rules hold for what it is then")
             }
             // As `savoir verify` has it: nobody can say whether the signature holds.
-            SubjectError::Unfit { .. } => new(Fault::Failed).way_out(
+            LoadSkillError::Unfit { .. } => new(Fault::Failed).way_out(
                 "a skill has files with plain paths, and no links that lead out of its folder; \
                  without its signature it is experimental",
             ),
-            SubjectError::Signature { error, .. } if error.is_undecided() => new(Fault::Failed),
-            SubjectError::Signature { path, .. } => new(Fault::Refused)
+            LoadSkillError::Signature { error, .. } if error.is_undecided() => new(Fault::Failed),
+            LoadSkillError::Signature { path, .. } => new(Fault::Refused)
                 .way_out(format!("savoir verify {} shows what differs", path.display())),
         }
     }

@@ -7,8 +7,8 @@ mod files;
 mod git;
 mod glob;
 mod hosts;
-mod obeyed;
 mod programs;
+mod protected_paths;
 mod variables;
 
 use std::path::{Path, PathBuf};
@@ -25,11 +25,11 @@ pub(crate) use self::files::{
     is_protected, never_written, protect, protect_obeyed, stored_secrets,
 };
 pub(crate) use self::git::led_by_repository;
-pub(crate) use self::obeyed::{Care, Obeyed, SIGNS_OF_GIT, is_repository};
 pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};
+pub(crate) use self::protected_paths::{ProtectedPaths, SIGNS_OF_GIT, WritePolicy, is_repository};
 pub use self::variables::is_variable_name;
 pub(crate) use self::variables::{Visible, is_never, is_secret, visible_secrets};
-use crate::{approval::Widening, ground::Ground, subject::HISTORY};
+use crate::{approval::ExtraGrants, loaded_skill::HISTORY, run_environment::RunEnvironment};
 
 /// A permission that is not granted, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -59,9 +59,9 @@ pub struct Grants<'a> {
     /// What the skill declares and what its dialect implies.
     pub permissions: &'a [Permission],
     /// What a person adds.
-    pub extra: &'a Widening,
+    pub extra: &'a ExtraGrants,
     /// Where it happens.
-    pub ground: &'a Ground,
+    pub ground: &'a RunEnvironment,
     /// The skill's folder or file, as approvals have it.
     pub skill: &'a Path,
     /// The skill's folder, which can be read.
@@ -83,7 +83,7 @@ pub struct Grants<'a> {
 }
 
 /// What the dialect of a skill grants without a word, here.
-pub fn unasked(skill: &Skill, ground: &Ground) -> Vec<Permission> {
+pub fn unasked(skill: &Skill, ground: &RunEnvironment) -> Vec<Permission> {
     let grant = |level, path: &Path| {
         let scope = Some(format!("{}/**", path.display()));
         Permission { domain: Domain::Filesystem, level, scope }
@@ -123,7 +123,7 @@ fn wants_no_files(skill: &Skill) -> bool {
 
 /// What the dialect of a skill grants without a word in other places than this one, where it grants
 /// nothing so: an answer holds in all of them.
-pub fn elsewhere(skill: &Skill, ground: &Ground) -> Option<&'static str> {
+pub fn elsewhere(skill: &Skill, ground: &RunEnvironment) -> Option<&'static str> {
     if wants_no_files(skill) {
         return None;
     }
@@ -146,7 +146,7 @@ pub fn elsewhere(skill: &Skill, ground: &Ground) -> Option<&'static str> {
 }
 
 /// The permissions that count: those of the skill, and those that its dialect grants unasked.
-pub fn effective(skill: &Skill, ground: &Ground) -> Vec<Permission> {
+pub fn effective(skill: &Skill, ground: &RunEnvironment) -> Vec<Permission> {
     skill.permissions.iter().cloned().chain(unasked(skill, ground)).collect()
 }
 
@@ -192,8 +192,8 @@ impl Grants<'_> {
     }
 
     /// What other programs obey here, without what was granted by its name.
-    pub(crate) fn obeyed(&self) -> Obeyed {
-        Obeyed::of(self.ground).opening(files::named_for_writing(self))
+    pub(crate) fn obeyed(&self) -> ProtectedPaths {
+        ProtectedPaths::of(self.ground).opening(files::named_for_writing(self))
     }
 
     /// The history of version control in the skill's folder does not count for an approval, so it
@@ -208,7 +208,7 @@ impl Grants<'_> {
     /// The home of the run, where writing is allowed and nothing is kept. If the user is in the
     /// home, a tool would lose what it writes there, so it gets another one.
     fn private_home(&self) -> &Path {
-        let Ground { directory, home, .. } = self.ground;
+        let RunEnvironment { directory, home, .. } = self.ground;
         if directory == home { Path::new("/tmp/home") } else { home }
     }
 

@@ -9,19 +9,18 @@ use savoir_skill::{
 };
 
 use crate::{
-    approval::{Preview, Program, Request, Widening},
-    grant,
-    ground::Ground,
-    limits,
+    approval::{ExtraGrants, Preview, Program, Request},
+    grant, limits,
+    loaded_skill::LoadedSkill,
     python::host::is_python_handler,
     run::{packages, script},
+    run_environment::RunEnvironment,
     structured::fences,
-    subject::Subject,
 };
 
 /// What a skill asks for, as a whole: the same for each of its tools, so that one answer holds for
 /// all of them.
-pub fn inspect(subject: &Subject, ground: &Ground, extra: &Widening) -> Request {
+pub fn inspect(subject: &LoadedSkill, ground: &RunEnvironment, extra: &ExtraGrants) -> Request {
     let skill = &subject.skill;
     Request {
         skill: skill.name.clone(),
@@ -54,8 +53,8 @@ pub fn inspect(subject: &Subject, ground: &Ground, extra: &Widening) -> Request 
 
 /// What it gets without declaring a permission: what its dialect grants, and the variables that it
 /// requires. Those may be secrets, so nobody agrees without having seen their names.
-fn unasked(subject: &Subject, ground: &Ground) -> Vec<Permission> {
-    let Subject { skill, .. } = subject;
+fn unasked(subject: &LoadedSkill, ground: &RunEnvironment) -> Vec<Permission> {
+    let LoadedSkill { skill, .. } = subject;
     let required = skill.requirements.env_vars.iter().map(|name| Permission {
         domain: Domain::Env,
         level: Level::Read,
@@ -67,8 +66,8 @@ fn unasked(subject: &Subject, ground: &Ground) -> Vec<Permission> {
 }
 
 /// Names of stored secrets that it would get.
-fn secrets(subject: &Subject, ground: &Ground, extra: &Widening) -> Vec<String> {
-    let Subject { skill, .. } = subject;
+fn secrets(subject: &LoadedSkill, ground: &RunEnvironment, extra: &ExtraGrants) -> Vec<String> {
+    let LoadedSkill { skill, .. } = subject;
     let of_env = skill.permissions.iter().filter(|entry| entry.domain == Domain::Env);
     let declared = of_env.filter_map(|entry| entry.scope.as_ref());
     let names = declared.chain(&skill.requirements.env_vars).chain(&extra.env);
@@ -129,7 +128,7 @@ fn preview(tool: &Tool) -> Preview {
 }
 
 /// The programs of all tools and those that are granted, as far as they are found.
-fn programs(subject: &Subject, extra: &Widening) -> Vec<Program> {
+fn programs(subject: &LoadedSkill, extra: &ExtraGrants) -> Vec<Program> {
     let skill = &subject.skill;
     let mut names: Vec<String> = skill.tools.iter().map(program_name).collect();
     names.extend(grant::granted_names(&skill.permissions));

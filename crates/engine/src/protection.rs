@@ -15,7 +15,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use savoir_sandbox::{Access, PathGrant, Policy, PutAside};
 
 pub(crate) use self::look::{Baseline, Before, shown};
-use crate::grant::Obeyed;
+use crate::grant::ProtectedPaths;
 
 /// Why a folder cannot be looked through: a code and a sentence.
 pub(crate) type Unusable = (&'static str, String);
@@ -53,7 +53,7 @@ impl Root {
 #[derive(Debug)]
 pub(crate) struct GuardedFolders<'a> {
     roots: Vec<(Root, Baseline)>,
-    obeyed: &'a Obeyed,
+    obeyed: &'a ProtectedPaths,
     home: &'a Path,
 }
 
@@ -61,7 +61,7 @@ impl<'a> GuardedFolders<'a> {
     /// Opens the folders that a policy lets a program write to.
     pub(crate) fn new(
         policy: &Policy,
-        obeyed: &'a Obeyed,
+        obeyed: &'a ProtectedPaths,
         home: &'a Path,
     ) -> Result<Self, Unusable> {
         let is_folder = |grant: &&PathGrant| {

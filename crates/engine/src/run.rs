@@ -36,22 +36,22 @@ pub use self::{
     script::is_script_name,
 };
 use crate::{
-    approval::{Program, Request, Widening},
+    approval::{ExtraGrants, Program, Request},
     call,
     cancel::{Cancel, Guard},
     envelope::{Envelope, Stream},
     error::RunError,
     grant::{self, Grants, Visible},
-    ground::Ground,
     home::Home,
     inspect::inspect,
     limits,
+    loaded_skill::LoadedSkill,
     protection::{GuardedFolders, Unusable},
     record::{DecisionRecord, ErrorRecord, Record},
     requirements,
+    run_environment::RunEnvironment,
     secrets::{Masker, mask},
     structured::Fence,
-    subject::Subject,
 };
 
 /// Runtimes that reserve far more addresses than they use.
@@ -79,17 +79,17 @@ pub enum Given {
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     /// The skill.
-    pub subject: &'a Subject,
+    pub subject: &'a LoadedSkill,
     /// The tool, or a script by its path in the skill's folder.
     pub tool: &'a str,
     /// The parameters.
     pub given: Given,
     /// Where it happens.
-    pub ground: &'a Ground,
+    pub ground: &'a RunEnvironment,
     /// The situation, as gibb.eri.sh calls it.
     pub mode: &'a str,
     /// What a person adds to the permissions.
-    pub extra: &'a Widening,
+    pub extra: &'a ExtraGrants,
 }
 
 /// Everything that a run will do.
@@ -209,7 +209,7 @@ fn arguments(tool: &Tool, given: &Given) -> Result<Map<String, Value>, RunError>
 }
 
 /// Where the dialect lets a tool start.
-pub(crate) fn start_directory(subject: &Subject, ground: &Ground) -> PathBuf {
+pub(crate) fn start_directory(subject: &LoadedSkill, ground: &RunEnvironment) -> PathBuf {
     match subject.skill.dialect.running().place {
         Place::Directory => ground.directory.clone(),
         Place::Repository => ground.start().to_owned(),
@@ -320,14 +320,14 @@ fn forbids_network(skill: &Skill) -> bool {
 }
 
 /// Programs that a dialect lets a skill use by requiring them.
-fn required_programs(subject: &Subject) -> impl Iterator<Item = PathBuf> {
+fn required_programs(subject: &LoadedSkill) -> impl Iterator<Item = PathBuf> {
     let grants = subject.skill.dialect.running().requirements_grant;
     let names = subject.skill.requirements.programs.iter().filter(move |_| grants);
     names.filter_map(|name| grant::resolve(name, None).ok()).map(|program| program.path)
 }
 
-fn seconds(subject: &Subject) -> u32 {
-    let Subject { skill, .. } = subject;
+fn seconds(subject: &LoadedSkill) -> u32 {
+    let LoadedSkill { skill, .. } = subject;
     let said = skill.policy.timeout;
     said.map_or(skill.dialect.running().seconds, |seconds| {
         seconds.clamp(limits::MIN_SECONDS, limits::MAX_SECONDS)
@@ -416,7 +416,7 @@ impl Plan {
     /// Does it. `hear` hears what happens meanwhile.
     pub fn run(
         mut self,
-        subject: &Subject,
+        subject: &LoadedSkill,
         home: &Home,
         hear: &mut dyn FnMut(Heard<'_>),
     ) -> Result<Finished, RunError> {
@@ -482,7 +482,7 @@ impl Plan {
     /// Installs the packages that it needs.
     fn install(
         &mut self,
-        subject: &Subject,
+        subject: &LoadedSkill,
         home: &Home,
         say: &mut dyn FnMut(&str),
     ) -> Result<(), RunError> {
@@ -498,7 +498,7 @@ impl Plan {
 
     fn carry_out(
         mut self,
-        subject: &Subject,
+        subject: &LoadedSkill,
         home: &Home,
         hear: &mut dyn FnMut(Heard<'_>),
     ) -> Result<action::Done, RunError> {
@@ -543,7 +543,7 @@ impl Plan {
     }
 
     /// The record of this run as far as it is known before it.
-    pub fn record(&self, subject: &Subject) -> Record {
+    pub fn record(&self, subject: &LoadedSkill) -> Record {
         let Request { tool, command, mut permissions, unasked, .. } = self.request.clone();
         permissions.extend(unasked);
         Record {
@@ -572,7 +572,7 @@ fn unheld((code, why): Unusable) -> RunError {
 }
 
 /// What a record says of every run of a skill.
-fn begin(subject: &Subject) -> Record {
+fn begin(subject: &LoadedSkill) -> Record {
     let skill = &subject.skill;
     Record {
         skill: skill.name.clone(),
@@ -588,18 +588,18 @@ fn begin(subject: &Subject) -> Record {
 }
 
 /// The record of a prompt that a model answers. Nothing is executed, so it has no rights.
-pub fn prompt_record(subject: &Subject) -> Record {
+pub fn prompt_record(subject: &LoadedSkill) -> Record {
     let reason = "a model reads its text, and nothing is executed".to_owned();
     let decision = DecisionRecord { verdict: "run".to_owned(), reason, approved_by: None };
     Record { decision, ..begin(subject) }
 }
 
 /// The record of a call for which the rules do not even allow a plan.
-pub fn refusal_record(subject: &Subject, tool: Option<&str>, error: &RunError) -> Record {
+pub fn refusal_record(subject: &LoadedSkill, tool: Option<&str>, error: &RunError) -> Record {
     refused(begin(subject), tool, error)
 }
 
-/// The record of a call of a skill that is not what was signed: there is no [`Subject`] then.
+/// The record of a call of a skill that is not what was signed: there is no [`LoadedSkill`] then.
 pub fn unsound_record(skill: &Skill, path: &Path, tool: Option<&str>, error: &RunError) -> Record {
     let begun = Record {
         skill: skill.name.clone(),

@@ -9,16 +9,16 @@ use crate::{
     approval::{Approval, Approvals, Verdict, decide, user_name},
     error::{Fault, RunError},
     home::Home,
+    loaded_skill::LoadedSkill,
     record::{DecisionRecord, ErrorRecord, Record, Records, Room},
     run::{Call, Finished, Heard, Plan, plan, refusal_record},
-    subject::Subject,
 };
 
 /// Runs of a skill with the approvals and records of a home.
 #[derive(Clone, Copy)]
 pub struct Session<'a> {
     /// The skill.
-    pub subject: &'a Subject,
+    pub subject: &'a LoadedSkill,
     /// Where approvals and records are kept.
     pub home: &'a Home,
     /// Told when a record cannot be kept, which stops nothing.

@@ -29,7 +29,7 @@ use crate::{
     limits::MAX_MANIFEST_BYTES,
     manifest::check_name,
     place::{self, FileError, Mistake, Place, Text},
-    resolve::{Asker, Need, Root},
+    resolve::{Need, Root, RootRequest},
     words,
 };
 
@@ -200,7 +200,7 @@ impl AgentFile {
     /// What the resolver is asked for.
     pub fn roots(&self, set: Option<&str>) -> Result<Vec<Root>, SetError> {
         let file = Path::new(&self.file).file_name().unwrap_or_default();
-        let asker = Asker::AgentFile(file.to_string_lossy().into_owned());
+        let asker = RootRequest::AgentFile(file.to_string_lossy().into_owned());
         let parts = self.composition(set)?.parts.into_iter();
         let root = |part: Part| Root { skill: part.skill, asker: asker.clone(), need: part.need };
         Ok(parts.map(root).collect())

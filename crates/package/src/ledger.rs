@@ -32,7 +32,7 @@ use std::{
 };
 
 use self::{
-    book::{Book, Shelf},
+    book::{Book, LedgerCache},
     search::Found,
 };
 use crate::agents::Agents;
@@ -84,7 +84,7 @@ pub struct Ledger {
     entries: Vec<Entry>,
     /// The ledgers of each folder.
     books: Vec<Vec<Arc<Book>>>,
-    shelf: Shelf,
+    shelf: LedgerCache,
     warnings: Vec<Warning>,
 }
 

@@ -31,7 +31,7 @@ use crate::{
     limits::MAX_MANIFEST_BYTES,
     path::{self, PathProblem},
     place::{self, FileError, Mistake},
-    resolve::{Asker, Root},
+    resolve::{Root, RootRequest},
     table::{self, Table, Value},
     words,
 };
@@ -194,7 +194,7 @@ impl Manifest {
                 Wanted::Version { range, .. } => range.clone(),
                 _ => VersionRange::any(),
             };
-            Root::required(SkillRef { name: name.clone(), range }, Asker::Manifest)
+            Root::required(SkillRef { name: name.clone(), range }, RootRequest::Manifest)
         });
         roots.collect()
     }

@@ -28,7 +28,7 @@ mod several;
 
 use self::{
     explain::Case,
-    offer::{ONLY, Offer, Package, Shelf, Stop},
+    offer::{IndexCache, ONLY, Offer, Package, Stop},
 };
 
 pub use self::several::Several;
@@ -73,7 +73,7 @@ pub trait Index {
 
 /// Who asks for a skill that no other skill needs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Asker {
+pub enum RootRequest {
     /// The project's `savoir.toml`.
     Manifest,
     /// Somebody who typed its name.
@@ -82,7 +82,7 @@ pub enum Asker {
     AgentFile(String),
 }
 
-impl fmt::Display for Asker {
+impl fmt::Display for RootRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Manifest => f.write_str("`savoir.toml`"),
@@ -107,14 +107,14 @@ pub struct Root {
     /// Its name, and the versions that will do.
     pub skill: SkillRef,
     /// Who asks.
-    pub asker: Asker,
+    pub asker: RootRequest,
     /// Whether it can be left out.
     pub need: Need,
 }
 
 impl Root {
     /// A skill that somebody must have.
-    pub fn required(skill: SkillRef, asker: Asker) -> Self {
+    pub fn required(skill: SkillRef, asker: RootRequest) -> Self {
         Self { skill, asker, need: Need::Required }
     }
 }
@@ -162,7 +162,7 @@ impl Request {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Requester {
     /// Nobody but the one who asks.
-    Root(Asker),
+    Root(RootRequest),
     /// Another skill.
     Skill {
         /// Its name.
@@ -303,7 +303,7 @@ impl From<Stop> for ResolveError {
 /// Chooses versions. Roots that can be left out are, one after the other, where they stand in the
 /// way of the others.
 pub fn resolve(index: &dyn Index, request: &Request) -> Result<Resolution, ResolveError> {
-    let shelf = Shelf::new(index);
+    let shelf = IndexCache::new(index);
     let all: Vec<&Root> = request.roots.iter().collect();
     let (mut taken, optional): (Vec<&Root>, Vec<&Root>) =
         all.iter().partition(|root| root.need == Need::Required);
@@ -330,7 +330,7 @@ pub fn resolve(index: &dyn Index, request: &Request) -> Result<Resolution, Resol
 /// Chooses versions for these roots. Where the releases of a skill do not go together, its
 /// pre-releases are admitted and the search begins again.
 fn attempt(
-    shelf: &Shelf<'_>,
+    shelf: &IndexCache<'_>,
     request: &Request,
     roots: &[&Root],
 ) -> Result<Resolution, ResolveError> {

@@ -9,15 +9,15 @@
 //! the rules of `savoir check`, the name, the version, what an index can hold, the signatures.
 //!
 //! ```
-//! use savoir_package::{File, Tree, submission::{Asked, Submission, pack}};
+//! use savoir_package::{File, Tree, submission::{PublishOptions, Submission, pack}};
 //!
 //! let mut tree = Tree::default();
 //! let text = "---\nname: demo\ndescription: Says hello. Use when greeting.\nmetadata:\n  version: \"1.0.0\"\n---\n# Demo\n";
 //! tree.add("SKILL.md".into(), File { bytes: text.into(), executable: false })?;
-//! let submission = Submission::of_tree(tree, Some("demo"), &Asked::default())?;
+//! let submission = Submission::of_tree(tree, Some("demo"), &PublishOptions::default())?;
 //! let (filename, bytes) = submission.pack()?;
 //! assert_eq!(filename, "demo-1.0.0.zip");
-//! assert_eq!(Submission::read(&bytes, &Asked::default())?.integrity, submission.integrity);
+//! assert_eq!(Submission::read(&bytes, &PublishOptions::default())?.integrity, submission.integrity);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -46,7 +46,7 @@ pub use rejection::{Finding, Rejection};
 
 /// What the publisher says beside the package.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct PublishOptions {
     /// The namespace, if the name does not stand alone; prose has one, such as `anon`.
     pub namespace: Option<String>,
     /// What prose is to be called; other skills have a name of their own.
@@ -129,13 +129,17 @@ fn claimed(skill: &Skill) -> Option<Tier> {
 
 impl Submission {
     /// Reads and checks an archive.
-    pub fn read(artefact: &[u8], asked: &Asked) -> Result<Self, Rejection> {
+    pub fn read(artefact: &[u8], asked: &PublishOptions) -> Result<Self, Rejection> {
         let (folder, tree) = archive::unpack(artefact).and_then(archive::one_skill)?;
         Self::of_tree(tree, folder.as_deref(), asked)
     }
 
     /// Checks the files of a skill, which lie in a folder of this name.
-    pub fn of_tree(tree: Tree, folder: Option<&str>, asked: &Asked) -> Result<Self, Rejection> {
+    pub fn of_tree(
+        tree: Tree,
+        folder: Option<&str>,
+        asked: &PublishOptions,
+    ) -> Result<Self, Rejection> {
         let checked = Checked::new(&tree, folder)?;
         if asked.skill_md.as_ref().is_some_and(|sent| *sent != checked.skill_md) {
             return Err(Rejection::SkillDiffers);

@@ -60,7 +60,7 @@
 //! - `memory` is for servers: [`give_memory_back`].
 //! - `support` tells what this machine can hold, by trying it.
 //!
-//! What none of this stops is written down in `docs/security.md`.
+//! What none of this stops is written down in `docs/concepts/security.md`.
 
 #![deny(missing_docs)]
 // Where there is no sandbox, most of what it is made of has no use.

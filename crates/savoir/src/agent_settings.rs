@@ -1,8 +1,8 @@
-//! The settings files of other agents: read, and changed without touching anything else in them.
+//! Reads and edits the settings files of other agents. All other content of the files is preserved.
 //!
-//! - `jsonc` and `lines` change JSON and keep the bytes of the rest.
-//! - `switch` knows how each agent is told not to use a skill; `own` is the same for Savoir itself,
-//!   and `off` answers both.
+//! - `jsonc` and `lines` edit JSON and line ends, and keep the rest byte for byte.
+//! - `switch` knows how to disable a skill in each agent, `own` does the same for Savoir itself,
+//!   and `off` queries both.
 
 pub(crate) mod jsonc;
 pub(crate) mod lines;
@@ -18,16 +18,16 @@ use std::{
 pub(crate) use self::{
     off::Off,
     own::Disabled,
-    switch::{Skill, Switch, Whose},
+    switch::{ScopeArgs, Skill, Switch},
 };
 use crate::{error::CommandError, output, write};
 
-/// Links that are followed one after the other.
+/// Maximum length of a chain of symlinks.
 const MAX_LINKS: usize = 40;
-/// Bytes of settings that are read.
+/// Maximum size of a settings file in bytes.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// What is wrong with settings.
+/// An error in a settings file.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub(crate) line: Option<usize>,
@@ -35,12 +35,12 @@ pub(crate) struct Wrong {
 }
 
 impl Wrong {
-    /// The same, with the file and a hint.
+    /// Adds the path of the file and a hint.
     pub(crate) fn within(self, file: &Path) -> CommandError {
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
         CommandError::input(format!("{}{line}: {}", file.display(), self.message))
             .named("settings-unreadable")
-            .hint("fix the file, and run this again; nothing was changed")
+            .hint("fix the file and run the command again; nothing was changed")
     }
 }
 
@@ -61,13 +61,14 @@ impl From<toml_edit::TomlError> for Wrong {
     }
 }
 
-/// Agents write their settings, too: what came while somebody thought about it must not be lost.
+/// Fails if the file changed while the user was asked: agents write their settings, too, and their
+/// changes must not be lost.
 pub(crate) fn must_be(file: &Path, before: Option<&str>) -> Result<(), CommandError> {
     if read(file)?.as_deref() == before {
         return Ok(());
     }
     let message = format!("{} was changed by another program; nothing was written", file.display());
-    Err(CommandError::refused(message).named("file-changed").hint("run it again"))
+    Err(CommandError::refused(message).named("file-changed").hint("run the command again"))
 }
 
 pub(crate) fn read(file: &Path) -> Result<Option<String>, CommandError> {
@@ -87,7 +88,8 @@ pub(crate) fn read(file: &Path) -> Result<Option<String>, CommandError> {
     fs::read_to_string(file).map(Some).map_err(|error| wrong(&error))
 }
 
-/// Where a file is written that is not there: a link that leads to nothing yet stays a link.
+/// The path at which to create a missing file. A dangling symlink is followed, so that it stays a
+/// symlink.
 fn target(file: &Path) -> Result<PathBuf, CommandError> {
     let mut target = file.to_owned();
     for _ in 0..MAX_LINKS {
@@ -98,17 +100,17 @@ fn target(file: &Path) -> Result<PathBuf, CommandError> {
         return Ok(target);
     }
     let message = format!(
-        "{} is a link to {}, and there is no such folder",
+        "{} is a symlink to {}, in a folder that does not exist",
         file.display(),
         output::harmless(&target.display().to_string())
     );
     Err(CommandError::input(message)
         .named("settings-unreadable")
-        .hint("make the folder that the link leads to, or remove the link"))
+        .hint("create the folder that the symlink points to, or remove the symlink"))
 }
 
-/// Refuses a settings file of a project that is behind a link out of the project: the link comes
-/// with the project, and must not choose which files of the user are written.
+/// Rejects a settings file of a project behind a symlink that leads out of the project: the symlink
+/// comes with the project and must not choose which files of the user are written.
 pub(crate) fn refuse_link_out(project: &Path, file: &Path) -> Result<(), CommandError> {
     let Ok(inside) = file.strip_prefix(project) else { return Ok(()) };
     let root = project.canonicalize();
@@ -121,13 +123,13 @@ pub(crate) fn refuse_link_out(project: &Path, file: &Path) -> Result<(), Command
         path.push(part);
         if path.is_symlink() && !stays(&path) {
             let message = format!(
-                "{} is a link out of the project, or to nothing; nothing was written",
+                "{} is a symlink that is broken or leads out of the project; nothing was written",
                 path.display()
             );
             return Err(CommandError::refused(message)
                 .named("link-out-of-project")
-                .hint("replace the link by a file or folder of the project")
-                .hint("or leave out --project to change your own settings"));
+                .hint("replace the symlink with a file or folder of the project")
+                .hint("or leave out --project to change the settings of the user"));
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! The skills of this machine, as an agent gets them: found when somebody asks, looked at again while
-//! somebody goes on asking, read one by one, and run as what they are on the disk at that moment.
+//! The skills of this machine as a library for an agent. Skills are searched on first use,
+//! refreshed on later use, read one by one, and run from their current files.
 
 mod sight;
 
@@ -14,12 +14,12 @@ use savoir_engine::{
     Home, RunError,
     agent::{
         library::{Draft, Folders, Library, LibraryError, Opened},
-        skill_tools::Subjects,
+        skill_tools::SkillFolders,
         usage::Usage,
     },
     approval::Trust,
     disclosure::{Candidate, Unusable},
-    subject::Subject,
+    loaded_skill::LoadedSkill,
 };
 use savoir_package::{Agent, agents::UnknownAgent, ledger::Entry};
 use savoir_server::{ReadFolder, mcp::SkillFiles};
@@ -35,16 +35,16 @@ use crate::{
     trust,
 };
 
-/// Where drafts are kept, below the data of the user: no agent looks there.
+/// Folder for drafts in the data folder of the user, where no agent looks.
 const DRAFTS: &str = "drafts";
 
 /// Which skills an agent gets.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Which {
-    /// Skill folders, or folders above them, instead of the skills that are installed
+    /// Skill folders, or their parent folders, instead of the installed skills
     #[arg(value_name = "PATHS")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Only what one of these agents sees, such as claude-code,codex
+    /// Only skills that one of these agents sees, for example claude-code,codex
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = agent, conflicts_with = "paths")]
     pub(crate) agent: Vec<&'static Agent>,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
@@ -56,7 +56,7 @@ fn agent(word: &str) -> Result<&'static Agent, UnknownAgent> {
     Agent::by_id(word)
 }
 
-/// The skills of this machine. Nothing is looked for before somebody asks.
+/// The skills of this machine. They are not searched before the first use.
 #[derive(Debug)]
 pub(crate) struct AgentSkills {
     which: Which,
@@ -64,26 +64,26 @@ pub(crate) struct AgentSkills {
     trust: Trust,
     looks: Looks,
     found: Mutex<Option<Sight>>,
-    /// What was warned of: nobody wants to read it each time that somebody looks.
+    /// Warnings that were already logged, to log each only once.
     warned: Mutex<HashSet<String>>,
 }
 
-/// How often skills are looked for.
+/// How often skills are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looks {
-    /// Once: an agent that can write files makes itself no skill.
+    /// Once, so that an agent that can write files cannot add skills for itself.
     Once,
-    /// Again and again.
+    /// On every use.
     Again,
 }
 
 impl AgentSkills {
-    /// Skills that will be looked for; what was typed wrong is told now.
+    /// Checks the arguments; skills are searched later.
     pub(crate) fn new(which: Which, home: Home) -> Result<Self, CommandError> {
         for path in &which.paths {
             if !path.is_dir() {
-                return Err(CommandError::input(format!("{}: it is not a folder", path.display()))
-                    .hint("name folders with skills, or none for those that are installed"));
+                return Err(CommandError::input(format!("{} is not a folder", path.display()))
+                    .hint("pass folders with skills, or none to use the installed skills"));
             }
         }
         if let Some(project) = &which.project {
@@ -99,17 +99,17 @@ impl AgentSkills {
         })
     }
 
-    /// The same, as if they came from strangers.
+    /// Treats all skills as untrusted.
     pub(crate) fn untrusted(self) -> Self {
         Self { trust: Trust::Untrusted, ..self }
     }
 
-    /// The same, with those that come later.
+    /// Includes skills that are added later.
     pub(crate) fn noticing(self) -> Self {
         Self { looks: Looks::Again, ..self }
     }
 
-    /// The skills by name, as they were a moment ago, or when they were found.
+    /// The skills by name, refreshed if necessary.
     pub(crate) fn folders(&self) -> Result<Arc<Folders>, LibraryError> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Looks::Once, Some(sight)) = (self.looks, &*found) {
@@ -143,7 +143,7 @@ impl AgentSkills {
         Ok(Folders::new(places, Some(usage), drafts))
     }
 
-    /// What is installed, in the order in which names are looked up.
+    /// Installed skills, in the order in which names are looked up.
     fn installed(&self) -> Result<Vec<(String, PathBuf)>, CommandError> {
         let installed = Installed::open(self.which.project.as_deref())?;
         for warning in installed.warnings() {
@@ -156,12 +156,12 @@ impl AgentSkills {
         Ok(found.map(|entry| (entry.name().to_owned(), entry.path().to_owned())).collect())
     }
 
-    fn subject_of(&self, name: &str) -> Result<Subject, RunError> {
+    fn subject_of(&self, name: &str) -> Result<LoadedSkill, RunError> {
         let folders = self.folders().map_err(|error| unfit(&error))?;
         let place = folders.places().find(|(known, _)| *known == name);
         let (_, folder) = place.ok_or_else(|| {
             RunError::call("no-skill", format!("there is no skill `{name}`"))
-                .way_out("find one with search_skills")
+                .way_out("find skills with search_skills")
         })?;
         subject_at(folder, self.trust)
     }
@@ -172,13 +172,13 @@ impl AgentSkills {
 pub(crate) struct OnDisk;
 
 impl ReadFolder for OnDisk {
-    fn read(&self, folder: &Path) -> Result<Subject, RunError> {
+    fn read(&self, folder: &Path) -> Result<LoadedSkill, RunError> {
         subject_at(folder, Trust::User)
     }
 }
 
-/// The skill in a folder with who vouches for it, as `savoir run` sees it.
-fn subject_at(folder: &Path, how: Trust) -> Result<Subject, RunError> {
+/// Reads the skill in a folder and its signature, as `savoir run` does.
+fn subject_at(folder: &Path, how: Trust) -> Result<LoadedSkill, RunError> {
     let told = |code: &'static str| {
         move |error: CommandError| {
             let hint = error.hints().first().cloned().unwrap_or_default();
@@ -204,7 +204,7 @@ fn unfit(error: &LibraryError) -> RunError {
     RunError::failed(error.code(), error)
 }
 
-/// The skills below some folders, by the names of their own.
+/// The skills below some folders, by name.
 fn below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, PathBuf)> {
     let (mut places, mut names) = (Vec::new(), HashSet::new());
     discover::walk(paths, &mut |candidate| {
@@ -214,7 +214,7 @@ fn below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, PathBuf)> {
                 if names.insert(name.clone()) {
                     places.push((name, folder.root().to_owned()));
                 } else {
-                    warn(format!("{}: a skill of this name is there already", path.display()));
+                    warn(format!("{}: another skill has the same name", path.display()));
                 }
             }
             discover::Candidate::Skill { .. } => {}
@@ -222,7 +222,7 @@ fn below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, PathBuf)> {
                 warn(format!("{}: {problem}", path.display()));
             }
             discover::Candidate::Empty { path } => {
-                warn(format!("{}: there is no skill below it", path.display()));
+                warn(format!("{}: no skill below this folder", path.display()));
             }
         }
         true
@@ -230,8 +230,8 @@ fn below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, PathBuf)> {
     places
 }
 
-impl Subjects for AgentSkills {
-    fn subject(&self, skill: &str) -> Result<Subject, RunError> {
+impl SkillFolders for AgentSkills {
+    fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         self.subject_of(skill)
     }
 }
@@ -282,7 +282,7 @@ impl Library for AgentSkills {
             return None;
         }
         let begun = self.found.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        // Nothing is looked for before somebody asks; what cannot be found now is as it was.
+        // Do not search before the first use. On an error, the previous skills stay.
         if begun {
             let _ = self.folders();
         }

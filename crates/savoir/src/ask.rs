@@ -1,6 +1,8 @@
-//! The question whether something may run: shown on standard error and answered on standard input, if
-//! both are a terminal. Beside a pipe or a file, which are input of the program, it is answered on the
-//! terminal of this process: no pipe can say yes.
+//! Asks the user whether something may run.
+//!
+//! The question is printed on standard error and answered on standard input, if both are a
+//! terminal. If standard input is a pipe or a file, the answer is read from the controlling
+//! terminal instead, so that piped data cannot approve anything.
 
 use std::{
     fs::File,
@@ -15,31 +17,30 @@ use savoir_engine::approval::{self, Request, Role};
 
 use crate::error::CommandError;
 
-/// Columns of the text; narrower terminals wrap by themselves.
+/// Width of the text in columns; narrower terminals wrap it.
 const WIDTH: usize = 80;
 
-/// How often an answer that means nothing is asked for again.
+/// How often a question is repeated after an invalid answer.
 const TRIES: usize = 3;
 
-/// What was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Yes, this time.
+    /// Yes, for this run.
     Once,
-    /// Yes, and the answer is kept.
+    /// Yes, and the answer is stored.
     Always,
-    /// No, or nothing that is a yes.
+    /// No, or an invalid answer.
     No,
 }
 
-/// What can be answered.
+/// The answers that a question offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choices {
     /// Yes for one run, always, or no.
     OnceOrAlways,
     /// Yes for one run, or no.
     OnlyOnce,
-    /// Yes, which is kept, or no.
+    /// Yes, which is stored, or no.
     Kept,
 }
 
@@ -52,7 +53,7 @@ impl Choices {
         }
     }
 
-    /// What a line means; `None` if it means nothing.
+    /// Parses an answer; `None` if it is invalid.
     pub(crate) fn answer(self, line: &str) -> Option<Answer> {
         match (line.trim().to_ascii_lowercase().as_str(), self) {
             ("y" | "yes", Self::OnceOrAlways | Self::OnlyOnce) => Some(Answer::Once),
@@ -65,20 +66,20 @@ impl Choices {
     }
 }
 
-/// Whether a program reads the answer, so that there is nobody to ask.
+/// Whether a program reads the output, so that nobody can be asked.
 static NOBODY: AtomicBool = AtomicBool::new(false);
 
-/// From now on nobody is asked.
+/// Disables all questions.
 pub(crate) fn nobody() {
     NOBODY.store(true, Ordering::Relaxed);
 }
 
-/// Whether there is somebody to ask.
+/// Whether a question can be asked.
 pub(crate) fn can_ask() -> bool {
     is_interactive() || terminal().is_some()
 }
 
-/// Whether a person types the standard input, so that it can be asked for what could also be left out.
+/// Whether standard input is a terminal, so that optional questions can be asked.
 pub(crate) fn is_interactive() -> bool {
     can_show() && io::stdin().is_terminal()
 }
@@ -87,7 +88,7 @@ fn can_show() -> bool {
     !NOBODY.load(Ordering::Relaxed) && io::stderr().is_terminal()
 }
 
-/// The terminal of this process, if the standard input is a pipe or a file.
+/// The controlling terminal, if standard input is a pipe or a file.
 fn terminal() -> Option<File> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
     let kind = input.metadata().ok()?.file_type();
@@ -95,19 +96,19 @@ fn terminal() -> Option<File> {
     (is_data && can_show()).then(|| File::open("/dev/tty").ok()).flatten()
 }
 
-/// The next line that a person types; nothing at the end, or if it is no text.
+/// The next line that the user types; `None` at the end of input, or if it is not UTF-8.
 fn typed_line() -> Option<String> {
     let mut line = String::new();
     let read = match terminal() {
         Some(terminal) => BufReader::new(terminal).read_line(&mut line),
-        // Without a terminal, a pipe would answer.
+        // Without a terminal, piped data would be the answer.
         None if !is_interactive() => return None,
         None => io::stdin().lock().read_line(&mut line),
     };
     read.is_ok_and(|length| length > 0).then_some(line)
 }
 
-/// What is shown before a question.
+/// The text before a question.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page<'a> {
     pub(crate) request: &'a Request,
@@ -116,27 +117,26 @@ pub(crate) struct Page<'a> {
     pub(crate) length: Length,
 }
 
-/// How much of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Length {
     /// What fits on a screen.
     #[default]
     Question,
-    /// Every right on a line of its own.
+    /// Every permission on its own line.
     Details,
 }
 
-/// Shows the request and waits for an answer; refuses where nobody can answer.
+/// Shows the request and waits for an answer; fails without a terminal.
 pub(crate) fn ask(page: Page<'_>, choices: Choices) -> Result<Answer, CommandError> {
     if !can_ask() {
-        return Err(CommandError::refused("nobody can be asked without a terminal"));
+        return Err(CommandError::refused("there is no terminal to ask on"));
     }
     let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::Auto);
     show(&mut err, page)?;
     for _ in 0..TRIES {
         write!(err, "{}", choices.question())?;
         err.flush()?;
-        // The end of the input, or bytes that are no text, are no yes.
+        // The end of input and invalid UTF-8 mean no.
         let Some(line) = typed_line() else {
             writeln!(err)?;
             return Ok(Answer::No);
@@ -148,13 +148,14 @@ pub(crate) fn ask(page: Page<'_>, choices: Choices) -> Result<Answer, CommandErr
     Ok(Answer::No)
 }
 
-/// Shows a question and reads what is answered; nothing if it is the end, or means nothing thrice.
+/// Asks a question and reads the answer; `None` at the end of input, or after too many invalid
+/// answers.
 pub(crate) fn line<T>(
     question: &str,
     meant: &dyn Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, CommandError> {
     if !can_ask() {
-        return Err(CommandError::refused("nobody can be asked without a terminal"));
+        return Err(CommandError::refused("there is no terminal to ask on"));
     }
     let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::Auto);
     write!(err, "{question}")?;
@@ -166,13 +167,13 @@ pub(crate) fn line<T>(
         };
         match meant(&line) {
             Some(answer) => return Ok(Some(answer)),
-            None => write!(err, "That is no answer. Again: ")?,
+            None => write!(err, "Invalid answer, try again: ")?,
         }
     }
     Ok(None)
 }
 
-/// What a line means where only yes and no are answers.
+/// Parses yes or no; an empty line is no.
 pub(crate) fn yes_or_no(line: &str) -> Option<bool> {
     match line.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Some(true),
@@ -181,7 +182,7 @@ pub(crate) fn yes_or_no(line: &str) -> Option<bool> {
     }
 }
 
-/// Writes everything that a person must know.
+/// Writes the text before a question.
 pub(crate) fn show(out: &mut dyn Write, page: Page<'_>) -> io::Result<()> {
     let why = approval::why(page.reasons, page.warnings);
     let words = match page.length {
@@ -191,7 +192,7 @@ pub(crate) fn show(out: &mut dyn Write, page: Page<'_>) -> io::Result<()> {
     show_lines(out, why.into_iter().chain(words))
 }
 
-/// Writes lines of a question, each as it is meant.
+/// Writes lines of a question, styled by their role.
 pub(crate) fn show_lines(
     out: &mut dyn Write,
     lines: impl IntoIterator<Item = approval::Line>,

@@ -4,7 +4,6 @@ mod admin;
 mod adopt;
 mod agent;
 mod answer;
-mod approvals;
 mod approve;
 mod cache;
 mod chat;
@@ -12,10 +11,12 @@ mod check;
 mod completions;
 mod config;
 mod conformance;
+mod context;
 mod convert;
 mod doctor;
 mod export;
 mod extract;
+pub(crate) mod help;
 mod import;
 mod info;
 pub(crate) mod install;
@@ -29,14 +30,13 @@ mod mcp;
 mod migrate;
 mod models;
 mod new;
-mod preamble;
+mod outdated;
 mod prompt;
 mod publish;
 mod record;
 mod registry;
 mod remove;
 mod render;
-mod revoke;
 mod rules;
 mod run;
 mod runs;
@@ -47,7 +47,6 @@ mod secret;
 mod serve;
 mod show;
 mod sign;
-mod simulate;
 mod status;
 mod switch;
 mod sync;
@@ -71,29 +70,21 @@ use savoir_skill::{Dialect, check::render::visible};
 
 use crate::{error::CommandError, extractor};
 
-/// Makes any SKILL.md work anywhere: reads every dialect, checks it, mends it, runs it, serves it.
+/// Check, install, run and share agent skills (SKILL.md)
 #[derive(Debug, Parser)]
 #[command(name = "savoir", version, about, propagate_version = true, max_term_width = 100)]
+#[command(disable_help_subcommand = true)]
 #[command(after_help = "\
 Examples:
   savoir check .                         check every skill below this folder
-  savoir check --fix skills/             mend what can be mended safely
-  savoir show my-skill                   see how a skill is read, and why
-  savoir convert my-skill --to codex -o out/my-skill
-  savoir new my-skill --dialect gaia     begin a skill
-  savoir search pdf                      skills in registries
-  savoir install owner/repo --list       the skills of a repository, to choose from
-  savoir update                          is anything newer?
-  savoir list                            every skill on this machine, however it came
+  savoir check --fix skills/             fix what is safe to fix
+  savoir install owner/repo              choose from the skills of a repository
+  savoir list                            list every skill on this machine
+  savoir scan my-skill                   look for malicious behavior
   savoir run my-skill/my_tool            run a tool in the sandbox
-  savoir approve my-skill                see what a skill may do, and agree to it
-  savoir scan my-skill                   hold it against what harmful ones do
-  savoir verify my-skill                 see who vouches for a skill, and whether that holds
-  savoir chat                            talk to a model that uses your skills
-  savoir serve                           skills, chat, knowledge and workflows over HTTP
+  savoir convert my-skill --to codex -o out/my-skill
 
-Exit codes: 0 fine, 1 findings or a failed run, 2 wrong usage or unreadable input, 3 refused by
-policy.")]
+Exit codes: 0 success, 1 findings or failure, 2 wrong usage or unreadable input, 3 refused by policy.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -116,6 +107,7 @@ enum Command {
     Update(update::Args),
     #[command(visible_alias = "uninstall")]
     Remove(remove::Args),
+    Outdated(outdated::Args),
     Undo(undo::Args),
     Cache(cache::Args),
     Adopt(adopt::Args),
@@ -127,13 +119,9 @@ enum Command {
     Disable(switch::Disable),
     Status(status::Args),
     Info(info::Args),
-    Preamble(preamble::Args),
     Mcp(mcp::Args),
-    Simulate(simulate::Args),
     Chat(chat::Args),
     Approve(approve::Args),
-    Approvals(approvals::Args),
-    Revoke(revoke::Args),
     Run(run::Args),
     Secret(secret::Args),
     Runs(runs::Args),
@@ -162,6 +150,20 @@ enum Command {
     Conformance(conformance::Args),
     Completions(completions::Args),
     Man(man::Args),
+    Context(context::Args),
+    Help(help::Args),
+    /// List approved skills: the same as `approve --list`
+    #[command(hide = true)]
+    Approvals(approve::ListArgs),
+    /// Revoke an approval: the same as `approve --revoke`
+    #[command(hide = true)]
+    Revoke(approve::RevokeArgs),
+    /// The same as `context show`
+    #[command(hide = true)]
+    Preamble(context::show::Args),
+    /// The same as `context simulate`
+    #[command(hide = true)]
+    Simulate(context::simulate::Args),
     /// Make a key: the same as `keys new`
     #[command(hide = true)]
     Keygen(keys::New),
@@ -193,13 +195,16 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Disable(args) => switch::disable(&args),
         Command::Status(args) => status::run(&args),
         Command::Info(args) => info::run(&args),
-        Command::Preamble(args) => preamble::run(&args),
         Command::Mcp(args) => mcp::run(&args),
-        Command::Simulate(args) => simulate::run(&args),
+        Command::Context(args) => context::run(&args),
+        Command::Preamble(args) => context::show::run(&args),
+        Command::Simulate(args) => context::simulate::run(&args),
+        Command::Help(args) => help::run(&args),
+        Command::Outdated(args) => outdated::run(&args),
         Command::Chat(args) => chat::run(&args),
         Command::Approve(args) => approve::run(&args),
-        Command::Approvals(args) => approvals::run(&args),
-        Command::Revoke(args) => revoke::run(&args),
+        Command::Approvals(args) => approve::list(&args),
+        Command::Revoke(args) => approve::revoke(&args),
         Command::Run(args) => run::run(&args),
         Command::Secret(args) => secret::run(&args),
         Command::Runs(args) => runs::run(&args),

@@ -1,7 +1,8 @@
-//! Settings: `savoir.toml` of the project, the user's file, the environment, and flags; later wins.
+//! Settings: `savoir.toml` of the project, the user's file, environment variables, and flags; later
+//! ones take precedence.
 //!
-//! A project says how its skills are checked. What a server keeps where, and which models are asked
-//! with which keys, is the user's alone: a stranger's repository must not send keys elsewhere.
+//! A project can set how its skills are checked. Storage of the server, models and their keys can
+//! only be set by the user: a cloned repository must not be able to send keys elsewhere.
 
 mod serve;
 
@@ -26,25 +27,24 @@ pub(crate) use self::serve::{
 };
 use crate::error::CommandError;
 
-/// Name of a project's file.
+/// Name of the settings file of a project.
 pub(crate) const PROJECT_FILE: &str = "savoir.toml";
 
 /// The policy of an organization, which applies to every user of the machine.
 const ORGANIZATION_POLICY: &str = "/etc/savoir/policy.toml";
 
-/// Names a further file with a policy.
+/// Environment variable with the path of another policy file.
 const POLICY_VARIABLE: &str = "SAVOIR_POLICY";
 
-/// The effective settings.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     pub(crate) check: CheckConfig,
-    /// What was said of the server, flags left out.
+    /// Settings of the server, without flags.
     pub(crate) serve: ServeLayer,
-    /// What the user's file says of models.
+    /// Settings of models in the user's file.
     pub(crate) models: ModelTables,
     policy: Policy,
-    /// Where each setting came from, by dotted name.
+    /// Dotted name, value and source of each setting.
     origins: Vec<(String, Value, String)>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct CheckConfig {
     pub(crate) dialect: Option<Dialect>,
 }
 
-/// One file as it is written.
+/// The content of one settings file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
@@ -71,24 +71,24 @@ struct File {
     /// Which skills a project uses, and in which agents: `savoir_package::manifest` reads them.
     skills: Option<IgnoredAny>,
     agents: Option<IgnoredAny>,
-    /// Where published skills come from, which a project may say, and a person: it is read there, too.
-    #[expect(dead_code, reason = "it may be there, and is read elsewhere")]
+    /// Registries, in the file of a project or of the user: `savoir_package::manifest` reads them.
+    #[expect(dead_code, reason = "it is allowed here and read elsewhere")]
     registries: Option<IgnoredAny>,
     /// Which skills may be installed and run: `savoir_package::policy` reads it.
-    #[expect(dead_code, reason = "it may be there, and is read elsewhere")]
+    #[expect(dead_code, reason = "it is allowed here and read elsewhere")]
     policy: Option<IgnoredAny>,
 }
 
-/// What a file says of models: `model`, the tables `[models.NAME]`, and `[embedding]`.
+/// Settings of models in a file: `model`, the tables `[models.NAME]`, and `[embedding]`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ModelTables {
-    /// `provider:model` that is taken when none is named.
+    /// Default `provider:model`.
     pub(crate) default: Option<String>,
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
     pub(crate) embedding: Option<EmbeddingSettings>,
 }
 
-/// Whose a file is.
+/// Whether a file belongs to the project or to the user.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Project,
@@ -125,7 +125,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Every setting with its value and where that came from.
+    /// Every setting with its value and source.
     pub(crate) fn effective(&self) -> Vec<(String, Value, String)> {
         let check = [
             ("check.dialect", Value::Null),
@@ -155,7 +155,7 @@ impl Config {
             .map_err(|error| CommandError::input(format!("{shown} cannot be read: {error}")))?;
         let file: File = toml::from_str(&text).map_err(|error| {
             CommandError::input(format!("{shown}: {}", error.to_string().trim_end()))
-                .hint("`savoir config` shows every setting; docs/configuration.md explains them")
+                .hint("`savoir config` shows every setting; docs/reference/configuration.md explains them")
         })?;
         match owner {
             Owner::Project => file.require_shared(path)?,
@@ -169,7 +169,7 @@ impl Config {
         self.layer(check, &origin)
     }
 
-    /// Notes what a layer says of the server.
+    /// Applies the server settings of a layer.
     fn serve_layer(&mut self, layer: ServeLayer, origin: &str) {
         if let Ok(Value::Object(set)) = serde_json::to_value(&layer) {
             for (key, value) in set {
@@ -185,7 +185,7 @@ impl Config {
         self.serve = layer.over(std::mem::take(&mut self.serve));
     }
 
-    /// Notes what a file says of models. Keys cannot stand in it, so all of it can be shown.
+    /// Applies the model settings of a file. It cannot contain keys, so everything can be shown.
     fn model_tables(&mut self, tables: ModelTables, origin: &str) {
         if let Some(default) = &tables.default {
             self.note("model".to_owned(), default.as_str().into(), origin);
@@ -271,7 +271,7 @@ impl Config {
 }
 
 impl File {
-    /// Refuses what is not for a project to say.
+    /// Rejects user settings in a project file.
     fn require_shared(&self, path: &Path) -> Result<(), CommandError> {
         let personal = [
             ("[serve]", self.serve.is_some()),
@@ -283,18 +283,18 @@ impl File {
         let file = path.display();
         let user = user_file().unwrap_or_default();
         Err(CommandError::input(format!(
-            "{file}: `{name}` is for a person to say, not for a project"
+            "{file}: `{name}` is not allowed in the settings of a project"
         ))
         .hint(format!("move it to {}", user.display())))
     }
 
-    /// Refuses what only a project can say: here nobody would read it.
+    /// Rejects project settings in the user's file, where they would have no effect.
     fn require_personal(&self, path: &Path) -> Result<(), CommandError> {
         let shared = [("[skills]", self.skills.is_some()), ("[agents]", self.agents.is_some())];
         let Some((name, _)) = shared.into_iter().find(|(_, said)| *said) else { return Ok(()) };
         let file = path.display();
         Err(CommandError::input(format!(
-            "{file}: `{name}` is for a project to say, not for a person"
+            "{file}: `{name}` is not allowed in the settings of the user"
         ))
         .hint(format!("move it to the {PROJECT_FILE} of the project")))
     }
@@ -308,7 +308,7 @@ fn boolean(name: &str, value: &str) -> Result<bool, CommandError> {
     }
 }
 
-/// Refuses codes that no rule has: a typing error must not switch a check off.
+/// Rejects unknown rule codes, because a typo must not disable a check.
 pub(crate) fn known_codes<'a>(
     origin: &str,
     codes: impl Iterator<Item = &'a String>,
@@ -318,26 +318,27 @@ pub(crate) fn known_codes<'a>(
             let error = CommandError::input(format!("{origin}: there is no rule `{code}`"));
             return Err(match check::nearest_rule(code) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
-                None => error.hint("`savoir rules` lists them all"),
+                None => error.hint("list all rules with: savoir rules"),
             });
         }
     }
     Ok(())
 }
 
-/// What may be installed and run: the rules of the organization, of the user and of a project's
-/// file together. Each can forbid more, and none can allow what another forbids.
+/// Combines the policies of the organization, the user and the project. Each can forbid more, and
+/// none can allow what another one forbids.
 pub(crate) fn policy(project_file: Option<&Path>) -> Result<Policy, CommandError> {
     let mut policy = Policy::default();
     policy.add_file(Path::new(ORGANIZATION_POLICY), PolicyFile::Alone)?;
     if let Some(path) = env::var_os(POLICY_VARIABLE).filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
-        // Nothing is not what somebody meant who named a file.
+        // A missing file must not silently mean no policy.
         if !policy.add_file(&path, PolicyFile::Alone)? {
-            let message = format!("{POLICY_VARIABLE} names {}, which is missing", path.display());
+            let message =
+                format!("{POLICY_VARIABLE} is set to {}, which does not exist", path.display());
             return Err(CommandError::input(message)
                 .named("no_policy")
-                .hint(format!("write the file, or unset {POLICY_VARIABLE}")));
+                .hint(format!("create the file, or unset {POLICY_VARIABLE}")));
         }
     }
     for path in user_file().as_deref().into_iter().chain(project_file) {
@@ -346,7 +347,7 @@ pub(crate) fn policy(project_file: Option<&Path>) -> Result<Policy, CommandError
     Ok(policy)
 }
 
-/// The policy for this folder.
+/// The policy for the current folder.
 pub(crate) fn policy_here() -> Result<Policy, CommandError> {
     policy(env::current_dir().ok().and_then(|here| project_file(&here)).as_deref())
 }
@@ -360,7 +361,7 @@ fn user_file() -> Option<PathBuf> {
     Some(user_folder()?.join("config.toml"))
 }
 
-/// Where a person's own settings and keys are.
+/// The folder with the settings and keys of the user.
 pub(crate) fn user_folder() -> Option<PathBuf> {
     let base = env::var_os("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     let base = base.or_else(|| env::home_dir().map(|home| home.join(".config")))?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// What copies of one skill have in common. One thing suffices.
+/// Copies of one skill have at least one of these in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// A digest of the files.
@@ -11,7 +11,7 @@ pub(crate) struct Identity {
     pub(crate) locked: Option<String>,
 }
 
-/// Puts copies of one skill together. The first of each group, and the groups, keep their order.
+/// Groups copies of one skill, in the order of the items.
 pub(crate) fn group_copies<T>(items: Vec<T>, identity: impl Fn(&T) -> Identity) -> Vec<Vec<T>> {
     let mut groups: Vec<Vec<T>> = Vec::new();
     let (mut by_files, mut by_lock) = (HashMap::new(), HashMap::new());

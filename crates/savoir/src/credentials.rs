@@ -1,8 +1,8 @@
-//! Tokens that prove to registries who asks, in `credentials.toml` of the person's settings.
+//! Access tokens for registries, stored in `credentials.toml` in the user's settings folder.
 //!
-//! A token belongs to one address, and nobody else gets it. `SAVOIR_TOKEN` is for programs that have
-//! no such file: it belongs to the registry in `SAVOIR_REGISTRY`, and only if that is not set to the
-//! one that `--registry` names. A registry that a project names never gets it.
+//! A token is sent only to its own registry. `SAVOIR_TOKEN` is for programs without this file: it
+//! belongs to the registry in `SAVOIR_REGISTRY`, or if that is not set, to the one in `--registry`.
+//! It is never sent to a registry that only a project names.
 
 use std::{
     collections::BTreeMap,
@@ -20,25 +20,25 @@ use toml::{Table, Value};
 
 use crate::{config, error::CommandError};
 
-/// The token of the environment.
+/// Environment variable with a token.
 pub(crate) const TOKEN: &str = "SAVOIR_TOKEN";
-/// The registry of the environment.
+/// Environment variable with the address of a registry.
 pub(crate) const REGISTRY: &str = "SAVOIR_REGISTRY";
 
 const FILE: &str = "credentials.toml";
-/// Held while the file is written.
+/// Locked while the file is written.
 const LOCK: &str = ".credentials.lock";
-/// Nobody has tokens of so many registries.
+/// Bytes of the file that are read at most.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What is kept of a registry.
+/// The stored token of a registry.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Kept {
     token: String,
-    /// By which the server ends it.
+    /// The id of the token on the server, which is needed to revoke it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
-    /// Whose it is.
+    /// The account of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) email: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,29 +52,28 @@ impl fmt::Debug for Kept {
 }
 
 impl Kept {
-    /// A token of which nothing else is known.
+    /// A token without an account or an id.
     pub(crate) fn new(token: &Token) -> Self {
         Self { token: token.secret().to_owned(), ..Self::default() }
     }
 
-    /// The same, of somebody.
+    /// Sets the account.
     pub(crate) fn of(self, email: Option<String>) -> Self {
         Self { email, ..self }
     }
 
-    /// The same, by which the server knows it.
+    /// Sets the id on the server.
     pub(crate) fn known_as(self, id: String, expires_at: Option<String>) -> Self {
         Self { id: Some(id), expires_at, ..self }
     }
 
-    /// The token itself.
     pub(crate) fn token(&self) -> Result<Token, CommandError> {
         Ok(Token::new(&self.token)?)
     }
 }
 
-/// The token for a registry: that of the environment if it belongs there, else the one that is kept.
-/// `typed` is the registry that was typed, if one was.
+/// The token for a registry: the one in the environment if it belongs to it, else the stored one.
+/// `typed` is the value of `--registry`.
 pub(crate) fn token(address: &str, typed: Option<&str>) -> Result<Option<Token>, CommandError> {
     let address = canonical(address)?;
     match of_environment(typed.map(|_| address.as_str()))? {
@@ -83,8 +82,8 @@ pub(crate) fn token(address: &str, typed: Option<&str>) -> Result<Option<Token>,
     }
 }
 
-/// The token of the environment, and the address that it belongs to. `named` is the registry that was
-/// typed.
+/// The token in the environment, and the address that it belongs to. `named` is the value of
+/// `--registry`.
 pub(crate) fn of_environment(named: Option<&str>) -> Result<Option<(String, Token)>, CommandError> {
     let Some(text) = variable(TOKEN) else { return Ok(None) };
     let token = Token::new(&text).map_err(|error| {
@@ -95,33 +94,33 @@ pub(crate) fn of_environment(named: Option<&str>) -> Result<Option<(String, Toke
     Ok(Some((canonical(&registry)?, token)))
 }
 
-/// What a variable says, if it says something.
+/// The value of an environment variable, if it is not blank.
 pub(crate) fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|text| !text.trim().is_empty())
 }
 
-/// What is kept of a registry.
+/// The stored token of a registry.
 pub(crate) fn kept(address: &str) -> Result<Option<Kept>, CommandError> {
     Ok(all()?.remove(&canonical(address)?))
 }
 
-/// All that is kept, by address.
+/// All stored tokens, by address.
 pub(crate) fn all() -> Result<BTreeMap<String, Kept>, CommandError> {
     let Some(folder) = config::user_folder() else { return Ok(BTreeMap::new()) };
     Credentials::in_folder(folder).all()
 }
 
-/// Keeps a token; one that was there is replaced.
+/// Stores a token and replaces an older one.
 pub(crate) fn save(address: &str, kept: &Kept) -> Result<PathBuf, CommandError> {
     Credentials::of_user()?.save(&canonical(address)?, kept)
 }
 
-/// Keeps a token no more; gives what was there.
+/// Removes a token and returns it.
 pub(crate) fn forget(address: &str) -> Result<Option<Kept>, CommandError> {
     Credentials::of_user()?.forget(&canonical(address)?)
 }
 
-/// The file.
+/// The file `credentials.toml`.
 struct Credentials {
     folder: PathBuf,
     file: PathBuf,
@@ -130,9 +129,9 @@ struct Credentials {
 impl Credentials {
     fn of_user() -> Result<Self, CommandError> {
         let folder = config::user_folder().ok_or_else(|| {
-            CommandError::input("there is no home folder to keep tokens in")
+            CommandError::input("tokens cannot be stored without a home folder")
                 .hint("set HOME or XDG_CONFIG_HOME")
-                .hint(format!("or give the token in {TOKEN}, and its registry in {REGISTRY}"))
+                .hint(format!("or set {TOKEN} to the token and {REGISTRY} to its registry"))
         })?;
         Ok(Self::in_folder(folder))
     }
@@ -170,7 +169,7 @@ impl Credentials {
         Ok(gone.and_then(|value| value.try_into().ok()))
     }
 
-    /// Changes the file, while nobody else does, if there is something to change.
+    /// Changes the file under a lock. `change` returns whether to write it.
     fn change(&self, change: impl FnOnce(&mut Table) -> bool) -> Result<(), CommandError> {
         let failed = |error: io::Error| self.failed("written", &error);
         let mut folder = fs::DirBuilder::new();
@@ -184,7 +183,7 @@ impl Credentials {
             return Ok(());
         }
         let text = toml::to_string(&table).map_err(|error| self.damaged(&error.to_string()))?;
-        // Such a file is its owner's alone from the beginning.
+        // Only its owner can read a temporary file.
         let mut file = NamedTempFile::new_in(&self.folder).map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
@@ -206,22 +205,22 @@ impl Credentials {
         file.take(MAX_BYTES)
             .read_to_string(&mut text)
             .map_err(|error| self.failed("read", &error))?;
-        // What is wrong with it could be a token, and is not repeated.
-        text.parse().map_err(|_| self.damaged("it is no TOML"))
+        // The message of the parser may contain a token, so it is not printed.
+        text.parse().map_err(|_| self.damaged("it is not valid TOML"))
     }
 
     fn open_to_others(&self) -> CommandError {
         let file = self.file.display();
-        CommandError::refused(format!("{file} has tokens in it, and others can read it"))
+        CommandError::refused(format!("{file} contains tokens, and other users can read it"))
             .named("credentials_readable")
-            .hint(format!("close it: chmod 600 {file}"))
-            .hint("if somebody may have read it, log in again: savoir logout, savoir login")
+            .hint(format!("remove their access: chmod 600 {file}"))
+            .hint("if someone may have read it, replace the tokens: savoir logout, savoir login")
     }
 
     fn damaged(&self, why: &str) -> CommandError {
         CommandError::input(format!("{}: {why}", self.file.display()))
             .named("credentials_damaged")
-            .hint("remove the file, and log in again: savoir login")
+            .hint("remove the file and log in again: savoir login")
     }
 
     fn failed(&self, what: &str, error: &io::Error) -> CommandError {

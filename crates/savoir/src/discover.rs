@@ -1,7 +1,7 @@
-//! Finding skills below some paths: sorted, without following links, honouring `.gitignore`.
+//! Finds skills below paths: sorted, without following symlinks, honoring `.gitignore`.
 //!
-//! The walk lists each folder once and gives every skill the files that were seen on the way, so
-//! that no file of a skill is looked at twice.
+//! The walk lists each folder once and passes the files it saw on to the skill, so that no folder
+//! is listed twice.
 
 use std::{
     fs, io,
@@ -16,25 +16,25 @@ use savoir_skill::limits;
 /// Deepest folder that is searched.
 const MAX_DEPTH: usize = 64;
 
-/// A skill file, or the reason why a path gives none.
+/// A skill file, or the reason why a path has none.
 #[derive(Debug)]
 pub(crate) enum Candidate {
     /// A file to read, with its folder when it is a whole skill.
     Skill {
         path: PathBuf,
         folder: Option<Folder>,
-        /// For a link: it may lead anywhere below this folder, and nowhere else.
+        /// For a symlink: its target must be below this folder.
         root: Option<PathBuf>,
-        /// Whether someone named this very path.
+        /// Whether the user gave this path.
         named: bool,
     },
     /// A path that cannot be read.
     Unreadable { path: PathBuf, problem: String },
-    /// A path that was asked for and has no skill.
+    /// A path that the user gave and that has no skill.
     Empty { path: PathBuf },
 }
 
-/// Walks `paths` in order and hands every candidate to `found`, which says whether to go on.
+/// Walks `paths` in order and passes every candidate to `found`, which returns whether to go on.
 pub(crate) fn walk(paths: &[PathBuf], found: &mut dyn FnMut(Candidate) -> bool) {
     for path in paths {
         let absolute = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -48,7 +48,7 @@ pub(crate) fn walk(paths: &[PathBuf], found: &mut dyn FnMut(Candidate) -> bool) 
 
 struct Walk<'a> {
     root: PathBuf,
-    /// The same place as an absolute path, which ignore rules are held against.
+    /// `root` as an absolute path, to match ignore rules.
     absolute: PathBuf,
     count: usize,
     found: &'a mut dyn FnMut(Candidate) -> bool,
@@ -78,7 +78,7 @@ impl Walk<'_> {
             .map_or_else(|_| dir.to_owned(), |rest| self.absolute.join(rest))
     }
 
-    /// A file that was named: a whole skill when it is called SKILL.md, else a text alone.
+    /// A file that the user gave: a skill with its folder if it is a SKILL.md, else a single file.
     fn file(&mut self, path: &Path) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let parent = path
@@ -103,8 +103,8 @@ impl Walk<'_> {
 
     fn unreadable(&mut self, path: &Path, error: &io::Error) {
         let problem = match error.kind() {
-            io::ErrorKind::NotFound if path.is_symlink() => "the link leads nowhere".to_owned(),
-            io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+            io::ErrorKind::NotFound if path.is_symlink() => "the symlink is broken".to_owned(),
+            io::ErrorKind::NotFound => "the file or folder does not exist".to_owned(),
             _ => error.to_string(),
         };
         self.give(Candidate::Unreadable { path: path.to_owned(), problem });
@@ -196,7 +196,7 @@ impl Walk<'_> {
     }
 }
 
-/// What folders say about those below them.
+/// What a folder inherits from the folders above it.
 struct Above {
     rules: Vec<Gitignore>,
     /// Whether one of them is a plugin of Claude Code.
@@ -243,12 +243,12 @@ fn is_ignored(rules: &[Gitignore], dir: &Path, entry: &Listed) -> bool {
 
 fn gitignore(dir: &Path) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(dir);
-    // Lines that are no pattern are left out, as git does.
+    // Like git, skip lines that are not a pattern.
     let _ = builder.add(dir.join(".gitignore"));
     builder.build().ok().filter(|rules| !rules.is_empty())
 }
 
-/// The `.gitignore` files above a folder, up to the repository that it lies in.
+/// The `.gitignore` files above a folder, up to the root of its repository.
 fn ancestors(absolute: &Path) -> Vec<Gitignore> {
     let above: Vec<&Path> = absolute.ancestors().collect();
     let Some(top) = above.iter().position(|dir| dir.join(".git").exists()) else {

@@ -1,4 +1,4 @@
-//! What a command fails with: a kind that picks the exit code, a sentence, and hints.
+//! The error of a command: a kind that decides the exit code, a message, and hints.
 
 use std::{
     borrow::Cow,
@@ -21,22 +21,21 @@ pub(crate) enum Kind {
     Findings,
     /// Wrong usage, or input that cannot be read.
     Input,
-    /// A rule or a person said no.
+    /// A policy or the user refused.
     Refused,
-    /// A program that was run ended with this code.
+    /// A program that was run exited with this code.
     Exited(u8),
-    /// The reader of the output went away (`| head`): nothing is wrong, and nobody listens.
+    /// Standard output was closed (`| head`), which is not an error.
     Closed,
 }
 
-/// A failure with hints.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandError {
     kind: Kind,
     code: Option<Cow<'static, str>>,
     message: String,
     hints: Vec<String>,
-    /// Few have some, and all are handed on.
+    /// Boxed, because few errors have details.
     details: Option<Box<Map<String, Value>>>,
 }
 
@@ -50,7 +49,7 @@ impl CommandError {
         Self { kind: Kind::Findings, ..Self::input(message) }
     }
 
-    /// Of a command whose exit codes are verdicts: a failure is none.
+    /// For a command whose exit codes are verdicts: a failure must not look like one.
     pub(crate) fn without_verdict(self) -> Self {
         Self { kind: Kind::Input, ..self }
     }
@@ -59,9 +58,9 @@ impl CommandError {
         Self { kind: Kind::Refused, ..Self::input(message) }
     }
 
-    /// A program was run and ended with a code, which becomes that of the command.
+    /// A program exited with a code, which becomes the exit code of the command.
     pub(crate) fn exited(code: u8, message: impl fmt::Display) -> Self {
-        // The words are the tool's: no line of them must pass for one of ours.
+        // The message is that of a tool, so indent it: no line may look like one of ours.
         let message = message.to_string().replace('\n', "\n  ");
         Self { kind: Kind::Exited(code), ..Self::input(message) }
     }
@@ -72,21 +71,21 @@ impl CommandError {
         self
     }
 
-    /// Tells programs more about it.
+    /// Adds a field to the JSON.
     #[must_use]
     pub(crate) fn detail(mut self, key: &str, value: Value) -> Self {
         self.details.get_or_insert_default().insert(key.to_owned(), value);
         self
     }
 
-    /// Gives the failure a name that programs can rely on.
+    /// Sets the error code, which programs can rely on.
     #[must_use]
     pub(crate) fn named(mut self, code: impl Into<Cow<'static, str>>) -> Self {
         self.code = Some(code.into());
         self
     }
 
-    /// The name for programs; `None` if nobody listens any more.
+    /// The error code; `None` if standard output was closed.
     pub(crate) fn code(&self) -> Option<Cow<'static, str>> {
         let of_kind = match self.kind {
             Kind::Findings => "skill-unusable",
@@ -98,7 +97,7 @@ impl CommandError {
         Some(self.code.clone().unwrap_or(Cow::Borrowed(of_kind)))
     }
 
-    /// The failure as programs read it; `None` if nobody listens any more.
+    /// The error as JSON; `None` if standard output was closed.
     pub(crate) fn to_json(&self) -> Option<Value> {
         let mut error = Map::new();
         error.insert("code".to_owned(), self.code()?.into());
@@ -119,15 +118,15 @@ impl CommandError {
         let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
         let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
         let mut err = AutoStream::new(io::stderr(), ColorChoice::Auto);
-        // Nobody is left to tell when standard error is closed, too.
+        // Ignored: standard error may be closed, too.
         let _ = writeln!(err, "{red}error{red:#}: {}", output::harmless(&self.message));
         for hint in &self.hints {
-            let _ = writeln!(err, "{cyan}help{cyan:#}: {}", output::harmless(hint));
+            let _ = writeln!(err, "{cyan}hint{cyan:#}: {}", output::harmless(hint));
         }
         ExitCode::from(self.exit_code())
     }
 
-    /// Whether a rule or a person said no.
+    /// Whether a policy or the user refused.
     pub(crate) fn is_refusal(&self) -> bool {
         self.kind == Kind::Refused
     }
@@ -150,7 +149,7 @@ impl fmt::Display for CommandError {
 }
 
 impl From<io::Error> for CommandError {
-    /// Files have their own errors with a path; what is left is standard output.
+    /// For standard output: errors of files are converted where the path is known.
     fn from(error: io::Error) -> Self {
         let kind = match error.kind() {
             io::ErrorKind::BrokenPipe => Kind::Closed,

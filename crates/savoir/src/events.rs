@@ -1,4 +1,4 @@
-//! The events of a run, for people and for programs.
+//! Prints the events of a run as text or as JSON.
 
 use std::{
     collections::HashMap,
@@ -12,19 +12,19 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::{error::CommandError, output};
 
-/// What is printed of a run.
+/// How a run is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// One JSON object for each event, on a line of its own.
+    /// One JSON object per event, each on its own line.
     Json,
-    /// The answer, with the steps beside it.
+    /// The answer, with the steps on standard error.
     Steps,
-    /// The answer alone.
+    /// Only the answer.
     Answer,
 }
 
 impl Form {
-    /// Steps are for those who watch, or ask for them.
+    /// Steps are printed on a terminal, or with `--verbose`.
     pub(crate) fn new(json: bool, verbose: bool) -> Self {
         match (json, verbose || io::stderr().is_terminal()) {
             (true, _) => Self::Json,
@@ -34,14 +34,12 @@ impl Form {
     }
 }
 
-/// How a run ended, as its events told it.
+/// How a run ended, according to its events.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// Well.
     Well,
-    /// With this message.
     Failed(String),
-    /// It was stopped by a signal.
+    /// Interrupted by a signal.
     Stopped,
 }
 
@@ -51,11 +49,11 @@ pub(crate) struct Printer {
     form: Form,
     sources: Vec<CitedSource>,
     failed: Option<String>,
-    /// The answer so far, where it must not be printed before it was checked.
+    /// The answer so far, if it must be checked before it is printed.
     held: Option<String>,
-    /// What was printed last does not end its line.
+    /// Whether the last printed line is not finished.
     open: bool,
-    /// A tool that needed approval, and there was nobody to give it.
+    /// The first tool that needed approval when nobody could be asked.
     unapproved: Option<String>,
 }
 
@@ -64,22 +62,22 @@ impl Printer {
         Self { form, sources: Vec::new(), failed: None, held: None, open: false, unapproved: None }
     }
 
-    /// Keeps the answer back, as it may turn out to be wrong.
+    /// Buffers the answer instead of printing it, so that it can be checked.
     pub(crate) fn hold_back(&mut self) {
         self.held = Some(String::new());
     }
 
-    /// The answer that was kept back.
+    /// The buffered answer.
     pub(crate) fn take_held(&mut self) -> Option<String> {
         self.held.take()
     }
 
-    /// The first tool that needed approval which nobody could give.
+    /// The first tool that needed approval when nobody could be asked.
     pub(crate) fn unapproved(&self) -> Option<&str> {
         self.unapproved.as_deref()
     }
 
-    /// Prints all events of a run until it is over, or somebody interrupts it.
+    /// Prints all events of a run until it ends or is interrupted.
     pub(crate) async fn follow(
         &mut self,
         mut events: Receiver<Event>,
@@ -101,7 +99,7 @@ impl Printer {
         Ok(self.failed.take().map_or(Ended::Well, Ended::Failed))
     }
 
-    /// The sources that were told, each document by its name where it is known.
+    /// Prints the cited sources, with the name of each document if it is known.
     pub(crate) fn print_sources(&self, names: &HashMap<String, String>) {
         if self.form == Form::Json {
             return;
@@ -129,7 +127,7 @@ impl Printer {
             Event::Done(Done::Error { message }) => {
                 self.failed.get_or_insert(message);
             }
-            // An answer within a workflow is told when its node is done.
+            // The answer of a workflow node is printed when the node is complete.
             Event::Token { .. } | Event::Done(Done::Success { .. } | Done::Complete) => {}
             Event::WorkflowStart { workflow_name, .. } => self.step(&workflow_name)?,
             Event::NodeStart { node_id, node_type } => {
@@ -144,7 +142,7 @@ impl Printer {
         Ok(())
     }
 
-    /// One line for each call, and one for each that came to nothing.
+    /// One line for each call, and one for each failure.
     fn tool(&mut self, thought: &Thought) -> Result<(), CommandError> {
         let member = |key: &str| thought.member(key).and_then(Value::as_str);
         let name = member("tool").unwrap_or_default();
@@ -178,7 +176,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints words as they come: byte for byte for a program, harmless for a person.
+    /// Prints text as it arrives: byte for byte to a pipe, escaped on a terminal.
     fn words(&mut self, words: &str) -> Result<(), CommandError> {
         if self.form == Form::Json {
             return Ok(());
@@ -200,10 +198,10 @@ impl Printer {
     }
 }
 
-/// Tells programs of a failure that came before the first event, as events with the way out; people
-/// read of it on standard error.
+/// Reports a failure from before the first event: as events with hints on standard output, and as
+/// text on standard error.
 pub(crate) fn report_failure(error: CommandError) -> Result<ExitCode, CommandError> {
-    // Nobody listens any more.
+    // Standard output was closed.
     let Some(code) = error.code() else { return Err(error) };
     let message = error.to_string();
     let told = json!({"message": message, "code": code, "help": error.hints()});

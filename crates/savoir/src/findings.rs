@@ -1,14 +1,13 @@
-//! What the scan of a registry found, for people.
+//! Formats the scan findings of a registry as text.
 
 use serde_json::Value;
 
 use crate::output;
 
-/// Findings that are told to a person.
+/// Most findings that are printed.
 pub(crate) const MOST_TOLD: usize = 10;
 
-/// A finding in one harmless line, however a registry writes it: where it is, which rule, what it says,
-/// and the way out.
+/// A finding in one escaped line, whatever keys the registry uses: location, rule, message and fix.
 pub(crate) fn line(finding: &Value) -> String {
     let [file, at, rule, message, fix] = [
         said(finding, &["file", "path", "where"]),
@@ -27,13 +26,13 @@ pub(crate) fn line(finding: &Value) -> String {
     output::cell(&line).into_owned()
 }
 
-/// As many lines as a person reads, and how many there are besides.
+/// The first findings as lines, and the number of the others.
 pub(crate) fn lines(findings: &[Value], line: impl Fn(&Value) -> String) -> Vec<String> {
     let says_something = |finding: &&Value| finding.as_object().is_none_or(|keys| !keys.is_empty());
     few(findings.iter().filter(says_something).map(line).collect(), "see --json")
 }
 
-/// As many of these lines as a person reads, and how many there are besides.
+/// The first lines, and the number of the others.
 pub(crate) fn few(mut lines: Vec<String>, way: &str) -> Vec<String> {
     let more = lines.len().saturating_sub(MOST_TOLD);
     lines.truncate(MOST_TOLD);
@@ -41,7 +40,7 @@ pub(crate) fn few(mut lines: Vec<String>, way: &str) -> Vec<String> {
     lines
 }
 
-/// The first of these keys that says something.
+/// The value of the first of these keys that is not empty.
 pub(crate) fn said(finding: &Value, keys: &[&str]) -> String {
     let text = |key: &&str| match finding.get(*key)? {
         Value::String(text) => Some(text.clone()),

@@ -1,6 +1,6 @@
-//! The skills that are installed on this machine: those that agents see, and those of Savoir's locks.
+//! The skills on this machine: those that agents see, and those in Savoir's lockfiles.
 //!
-//! - `own` reads the locks of Savoir, `selection` is what a person asks for, `report` says it.
+//! - `own` reads Savoir's lockfiles, `selection` has filter options, `report` formats the results.
 
 mod own;
 mod report;
@@ -18,12 +18,12 @@ use std::{
 use anstream::eprintln;
 use savoir_engine::Home;
 use savoir_package::{
-    Agent, Agents, Ledger, Shelf, Tree,
+    Agent, Agents, Ledger, SkillSet, Tree,
+    install::updates::{self, Availability},
     ledger::{Details, Drift, Entry, EntryError, Origin, Places, Unsure},
     lock,
     manifest::Scope,
     registry::Published,
-    shelf::updates::{self, Availability},
 };
 use savoir_skill::folder::is_skill_file;
 
@@ -32,24 +32,23 @@ pub(crate) use self::{
     report::{Json, Seen, few, source, state},
     selection::Selection,
 };
-use crate::{config, copies::Identity, error::CommandError, output, shelf};
+use crate::{config, copies::Identity, error::CommandError, install_context, output};
 
 /// Files and folders that a project has at its root.
 const ROOTS: [&str; 4] = [config::PROJECT_FILE, "savoir.lock", "skills-lock.json", ".git"];
 
-/// What is installed, for one user and one project.
+/// The installed skills of one user and one project.
 pub(crate) struct Installed {
     pub(crate) ledger: Ledger,
-    /// What Savoir's locks name.
+    /// The skills in Savoir's lockfiles.
     pub(crate) locked: Vec<Locked>,
-    /// Which of them is in which folder.
+    /// The index in `locked` of the skill in a folder.
     by_folder: HashMap<PathBuf, usize>,
-    /// The agents that are in use.
     pub(crate) in_use: Vec<&'static Agent>,
     agents: Agents,
     home: PathBuf,
     project: Option<PathBuf>,
-    /// What is wrong with Savoir's locks.
+    /// Problems of Savoir's lockfiles.
     problems: Vec<String>,
 }
 
@@ -58,19 +57,19 @@ pub(crate) struct Examined<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) details: Result<Details, EntryError>,
     pub(crate) drift: Drift,
-    /// What was newer when `savoir update` looked last: its version, or a word.
+    /// The newer version at the last update check, or `changed files`.
     pub(crate) newer: Option<String>,
-    /// That its registry withdrew it, or advises against it, and why.
+    /// Whether its registry yanked, removed or deprecated it, and why.
     pub(crate) advice: Option<String>,
-    /// The day on which that was heard.
+    /// The day of that check.
     pub(crate) advised_on: Option<String>,
 }
 
-/// What `savoir update` heard of a skill when it looked last.
+/// The result of the last update check for a skill.
 struct Heard {
     newer: Option<String>,
     advice: Option<String>,
-    /// The day on which it looked.
+    /// The day of the check.
     day: String,
 }
 
@@ -95,7 +94,7 @@ impl Heard {
                 Some("its registry no longer has it".to_owned())
             }
             Availability::Published(Published { yanked: true, yanked_reason, .. }) => {
-                Some(because("withdrawn", yanked_reason.as_deref()))
+                Some(because("yanked", yanked_reason.as_deref()))
             }
             Availability::Published(Published { deprecated: Some(why), .. }) => {
                 Some(because("deprecated", Some(why)))
@@ -107,7 +106,7 @@ impl Heard {
 }
 
 impl Examined<'_> {
-    /// How it came to the machine.
+    /// How it was installed.
     pub(crate) fn origin(&self) -> Option<&Origin> {
         match &self.details {
             Ok(details) => Some(&details.origin),
@@ -116,7 +115,7 @@ impl Examined<'_> {
     }
 }
 
-/// The lock entry of the skill in a folder: that of the project around it, or the user's.
+/// The lock entry of the skill in a folder, from the project around it or the user's lockfile.
 pub(crate) fn locked_for(folder: &Path) -> Option<Locked> {
     let home = home().ok()?;
     let agents = Agents::new(&home, |name| env::var_os(name));
@@ -134,7 +133,7 @@ pub(crate) fn locked_for(folder: &Path) -> Option<Locked> {
 }
 
 impl Installed {
-    /// Looks at the project that is named, else at the one around this folder.
+    /// Reads the given project, else the one around the current folder.
     pub(crate) fn open(project: Option<&Path>) -> Result<Self, CommandError> {
         let home = home()?;
         let project = match project {
@@ -152,7 +151,7 @@ impl Installed {
             own::read(&user, |agent| agents.user_folder(agent), &mut locked, &mut problems);
         }
         let mut in_use = agents.detected(project.as_deref().unwrap_or(Path::new("")));
-        // An agent that skills were installed for counts, also before it was started for the first time.
+        // An agent counts as in use if skills were installed for it, even before its first start.
         let ids: BTreeSet<&String> =
             locked.iter().flat_map(|locked| &locked.skill.agents).collect();
         let more = ids.into_iter().filter_map(|id| Agent::by_id(id).ok());
@@ -168,13 +167,13 @@ impl Installed {
         Ok(Self { ledger, locked, by_folder, in_use, agents, home, project, problems })
     }
 
-    /// What could not be read, in sentences.
+    /// Messages about files that could not be read.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let of_others = self.ledger.warnings().iter().map(ToString::to_string);
         self.problems.iter().cloned().chain(of_others)
     }
 
-    /// Tells a person what could not be read.
+    /// Prints the warnings.
     pub(crate) fn warn(&self) {
         for warning in self.warnings() {
             eprintln!("warning: {}", output::harmless(&warning));
@@ -195,7 +194,7 @@ impl Installed {
         })
     }
 
-    /// What was heard of skills when somebody looked last, by lock and name.
+    /// The results of the last update check, by lockfile and name.
     fn heard(&self) -> HashMap<(&PathBuf, &String), Heard> {
         let mut heard = HashMap::new();
         let Ok(home) = Home::from_environment() else { return heard };
@@ -218,8 +217,8 @@ impl Installed {
         heard
     }
 
-    /// What Savoir wrote for an agent with a dialect of its own is not what was fetched, and is as
-    /// it was installed all the same.
+    /// Files that Savoir converted for the dialect of an agent differ from the fetched ones, but
+    /// count as unmodified.
     fn drift(&self, entry: &Entry) -> Drift {
         let drift = entry.drift();
         if drift != Drift::Modified {
@@ -240,35 +239,33 @@ impl Installed {
         }
     }
 
-    fn shelf(&self, locked: &Locked) -> Option<Shelf> {
+    fn shelf(&self, locked: &Locked) -> Option<SkillSet> {
         let root = locked.file.parent()?;
         let of_project = self.project.as_deref() == Some(root);
         let scope = if of_project { Scope::Project } else { Scope::User };
-        let data = Home::from_environment().ok()?.data().join(shelf::FOLDER);
-        Some(Shelf::new(root, scope, self.agents.clone(), data))
+        let data = Home::from_environment().ok()?.data().join(install_context::FOLDER);
+        Some(SkillSet::new(root, scope, self.agents.clone(), data))
     }
 
-    /// The user's home.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// The root of the project, if there is one.
     pub(crate) fn project(&self) -> Option<&Path> {
         self.project.as_deref()
     }
 
-    /// Whether a skill is not what was installed.
+    /// Whether the files of a skill differ from the installed ones.
     pub(crate) fn is_modified(&self, entry: &Entry) -> bool {
         self.drift(entry) == Drift::Modified
     }
 
-    /// What a lock of Savoir says of the skill in a folder.
+    /// The lock entry of the skill in a folder.
     pub(crate) fn locked_in(&self, folder: &Path) -> Option<&Locked> {
         self.locked.get(*self.by_folder.get(folder)?)
     }
 
-    /// What Savoir's lock says of a skill.
+    /// The lock entry of a skill.
     pub(crate) fn locked_at(&self, entry: &Entry) -> Option<&Locked> {
         let recorded = entry.recorded();
         recorded.filter(|origin| matches!(origin, Origin::Savoir { .. }))?;
@@ -286,9 +283,9 @@ impl Installed {
         Identity { files, locked: None }
     }
 
-    /// Where something is, as short as a person knows it.
+    /// A path relative to the project, or with `~` for the home folder.
     pub(crate) fn shown<'a>(&self, path: &'a Path) -> Cow<'a, str> {
-        // Whole texts, since taking ten thousand paths apart is slow.
+        // Compares strings, because splitting ten thousand paths is slow.
         let text = path.to_string_lossy();
         let below = |folder: &Path| {
             let rest = text.strip_prefix(folder.to_str()?)?.strip_prefix('/')?;
@@ -301,21 +298,21 @@ impl Installed {
     }
 }
 
-/// Whether a skill was written in another dialect than it was fetched in.
+/// Whether a skill was converted to another dialect.
 fn is_converted(tree: &Tree) -> bool {
     let file = tree.files().find(|(path, _)| is_skill_file(path));
     file.is_some_and(|(_, file)| String::from_utf8_lossy(&file.bytes).contains("savoir-from:"))
 }
 
-/// The home of the user.
+/// The user's home folder.
 pub(crate) fn home() -> Result<PathBuf, CommandError> {
     let home = env::home_dir().filter(|home| home.is_absolute());
     home.ok_or_else(|| {
-        CommandError::input("there is no home folder").hint("set HOME to an absolute path")
+        CommandError::input("the home folder is unknown").hint("set HOME to an absolute path")
     })
 }
 
-/// The project in a folder that somebody named.
+/// The project in the folder that the user gave.
 pub(crate) fn named_project(folder: &Path) -> Result<PathBuf, CommandError> {
     let wrong = |problem: &dyn std::fmt::Display| {
         CommandError::input(format!("{}: {problem}", folder.display()))
@@ -325,8 +322,8 @@ pub(crate) fn named_project(folder: &Path) -> Result<PathBuf, CommandError> {
     if found.is_dir() { Ok(found) } else { Err(wrong(&"it is not a folder")) }
 }
 
-/// The nearest folder that looks like the root of a project, else this one. The home is none: what
-/// is there belongs to the user.
+/// The nearest folder that looks like the root of a project, else the current one. The home folder
+/// is not a project: its skills belong to the user.
 pub(crate) fn project_around(home: &Path) -> Option<PathBuf> {
     let here = env::current_dir().ok()?;
     let real_home = home.canonicalize();
@@ -338,7 +335,7 @@ pub(crate) fn project_around(home: &Path) -> Option<PathBuf> {
     root.or_else(|| inside().next()).map(Path::to_owned)
 }
 
-/// The folders from this one up to the root of the project around it, without the root.
+/// The folders from the current one up to the root of the project, without the root.
 fn inner_folders(project: &Path) -> Vec<PathBuf> {
     let Ok(here) = env::current_dir() else { return Vec::new() };
     if !here.starts_with(project) {
@@ -347,7 +344,7 @@ fn inner_folders(project: &Path) -> Vec<PathBuf> {
     here.ancestors().take_while(|folder| *folder != project).map(Path::to_owned).collect()
 }
 
-/// Asks something of each, on all processors; the answers are in the same order.
+/// Calls a function for each item, on all processors; the results have the same order.
 pub(crate) fn in_parallel<'a, T: Sync + ?Sized, A: Send>(
     items: &[&'a T],
     ask: impl Fn(&'a T) -> A + Sync,

@@ -1,4 +1,4 @@
-//! Reading skill files from disk, within limits and without leaving the place that was asked for.
+//! Reads skill files from disk, within limits and without following symlinks out of the folder.
 
 use std::{
     fs,
@@ -39,7 +39,7 @@ pub(crate) fn load(path: &Path, dialect: Option<Dialect>) -> Result<Loaded, Comm
     Ok(Loaded { path: file, folder, reading })
 }
 
-/// The folder of a skill file; a file of another name stands alone.
+/// The folder of a skill file; `None` for a file with another name.
 fn folder_of(file: &Path) -> Option<Folder> {
     let name = file.file_name()?.to_string_lossy();
     let parent = file.parent().filter(|_| is_skill_file(&name))?;
@@ -51,8 +51,8 @@ pub(crate) fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
     let shown = path.display();
     let metadata = fs::metadata(path).map_err(|error| {
         let problem = match error.kind() {
-            io::ErrorKind::NotFound if path.is_symlink() => "the link leads nowhere".to_owned(),
-            io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+            io::ErrorKind::NotFound if path.is_symlink() => "the symlink is broken".to_owned(),
+            io::ErrorKind::NotFound => "the file or folder does not exist".to_owned(),
             _ => error.to_string(),
         };
         CommandError::input(format!("{shown}: {problem}")).hint("name a skill's folder, or a file")
@@ -68,11 +68,11 @@ pub(crate) fn skill_file(path: &Path) -> Result<PathBuf, CommandError> {
     names.sort();
     names.first().map(|name| path.join(name)).ok_or_else(|| {
         CommandError::input(format!("{shown}: the folder has no SKILL.md"))
-            .hint("name a skill's folder, or a file; `savoir new NAME` makes one")
+            .hint("name a skill's folder, or a file; `savoir new NAME` creates one")
     })
 }
 
-/// A named file, which may be a link; its own folder is as far as a link may lead.
+/// The origin of a file that the user gave. A symlink must not lead out of its folder.
 pub(crate) fn origin_of(file: &Path) -> Origin<'_> {
     if file.is_symlink() {
         Origin::Link(file.parent().unwrap_or(Path::new(".")))
@@ -81,15 +81,15 @@ pub(crate) fn origin_of(file: &Path) -> Origin<'_> {
     }
 }
 
-/// How a path was come by, which decides what must be asked before it is opened.
+/// How a path was found, which decides what to check before it is opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'a> {
     /// The walk saw a regular file.
     Walked,
-    /// Someone named it, so it may be anything.
+    /// The user gave it, so it may be anything.
     Named,
-    /// It is a link, which may lead anywhere below this folder and nowhere else: what a stranger's
-    /// repository links to is not ours to print.
+    /// A symlink, whose target must be below this folder: a downloaded repository must not make
+    /// Savoir print files outside of it.
     Link(&'a Path),
 }
 
@@ -99,17 +99,17 @@ pub(crate) fn source(path: &Path, origin: Origin<'_>) -> Result<Source, Box<Diag
     let unreadable = |message: String| Box::new(found(message));
     if let Origin::Link(root) = origin {
         let inside = path.canonicalize().map_err(|_| {
-            let found = found("the link leads nowhere".to_owned());
+            let found = found("the symlink is broken".to_owned());
             Box::new(found.help("remove it, or restore its target"))
         })?;
         let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
         if root.canonicalize().is_ok_and(|root| !inside.starts_with(root)) {
-            let found = found("the link leads out of the folder that is checked".to_owned());
-            return Err(Box::new(found.help("replace the link by the file")));
+            let found = found("the symlink leads out of the folder that is checked".to_owned());
+            return Err(Box::new(found.help("replace the symlink with the file")));
         }
     }
     if !matches!(origin, Origin::Walked) {
-        // Opening a pipe would wait for someone to write into it.
+        // Opening a pipe would block until something is written to it.
         let metadata = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
         if !metadata.is_file() {
             let what =
@@ -129,7 +129,7 @@ pub(crate) fn source(path: &Path, origin: Origin<'_>) -> Result<Source, Box<Diag
     Source::from_bytes(bytes).map_err(|error| refused_at(path, &error))
 }
 
-/// Refuses a text, with line and column of the first byte that is no UTF-8.
+/// The error for a text, with line and column of the first byte that is not UTF-8.
 fn refused_at(path: &Path, error: &SourceError) -> Box<Diagnostic> {
     let mut found = refused(error);
     if let (SourceError::NotUtf8 { offset, .. }, Ok(bytes)) = (error, fs::read(path)) {
@@ -147,7 +147,7 @@ fn refused(error: &SourceError) -> Box<Diagnostic> {
     Box::new(found.help(error.help()))
 }
 
-/// Refuses a skill that its dialect does not let a lenient reader use.
+/// Rejects a skill that even a lenient reader of its dialect cannot use.
 pub(crate) fn require_usable(loaded: &Loaded) -> Result<(), CommandError> {
     if loaded.reading.is_usable() {
         return Ok(());
@@ -155,12 +155,12 @@ pub(crate) fn require_usable(loaded: &Loaded) -> Result<(), CommandError> {
     Err(refusal(loaded, loaded.reading.error()))
 }
 
-/// Refuses a skill with any finding at all.
+/// Rejects a skill with any finding.
 pub(crate) fn require_clean(loaded: &Loaded) -> Result<(), CommandError> {
     refuse_first(loaded, |_| true)
 }
 
-/// Refuses a skill with an error, also one that a lenient reader would repair.
+/// Rejects a skill with an error, even one that a lenient reader would repair.
 pub(crate) fn require_correct(loaded: &Loaded) -> Result<(), CommandError> {
     refuse_first(loaded, Diagnostic::is_error)
 }
@@ -182,5 +182,5 @@ fn refusal(loaded: &Loaded, found: Option<&Diagnostic>) -> CommandError {
         format!(":{}:{}: {}", at.line, at.column, found.message)
     });
     CommandError::findings(format!("{path}{place}"))
-        .hint(format!("see everything with: savoir check {path}"))
+        .hint(format!("see all findings with: savoir check {path}"))
 }

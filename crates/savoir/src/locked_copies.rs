@@ -11,17 +11,17 @@ use savoir_package::{
     lock::{self, Lock, LockedSkill, LockedSource},
 };
 
-/// Recognises copies, so that a skill that lies in the folders of several agents is checked once.
+/// Recognizes copies, so that a skill in the folders of several agents is checked once.
 #[derive(Default)]
 pub(crate) struct LockedCopies {
-    /// The locks by the folder that they lie in.
+    /// Lockfiles by their folder.
     locks: HashMap<PathBuf, Option<Lock>>,
-    /// The folders of skills that were seen, by the folder of the lock and their name.
+    /// The first folder of each skill, by the folder of the lockfile and the name.
     seen: HashMap<(PathBuf, String), PathBuf>,
 }
 
 impl LockedCopies {
-    /// Whether a skill's folder is a copy of what was seen before, or will be seen at its source.
+    /// Whether a folder is a copy of a skill that was seen before, or of its source in the project.
     pub(crate) fn is_another_copy(&mut self, folder: &Path) -> bool {
         let Ok(folder) = folder.canonicalize() else { return false };
         let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { return false };

@@ -1,6 +1,6 @@
-//! Which lines of a log are worth keeping.
+//! The default filter of log messages.
 
-/// Our own crates; of the others only warnings are worth a line.
+/// Our own crates; others log only warnings.
 const OURS: [&str; 8] = [
     "savoir",
     "savoir_engine",
@@ -12,7 +12,7 @@ const OURS: [&str; 8] = [
     "savoir_store",
 ];
 
-/// A filter that lets lines of ours through from a level on.
+/// A filter that logs messages of our crates from this level on.
 pub(crate) fn from(level: &str) -> String {
     let ours = OURS.map(|name| format!("{name}={level}")).join(",");
     format!("warn,{ours}")

@@ -1,9 +1,9 @@
-//! Finds the skill that somebody names. Every command that takes a skill uses this.
+//! Finds a skill by path or name. Every command that takes a skill uses this.
 //!
-//! 1. A path: what has a separator in it, a file, or a folder with a SKILL.md.
-//! 2. The project: what `savoir.lock` installed, then the other skills in agents' folders, those near
-//!    this folder first.
-//! 3. The user: the same with the user's lock and folders, and the folder of gibb.eri.sh.
+//! 1. A path: a text with a separator, a file, or a folder with a SKILL.md.
+//! 2. The project: skills in `savoir.lock`, then other skills in agents' folders, those nearest to
+//!    the current folder first.
+//! 3. The user: the same with the user's lockfile and folders, and the folder of gibb.eri.sh.
 //! 4. The skills of `savoir serve` in its data folder.
 //!
 //! Copies with the same files are one candidate. The first candidate wins.
@@ -34,14 +34,14 @@ use crate::{
     output,
 };
 
-/// The folder of gibb.eri.sh in a home.
+/// The skills folder of gibb.eri.sh in the home folder.
 const GIBBERISH: &str = ".config/gibberish/skills";
 
 /// Where a candidate was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scope {
-    /// Named by its path.
+    /// Given by its path.
     Path,
     Project,
     User,
@@ -67,16 +67,15 @@ impl Scope {
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) name: String,
-    /// Its folder.
     pub(crate) path: PathBuf,
     pub(crate) scope: Scope,
     /// Every agent that sees it, or a copy of it.
     pub(crate) agents: Vec<&'static Agent>,
     pub(crate) version: Option<String>,
     pub(crate) source: Option<String>,
-    /// How far it is trusted, if Savoir installed it.
+    /// Its tier, if Savoir installed it.
     pub(crate) tier: Option<Tier>,
-    /// The digest of its files; nothing where they cannot be read.
+    /// The digest of its files; `None` if they cannot be read.
     pub(crate) integrity: Option<String>,
     /// Other folders with the same files.
     pub(crate) copies: Vec<PathBuf>,
@@ -95,7 +94,7 @@ pub(crate) struct Target {
 #[derive(Debug)]
 pub(crate) struct Found {
     path: PathBuf,
-    /// A skill that was fetched for this command alone; its files are gone when this is dropped.
+    /// A skill that was fetched only for this command; its files are deleted when this is dropped.
     pub(crate) fetched: Option<Fetched>,
 }
 
@@ -120,7 +119,7 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    /// Looks at the project that is named, else at the one around this folder.
+    /// Reads the given project, else the one around the current folder.
     pub(crate) fn open(project: Option<&Path>) -> Result<Self, CommandError> {
         Ok(Self { installed: Installed::open(project)?, home: Home::from_environment()? })
     }
@@ -143,7 +142,7 @@ impl Lookup {
         if found.len() > 1 { merge_copies(found) } else { found }
     }
 
-    /// The same, with the skill at the path that the text may be, which comes before all others.
+    /// The same, after the skill at this path, if the text is a path.
     pub(crate) fn all(&self, text: &str) -> Vec<Candidate> {
         let path = Path::new(text);
         let at_path = is_skill(path).then(|| self.at_path(path));
@@ -160,7 +159,7 @@ impl Lookup {
         Candidate { path: path.to_owned(), scope: Scope::Path, ..candidate }
     }
 
-    /// The skill that `name` or `name@version` means. Says so if it could mean another one.
+    /// The skill that `name` or `name@version` means. Prints a note if others have the same name.
     pub(crate) fn find(&self, text: &str) -> Option<Candidate> {
         let mut candidates = self.candidates(text).into_iter();
         let winner = candidates.next()?;
@@ -251,27 +250,27 @@ impl Lookup {
         if !others.is_empty() {
             let versions: Vec<&str> =
                 others.iter().map(|other| other.version.as_deref().unwrap_or("none")).collect();
-            return CommandError::input(format!("no installed `{name}` has this version: {text}"))
+            return CommandError::input(format!("no installed version of `{name}` matches {text}"))
                 .hint(format!("installed: {}", versions.join(", ")));
         }
         unknown(name, &self.installed)
-            .hint("`savoir install SOURCE` installs one; a folder is named by its path: ./NAME")
+            .hint("install it with: savoir install SOURCE; for a folder, give its path: ./NAME")
     }
 }
 
-/// The error for a name that no installed skill has, with the names that may be meant.
+/// The error for a name that no installed skill has, with similar names.
 pub(crate) fn unknown(name: &str, installed: &Installed) -> CommandError {
     let error = CommandError::input(format!("there is no skill `{name}`"));
     match near_names(name, installed).as_slice() {
-        [] => error.hint("`savoir list` shows the skills that are installed"),
+        [] => error.hint("`savoir list` lists installed skills"),
         near => error.hint(format!("did you mean {}?", near.join(" or "))),
     }
 }
 
-/// How many near names are suggested.
+/// How many similar names are suggested.
 const NEAR: usize = 3;
 
-/// Installed names that somebody may have meant.
+/// Names of installed skills that are similar.
 fn near_names(name: &str, installed: &Installed) -> Vec<String> {
     let names = || installed.ledger.entries().iter().map(Entry::name);
     let contains =
@@ -302,8 +301,8 @@ fn merge_copies(found: Vec<Candidate>) -> Vec<Candidate> {
     group_copies(found, identity).into_iter().filter_map(merge).collect()
 }
 
-/// The skill at a path or of a name. What is not found stays a path, if it is one: reading it says
-/// what is wrong.
+/// The skill at a path or with a name. A path without a skill is returned unchanged: reading it
+/// reports what is wrong.
 pub(crate) fn find(text: &Path) -> Result<Found, CommandError> {
     if let Some(fetched) = fetch(text)? {
         return Ok(Found { path: fetched.path.clone(), fetched: Some(fetched) });
@@ -317,7 +316,7 @@ pub(crate) fn find(text: &Path) -> Result<Found, CommandError> {
     }
 }
 
-/// Fetches a skill to look at, if the text says that it is elsewhere.
+/// Fetches a skill, if the text is a remote source.
 fn fetch(text: &Path) -> Result<Option<Fetched>, CommandError> {
     let Some(text) = text.to_str().filter(|text| is_remote(text)) else { return Ok(None) };
     let fetched = Fetched::get(text)?;
@@ -327,8 +326,8 @@ fn fetch(text: &Path) -> Result<Option<Fetched>, CommandError> {
     }
 }
 
-/// Paths and names, for commands that also take folders above skills: a folder that is there is meant.
-/// Names that no skill has stay, together with the error.
+/// Finds paths and names, for commands that also take folders of skills: an existing folder is used
+/// as a path. Unknown names are returned with their error.
 pub(crate) fn find_all(
     paths: &[PathBuf],
 ) -> Result<Vec<(Found, Option<CommandError>)>, CommandError> {
@@ -355,8 +354,8 @@ pub(crate) fn find_all(
     Ok(found)
 }
 
-/// Finds a skill and what follows it. What says that it is elsewhere is fetched; else it is the longest
-/// beginning of the text that is a path to a skill, else the name before the first slash.
+/// Finds a skill and the tool or script after it. A remote source is fetched; else the skill is the
+/// longest prefix of the text that is a path to a skill, else the name before the first slash.
 pub(crate) fn target(text: &str) -> Result<Target, CommandError> {
     let text = text.trim_end_matches('/');
     if is_remote(text) {
@@ -395,7 +394,7 @@ pub(crate) fn target(text: &str) -> Result<Target, CommandError> {
     }
 }
 
-/// A file of the skill whose folder somebody is in.
+/// A file of the skill around the current folder.
 fn in_skill_around(text: &str) -> Option<Target> {
     let leaves = Path::new(text).components().any(|part| part == Component::ParentDir);
     let file = std::path::absolute(text).ok().filter(|path| path.is_file() && !leaves)?;
@@ -404,7 +403,7 @@ fn in_skill_around(text: &str) -> Option<Target> {
     Some(Target { skill: short(folder).into(), tool: Some(tool) })
 }
 
-/// The path that was meant, if the name of one of its folders is misspelled.
+/// A similar path that exists, if the name of one of the folders is misspelled.
 fn near_path(text: &str) -> Option<String> {
     let path = Path::new(text);
     let missing = path.ancestors().take_while(|part| part.symlink_metadata().is_err());
@@ -429,11 +428,11 @@ fn no_path(text: &str) -> CommandError {
         return error.hint(format!("did you mean {meant}?"));
     }
     error
-        .hint("name a skill's folder or an installed skill, a slash and one of its tools")
-        .hint("`savoir list` shows the skills that are installed")
+        .hint("write SKILL/TOOL, where SKILL is a skill's folder or the name of an installed skill")
+        .hint("`savoir list` lists installed skills")
 }
 
-/// The name in what somebody typed; nothing if a path is meant.
+/// The name in an argument; `None` if it is a path.
 fn name_of(text: &Path) -> Option<&str> {
     let name = text.to_str().filter(|name| is_name(name))?;
     (!text.is_file() && !is_skill(text)).then_some(name)
@@ -444,7 +443,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\\', '\0'])
 }
 
-/// A path as short as it can be typed here.
+/// A path relative to the current folder, if it is below it.
 fn short(path: &Path) -> PathBuf {
     let here = std::env::current_dir().ok();
     let below = here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));

@@ -1,8 +1,8 @@
-//! Files that a tool wrote into folders of its own, which are gone when it has ended.
+//! Files that a tool wrote into its temporary folders, which are deleted when it exits.
 
 use std::{collections::BTreeSet, path::Path};
 
-/// What programs keep in a home besides what a person asked for.
+/// Caches and settings in a home folder, which nobody misses.
 const CACHES_AND_SETTINGS: [&str; 25] = [
     ".bash_history",
     ".bundle",
@@ -31,8 +31,8 @@ const CACHES_AND_SETTINGS: [&str; 25] = [
     ".yarn",
 ];
 
-/// A note about files that a person expects to find: those in the home, and those in `/tmp` that the tool
-/// was told to write or said that it wrote.
+/// A note about deleted files that the user may expect: those in the home folder, and those in
+/// `/tmp` that the arguments or the output of the tool mention.
 pub(crate) fn note(
     written: &BTreeSet<impl AsRef<Path>>,
     home: &Path,
@@ -51,8 +51,8 @@ pub(crate) fn note(
             more => format!(" and {more} more"),
         };
         Some(format!(
-            "it wrote {}{more} into a {place} of its own, which is gone; to keep such files, let it \
-             write into a folder that you grant with --allow-write",
+            "it wrote {}{more} into a temporary {place}, which was deleted; to keep such files, let \
+             it write into a folder that you grant with --allow-write",
             first.display()
         ))
     };
@@ -72,7 +72,7 @@ fn is_expected_in_home(path: &Path, home: &Path, written: &[&Path]) -> bool {
     }
 }
 
-/// Whether a text names a path, and not one that only begins like it.
+/// Whether a text contains a path, and not only a longer path that starts with it.
 fn names(text: &str, path: &Path) -> bool {
     let path = path.to_string_lossy();
     text.match_indices(&*path).any(|(at, _)| {

@@ -14,22 +14,23 @@ mod credentials;
 mod discover;
 mod error;
 mod events;
+mod extra_grants;
 mod extractor;
 mod findings;
+mod install_context;
 mod installed;
-mod kept_log;
 mod load;
 mod locked_copies;
+mod log_file;
 mod log_filter;
 mod lookup;
 mod lost_files;
 mod missing_package;
 mod mode;
+mod model_errors;
+mod models;
 mod offline;
 mod output;
-mod overheard;
-mod packed;
-mod place;
 mod progress;
 mod registry_backup;
 mod registry_conformance;
@@ -38,21 +39,22 @@ mod remote;
 mod runtime;
 mod screen;
 mod session;
-mod shelf;
+mod skill_archive;
+mod storage_args;
 mod trust;
-mod voice;
-mod widening;
 mod write;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 
 use crate::commands::Cli;
 
 fn main() -> ExitCode {
     let args = std::env::args_os().collect();
-    let cli = Cli::parse_from(commands::install::with_one_value_per_option(args));
+    let args = commands::install::with_one_value_per_option(args);
+    let matches = commands::help::command().get_matches_from(args);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match commands::run(cli) {
         Ok(code) => code,
         Err(error) => error.report(),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Modules of Python whose package has another name.
+/// Python modules whose package has another name.
 const PACKAGES: [(&str, &str); 13] = [
     ("Crypto", "pycryptodome"),
     ("PIL", "Pillow"),
@@ -19,7 +19,7 @@ const PACKAGES: [(&str, &str); 13] = [
     ("yaml", "PyYAML"),
 ];
 
-/// How the package is named that a script did not find, by what it printed. Files of the skill are no
+/// A hint for the missing package that the output of a script mentions. Files of the skill are not
 /// packages.
 pub(crate) fn hint(printed: &str, files: &[String]) -> Option<String> {
     if let Some(module) = python_module(printed).filter(|module| !is_own(module, files)) {
@@ -27,18 +27,19 @@ pub(crate) fn hint(printed: &str, files: &[String]) -> Option<String> {
         let package =
             known.map_or_else(|| format!("of `{module}`"), |(_, name)| format!("`{name}`"));
         return Some(format!(
-            "Python has no module `{module}`: name the package {package} in a requirements.txt beside \
-             SKILL.md, or in the `# /// script` block of the script, and Savoir installs it"
+            "Python module `{module}` is not installed: add the package {package} to a \
+             requirements.txt beside SKILL.md, or to the `# /// script` block of the script, and \
+             Savoir installs it"
         ));
     }
     let package = node_package(printed)?;
     Some(format!(
-        "Node has no package `{package}`: name it in the `dependencies` of a package.json beside \
-         SKILL.md, and Savoir installs it"
+        "Node package `{package}` is not installed: add it to the `dependencies` of a package.json \
+         beside SKILL.md, and Savoir installs it"
     ))
 }
 
-/// The first part of the module that Python did not find.
+/// The first part of the name of the missing Python module.
 fn python_module(printed: &str) -> Option<&str> {
     let (_, rest) = printed.rsplit_once("No module named ")?;
     let name = rest.trim_start_matches('\'');
@@ -46,7 +47,7 @@ fn python_module(printed: &str) -> Option<&str> {
     Some(&name[..end]).filter(|name| !name.is_empty())
 }
 
-/// The package that Node did not find; nothing if it is a file.
+/// The missing Node package; `None` if it is a file.
 fn node_package(printed: &str) -> Option<&str> {
     let after = |start: &str| printed.rsplit_once(start).map(|(_, rest)| rest);
     let name = after("Cannot find package '").or_else(|| after("Cannot find module '"))?;

@@ -1,8 +1,7 @@
-//! The situations that gibb.eri.sh knows.
+//! The modes of gibb.eri.sh.
 
 use clap::ValueEnum;
 
-/// Modes as gibb.eri.sh writes them.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub(crate) enum Mode {

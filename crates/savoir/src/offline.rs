@@ -1,11 +1,11 @@
-//! Whether anybody on the network is asked.
+//! Whether the network may be used.
 
 use savoir_package::source::Network;
 
-/// What makes every command stay offline.
+/// The environment variable that makes every command work offline.
 pub(crate) const VARIABLE: &str = "SAVOIR_OFFLINE";
 
-/// Whether anybody is asked, where `--offline` was given or not.
+/// Whether the network may be used, from `--offline` and the environment variable.
 pub(crate) fn network(offline: bool) -> Network {
     let is_set = || std::env::var(VARIABLE).is_ok_and(|value| is_true(&value));
     if offline || is_set() { Network::Offline } else { Network::Online }

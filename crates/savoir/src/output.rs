@@ -22,7 +22,7 @@ pub(crate) fn wants_color() -> bool {
     AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
 
-/// Columns of the terminal that standard output is, if it is one.
+/// Width of the terminal, if standard output is one.
 pub(crate) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
@@ -36,7 +36,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), CommandError> {
     flush(out)
 }
 
-/// Prints text that this program made.
+/// Prints text that this program created.
 pub(crate) fn text(text: &str) -> Result<(), CommandError> {
     let mut out = stdout();
     out.write_all(text.as_bytes())?;
@@ -50,7 +50,7 @@ pub(crate) fn long_text(text: &str) -> Result<(), CommandError> {
     flush(out)
 }
 
-/// Prints text out of a file: byte for byte for a program, harmless for a person.
+/// Prints text from a file: escaped on a terminal, unchanged otherwise.
 pub(crate) fn content(content: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
@@ -61,43 +61,40 @@ pub(crate) fn content(content: &str) -> Result<(), CommandError> {
     flush(out)
 }
 
-/// Tells a person something beside the output.
+/// Prints a note on standard error.
 pub(crate) fn note(text: &str) {
     let grey = anstyle::Style::new().dimmed();
     let mut err = AutoStream::new(io::stderr(), ColorChoice::Auto);
-    // Nobody is left to tell when standard error is closed.
+    // If standard error is closed, the failure cannot be reported anywhere.
     let _ = writeln!(err, "{grey}{}{grey:#}", harmless(text));
 }
 
-/// Shows a person something of several lines beside the output; what is from elsewhere in it was made
-/// harmless.
+/// Prints several lines on standard error. The caller must escape untrusted text.
 pub(crate) fn aside(text: &str) {
     let mut err = AutoStream::new(io::stderr(), ColorChoice::Auto);
-    // Nobody is left to tell when standard error is closed.
+    // If standard error is closed, the failure cannot be reported anywhere.
     let _ = err.write_all(text.as_bytes());
 }
 
-/// Ends the output.
 pub(crate) fn flush(mut out: impl Write) -> Result<(), CommandError> {
     Ok(out.flush()?)
 }
 
-/// Text from a file made harmless for a terminal: what would act is shown instead. Line ends and
-/// tabs stay.
+/// Escapes control characters for a terminal, except line ends and tabs.
 pub(crate) fn harmless(text: &str) -> String {
     render::harmless(text).into_owned()
 }
 
-/// One line of text from elsewhere, made harmless for a terminal.
+/// Escapes one line of untrusted text for a terminal.
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
-    // Ten thousand names are looked at before anything is printed.
+    // A table may have ten thousand names, so plain ASCII is not copied.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return Cow::Borrowed(text);
     }
     visible(text)
 }
 
-/// Columns of harmless text, the last one as long as it likes.
+/// A table of escaped text with aligned columns.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[Cow<'_, str>; N]]) -> String {
     let mut widths = head.map(str::len);
     for row in rows {

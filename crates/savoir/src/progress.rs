@@ -1,4 +1,4 @@
-//! A line on the terminal that counts, once the work takes longer than a moment.
+//! A progress line on the terminal for work that takes longer than a moment.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -7,7 +7,7 @@ use std::{
 
 use anstream::eprint;
 
-/// Counts for a person who waits; says nothing to a program.
+/// Prints progress if standard error is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     terminal: bool,
@@ -23,7 +23,7 @@ impl Progress {
         Self { terminal, next: Instant::now() + Self::PAUSE, widest: 0 }
     }
 
-    /// Shows how far it is, now and then.
+    /// Updates the line, but not too often.
     pub(crate) fn tell(&mut self, text: impl FnOnce() -> String) {
         if !self.terminal || Instant::now() < self.next {
             return;

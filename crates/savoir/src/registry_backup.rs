@@ -1,14 +1,14 @@
-//! Everything that a registry has, in one file.
+//! Backup of a registry in one file.
 //!
-//! A backup is a plain tar, so that any program can look into it and a single rename makes it
-//! visible: `records.jsonl` has what the database knows, a line of JSON each; then every artefact and
-//! every SKILL.md follows under its digest, sorted; `end.json` says at last how much there must be.
-//! Nothing is packed again, because artefacts are packed already, and times are left out, so that the
-//! same registry gives the same bytes.
+//! A backup is a plain tar, so that any program can read it and a single rename makes it visible:
+//! `records.jsonl` has the records of the database, one line of JSON each; then every artefact and every
+//! SKILL.md follows under its digest, sorted; `end.json` has the expected counts. Nothing is compressed,
+//! because artefacts are compressed already, and there are no timestamps, so that the same registry gives
+//! the same bytes.
 //!
-//! - [`write()`] makes one while others publish: what it has is that of one moment.
-//! - [`check()`] reads one to its end and holds everything against its digest.
-//! - [`restore()`] puts a checked one into an empty registry, all of it or nothing.
+//! - [`write()`] writes a consistent snapshot, even while others publish.
+//! - [`check()`] reads a backup to its end and verifies all digests.
+//! - [`restore()`] restores a checked backup into an empty registry, all of it or nothing.
 
 mod check;
 mod error;
@@ -36,7 +36,7 @@ const RECORDS: &str = "savoir-registry/records.jsonl";
 const BLOBS: &str = "savoir-registry/blobs/";
 const END: &str = "savoir-registry/end.json";
 
-/// The last file of a backup: what must have come before it.
+/// The last file of a backup: the expected counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct End {
     format: String,
@@ -46,7 +46,7 @@ pub(crate) struct End {
     pub(crate) packages: u64,
     pub(crate) versions: u64,
     pub(crate) blobs: u64,
-    /// Of the blobs.
+    /// Total size of the blobs.
     pub(crate) bytes: u64,
 }
 
@@ -77,7 +77,7 @@ fn blob_path(digest: &str) -> String {
     format!("{BLOBS}{}/{digest}", digest.get(..2).unwrap_or_default())
 }
 
-/// The digests that a record refers to. What was withdrawn has no bytes any more.
+/// The digests that a record refers to. Versions that were taken down have no files.
 fn digests(record: &Record) -> impl Iterator<Item = &String> {
     let versions = match record {
         Record::Package(package) => package.versions.as_slice(),

@@ -1,12 +1,12 @@
-//! Whether a registry keeps its promises, asked over HTTP: any registry of this API, wherever it is.
+//! Checks over HTTP whether a registry conforms to the API.
 //!
-//! - [`Subject`] is the registry, and who asks it; `sample` makes skills to publish, `zips` archives
-//!   that must be refused.
-//! - A [`Check`] has an id, a group, a sentence of what it proves, and a function. The functions are
-//!   in a file for each group; [`checks`] is the table of all.
-//! - [`report`] writes what came of it for people, as JSON, and as `JUnit` XML.
+//! - [`Subject`] is the registry with the tokens to use; `sample` creates skills to publish, `zips`
+//!   archives that must be refused.
+//! - A [`Check`] has an id, a group, a sentence that says what it proves, and a function. The functions are
+//!   in one file for each group; [`checks`] is the table of all.
+//! - [`report`] writes the results as text, as JSON, and as `JUnit` XML.
 //!
-//! What is published has names that begin with `conf-` and some random letters.
+//! The names of published skills start with `conf-` and random letters.
 
 mod discovery;
 mod errors;
@@ -31,22 +31,21 @@ use futures::future::BoxFuture;
 
 pub(crate) use self::subject::{Settings, Subject};
 
-/// What a check belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Group {
-    /// What there is: settings, lists, pages
+    /// Configuration, lists and pages
     Discovery,
     /// Indexes and artefacts
     Pull,
-    /// Publishing, and who may
+    /// Publishing and permissions
     Publish,
-    /// What was published never changes
+    /// Published versions never change
     Immutability,
-    /// Finding by words
+    /// Search
     Search,
-    /// Archives, texts and requests of attackers
+    /// Malicious archives, texts and requests
     Hostile,
-    /// How it says no
+    /// Error responses
     Errors,
 }
 
@@ -64,41 +63,40 @@ impl Group {
     }
 }
 
-/// What a check needs to be run.
+/// What a check requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
-    /// Nothing: it only reads.
+    /// It only reads.
     Nothing,
-    /// A token with which it may publish.
+    /// A token that may publish.
     Token,
-    /// A token of somebody else, too.
+    /// Also a token of another account.
     Other,
 }
 
 /// Why a check did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Miss {
-    /// The registry did something else.
+    /// The registry behaved differently.
     Failed(String),
-    /// It could not be tried.
+    /// The check could not run.
     Skipped(String),
 }
 
 type Verdict = Result<(), Miss>;
 type Run = Arc<dyn Fn(&Subject) -> BoxFuture<'_, Verdict> + Send + Sync>;
 
-/// One promise of a registry.
 #[derive(Clone)]
 pub(crate) struct Check {
     pub(crate) id: String,
     pub(crate) group: Group,
-    /// What holds if it passes, as a sentence.
+    /// What is true if it passes, as a sentence.
     pub(crate) proves: &'static str,
     needs: Needs,
     run: Run,
 }
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) id: String,
@@ -108,8 +106,7 @@ pub(crate) struct Outcome {
     pub(crate) took: Duration,
 }
 
-/// The checks that hold for files alone, as `savoir registry mirror` writes them and any web server serves
-/// them. All others ask a program.
+/// The checks for mirrors, which are files on a plain web server. All others need the API.
 const OF_FILES: [&str; 7] = [
     "discovery/config",
     "pull/index-shape",
@@ -120,14 +117,14 @@ const OF_FILES: [&str; 7] = [
     "pull/artifact-layout",
 ];
 
-/// How long one check may take.
+/// Timeout of one check.
 const LONGEST: Duration = Duration::from_mins(3);
 
 fn fail(why: impl Into<String>) -> Miss {
     Miss::Failed(why.into())
 }
 
-/// Fails unless something holds.
+/// Fails unless the condition is true.
 fn ensure(holds: bool, why: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(Miss::Failed(why())) }
 }
@@ -170,7 +167,7 @@ pub(crate) async fn run(
     for check in checks {
         let begun = Instant::now();
         let files_only = subject.is_files() && !OF_FILES.contains(&&*check.id);
-        let files_only = files_only.then_some("files only: there is no program to ask");
+        let files_only = files_only.then_some("a mirror has no API");
         let verdict = match files_only.or_else(|| subject.lacks(check.needs)) {
             Some(why) => Err(Miss::Skipped(why.to_owned())),
             None => {

@@ -1,13 +1,13 @@
-//! Whole trees of skills that an operator puts into the registry.
+//! Import of a mirror or a folder of skills into the registry.
 //!
-//! - [`found`] finds what there is: the packages of a mirror, or folders and archives of skills.
-//! - [`ready`] reads one, and makes of it a version that can be published.
-//! - [`publish`] puts versions into the registry: many packages in one transaction where they are
-//!   new, one version after the other where they are not.
+//! - [`found`] finds the packages of a mirror, or folders and archives of skills.
+//! - [`ready`] reads one of them and prepares a version that can be published.
+//! - [`publish`] adds versions to the registry: new packages in one transaction, versions of existing
+//!   packages one by one.
 //!
-//! What is there already with the same bytes is passed over, so that an import that was broken off
-//! goes on where it was. Nothing of a tree is believed: digests are worked out again, every version is
-//! scanned, and its tier is what its scan and its signatures earn here.
+//! Existing versions with the same bytes are skipped, so that an interrupted import can be run again. The
+//! input is not trusted: digests are computed again, every version is scanned, and its tier depends on the
+//! scan and the signatures here.
 
 mod facts;
 mod found;
@@ -34,68 +34,60 @@ use self::{
     ready::Ready,
 };
 
-/// How many packages are read before they are written. More would only need more memory.
+/// Number of packages that are read before they are written, to limit memory.
 const BATCH: usize = 64;
 
-/// How an import is done.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// Where skills go that name no namespace.
+    /// Namespace of skills that do not name one.
     pub(crate) namespace: Option<Namespace>,
-    /// Whose account owns what is new.
+    /// Account that owns new skills.
     pub(crate) owner: Option<i64>,
-    /// Whether anything is written.
     pub(crate) mode: Mode,
 }
 
 impl Plan {
-    /// Whether it is for texts without frontmatter.
+    /// Whether texts without frontmatter are imported.
     fn is_for_texts(&self) -> bool {
         self.namespace == Some(Namespace::anonymous())
     }
 }
 
-/// Whether anything is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Publish.
     Write,
-    /// Only tell what would happen.
+    /// Dry run.
     Look,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Done {
-    /// How many versions are new.
+    /// Number of new versions.
     pub(crate) published: u64,
-    /// How many were there already with the same bytes.
+    /// Number of versions that existed with the same bytes.
     pub(crate) skipped: u64,
-    /// How many that were there are yanked now, because the tree says so.
+    /// Number of existing versions that are yanked now, as in the mirror.
     pub(crate) yanked: u64,
-    /// How many texts were passed over, which only `anon` takes.
+    /// Number of skipped texts, which are only allowed in `anon`.
     #[serde(skip)]
     pub(crate) texts: usize,
-    /// How many numbers are taken now, because the tree says that their versions were taken down.
+    /// Number of versions that are reserved now, because they were taken down in the mirror.
     pub(crate) taken_down: u64,
-    /// What was refused.
     pub(crate) refused: Vec<Refusal>,
 }
 
-/// Something that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Refusal {
-    /// Which file or folder.
+    /// The file or folder.
     pub(crate) path: String,
-    /// In which line of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) line: Option<usize>,
-    /// Which skill, if that is known.
+    /// Name and version, if they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) skill: Option<String>,
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub(crate) code: &'static str,
-    /// Why.
     pub(crate) reason: String,
 }
 
@@ -111,12 +103,12 @@ impl Refusal {
     }
 }
 
-/// Whether a folder is what `registry mirror` writes.
+/// Whether a folder is a mirror of `savoir registry mirror`.
 pub(crate) fn is_mirror(folder: &Path) -> bool {
     folder.join("index/v1").is_dir()
 }
 
-/// Imports a tree. `told` is called with how many packages were looked at, and of how many.
+/// Imports a folder. `told` is called with the number of packages that were read, and the total.
 pub(crate) async fn import(
     registry: Registry<'_>,
     folder: &Path,
@@ -166,7 +158,7 @@ pub(crate) async fn import(
     Ok(done)
 }
 
-/// Two texts of one name are two skills, and not two versions of one, which the registry would count.
+/// Refuses a second text with the same name: the registry would count it as another version of the first.
 fn called_the_same(ready: &Ready, called: &mut HashMap<PackageName, PathBuf>) -> Option<Refusal> {
     if ready.version.is_some() {
         return None;
@@ -174,18 +166,18 @@ fn called_the_same(ready: &Ready, called: &mut HashMap<PackageName, PathBuf>) ->
     let first = called.entry(ready.package.clone()).or_insert_with(|| ready.path.clone());
     let reason = || {
         let (package, first) = (&ready.package, first.display());
-        format!("{first} is called `{package}` already; begin this one with another heading")
+        format!("{first} already has the name `{package}`; change the first heading of this one")
     };
     (*first != ready.path).then(|| Refusal::new(&ready.path, "name_taken", reason()))
 }
 
-/// Does the same with every item on all processors; the results are in the order of the items.
+/// Calls `work` for every item on all processors; the results are in the order of the items.
 fn side_by_side<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let workers = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
     let items = Mutex::new(items.into_iter().enumerate());
     let toil = || {
         let mut done = Vec::new();
-        // The lock is held only to take the next one.
+        // The lock is released before the work starts.
         while let Some((at, item)) = items.lock().ok().and_then(|mut items| items.next()) {
             done.push((at, work(item)));
         }

@@ -1,4 +1,4 @@
-//! Which registries are asked, in which order, and as whom.
+//! Which registries are used, in which order, and with which tokens.
 
 use std::{fs, io, sync::Arc};
 
@@ -18,22 +18,21 @@ use crate::{
     installed, offline, output, runtime,
 };
 
-/// The registry that is meant.
+/// Options that choose a registry.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Remote {
-    /// A registry: its address, or its name in `[registries]` [default: `SAVOIR_REGISTRY`, those of
-    /// savoir.toml, then of your settings]
+    /// Registry, by URL or by name in `[registries]` [default: `SAVOIR_REGISTRY`, then those of
+    /// savoir.toml, then those of your settings]
     #[arg(long, value_name = "URL|NAME")]
     pub(crate) registry: Option<String>,
-    /// Ask it without encryption, though it is not on this machine: who is on the way can read and
-    /// change everything
+    /// Allow unencrypted HTTP to other machines: anyone on the network can read and change all data
     #[arg(long)]
     pub(crate) allow_http: bool,
 }
 
 impl Remote {
-    /// The registries in the order in which they are asked: the one that was typed, that of the
-    /// environment, those of the project, and those of the person.
+    /// The registries in the order of their use: from --registry, from the environment, from the
+    /// project, and from the user's settings.
     pub(crate) fn registries(
         &self,
         of_project: &[manifest::Registry],
@@ -58,7 +57,7 @@ impl Remote {
             settings.plain = Plain::Anyone;
         }
         if let Some(url) = credentials::variable(REGISTRY) {
-            // Those that are set are asked as they are set, if one of them is for all names.
+            // Configured registries keep their order, if one of them serves all names.
             let is_for_all = |entry: &Entry| entry.namespaces.is_empty() || entry.fallback;
             let is_it = |entry: &Entry| is_same(&entry.address, &url);
             let passing = set.iter().any(|entry| is_for_all(entry) || is_it(entry));
@@ -66,7 +65,7 @@ impl Remote {
         }
         entries.extend(set);
         let known = credentials::all()?;
-        // Who logged in to one registry means that one.
+        // Without other settings, the only registry with a login is used.
         if let (true, 1) = (entries.is_empty(), known.len()) {
             entries.extend(known.keys().map(|address| Entry::at(address)));
         }
@@ -77,14 +76,14 @@ impl Remote {
         match credentials::of_environment(typed.as_deref())? {
             Some((address, token)) => registries.log_in(&address, token)?,
             None if credentials::variable(TOKEN).is_some() => output::note(&format!(
-                "{TOKEN} goes to nobody: say in {REGISTRY} which registry it is for"
+                "{TOKEN} is ignored: set {REGISTRY} to the registry that it is for"
             )),
             None => {}
         }
         Ok(registries)
     }
 
-    /// All registries, for commands that have no shelf.
+    /// All registries, for commands that install nothing.
     pub(crate) fn all(&self, network: Network) -> Result<Registries, CommandError> {
         let mut settings = Settings::new(Home::from_environment()?.cache().join("registry"));
         settings.watcher = Some(watcher());
@@ -92,18 +91,18 @@ impl Remote {
         self.registries(&of_project()?, settings)
     }
 
-    /// The registry that is meant where no skill is named.
+    /// The first registry, for commands that are not about a skill.
     pub(crate) fn client(&self) -> Result<Client, CommandError> {
         let registries = self.all(offline::network(false))?;
         registries.clients().next().cloned().ok_or_else(none)
     }
 
-    /// The registry that a skill belongs to, unless another was typed.
+    /// The registry that a skill belongs to, unless --registry names another.
     pub(crate) fn client_of(&self, name: &Name) -> Result<Client, CommandError> {
         self.client_on(offline::network(false), name)
     }
 
-    /// The same, with or without a network.
+    /// As [`Self::client_of`], with or without a network.
     pub(crate) fn client_on(&self, network: Network, name: &Name) -> Result<Client, CommandError> {
         let registries = self.all(network)?;
         if self.registry.is_some() {
@@ -112,15 +111,16 @@ impl Remote {
         home_of(&registries, name)
     }
 
-    /// The registry that a person trusts with a password. A project cannot name it: whoever wrote
-    /// the project would get the password.
+    /// The registry that may get the user's password. It must not come from a project, whose author
+    /// could then get the password.
     pub(crate) fn trusted(&self) -> Result<Client, CommandError> {
         self.own()?.clients().next().cloned().ok_or_else(|| {
-            none().hint("that of a project gets no password unless you name it: --registry URL")
+            none()
+                .hint("passwords go to a registry of a project only if you name it: --registry URL")
         })
     }
 
-    /// The same for one that a skill belongs to.
+    /// As [`Self::trusted`], for the registry that a skill belongs to.
     pub(crate) fn trusted_of(&self, name: &Name) -> Result<Client, CommandError> {
         if self.registry.is_some() {
             return self.trusted();
@@ -128,12 +128,12 @@ impl Remote {
         home_of(&self.own()?, name)
     }
 
-    /// The registries of the person alone.
+    /// The registries without those of the project.
     fn own(&self) -> Result<Registries, CommandError> {
         let mut settings = Settings::new(Home::from_environment()?.cache().join("registry"));
         settings.watcher = Some(watcher());
         settings.network = offline::network(false);
-        // A name that was typed may be one of the project: the person chose it.
+        // --registry may name a registry of the project, since the user chose it.
         let project = if self.registry.is_some() { of_project()? } else { Vec::new() };
         self.registries(&project, settings)
     }
@@ -149,12 +149,12 @@ fn home_of(registries: &Registries, name: &Name) -> Result<Client, CommandError>
 
 fn none() -> CommandError {
     CommandError::input("no registry is set").named("no_registry").hint(
-        "name one with --registry URL, or write [registries] with default = \"https://…\" into \
+        "use --registry URL, or write [registries] with default = \"https://…\" into \
          config.toml of your settings",
     )
 }
 
-/// The address of a registry that was typed.
+/// The address of the registry from --registry.
 fn address(text: &str, set: &[Entry]) -> Result<String, CommandError> {
     if text.contains("://") {
         return Ok(text.to_owned());
@@ -166,11 +166,11 @@ fn address(text: &str, set: &[Entry]) -> Result<String, CommandError> {
     Err(RegistryError::NoSuchRegistry { name: text.to_owned(), known }.into())
 }
 
-/// Tells what is left out, and nothing else.
+/// Prints skipped skills, and no other progress.
 fn watcher() -> Watcher {
     Arc::new(|event| {
         if let Progress::Skipped { name, why } = event {
-            output::note(&format!("`{name}` is left out: {why}"));
+            output::note(&format!("skipped `{name}`: {why}"));
         }
     })
 }
@@ -183,7 +183,7 @@ fn of_project() -> Result<Vec<manifest::Registry>, CommandError> {
     Ok(manifest.map(|manifest| manifest.registries).unwrap_or_default())
 }
 
-/// The registries of the person's own settings.
+/// The registries of the user's settings.
 fn of_user() -> Result<Vec<manifest::Registry>, CommandError> {
     let Some(path) = config::user_folder().map(|folder| folder.join("config.toml")) else {
         return Ok(Vec::new());

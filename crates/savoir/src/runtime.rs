@@ -1,4 +1,4 @@
-//! Where commands that wait for others run.
+//! The runtime of asynchronous commands.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::error::CommandError;
 
-/// How long what was told to end may take.
+/// Time limit for background tasks to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs a future to its end. What it left behind in the background is not waited for.
+/// Runs a future to its end, without waiting for its background tasks.
 pub(crate) fn block_on<T>(
     future: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
@@ -19,8 +19,8 @@ pub(crate) fn block_on<T>(
     outcome
 }
 
-/// The same, and waits a while for what it left behind in the background: programs that were told to end,
-/// and what is tidied up after them.
+/// As [`block_on`], and waits for background tasks up to a time limit: programs that are
+/// terminating, and their cleanup.
 pub(crate) fn block_on_to_the_end<T>(
     future: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
@@ -30,10 +30,9 @@ pub(crate) fn block_on_to_the_end<T>(
     outcome
 }
 
-/// Threads that wait.
 pub(crate) fn new() -> Result<Runtime, CommandError> {
     Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        CommandError::findings(format!("threads cannot be started: {error}"))
+        CommandError::findings(format!("cannot start threads: {error}"))
             .hint("raise the limit of processes: ulimit -u")
     })
 }

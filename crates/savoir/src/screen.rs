@@ -1,32 +1,33 @@
-//! What a program prints, made harmless for a terminal: text, colours, and moves within what it printed
-//! itself pass; what sets titles or modes, asks the terminal, or reaches above is removed.
+//! Filters the output of programs for a terminal: text, colours and cursor moves within the
+//! program's own output pass. Sequences that set titles or modes, query the terminal, or move above
+//! that output are removed.
 
 use std::{
     io::{self, IsTerminal as _, Write},
     sync::{Mutex, PoisonError},
 };
 
-/// Bytes of a sequence; no harmless one is longer.
+/// Maximum bytes of a sequence.
 const LONGEST: usize = 64;
 
-/// Turns colours off and shows the cursor.
+/// Resets colours and shows the cursor.
 const RESET: &[u8] = b"\x1b[0m\x1b[?25h";
 
 static SCREEN: Mutex<Screen> = Mutex::new(Screen::new());
 
-/// The terminal, as far as a program has changed it.
+/// What a program has changed on the terminal.
 #[derive(Debug)]
 struct Screen {
-    /// Of standard output and standard error.
+    /// Standard output and standard error.
     streams: [Stream; 2],
-    /// Lines between the first one that the program printed and the cursor.
+    /// Lines between the first line of output and the cursor.
     row: usize,
-    /// The most that it was.
+    /// Maximum of `row`.
     deepest: usize,
     is_changed: bool,
 }
 
-/// An output of a program, which may end in the middle of a sequence.
+/// An output stream; a chunk may end in the middle of a sequence.
 #[derive(Debug)]
 struct Stream {
     state: State,
@@ -48,7 +49,7 @@ enum State {
     Letter(u8),
 }
 
-/// Passes on what a program prints, as it comes: byte for byte to a program, harmless to a person.
+/// Writes output of a program: filtered to a terminal, unchanged otherwise.
 pub(crate) fn pass_on(to_stderr: bool, bytes: &[u8]) {
     if to_stderr {
         let err = io::stderr().lock();
@@ -68,11 +69,11 @@ fn write(mut out: impl Write, stream: usize, is_terminal: bool, bytes: &[u8]) {
     } else {
         out.write_all(bytes)
     };
-    // The program goes on when nobody listens any more.
+    // The program continues if the output is closed.
     let _ = written.and_then(|()| out.flush());
 }
 
-/// Sets the terminal right when a program has ended.
+/// Resets the terminal after a program has ended.
 pub(crate) fn reset() {
     let mut screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner);
     let end = screen.end();
@@ -89,8 +90,8 @@ impl Screen {
         Self { streams: [STREAM; 2], row: 0, deepest: 0, is_changed: false }
     }
 
-    /// What sets it right. A cursor that was left further up goes below all that the program printed:
-    /// nothing of that must stand under a question as if it were an answer to it.
+    /// The bytes that reset the terminal. The cursor moves below all output of the program, so that
+    /// output cannot appear below a later question like an answer.
     fn end(&self) -> Vec<u8> {
         let mut end = if self.is_changed { RESET.to_owned() } else { Vec::new() };
         let below = self.deepest.saturating_sub(self.row);
@@ -111,13 +112,13 @@ impl Screen {
     fn step(&mut self, stream: usize, byte: u8, out: &mut Vec<u8>) {
         let Stream { state, sequence } = &mut self.streams[stream];
         if matches!(state, State::Letter(_)) && !matches!(byte, 0x80..=0xbf) {
-            // A letter that is cut off is no reason to lose the next one.
+            // An incomplete letter must not swallow the next one.
             *state = State::Text;
         }
         *state = match (*state, byte) {
-            // After the second, sets of characters: one more byte follows.
+            // In the second case, a character set is selected: one more byte follows.
             (State::Text, 0x1b) | (State::Escape, 0x20..=0x2f) => State::Escape,
-            // No title has a line end; without this, one that never ends would swallow the rest.
+            // Titles have no line end; an unterminated one must not swallow the rest.
             (State::Text | State::Message | State::MessageEscape, b'\n') => {
                 self.row += 1;
                 self.deepest = self.deepest.max(self.row);
@@ -146,7 +147,7 @@ impl Screen {
                 sequence.clear();
                 State::Control
             }
-            // Titles, clipboards, links, and what terminals answer.
+            // Titles, clipboard access, hyperlinks and queries.
             (State::Message, 0x1b) => State::MessageEscape,
             (State::Message, 0x07) | (State::MessageEscape, b'\\') => State::Text,
             (State::Escape, b']' | b'P' | b'X' | b'^' | b'_')
@@ -170,7 +171,7 @@ impl Screen {
     }
 }
 
-/// A letter, unless it changes the direction of the text or is a control of eight bits.
+/// Appends a letter, unless it is a control character or changes the text direction.
 fn push_letter(bytes: &[u8], out: &mut Vec<u8>) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let is_hidden = |letter: char| {
@@ -182,7 +183,7 @@ fn push_letter(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A sequence that is harmless, as it is passed on.
+/// The sequence to write; empty if it is removed.
 fn allowed(row: &mut usize, deepest: usize, parameters: &[u8], last: u8) -> Vec<u8> {
     let whole = |parameters: &[u8]| [b"\x1b[", parameters, &[last]].concat();
     let number = || std::str::from_utf8(parameters).ok()?.parse::<usize>().ok();
@@ -191,7 +192,7 @@ fn allowed(row: &mut usize, deepest: usize, parameters: &[u8], last: u8) -> Vec<
         b'm' | b'K' | b'C' | b'D' | b'G' if is_plain => whole(parameters),
         b'J' if matches!(parameters, b"" | b"0") => whole(parameters),
         b'h' | b'l' if parameters == b"?25" => whole(parameters),
-        // Not above what the program printed itself.
+        // Not above the program's own output.
         b'A' | b'F' if is_plain => {
             let lines = number().unwrap_or(1).max(1).min(*row);
             *row -= lines;

@@ -1,5 +1,4 @@
-//! What only a person may do at a registry's server: a password is asked for, something is done, and
-//! the session ends.
+//! Sessions with a password at a registry, for actions that tokens cannot do.
 
 use std::{
     fs,
@@ -11,38 +10,38 @@ use savoir_package::registry::{Client, RegistryError, Token, wire::WantedToken};
 
 use crate::{ask, error::CommandError, output, remote::Remote};
 
-/// Longest name of a machine that a token is called after.
+/// Maximum length of the machine name in the name of a token.
 const MAX_HOST: usize = 64;
-/// How long a token is good unless somebody says otherwise.
+/// Default lifetime of a token.
 const DAYS: u32 = 90;
-/// The same of one with which everything can be done.
+/// Default lifetime of a token with the scope admin.
 const DAYS_OF_ADMIN: u32 = 7;
 
-/// Who logs in.
+/// The account that logs in.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Account {
-    /// The address of your account; the password is asked for, or is the first line of standard input
+    /// Email address of your account; the password is asked for or read from standard input
     #[arg(long, value_name = "EMAIL")]
     pub(crate) email: String,
 }
 
-/// What a person types behind a command about their tokens at a registry.
+/// The options for a command about the tokens of a user at a registry.
 pub(crate) fn as_whom(email: Option<&str>, address: &str, remote: &Remote) -> String {
     let email = email.map_or_else(|| "EMAIL".to_owned(), shell_word);
     let plainly = if remote.allow_http { " --allow-http" } else { "" };
     format!("--email {email} --registry {}{plainly}", shell_word(address))
 }
 
-/// Something that nobody may see: asked for on a terminal, else the first line of standard input.
+/// Asks for a secret on a terminal, else reads the first line of standard input.
 pub(crate) fn secret(what: &str) -> Result<String, CommandError> {
     let failed = |error: io::Error| {
         CommandError::input(format!("the {what} cannot be read: {error}"))
-            .hint("give it on standard input, in UTF-8")
+            .hint("pass it on standard input, in UTF-8")
     };
     let text = if io::stdin().is_terminal() {
         if !ask::can_ask() {
-            return Err(CommandError::refused(format!("nobody can be asked for the {what}"))
-                .hint("give it on standard input"));
+            return Err(CommandError::refused(format!("cannot ask for the {what}"))
+                .hint("pass it on standard input"));
         }
         let mut question = format!("{what}: ");
         question[..1].make_ascii_uppercase();
@@ -53,13 +52,13 @@ pub(crate) fn secret(what: &str) -> Result<String, CommandError> {
         line.trim_end_matches(['\r', '\n']).to_owned()
     };
     if text.is_empty() {
-        return Err(CommandError::input(format!("there is no {what}"))
-            .hint("give it on standard input, or run this on a terminal"));
+        return Err(CommandError::input(format!("the {what} is empty"))
+            .hint("pass it on standard input, or run the command in a terminal"));
     }
     Ok(text)
 }
 
-/// Does something as a person who logs in; the session ends whatever comes of it.
+/// Logs in, does some work, and logs out even if the work fails.
 pub(crate) async fn as_person<T>(
     client: &Client,
     email: &str,
@@ -70,50 +69,50 @@ pub(crate) async fn as_person<T>(
     let person = client.as_holder_of(session)?;
     let outcome = work(&person).await;
     if let Err(error) = person.logout().await {
-        output::note(&format!("the session of the password ends by itself later: {error}"));
+        output::note(&format!("could not log out; the session will expire: {error}"));
     }
     outcome
 }
 
 fn wrong_password(error: RegistryError) -> CommandError {
     match error {
-        RegistryError::Refused { address, status: 401, .. } => CommandError::refused(format!(
-            "`{address}` does not know this address with this password"
-        ))
-        .named("wrong_password")
-        .hint("check both; after five failures there is a pause of some minutes"),
-        // No flag lets a password go without encryption.
+        RegistryError::Refused { address, status: 401, .. } => {
+            CommandError::refused(format!("`{address}` rejected the email address or the password"))
+                .named("wrong_password")
+                .hint("check both; after five failures, logins are blocked for some minutes")
+        }
+        // Passwords are never sent unencrypted, so the hint about --allow-http does not apply.
         RegistryError::Source(error) => error.into(),
         error => error.into(),
     }
 }
 
-/// What a token of this machine may do, for so many days.
+/// Permissions and lifetime of a token.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Rights {
-    /// Let it change members and keys, too; the same as --scope owner
+    /// Also allow changing members and keys; the same as --scope owner
     #[arg(long)]
     owner: bool,
-    /// Let it do more, everywhere; can be given several times
+    /// Add a scope for all namespaces; may be repeated
     #[arg(long, value_name = "SCOPE", conflicts_with = "namespace")]
     scope: Vec<More>,
-    /// Let it read, and nothing else
+    /// Allow only reading
     #[arg(long, conflicts_with_all = ["owner", "scope", "namespace"])]
     read_only: bool,
-    /// Let it publish in this namespace only
+    /// Allow publishing only in this namespace
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// How long it is good [default: 90, and 7 with --scope admin]
+    /// Lifetime of the token [default: 90, or 7 with --scope admin]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=366))]
     days: Option<u32>,
 }
 
-/// What a token can do beyond publishing.
+/// Scopes beyond publishing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum More {
     /// Change members and keys
     Owner,
-    /// Everything that an administrator does, such as reading the whole log; for administrators
+    /// All actions of an administrator, such as reading the audit log; for administrators only
     Admin,
 }
 
@@ -135,7 +134,7 @@ impl Rights {
     }
 }
 
-/// What this machine is called.
+/// The name of this machine.
 pub(crate) fn host() -> String {
     let files = ["/proc/sys/kernel/hostname", "/etc/hostname"];
     let text = files.iter().find_map(|file| fs::read_to_string(file).ok());
@@ -145,7 +144,7 @@ pub(crate) fn host() -> String {
     if name.is_empty() { "this machine".to_owned() } else { name }
 }
 
-/// A token that was typed or piped.
+/// Reads a token from the terminal or standard input.
 pub(crate) fn token() -> Result<Token, CommandError> {
     Ok(Token::new(&secret("token")?)?)
 }

@@ -1,10 +1,10 @@
-//! The keys of the person who runs the program, whom that person believes, and skills as signatures
-//! see them, also when they run.
+//! Keys and trusted sources of the user, and the trust in skills that are verified or run.
 
 use std::path::{Path, PathBuf};
 
 use savoir_engine::{
-    Home, RunError, approval::Trust, ground::Ground, secrets::Secrets, subject::Subject,
+    Home, RunError, approval::Trust, loaded_skill::LoadedSkill, run_environment::RunEnvironment,
+    secrets::Secrets,
 };
 use savoir_package::{
     Store, Tree, TreeError,
@@ -17,12 +17,13 @@ use savoir_skill::{Dialect, Reading, convert::with_tools_of_original};
 use crate::{
     config,
     error::CommandError,
+    install_context,
     installed::{Installed, Locked, locked_for},
     load::{self, Loaded},
-    output, shelf,
+    output,
 };
 
-/// Where keys and the list of trusted ones are: with the settings, which no skill may change.
+/// The folder of keys and trusted keys: the settings folder, which skills cannot change.
 #[derive(Debug)]
 pub(crate) struct Keyring {
     folder: PathBuf,
@@ -31,18 +32,18 @@ pub(crate) struct Keyring {
 impl Keyring {
     pub(crate) fn of_user() -> Result<Self, CommandError> {
         let folder = config::user_folder().ok_or_else(|| {
-            CommandError::input("there is no home folder to keep keys in")
+            CommandError::input("no home folder was found to store keys in")
                 .hint("set HOME or XDG_CONFIG_HOME")
         })?;
         Ok(Self { folder })
     }
 
-    /// The keys that sign.
+    /// The signing keys.
     pub(crate) fn own(&self) -> KeyStore {
         KeyStore::new(self.keys())
     }
 
-    /// The folder of the keys that sign.
+    /// The folder of the signing keys.
     pub(crate) fn keys(&self) -> PathBuf {
         self.folder.join("keys")
     }
@@ -52,7 +53,7 @@ impl Keyring {
         self.folder.join("trusted-keys.json")
     }
 
-    /// Trusted and revoked keys, as they are now.
+    /// Reads the trusted and revoked keys.
     pub(crate) fn trusted(&self) -> Result<TrustStore, CommandError> {
         Ok(TrustStore::read(&self.list())?)
     }
@@ -62,14 +63,14 @@ impl Keyring {
         self.folder.join(TrustedSources::FILE)
     }
 
-    /// Sources whose skills are installed without a question.
+    /// Sources whose skills are installed without confirmation.
     pub(crate) fn sources(&self) -> Result<TrustedSources, CommandError> {
         Ok(TrustedSources::read(&self.sources_file())?)
     }
 }
 
-/// The keys that count when a skill runs. Who has no home trusts nobody; a list that cannot be read
-/// is an error, since it may revoke a key.
+/// The trusted and revoked keys for a run. Without a home folder there are none; an unreadable list is
+/// an error, because it may revoke a key.
 pub(crate) fn believed() -> Result<TrustStore, CommandError> {
     match config::user_folder() {
         Some(folder) => Keyring { folder }.trusted(),
@@ -77,18 +78,18 @@ pub(crate) fn believed() -> Result<TrustStore, CommandError> {
     }
 }
 
-/// A skill that was loaded, with who vouches for it.
+/// A loaded skill with its signatures and trust.
 pub(crate) fn subject(
     loaded: &Loaded,
     how: Trust,
     store: &TrustStore,
-) -> Result<Subject, RunError> {
+) -> Result<LoadedSkill, RunError> {
     let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
     let mut subject = match with_tools_of_original(&loaded.reading, loaded.folder.as_ref()) {
-        None => Subject::new(&loaded.reading, &loaded.path, folder, how, store)?,
+        None => LoadedSkill::new(&loaded.reading, &loaded.path, folder, how, store)?,
         Some(skill) => {
             let reading = Reading { skill, ..loaded.reading.clone() };
-            Subject::new(&reading, &loaded.path, folder, how, store)?
+            LoadedSkill::new(&reading, &loaded.path, folder, how, store)?
         }
     };
     if how == Trust::User {
@@ -97,9 +98,9 @@ pub(crate) fn subject(
     Ok(subject)
 }
 
-/// How far a skill is trusted that is in its place for good: what was installed from elsewhere is
-/// untrusted until somebody signed it whose key is trusted, or its source is trusted.
-fn of_origin(subject: &Subject) -> Trust {
+/// The trust in an installed skill. A skill from elsewhere is untrusted unless it is signed with a
+/// trusted key or its source is trusted.
+fn of_origin(subject: &LoadedSkill) -> Trust {
     let Some(folder) = &subject.folder else { return Trust::User };
     let Some(locked) = locked_for(folder) else { return Trust::User };
     if !is_from_elsewhere(&locked.skill.source) || is_signed(subject) {
@@ -109,21 +110,21 @@ fn of_origin(subject: &Subject) -> Trust {
     if sources.covers(&locked.skill.source).is_some() && is_as_installed(folder, &locked) {
         return Trust::User;
     }
-    // Its specification asks for a question before every run; for the others an answer is kept.
+    // The specification of gibb.eri.sh asks before every run; for other dialects the answer is stored.
     if subject.skill.dialect == Dialect::GIBBERISH { Trust::Untrusted } else { Trust::Downloaded }
 }
 
 /// Whether a trusted key signed every file that a run can see.
-fn is_signed(subject: &Subject) -> bool {
+fn is_signed(subject: &LoadedSkill) -> bool {
     let signer = subject.vouching.attestation.signed.as_ref();
     let is_trusted = signer.is_some_and(|signer| signer.role.is_some());
     is_trusted && subject.vouching.uncovered.is_empty()
 }
 
-/// How the names of archives end, which people download.
+/// Endings of archives, which are usually downloads.
 const ARCHIVES: [&str; 5] = [".zip", ".tar.gz", ".tgz", ".tar", ".skill"];
 
-/// Whether a source is not the user's own folder.
+/// Whether a source is not a folder of the user.
 fn is_from_elsewhere(source: &LockedSource) -> bool {
     match source {
         LockedSource::Path(path) => {
@@ -138,33 +139,33 @@ fn is_from_elsewhere(source: &LockedSource) -> bool {
     }
 }
 
-/// Whether a folder has what this machine installed: a lock that came with a clone is anybody's word.
+/// Whether this machine installed these files: a lock from a clone can claim anything.
 fn is_as_installed(folder: &Path, locked: &Locked) -> bool {
     let Ok(home) = Home::from_environment() else { return false };
     let integrity = &locked.skill.integrity;
-    Store::new(home.data().join(shelf::FOLDER).join("store")).has(integrity)
+    Store::new(home.data().join(install_context::FOLDER).join("store")).has(integrity)
         && Tree::read(folder).is_ok_and(|tree| tree.integrity() == *integrity)
 }
 
-/// Shows what the specification of gibb.eri.sh asks for before a skill from elsewhere runs.
+/// Prints the warning that the specification of gibb.eri.sh requires before untrusted skills run.
 pub(crate) fn show_banner(trust: Trust) {
     if let Some(banner) = trust.banner() {
         output::note(&format!("warning: {banner}"));
     }
 }
 
-/// Warns before the text of a skill from elsewhere is shown or given to a model.
+/// Warns before the text of an untrusted skill is shown or sent to a model.
 pub(crate) fn warn_of_text(trust: Trust) {
     if trust.banner().is_some() {
         show_banner(trust);
-        output::note("a model may follow what its text says: read it first, or trust its source");
+        output::note("a model may follow its text: read it first, or trust its source");
     }
 }
 
 /// Refuses to run a skill that the policy of the organization, the user or the project forbids.
-/// `origin` is where it was just fetched from; for an installed one the lock says it.
+/// `origin` is the source of a skill that was just fetched; for an installed skill the lock names it.
 pub(crate) fn refuse_forbidden(
-    subject: &Subject,
+    subject: &LoadedSkill,
     origin: Option<&str>,
 ) -> Result<(), CommandError> {
     let policy = config::policy_here()?;
@@ -175,7 +176,7 @@ pub(crate) fn refuse_forbidden(
         Some(text) => Some(text.parse::<LockedSource>().map_err(CommandError::findings)?),
         None => locked_source(subject)?,
     };
-    // A skill is called by its folder and by what its file says; both may be forbidden.
+    // The name in the file and the name of the folder may differ; both are checked.
     let folder = subject.folder.as_deref().and_then(Path::file_name);
     let folder = folder.map(|name| name.to_string_lossy().into_owned());
     for name in [Some(subject.skill.name.clone()), folder].into_iter().flatten() {
@@ -189,7 +190,7 @@ pub(crate) fn refuse_forbidden(
     Ok(())
 }
 
-fn locked_source(subject: &Subject) -> Result<Option<LockedSource>, CommandError> {
+fn locked_source(subject: &LoadedSkill) -> Result<Option<LockedSource>, CommandError> {
     let folder = subject.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
     let Some(folder) = folder else { return Ok(None) };
     let installed = Installed::open(None)?;
@@ -197,9 +198,9 @@ fn locked_source(subject: &Subject) -> Result<Option<LockedSource>, CommandError
     Ok(is_as_installed(&folder, locked).then(|| locked.skill.source.clone()))
 }
 
-/// Where a skill runs. What decides about the next run is out of its reach: answers and keys.
-pub(crate) fn ground(home: &Home) -> Result<Ground, CommandError> {
-    let ground = Ground::here()
+/// The environment of a run. Skills cannot reach approvals and keys, which decide about later runs.
+pub(crate) fn ground(home: &Home) -> Result<RunEnvironment, CommandError> {
+    let ground = RunEnvironment::here()
         .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?
         .keeping(home)
         .with_secrets(Secrets::new(home).list()?);
@@ -209,7 +210,7 @@ pub(crate) fn ground(home: &Home) -> Result<Ground, CommandError> {
     })
 }
 
-/// A skill with all its files, which is what a signature is about.
+/// A skill with all its files, which a signature covers.
 #[derive(Debug)]
 pub(crate) struct Whole {
     pub(crate) loaded: Loaded,
@@ -222,17 +223,17 @@ impl Whole {
     pub(crate) fn read(path: &Path) -> Result<Self, CommandError> {
         let loaded = load::load(path, None)?;
         let Some(folder) = loaded.folder.as_ref().map(|folder| folder.root().to_owned()) else {
-            let message = format!("{} is a file, and signatures are for folders", path.display());
+            let message = format!("{} is a file, and only folders can be signed", path.display());
             return Err(CommandError::input(message).hint("name a folder with a SKILL.md"));
         };
         let tree = Tree::read(&folder).map_err(|error| unfit(&folder, &error))?;
         let name = loaded.path.file_name().map(|name| name.to_string_lossy().into_owned());
         let file = name.and_then(|name| tree.get(&name).cloned());
         let text = loaded.reading.document.source().text();
-        // What is shown must be what is signed.
+        // The text that is shown must be the text that is signed.
         if file.is_none_or(|file| file.bytes != text.as_bytes()) {
-            let message = format!("{} changed while it was read", loaded.path.display());
-            return Err(CommandError::input(message).hint("try again"));
+            let message = format!("{} changed while it was being read", loaded.path.display());
+            return Err(CommandError::input(message).hint("run the command again"));
         }
         Ok(Self { loaded, folder, tree })
     }
@@ -251,17 +252,17 @@ impl Whole {
     }
 }
 
-/// A folder that is there, and cannot be a skill's.
+/// The error for a folder that cannot be a skill.
 fn unfit(folder: &Path, error: &TreeError) -> CommandError {
     if let TreeError::Io { .. } = error {
         return CommandError::input(error).named(error.code());
     }
     CommandError::findings(format!("{}: {error}", folder.display()))
         .named(error.code())
-        .hint("a skill has files with plain paths, and no links that lead out of its folder")
+        .hint("use plain file names, and no symlinks that lead out of the folder")
 }
 
-/// `ed25519 key 21fe…`; most identifiers say themselves what they are.
+/// `ed25519 key 21fe…`; the kind is omitted if the identifier includes it.
 pub(crate) fn kind_and_key(kind: SignatureKind, key_id: &str) -> String {
     let kind = if key_id.starts_with(kind.as_str()) { "" } else { kind.as_str() };
     format!("{kind} key {key_id}").trim_start().to_owned()
@@ -275,8 +276,9 @@ impl From<KeyError> for CommandError {
         };
         let failed = failed.named(error.code());
         match error {
-            KeyError::NotFound { .. } => failed
-                .hint("`savoir keys list` shows your keys, and `savoir keys new NAME` makes one"),
+            KeyError::NotFound { .. } => {
+                failed.hint("list your keys: savoir keys list; create one: savoir keys new NAME")
+            }
             _ => failed,
         }
     }

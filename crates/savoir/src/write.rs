@@ -1,4 +1,4 @@
-//! Writing files so that a reader sees the old text or the new one, never half of it.
+//! Atomic writes: a reader sees the old text or the new one, never a part.
 
 use std::{
     fs,
@@ -10,9 +10,9 @@ use savoir_skill::folder::IGNORED_FOLDERS;
 
 use crate::error::CommandError;
 
-/// Replaces the text of a file, or says why it cannot.
+/// Replaces the text of a file.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), io::ErrorKind> {
-    // A link stays a link: its target is replaced.
+    // A symlink stays: its target is replaced.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
@@ -25,11 +25,11 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), io::ErrorKind> {
         file.persist(&target)?;
         Ok(())
     };
-    // The kind alone: the message would name a temporary file.
+    // Only the kind, because the message would name a temporary file.
     write().map_err(|error| error.kind())
 }
 
-/// A file that others can read as far as the person lets them read new files.
+/// A temporary file with the default permissions of new files.
 fn staging_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -37,7 +37,7 @@ fn staging_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
-/// Fills a new folder through `fill`; it appears whole or not at all.
+/// Creates a folder that `fill` fills, completely or not at all.
 pub(crate) fn new_folder(
     path: &Path,
     fill: impl FnOnce(&Path) -> Result<(), CommandError>,
@@ -51,7 +51,7 @@ pub(crate) fn new_folder(
     fs::create_dir_all(parent).map_err(failed)?;
     let occupied = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
     if occupied || path.is_file() {
-        return Err(CommandError::input(format!("{} exists already", path.display()))
+        return Err(CommandError::input(format!("{} already exists", path.display()))
             .hint("choose another folder, or remove this one first"));
     }
     let staging = tempfile::Builder::new().prefix(".savoir-").tempdir_in(parent).map_err(failed)?;
@@ -65,12 +65,12 @@ pub(crate) fn new_folder(
         fs::set_permissions(staging.path(), fs::Permissions::from_mode(0o755)).map_err(failed)?;
     }
     fs::rename(staging.path(), path).map_err(failed)?;
-    // The folder has moved; there is nothing left to remove.
+    // The folder was moved, so there is nothing to remove.
     let _ = staging.keep();
     Ok(())
 }
 
-/// Writes one file below `folder`, with the folders on the way.
+/// Writes one file below `folder` and creates its parent folders.
 pub(crate) fn file_in(folder: &Path, relative: &str, bytes: &[u8]) -> Result<(), CommandError> {
     let path = folder.join(relative);
     let failed =
@@ -81,7 +81,7 @@ pub(crate) fn file_in(folder: &Path, relative: &str, bytes: &[u8]) -> Result<(),
     fs::write(&path, bytes).map_err(failed)
 }
 
-/// Copies a folder with modes and links; gives back what is left out, and why.
+/// Copies a folder with modes and symlinks; returns what was skipped, and why.
 pub(crate) fn copy_tree(
     from: &Path,
     to: &Path,
@@ -110,7 +110,7 @@ fn copy_level(
         if kind.is_dir() {
             let name = entry.file_name();
             if IGNORED_FOLDERS.iter().any(|ignored| name == *ignored) {
-                leave_out("such a folder is no part of a skill");
+                leave_out("such a folder is not part of a skill");
                 continue;
             }
             fs::create_dir(&target).map_err(|error| failed(&path, &error))?;
@@ -119,7 +119,7 @@ fn copy_level(
             fs::copy(entry.path(), &target).map_err(|error| failed(&path, &error))?;
         } else if kind.is_symlink() {
             if !copy_link(from, &entry.path(), &target) {
-                leave_out("a link that leads out of the skill is not copied");
+                leave_out("a symlink that leads out of the skill is not copied");
             }
         } else {
             leave_out("it is neither a file nor a folder");
@@ -128,7 +128,7 @@ fn copy_level(
     Ok(())
 }
 
-/// Makes the same link again when it leads to a place inside the folder.
+/// Copies a symlink if its target is inside the folder.
 fn copy_link(root: &Path, link: &Path, target: &Path) -> bool {
     let inside = match (link.canonicalize(), root.canonicalize()) {
         (Ok(real), Ok(root)) => real.starts_with(root),

@@ -13,10 +13,10 @@ use crate::{
     config::Config,
     keys::Keys,
     metrics::Metrics,
-    personal::{Keeper, catalog::Catalog},
+    personal::{SkillWriter, catalog::Catalog},
     readiness::Readiness,
-    registry::Desk,
-    shelf::Skills,
+    registry::RegistryState,
+    skill_lookup::Skills,
     throttle::Turns,
 };
 
@@ -43,7 +43,7 @@ pub struct Inner {
     /// What is asked about a package before it is published.
     pub(crate) vetting: Vetting,
     /// What the routes of the registry share.
-    pub(crate) desk: Desk,
+    pub(crate) desk: RegistryState,
     /// From where people may take skills.
     pub(crate) catalog: Catalog,
     /// How much code of workflows may run at once.
@@ -76,7 +76,7 @@ impl App {
         let catalog = catalog.map_err(|error| StoreError::Setting(error.to_string()))?;
         Ok(Self(Arc::new(Inner {
             catalog,
-            skills: Skills::new(Keeper::new(storage.skills(), database.clone())),
+            skills: Skills::new(SkillWriter::new(storage.skills(), database.clone())),
             vetting: Vetting::detect(config.registry.vetting.clone()),
             config,
             database,
@@ -88,7 +88,7 @@ impl App {
             readiness: Readiness::default(),
             tasks: TaskTracker::new(),
             turns: Turns::default(),
-            desk: Desk::default(),
+            desk: RegistryState::default(),
             code: CodePolicy::default(),
             stop: CancellationToken::new(),
         })))

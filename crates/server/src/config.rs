@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use savoir_engine::{services::TimeLimits, workflow::HttpPolicy};
 use savoir_store::Quotas;
 
-use crate::workshop::Workshop;
+use crate::tool_runner::ToolRunner;
 
 /// How a server is set up. The default suits one person on one machine.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct Config {
     /// Whether the model of a conversation finds and follows skills by itself.
     pub chat_tools: bool,
     /// Where tools of skills run for agents, if they may.
-    pub skill_tools: Option<Workshop>,
+    pub skill_tools: Option<ToolRunner>,
 }
 
 /// From where people may take skills.

@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use savoir_engine::shelf::LoadError;
+use savoir_engine::skill_lookup::LoadError;
 use savoir_skill::dialect::agent_flow::Refusal;
 use savoir_store::{QuotaReached, StoreError};
 use serde_json::{Value, json};
@@ -122,11 +122,11 @@ impl ApiError {
 }
 
 /// Gives an inner error the fixed text of its route.
-pub(crate) trait OrFailed<T> {
+pub(crate) trait WithRouteMessage<T> {
     fn or_failed(self, text: &str) -> ApiResult<T>;
 }
 
-impl<T, E: std::fmt::Display> OrFailed<T> for Result<T, E> {
+impl<T, E: std::fmt::Display> WithRouteMessage<T> for Result<T, E> {
     fn or_failed(self, text: &str) -> ApiResult<T> {
         self.map_err(|error| ApiError::internal(text, &error))
     }

@@ -98,20 +98,20 @@ impl Link {
 /// The keys of a server.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    ring: RwLock<Ring>,
+    ring: RwLock<KeyRing>,
     /// Tokens whose signatures were good, by the digest of the token. That a signature is good does
     /// not change; whether the key is still ours and the token was not revoked is asked each time.
-    good: Mutex<HashMap<[u8; 32], Good>>,
+    good: Mutex<HashMap<[u8; 32], VerifiedToken>>,
 }
 
 /// A token whose signature was good.
 #[derive(Clone, Debug)]
-struct Good {
+struct VerifiedToken {
     key: String,
     claims: Claims,
 }
 
-struct Ring {
+struct KeyRing {
     newest: Option<(String, EncodingKey)>,
     known: HashMap<String, DecodingKey>,
     read_at: Instant,
@@ -119,7 +119,7 @@ struct Ring {
     look: Option<Look>,
 }
 
-impl std::fmt::Debug for Ring {
+impl std::fmt::Debug for KeyRing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ring").field("known", &self.known.keys()).finish_non_exhaustive()
     }
@@ -131,7 +131,7 @@ impl Keys {
         if database.settings().signing_keys().await?.is_empty() {
             database.settings().add_signing_key(&new_key()?, true).await?;
         }
-        let ring = Ring::read(database).await?;
+        let ring = KeyRing::read(database).await?;
         Ok(Self { ring: RwLock::new(ring), good: Mutex::default() })
     }
 
@@ -197,7 +197,7 @@ impl Keys {
     ) -> Result<Option<Claims>, StoreError> {
         self.refresh(database).await?;
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        if let Some(Good { key, claims }) = self.remembered(&digest) {
+        if let Some(VerifiedToken { key, claims }) = self.remembered(&digest) {
             let good = self.knows(&key) && claims.expires_at() > Time::now();
             return Ok(good.then_some(claims));
         }
@@ -205,7 +205,7 @@ impl Keys {
             return Ok(None);
         };
         let Some(claims) = self.verify::<Claims>(&id, token, AUDIENCE) else { return Ok(None) };
-        self.remember(digest, Good { key: id, claims: claims.clone() });
+        self.remember(digest, VerifiedToken { key: id, claims: claims.clone() });
         Ok(Some(claims))
     }
 
@@ -233,16 +233,16 @@ impl Keys {
     }
 
     async fn reload(&self, database: &Database) -> Result<(), StoreError> {
-        let ring = Ring::read(database).await?;
+        let ring = KeyRing::read(database).await?;
         *self.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
         Ok(())
     }
 
-    fn remembered(&self, digest: &[u8; 32]) -> Option<Good> {
+    fn remembered(&self, digest: &[u8; 32]) -> Option<VerifiedToken> {
         self.good.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
     }
 
-    fn remember(&self, digest: [u8; 32], token: Good) {
+    fn remember(&self, digest: [u8; 32], token: VerifiedToken) {
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
         if good.len() >= MAX_REMEMBERED_TOKENS {
             good.clear();
@@ -251,7 +251,7 @@ impl Keys {
     }
 }
 
-impl Ring {
+impl KeyRing {
     async fn read(database: &Database) -> Result<Self, StoreError> {
         let look = database.accounts().look();
         let keys = database.settings().signing_keys().await?;

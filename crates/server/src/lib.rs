@@ -1,21 +1,20 @@
-//! The house: skills, chat, knowledge and workflows over HTTP.
+//! The HTTP server: skills, chat, knowledge, workflows, a registry, MCP and the web app.
 //!
-//! - [`App`] is everything that a request may need; [`router`] is all routes with their OpenAPI
-//!   document; [`serve`] runs it until it is told to stop.
-//! - `asked` is the way in: authentication, the shape of the body and the rate limit, in this order,
-//!   for every route. `access` is the table of what each route needs. `body` holds JSON against its
-//!   shape, and `error` is what goes wrong, in the words of the contract.
-//! - `flows` begins workflows. `keys` signs and reads tokens. `accounts` makes accounts, and
-//!   `throttle` slows guesses at their passwords down. `client` tells where a request comes from,
-//!   `params` what its address says.
-//! - `pages` are for people: the first start, and the documentation. `shelf` is the skills as one
-//!   person sees them. `stream` turns events into an answer. `around` is what happens before and
-//!   after every request. `readiness` is whether any can be served.
-//! - [`personal`] is what is known of people's skills besides their files: how they come, go and grow
-//!   old. `library` is where their agents find them, [`Workshop`] where tools of skills run.
-//! - `registry` is where skills are published and found; `registry::search` finds them.
-//! - [`mcp`] is the door for agents of others.
-//! - `routes` has one file for each part of the contract. A route holds no logic: the engine does.
+//! - [`App`] is the shared state; [`router`] has all routes and their OpenAPI document; [`serve`] runs
+//!   them until the process is asked to stop.
+//! - `auth` has the extractors: authentication, request body and rate limit, in this order, for every
+//!   route. `access` is the table of the scope and the limit of each route. `middleware` runs before
+//!   and after every request: request id, global rate limit, metrics.
+//! - `body` validates JSON bodies, `params` reads queries and paths, `error` is the one error type.
+//! - `accounts` creates accounts, `keys` signs and verifies session tokens, `throttle` slows down
+//!   password guessing, `client` finds the address of a client.
+//! - `executions` starts workflows, `stream` turns engine events into server-sent events,
+//!   `skill_lookup` finds the skills that a user can see, [`ToolRunner`] runs their tools.
+//! - [`personal`] stores skills of users: import, export, lifecycle, catalog, integrations.
+//! - `registry` publishes and finds skills; `registry::search` is its search index.
+//! - [`mcp`] is the MCP server, over HTTP and over standard input and output.
+//! - `pages` are HTML pages, `readiness` checks whether requests can be served.
+//! - `routes` has one file per resource. Handlers hold no logic: they call the engine.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -23,19 +22,18 @@
 mod access;
 mod accounts;
 mod app;
-mod around;
-mod asked;
+mod auth;
 mod body;
 mod client;
 mod config;
 mod error;
-mod flows;
-mod impatient;
+mod executions;
 mod keys;
 mod library;
 mod limits;
 pub mod mcp;
 mod metrics;
+mod middleware;
 mod pages;
 mod params;
 pub mod personal;
@@ -43,10 +41,11 @@ mod readiness;
 mod registry;
 mod routes;
 mod run;
-mod shelf;
+mod skill_lookup;
 mod stream;
 mod throttle;
-mod workshop;
+mod tool_runner;
+mod write_timeout;
 
 pub use accounts::{AccountError, Email, create_account};
 pub use app::App;
@@ -56,4 +55,4 @@ pub use registry::facts_of;
 pub use routes::{openapi, router, setup_link};
 pub use run::serve;
 pub use savoir_store::Quotas;
-pub use workshop::{ReadFolder, Workshop};
+pub use tool_runner::{ReadFolder, ToolRunner};

@@ -13,10 +13,10 @@ use savoir_store::{Facts, StoreError, Time};
 use crate::{
     access::Scope,
     app::App,
-    asked::Caller,
+    auth::Caller,
     mcp::SkillFiles,
-    personal::{New, SettleError, Stays},
-    shelf::Kept,
+    personal::{ConflictReason, New, StoreSkillError},
+    skill_lookup::Kept,
 };
 
 /// The file that every skill has.
@@ -130,13 +130,13 @@ impl PersonalLibrary {
         };
         let settled = self.app.skills.keeper().settle(new, |before| match before {
             // A model does not write over what is there.
-            Some(_) => Err(Stays::There),
+            Some(_) => Err(ConflictReason::There),
             None => Ok(Facts { enabled: false, ..Facts::authored(None, Time::now()) }),
         });
         match settled.await {
             Ok(settled) => Ok(settled.file.name),
-            Err(SettleError::Store(error)) => Err(failed(error)),
-            Err(SettleError::Stays(name) | SettleError::Taken(name)) => {
+            Err(StoreSkillError::Store(error)) => Err(failed(error)),
+            Err(StoreSkillError::ConflictReason(name) | StoreSkillError::Taken(name)) => {
                 Err(refused(format!("a skill `{name}` is there already; take another name")))
             }
             Err(error) => Err(refused(error.to_string())),

@@ -1,6 +1,6 @@
 //! Skills for agents of others, over the Model Context Protocol.
 //!
-//! - [`Desk`] is what a client is given: a library, the files of its skills, and perhaps what runs
+//! - [`McpContext`] is what a client is given: a library, the files of its skills, and perhaps what runs
 //!   their tools. `session` is one client that sits there.
 //! - `tools` offers and calls, [`Elicitation`] asks the person behind the client.
 //! - `resources` and `prompts` hand skills on, whole or with inputs put in, from their [`SkillFiles`].
@@ -9,16 +9,16 @@
 //!
 //! Everything that is decided about skills is decided by the engine; this room knows the protocol.
 
-mod asker;
+mod elicitation;
 mod files;
 mod http;
 mod message;
 mod prompts;
 mod resources;
 mod session;
+mod session_activity;
 mod stdio;
 mod tools;
-mod visits;
 
 use std::sync::Arc;
 
@@ -26,14 +26,14 @@ use savoir_engine::agent::{library::Library, skill_tools::SkillTools};
 
 pub(crate) use self::http::{PATH, router};
 pub use self::{
-    asker::Elicitation,
+    elicitation::Elicitation,
     files::SkillFiles,
     stdio::{serve_lines, serve_stdio},
 };
 
 /// What a client is given.
 #[derive(Clone, Debug)]
-pub struct Desk {
+pub struct McpContext {
     /// The skills.
     pub library: Arc<dyn Library>,
     /// Their files.

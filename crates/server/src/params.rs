@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     app::App,
-    asked::FromBody,
+    auth::FromBody,
     body::ShapeError,
     error::{ApiError, ApiResult},
 };
@@ -46,7 +46,7 @@ pub(crate) struct Query<T>(pub(crate) T);
 pub(crate) trait Params: Sized + Send {
     /// Takes the values. What is missing or wrong is noted in `pairs`; the value that is made up
     /// instead is never seen.
-    fn read(pairs: &mut Pairs) -> Self;
+    fn read(pairs: &mut QueryPairs) -> Self;
 }
 
 impl<T: Params> FromBody for Query<T> {
@@ -57,12 +57,12 @@ impl<T: Params> FromBody for Query<T> {
 
 /// The names and values of a query, and what is wrong with them.
 #[derive(Debug)]
-pub(crate) struct Pairs {
+pub(crate) struct QueryPairs {
     all: Vec<(String, String)>,
     errors: Vec<ShapeError>,
 }
 
-impl Pairs {
+impl QueryPairs {
     /// A text that must be there.
     pub(crate) fn text(&mut self, name: &'static str) -> String {
         if let Some(text) = self.last(name) {
@@ -106,7 +106,7 @@ impl Pairs {
 
 fn read<T: Params>(query: &str) -> Result<T, Vec<ShapeError>> {
     let all = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-    let mut pairs = Pairs { all, errors: Vec::new() };
+    let mut pairs = QueryPairs { all, errors: Vec::new() };
     let value = T::read(&mut pairs);
     if pairs.errors.is_empty() { Ok(value) } else { Err(pairs.errors) }
 }
@@ -121,7 +121,7 @@ mod tests {
     struct Sample(String, i64);
 
     impl Params for Sample {
-        fn read(pairs: &mut Pairs) -> Self {
+        fn read(pairs: &mut QueryPairs) -> Self {
             Self(pairs.text("query"), pairs.integer("top_k", 5, 1, 20))
         }
     }

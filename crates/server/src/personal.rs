@@ -1,7 +1,7 @@
 //! Skills as people have them for their agents: where they came from, whether they are offered, and
 //! how they come, go and grow old.
 //!
-//! - [`Keeper`] writes a skill with all its files and what is known of it, and lays aside what nobody
+//! - [`SkillWriter`] writes a skill with all its files and what is known of it, and lays aside what nobody
 //!   uses.
 //! - [`read`] is how an agent reads a skill, [`Item`] what its person is told.
 //! - `arrival` finds the name of what comes from elsewhere.
@@ -10,25 +10,25 @@
 //! - `catalog` finds skills in repositories that administrators list.
 //! - [`project`] keeps the skills of integrations.
 
-mod arrival;
 pub(crate) mod catalog;
-mod curator;
+mod import;
 mod integrations;
 mod item;
-mod keeper;
+mod lifecycle;
 mod package;
 mod reading;
+mod skill_writer;
 
-pub(crate) use arrival::Arrival;
-pub use arrival::By;
+pub(crate) use import::Arrival;
+pub use import::By;
 pub(crate) use integrations::project_until;
 pub use integrations::{Projected, project};
 pub use item::Item;
 pub(crate) use item::digest;
-use keeper::Notes;
-pub use keeper::{Before, Keeper, New, SettleError, Settled, Stays};
 pub use package::{Exported, Keep, Package, PackageError, from_bytes, from_tree, to_others};
 pub use reading::read;
+use skill_writer::Notes;
+pub use skill_writer::{Before, ConflictReason, New, SkillWriter, StoreSkillError, StoredSkill};
 
 use savoir_store::{Resource, StoreError};
 
@@ -38,7 +38,7 @@ pub(crate) const RESERVED: &[&str] = &["import", "catalog"];
 /// Bytes of all files of a skill that are read at once.
 const MOST_FILE_BYTES: u64 = savoir_package::limits::MAX_FILE_BYTES;
 
-impl Keeper {
+impl SkillWriter {
     /// All files of a skill beside its SKILL.md.
     pub async fn resources(&self, name: &str) -> Result<Vec<Resource>, StoreError> {
         let mut found = Vec::new();

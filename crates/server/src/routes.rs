@@ -41,8 +41,8 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     app::App,
-    around::{around, limit_all},
     error::ApiError,
+    middleware::{limit_all, observe},
 };
 
 /// All routes of a server.
@@ -65,7 +65,7 @@ fn layered(routes: Router<App>, app: App) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), limit_all))
         .layer(cors(&app))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn_with_state(app.clone(), around))
+        .layer(middleware::from_fn_with_state(app.clone(), observe))
         .layer(middleware::from_fn_with_state(app.clone(), registry::recall))
         .with_state(app)
 }

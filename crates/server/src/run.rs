@@ -20,10 +20,10 @@ use tower::Service as _;
 
 use crate::{
     app::App,
-    impatient::Impatient,
     limits::{HEADER_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, STALL_SECONDS},
     personal, readiness, registry,
     routes::{recall_now, router, scan_backlog},
+    write_timeout::WriteTimeout,
 };
 
 /// How long answers that are no streams may take after streams were told to end.
@@ -143,7 +143,7 @@ fn connection(
         request.extensions_mut().insert(ConnectInfo(peer));
         Either::Right(router.clone().call(request))
     });
-    let stream = TokioIo::new(Impatient::new(stream, Duration::from_secs(STALL_SECONDS)));
+    let stream = TokioIo::new(WriteTimeout::new(stream, Duration::from_secs(STALL_SECONDS)));
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(HEADER_SECONDS))

@@ -319,7 +319,7 @@ pub enum Strength {
 }
 
 /// Why a file looks like a dialect. The lowest rank wins; ranks are the rows of the detection
-/// table in `docs/dialects.md`. Row 1b, the place, is a [`Hint`].
+/// table in `docs/concepts/dialects.md`. Row 1b, the place, is a [`Hint`].
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub(crate) rank: u8,

@@ -1,7 +1,7 @@
 //! The registry: packages that many publish and everybody reads.
 //!
 //! - [`PackageName`] is `web-search` in the default namespace or `acme/web-search` in another one;
-//!   a [`Holding`] is what people own together, with members and keys.
+//!   a [`OwnerScope`] is what people own together, with members and keys.
 //! - [`Actor`] is who does something. Each function that changes something decides whether they may,
 //!   in the transaction that does it.
 //! - [`Registry::publish`] writes the bytes first and then, in one transaction, everything else. What
@@ -60,7 +60,7 @@ pub use list::{Cursor, Filter, Order, Page, Summary, Yanked};
 pub use log::{Act, AuditEntry, AuditFilter, Change};
 pub(crate) use log::{note_ended, note_made};
 pub use lookup::{Artefact, Findable};
-pub use name::{Holding, Namespace, PackageName};
+pub use name::{Namespace, OwnerScope, PackageName};
 pub use people::{Member, TeamRole};
 pub use publish::{NewVersion, Published};
 pub use read::{IndexText, Package, VersionSummary};

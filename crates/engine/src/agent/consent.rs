@@ -25,7 +25,7 @@ pub trait Asker: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostQuestion {
     /// What is to be done.
-    pub deed: Deed,
+    pub deed: HostAction,
     /// The folder in which it would happen.
     pub workspace: PathBuf,
     /// Why the list of a skill does not settle it.
@@ -34,7 +34,7 @@ pub struct HostQuestion {
 
 /// What a tool of the host does that a person may not want.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum HostAction {
     /// Runs a command in the sandbox.
     Run {
         /// For a shell.
@@ -58,7 +58,7 @@ pub enum Deed {
     },
 }
 
-impl Deed {
+impl HostAction {
     /// What a lasting yes is for: the same command, every file of the workspace that nobody obeys, the
     /// same host.
     pub fn scope(&self) -> String {
@@ -84,12 +84,12 @@ impl HostQuestion {
         let warn = |text: &str| Line { role: Role::Warning, ..fact("warning", text) };
         let mut lines: Vec<Line> = self.doubt.as_deref().map(warn).into_iter().collect();
         lines.extend(match &self.deed {
-            Deed::Run { command } => vec![
+            HostAction::Run { command } => vec![
                 grave("command", command),
                 place,
                 fact("held by", "the sandbox: no network, no other files of yours"),
             ],
-            Deed::Write { path, bytes, change, is_obeyed } => {
+            HostAction::Write { path, bytes, change, is_obeyed } => {
                 let mut lines =
                     vec![grave("write", path), fact("size", &format!("{bytes} bytes")), place];
                 let label = |at| if at == 0 { "change" } else { "" };
@@ -105,7 +105,7 @@ impl HostQuestion {
                 }
                 lines
             }
-            Deed::Fetch { url } => vec![grave("fetch", url)],
+            HostAction::Fetch { url } => vec![grave("fetch", url)],
         });
         lines
     }
@@ -160,16 +160,16 @@ mod tests {
 
     #[test]
     fn a_lasting_yes_is_for_the_same_thing() {
-        let fetch = |url: &str| Deed::Fetch { url: url.to_owned() }.scope();
+        let fetch = |url: &str| HostAction::Fetch { url: url.to_owned() }.scope();
         assert_eq!(fetch("https://a.org/x"), fetch("https://a.org/y"));
         assert_ne!(fetch("https://a.org/x"), fetch("https://a.org.evil.org/x"));
-        let run = |command: &str| Deed::Run { command: command.to_owned() }.scope();
+        let run = |command: &str| HostAction::Run { command: command.to_owned() }.scope();
         assert_ne!(run("ls"), run("ls "));
         assert_ne!(run("write"), write("a", Change::default()).scope());
     }
 
-    fn write(path: &str, change: Change) -> Deed {
-        Deed::Write { path: path.to_owned(), bytes: 1, change, is_obeyed: false }
+    fn write(path: &str, change: Change) -> HostAction {
+        HostAction::Write { path: path.to_owned(), bytes: 1, change, is_obeyed: false }
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_doubt_is_the_first_line() {
-        let deed = Deed::Run { command: "find . -delete".to_owned() };
+        let deed = HostAction::Run { command: "find . -delete".to_owned() };
         let doubt = Some("it may do more\u{1b}".to_owned());
         let lines = HostQuestion { deed, workspace: PathBuf::from("/w"), doubt }.lines();
         assert_eq!(
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_command_cannot_make_a_line_of_its_own() {
-        let deed = Deed::Run { command: "ls\nin  /safe\u{1b}[2J".to_owned() };
+        let deed = HostAction::Run { command: "ls\nin  /safe\u{1b}[2J".to_owned() };
         let lines = HostQuestion { deed, workspace: PathBuf::from("/w"), doubt: None }.lines();
         assert_eq!(lines.len(), 3);
         assert!(lines.iter().all(|line| !line.text.contains(char::is_control)), "{lines:?}");

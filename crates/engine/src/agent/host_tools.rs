@@ -23,16 +23,16 @@ use tokio::sync::RwLock;
 
 use self::workspace::Workspace;
 use super::{
-    allowance::Fence,
-    consent::{Asker, Consent, Deed, HostQuestion},
+    allowed_tools::Fence,
+    consent::{Asker, Consent, HostAction, HostQuestion},
     library::MOST_FILE_BYTES,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 use crate::{
-    grant::Obeyed,
-    ground::Ground,
+    grant::ProtectedPaths,
     knowledge::extract::html::to_markdown_with_links,
     protection::Baseline,
+    run_environment::RunEnvironment,
     workflow::{HttpPolicy, read_page},
 };
 
@@ -54,7 +54,7 @@ pub enum Autonomy {
 #[derive(Debug)]
 pub struct HostTools {
     workspace: Arc<Workspace>,
-    ground: Ground,
+    ground: RunEnvironment,
     asker: Arc<dyn Asker>,
     autonomy: Autonomy,
     http: HttpPolicy,
@@ -118,7 +118,7 @@ impl HostTools {
     /// Tools for a folder. The ground says what must stay as it is even there.
     pub fn new(
         folder: &Path,
-        ground: &Ground,
+        ground: &RunEnvironment,
         asker: Arc<dyn Asker>,
         autonomy: Autonomy,
     ) -> Result<Self, WorkspaceError> {
@@ -128,9 +128,9 @@ impl HostTools {
         if root.parent().is_none() || ground.home.starts_with(&root) {
             return Err(WorkspaceError::TooMuch { path: path() });
         }
-        let here = Ground::at(&root, &ground.home);
+        let here = RunEnvironment::at(&root, &ground.home);
         let (directory, repository) = (here.directory, here.repository);
-        let ground = Ground { directory, repository, ..ground.clone() };
+        let ground = RunEnvironment { directory, repository, ..ground.clone() };
         let workspace = Arc::new(Workspace::open(root).map_err(unusable)?);
         let (http, agreed, commands) = (HttpPolicy::default(), Mutex::default(), Arc::default());
         let (baseline, writes) = (Arc::default(), tokio::sync::Mutex::default());
@@ -140,13 +140,13 @@ impl HostTools {
     /// With folders that stay as they are, although they lie there.
     #[must_use]
     pub fn keeping<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
-        let keep = |ground: Ground, folder: &Path| ground.keeping_folder(folder);
+        let keep = |ground: RunEnvironment, folder: &Path| ground.keeping_folder(folder);
         self.ground = folders.into_iter().fold(self.ground, keep);
         self
     }
 
     /// Where the work happens, as tools of skills are to see it, too.
-    pub fn ground(&self) -> &Ground {
+    pub fn ground(&self) -> &RunEnvironment {
         &self.ground
     }
 
@@ -156,8 +156,8 @@ impl HostTools {
         drop(self.commands.write().await);
     }
 
-    fn obeyed(&self) -> Obeyed {
-        Obeyed::of(&self.ground)
+    fn obeyed(&self) -> ProtectedPaths {
+        ProtectedPaths::of(&self.ground)
     }
 
     /// Asks servers by other rules than that they must be public.
@@ -192,7 +192,7 @@ impl HostTools {
     }
 
     /// Asks a person if it must. What was allowed before may not be any more after the answer.
-    async fn agree(&self, deed: Deed, fence: Fence<'_>) -> Result<(), Wrong> {
+    async fn agree(&self, deed: HostAction, fence: Fence<'_>) -> Result<(), Wrong> {
         let refused = |refused: NotAllowed| (refused.code(), refused.to_string());
         let doubt = fence.doubt().map_err(refused)?;
         self.ask(deed, doubt.as_ref()).await?;
@@ -203,8 +203,8 @@ impl HostTools {
         }
     }
 
-    async fn ask(&self, deed: Deed, doubt: Option<&NotAllowed>) -> Result<(), Wrong> {
-        let is_inside = !matches!(deed, Deed::Fetch { .. });
+    async fn ask(&self, deed: HostAction, doubt: Option<&NotAllowed>) -> Result<(), Wrong> {
+        let is_inside = !matches!(deed, HostAction::Fetch { .. });
         let doubt = doubt.map(ToString::to_string);
         // A yes to a command is none to what a list doubts.
         let scope = match &doubt {
@@ -251,7 +251,7 @@ impl HostTools {
         if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() {
             return Err(refused("only http:// and https:// without a user can be read".to_owned()));
         }
-        self.agree(Deed::Fetch { url: url.to_string() }, fence).await?;
+        self.agree(HostAction::Fetch { url: url.to_string() }, fence).await?;
         let page = read_page(&url, &self.http, FETCH_TIME).await.map_err(refused)?;
         if let Some(location) = page.location.filter(|_| (300..400).contains(&page.status)) {
             let location = url.join(&location).map_or(location, |url| url.to_string());

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
 
 use super::{
-    allowance::Fence,
+    allowed_tools::Fence,
     consent::{Asker, Consent, Question},
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
     workspaces::{LeftFile, Workspaces},
@@ -23,34 +23,34 @@ use crate::{
     Home, RunError,
     approval::{Approvals, shell_word},
     call::ToolNames,
-    ground::Ground,
+    loaded_skill::LoadedSkill,
     manifest::{self, Manifest},
     record::DecisionRecord,
     run::{Call, Finished, Given, Plan},
+    run_environment::RunEnvironment,
     session::{Agreed, Earlier, Session, Weighed},
-    subject::Subject,
 };
 
 /// Files that a tool left of which a model reads.
 const MOST_NAMED: usize = 100;
 
 /// Where skills are found as they are on disk, with who vouches for them.
-pub trait Subjects: fmt::Debug + Send + Sync {
+pub trait SkillFolders: fmt::Debug + Send + Sync {
     /// The skill of a name, as it is now.
-    fn subject(&self, skill: &str) -> Result<Subject, RunError>;
+    fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError>;
 }
 
 /// Where and how the tools of skills run.
 #[derive(Clone, Debug)]
-pub struct Bench {
+pub struct SkillToolEnvironment {
     /// Where the skills are.
-    pub subjects: Arc<dyn Subjects>,
+    pub subjects: Arc<dyn SkillFolders>,
     /// Whoever agrees to a run.
     pub asker: Arc<dyn Asker>,
     /// Where approvals and records are.
     pub home: Home,
     /// Where runs happen.
-    pub ground: Ground,
+    pub ground: RunEnvironment,
     /// The situation, as gibb.eri.sh calls it.
     pub mode: String,
 }
@@ -83,7 +83,7 @@ impl Queue {
 /// The tools of the skills that are in use.
 #[derive(Debug)]
 pub struct SkillTools {
-    bench: Bench,
+    bench: SkillToolEnvironment,
     /// Those that were used last come last.
     in_use: Mutex<Vec<Skill>>,
     queue: Queue,
@@ -96,7 +96,7 @@ type Turn = (Option<OwnedRwLockWriteGuard<()>>, Option<OwnedRwLockReadGuard<()>>
 
 impl SkillTools {
     /// No tools yet.
-    pub fn new(bench: Bench) -> Self {
+    pub fn new(bench: SkillToolEnvironment) -> Self {
         Self { bench, in_use: Mutex::default(), queue: Queue::default(), workspaces: None }
     }
 
@@ -233,7 +233,7 @@ impl SkillTools {
         blocking(work).await
     }
 
-    async fn subject(&self, skill: &str) -> Result<Arc<Subject>, RunError> {
+    async fn subject(&self, skill: &str) -> Result<Arc<LoadedSkill>, RunError> {
         let (subjects, name) = (Arc::clone(&self.bench.subjects), skill.to_owned());
         let subject = blocking(move || subjects.subject(&name)).await?;
         if manifest::is_offered(&subject.skill, &self.bench.mode) {
@@ -245,35 +245,36 @@ impl SkillTools {
     }
 }
 
-impl Bench {
+impl SkillToolEnvironment {
     /// The same bench in an empty folder, which is there as long as somebody keeps it.
     fn in_workspace(&self, workspaces: &Workspaces) -> Result<(Self, TempDir), RunError> {
         let folder = workspaces.begin().map_err(|error| {
             let message = format!("there is no folder in which the tool can run: {error}");
             RunError::failed("no-folder", message)
         })?;
-        let Ground { variables, kept, secrets, .. } = self.ground.clone();
-        let here = Ground::at(folder.path(), folder.path());
-        let ground = Ground { repository: None, is_own: true, variables, kept, secrets, ..here };
+        let RunEnvironment { variables, kept, secrets, .. } = self.ground.clone();
+        let here = RunEnvironment::at(folder.path(), folder.path());
+        let ground =
+            RunEnvironment { repository: None, is_own: true, variables, kept, secrets, ..here };
         Ok((Self { ground, ..self.clone() }, folder))
     }
 
     /// Runs of a skill, as everybody's.
-    fn session<'a>(&'a self, subject: &'a Subject) -> Session<'a> {
+    fn session<'a>(&'a self, subject: &'a LoadedSkill) -> Session<'a> {
         let on_unkept = &|error: &dyn std::fmt::Display| {
             tracing::warn!(%error, "a run is not in the records");
         };
         Session { subject, home: &self.home, on_unkept }
     }
 
-    fn plan(&self, subject: &Subject, tool: &str, given: Given) -> Result<Plan, RunError> {
+    fn plan(&self, subject: &LoadedSkill, tool: &str, given: Given) -> Result<Plan, RunError> {
         let extra = Approvals::new(&self.home).extra_for(subject.path()).map_err(unkept)?;
         let (ground, mode) = (&self.ground, self.mode.as_str());
         self.session(subject).plan(&Call { subject, tool, given, ground, mode, extra: &extra })
     }
 
     /// Holds a plan against the rules, and asks if they say so.
-    async fn settle(&self, plan: &Plan, subject: &Subject) -> Result<DecisionRecord, RunError> {
+    async fn settle(&self, plan: &Plan, subject: &LoadedSkill) -> Result<DecisionRecord, RunError> {
         let question = match self.session(subject).weigh(plan, Earlier::Counts)? {
             Weighed::Run(decision) => return Ok(decision),
             Weighed::Ask(question) => question,
@@ -292,7 +293,7 @@ impl Bench {
     fn turned_down(
         &self,
         plan: &Plan,
-        subject: &Subject,
+        subject: &LoadedSkill,
         verdict: &str,
         error: RunError,
     ) -> RunError {
@@ -444,18 +445,18 @@ mod tests {
     #[derive(Debug)]
     struct Nothing;
 
-    impl Subjects for Nothing {
-        fn subject(&self, _: &str) -> Result<Subject, RunError> {
+    impl SkillFolders for Nothing {
+        fn subject(&self, _: &str) -> Result<LoadedSkill, RunError> {
             Err(RunError::call("no-skill", "there is none"))
         }
     }
 
     fn tools(folder: &Path) -> SkillTools {
-        SkillTools::new(Bench {
+        SkillTools::new(SkillToolEnvironment {
             subjects: Arc::new(Nothing),
             asker: Arc::new(Nobody),
             home: Home::at(folder),
-            ground: Ground::at(folder, folder),
+            ground: RunEnvironment::at(folder, folder),
             mode: "Global".to_owned(),
         })
     }

@@ -7,7 +7,7 @@ use savoir_model::ToolDefinition;
 use savoir_skill::allow_list::Offered;
 use serde_json::{Map, Value, json};
 
-use super::allowance::Fence;
+use super::allowed_tools::Fence;
 
 /// Tools that belong together.
 pub trait Toolset: fmt::Debug + Send + Sync {
@@ -44,7 +44,7 @@ pub struct ToolSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The machinery of skills, which no list takes away.
-    Machinery,
+    BuiltinTools,
     /// The host.
     Host,
     /// A skill.
@@ -79,7 +79,7 @@ impl ToolSpec {
     pub fn offered(&self) -> Option<Offered<'_>> {
         let called = self.definition.name.as_str();
         match &self.origin {
-            Origin::Machinery => None,
+            Origin::BuiltinTools => None,
             Origin::Host => Some(Offered::Host(called)),
             Origin::Skill { skill, tool } => Some(Offered::Skill { skill, tool, called }),
         }

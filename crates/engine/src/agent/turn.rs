@@ -26,11 +26,11 @@ pub use self::{
     conversation::Conversation,
     limits::{Limit, TurnLimits},
 };
-use self::{limits::Meter, offer::Offer};
+use self::{limits::TurnMeter, offer::Offer};
 use super::{
-    allowance::{Allowance, Moment},
+    allowed_tools::{AllowedTools, Moment},
+    builtin_tools::BuiltinTools,
     library::Library,
-    machinery::Machinery,
     skill_tools::SkillTools,
     toolset::Toolset,
 };
@@ -137,20 +137,20 @@ struct Run<'a> {
     /// What the person wants.
     wish: &'a str,
     /// A fresh one for each turn: what a skill allowed is over with the turn.
-    allowance: Arc<Allowance>,
+    allowance: Arc<AllowedTools>,
     /// What holds from beginning to end, whichever skill is loaded: the list of a skill that is carried
     /// out apart, and those of its caller.
     ceilings: Vec<Moment>,
     is_apart: bool,
-    machinery: Arc<Machinery>,
+    machinery: Arc<BuiltinTools>,
     skill_tools: Option<Arc<SkillTools>>,
-    meter: Arc<Meter>,
+    meter: Arc<TurnMeter>,
     voice: Voice,
 }
 
 impl<'a> Run<'a> {
     fn new(agent: &'a Agent, wish: &'a str, voice: Voice) -> Self {
-        let allowance = Arc::<Allowance>::default();
+        let allowance = Arc::<AllowedTools>::default();
         Self {
             agent,
             wish,
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
             ceilings: Vec::new(),
             is_apart: false,
             skill_tools: agent.skill_tools.clone(),
-            meter: Arc::new(Meter::new(&agent.limits)),
+            meter: Arc::new(TurnMeter::new(&agent.limits)),
             voice,
         }
     }
@@ -206,10 +206,10 @@ impl<'a> Run<'a> {
 
 fn machinery(
     agent: &Agent,
-    allowance: &Arc<Allowance>,
+    allowance: &Arc<AllowedTools>,
     tools: Option<&Arc<SkillTools>>,
-) -> Arc<Machinery> {
-    let machinery = Machinery::new(Arc::clone(&agent.library), Some(Arc::clone(allowance)));
+) -> Arc<BuiltinTools> {
+    let machinery = BuiltinTools::new(Arc::clone(&agent.library), Some(Arc::clone(allowance)));
     Arc::new(match tools {
         Some(tools) => machinery.bringing(Arc::clone(tools)),
         None => machinery,

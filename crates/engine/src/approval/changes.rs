@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Approval, Program, Request, Widening, phrase, shown};
+use super::{Approval, ExtraGrants, Program, Request, phrase, shown};
 
 /// Changes of one kind that are named; a hostile skill can have thousands, and all its rights are in
 /// the question.
@@ -93,7 +93,7 @@ fn programs(now: &[Program], then: &[Program], found: &mut Vec<String>) {
     }
 }
 
-fn extra(now: &Widening, then: &Widening, found: &mut Vec<String>) {
+fn extra(now: &ExtraGrants, then: &ExtraGrants, found: &mut Vec<String>) {
     for ((added, now), (_, then)) in now.lists().into_iter().zip(then.lists()) {
         for entry in now.iter().filter(|entry| !then.contains(entry)) {
             found.push(format!("you add: {} {}", added.option(), shown(entry)));

@@ -5,7 +5,7 @@ use std::{fmt, path::Path};
 use savoir_skill::{digest::sha256_hex, permission::Permission};
 use serde::{Deserialize, Serialize};
 
-use super::{Program, Request, Widening};
+use super::{ExtraGrants, Program, Request};
 
 /// SHA-256 over everything that a kept answer stands for: place, content, rights and programs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ impl Fingerprint {
             digest: &'a str,
             permissions: Vec<&'a Permission>,
             programs: Vec<&'a Program>,
-            extra: Widening,
+            extra: ExtraGrants,
         }
         let canonical = Canonical {
             format: "savoir-approval-1",

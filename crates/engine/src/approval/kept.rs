@@ -10,7 +10,7 @@ use std::{
 use savoir_skill::permission::Permission;
 use serde::{Deserialize, Serialize};
 
-use super::{Fingerprint, Program, Request, Widening};
+use super::{ExtraGrants, Fingerprint, Program, Request};
 use crate::{
     clock,
     home::Home,
@@ -34,7 +34,7 @@ pub struct Approval {
     pub programs: Vec<Program>,
     /// What the person added.
     #[serde(default)]
-    pub extra: Widening,
+    pub extra: ExtraGrants,
     /// Its files with the first digits of their SHA-256; empty if they are too many.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
@@ -131,7 +131,7 @@ impl Approvals {
 
     /// What the person added for the skill at a path. It counts only if the fingerprint of the
     /// request that includes it is the one that was approved.
-    pub fn extra_for(&self, path: &Path) -> Result<Widening, StoreError> {
+    pub fn extra_for(&self, path: &Path) -> Result<ExtraGrants, StoreError> {
         Ok(self.get(path)?.map(|kept| kept.extra).unwrap_or_default())
     }
 

@@ -38,7 +38,7 @@ pub(super) fn request() -> Request {
         implied: Vec::new(),
         packages: Vec::new(),
         needs: Vec::new(),
-        extra: Widening::default(),
+        extra: ExtraGrants::default(),
         digest: "cd".repeat(32),
         files: BTreeMap::new(),
         secrets: Vec::new(),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{MOST_MESSAGES, Room, TEMPERATURE, Turn, spoken};
 use crate::{
     agent::{
-        allowance::Fence,
+        allowed_tools::Fence,
         library::Library,
         skill_tools::SkillTools,
         toolset::{Origin, ToolAnswer, ToolSpec, Toolset},

@@ -11,9 +11,9 @@ use super::{
     Grants, Refusal,
     glob::{self, Shape},
     is_unproven,
-    obeyed::{self, Care, Obeyed},
+    protected_paths::{self, ProtectedPaths, WritePolicy},
 };
-use crate::{approval::shell_word, ground::Ground, limits, secrets};
+use crate::{approval::shell_word, limits, run_environment::RunEnvironment, secrets};
 
 /// What stays as it is even in a folder that a run may change, because others execute or obey it.
 pub(super) const PROTECTED_IN_PROJECT: [&str; 10] = [
@@ -156,18 +156,18 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
 }
 
 /// Where Savoir keeps secrets. No skill sees them, whatever is granted around them.
-fn secret_folders(ground: &Ground) -> impl Iterator<Item = PathBuf> {
+fn secret_folders(ground: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
     ground.kept.iter().map(|kept| kept.join(secrets::FOLDER))
 }
 
 /// Those that are there.
-pub(crate) fn stored_secrets(ground: &Ground) -> impl Iterator<Item = PathBuf> {
+pub(crate) fn stored_secrets(ground: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
     secret_folders(ground).filter(|folder| folder.is_dir())
 }
 
 /// What programs obey below writable folders, unless it is granted by its name.
 pub(crate) fn protect_obeyed(
-    ground: &Ground,
+    ground: &RunEnvironment,
     writable: &[PathBuf],
     opened: &[PathBuf],
     paths: &[PathGrant],
@@ -198,11 +198,11 @@ pub(super) fn named_for_writing(grants: &Grants<'_>) -> Vec<PathBuf> {
 
 /// What programs obey in the folder that the user is in, and in the repository, unless it is opened by its
 /// name.
-fn obeyed_paths(ground: &Ground) -> Vec<PathBuf> {
+fn obeyed_paths(ground: &RunEnvironment) -> Vec<PathBuf> {
     let roots = [Some(&ground.directory), ground.repository.as_ref()];
     let mut paths = Vec::new();
     for root in roots.into_iter().flatten() {
-        paths.extend(obeyed::names().map(|(name, _)| root.join(name)));
+        paths.extend(protected_paths::names().map(|(name, _)| root.join(name)));
         // Together with folders that it needs beside, it makes the folder a repository.
         paths.extend((!root.join("HEAD").exists()).then(|| root.join("HEAD")));
     }
@@ -278,7 +278,7 @@ fn refuse_obeyed(grants: &Grants<'_>, permission: &Permission, path: &Path) -> R
     let root = roots.into_iter().flatten().find(|root| path.starts_with(root));
     let root = root.map_or(Path::new("/"), PathBuf::as_path);
     let is_opened = opened(grants).iter().any(|opened| path.starts_with(opened));
-    if is_opened || Obeyed::of(ground).strictest(path, root) != Some(Care::Kept) {
+    if is_opened || ProtectedPaths::of(ground).strictest(path, root) != Some(WritePolicy::Kept) {
         return Ok(());
     }
     Err(Refusal::new(
@@ -292,7 +292,7 @@ fn refuse_obeyed(grants: &Grants<'_>, permission: &Permission, path: &Path) -> R
 }
 
 /// The path of a scope: `~` is the home, everything relative starts where the user is.
-fn absolute(scope: &str, ground: &Ground) -> PathBuf {
+fn absolute(scope: &str, ground: &RunEnvironment) -> PathBuf {
     let path = if scope == "~" {
         ground.home.clone()
     } else if let Some(rest) = scope.strip_prefix("~/") {
@@ -340,7 +340,7 @@ fn add_tree(
 }
 
 /// The protected path that a path is, or lies in.
-fn protected_above(path: &Path, ground: &Ground, opened: &[PathBuf]) -> Option<PathBuf> {
+fn protected_above(path: &Path, ground: &RunEnvironment, opened: &[PathBuf]) -> Option<PathBuf> {
     // A run may write in a folder of its own, wherever that lies.
     let is_own = ground.is_own && path.starts_with(&ground.directory);
     let is_around = |protected: &Path| is_own && ground.directory.starts_with(protected);
@@ -350,7 +350,7 @@ fn protected_above(path: &Path, ground: &Ground, opened: &[PathBuf]) -> Option<P
 }
 
 /// What no person can open for writing either.
-pub(crate) fn never_written(ground: &Ground) -> Vec<PathBuf> {
+pub(crate) fn never_written(ground: &RunEnvironment) -> Vec<PathBuf> {
     let roots = [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)];
     let repositories: Vec<PathBuf> =
         roots.into_iter().flatten().map(|root| root.join(".git")).collect();
@@ -364,7 +364,7 @@ fn opened(grants: &Grants<'_>) -> Vec<PathBuf> {
 }
 
 /// What stays as it is, whatever is granted.
-pub(super) fn protected_paths(ground: &Ground, opened: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn protected_paths(ground: &RunEnvironment, opened: &[PathBuf]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for root in [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)] {
         for path in PROTECTED_IN_PROJECT.iter().filter_map(|name| Some(root?.join(name))) {
@@ -383,7 +383,7 @@ pub(super) fn protected_paths(ground: &Ground, opened: &[PathBuf]) -> Vec<PathBu
 
 /// What stays as it is below writable folders: the protected names, and the skill itself.
 pub(crate) fn protect(
-    ground: &Ground,
+    ground: &RunEnvironment,
     folder: Option<&Path>,
     writable: &[PathBuf],
     opened: &[PathBuf],
@@ -413,6 +413,6 @@ pub(crate) fn protect(
 }
 
 /// Whether a folder is, or lies in, something that no skill writes to.
-pub(crate) fn is_protected(path: &Path, ground: &Ground) -> bool {
+pub(crate) fn is_protected(path: &Path, ground: &RunEnvironment) -> bool {
     protected_above(path, ground, &[]).is_some()
 }

@@ -4,10 +4,10 @@ use savoir_sandbox::{HostGrant, HostPattern, Methods, Network, Scheme};
 use savoir_skill::permission::{Domain, Level, Permission};
 
 use super::Refusal;
-use crate::approval::Widening;
+use crate::approval::ExtraGrants;
 
 /// The hosts that may be spoken to.
-pub(super) fn network(permissions: &[Permission], extra: &Widening) -> Result<Network, Refusal> {
+pub(super) fn network(permissions: &[Permission], extra: &ExtraGrants) -> Result<Network, Refusal> {
     let mut hosts = Vec::new();
     for permission in permissions.iter().filter(|p| p.domain == Domain::Network) {
         let methods = match permission.level {

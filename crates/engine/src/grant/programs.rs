@@ -14,8 +14,8 @@ use thiserror::Error;
 
 use super::Refusal;
 use crate::{
-    approval::{Program, Widening},
-    subject::HISTORY,
+    approval::{ExtraGrants, Program},
+    loaded_skill::HISTORY,
     words::hex,
 };
 
@@ -232,7 +232,7 @@ fn outside(environment: &Path) -> Option<PathBuf> {
 /// simply not there.
 pub(super) fn granted(
     permissions: &[Permission],
-    extra: &Widening,
+    extra: &ExtraGrants,
 ) -> Result<Vec<PathBuf>, Refusal> {
     let mut paths = Vec::new();
     for name in granted_names(permissions).iter().chain(&extra.programs) {

@@ -5,7 +5,7 @@
 
 mod joints;
 
-use self::joints::{Joint, Word, words};
+use self::joints::{CutPoint, Word, words};
 use crate::limits;
 
 /// A part of a text.
@@ -147,9 +147,9 @@ impl<'a> Splitter<'a> {
         while fresh < self.words.len() {
             let mut end = self.cut(start, fresh);
             // The overlap must not be the reason for a cut through a table or a code block.
-            if start < fresh && self.joint(end) < Joint::Word {
+            if start < fresh && self.joint(end) < CutPoint::Word {
                 let alone = self.cut(fresh, fresh);
-                if self.joint(alone) >= Joint::Word {
+                if self.joint(alone) >= CutPoint::Word {
                     (start, end) = (fresh, alone);
                 }
             }
@@ -160,8 +160,8 @@ impl<'a> Splitter<'a> {
     }
 
     /// The strength of the joint before a word; the end is the strongest.
-    fn joint(&self, word: usize) -> Joint {
-        self.words.get(word).map_or(Joint::END, |word| word.joint)
+    fn joint(&self, word: usize) -> CutPoint {
+        self.words.get(word).map_or(CutPoint::END, |word| word.joint)
     }
 
     /// Where a chunk ends that starts with the word `start` and must get past the word `fresh`.
@@ -176,11 +176,11 @@ impl<'a> Splitter<'a> {
         let half = self.sums[start] + self.size.tokens / 2;
         let middle = self.sums.partition_point(|sum| *sum < half).clamp(fresh + 1, end);
         let late = self.strongest(middle, end);
-        if self.joint(late) >= Joint::Word || middle == fresh + 1 {
+        if self.joint(late) >= CutPoint::Word || middle == fresh + 1 {
             return late;
         }
         let early = self.strongest(fresh + 1, middle - 1);
-        if self.joint(early) >= Joint::Sentence { early } else { late }
+        if self.joint(early) >= CutPoint::Sentence { early } else { late }
     }
 
     /// The last of the strongest joints from `first` to `last`.
@@ -191,13 +191,13 @@ impl<'a> Splitter<'a> {
     /// Where the chunk after a cut starts: some words before it, at a sentence if there is one.
     /// What another heading says is not repeated.
     fn overlap(&self, cut: usize, fresh: usize) -> usize {
-        if cut >= self.words.len() || self.joint(cut) >= Joint::heading(6) {
+        if cut >= self.words.len() || self.joint(cut) >= CutPoint::heading(6) {
             return cut;
         }
         let least = self.sums[cut].saturating_sub(self.size.overlap);
         let first = self.sums.partition_point(|sum| *sum < least).clamp(fresh + 1, cut);
-        let at = |joint: Joint| (first..cut).find(|word| self.joint(*word) >= joint);
-        let start = at(Joint::Sentence).or_else(|| at(Joint::Word)).unwrap_or(cut);
+        let at = |joint: CutPoint| (first..cut).find(|word| self.joint(*word) >= joint);
+        let start = at(CutPoint::Sentence).or_else(|| at(CutPoint::Word)).unwrap_or(cut);
         // Something new must fit, too.
         let fits = self.sums[cut + 1] - self.sums[start] <= self.size.tokens;
         if fits { start } else { cut }

@@ -15,7 +15,7 @@ use std::{
 
 use savoir_sandbox::{Access, Policy};
 
-use crate::{grant, ground::Ground};
+use crate::{grant, run_environment::RunEnvironment};
 
 /// Where programs for installing are looked for.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ impl HostPath {
 /// A working folder and the repository around it. The home of the user is no project: what is installed
 /// for the user is there, and no run gets it as a whole unless the user says so.
 fn project(folder: &Path, home: &Path) -> Vec<PathBuf> {
-    let ground = Ground::at(folder, home);
+    let ground = RunEnvironment::at(folder, home);
     let folders = [Some(ground.directory), ground.repository].into_iter().flatten();
     // Everything is below the root, and below an empty path.
     let is_part = |folder: &PathBuf| folder.parent().is_some() && !ground.home.starts_with(folder);

@@ -24,7 +24,7 @@ use super::{
     Root, Unusable,
     folder::{Entry, Folder},
 };
-use crate::grant::{Care, Obeyed, SIGNS_OF_GIT, is_repository, led_by_repository};
+use crate::grant::{ProtectedPaths, SIGNS_OF_GIT, WritePolicy, is_repository, led_by_repository};
 
 /// Places that are held for one command; each is a mount.
 const MOST_PLACES: usize = 1000;
@@ -59,7 +59,7 @@ struct Known {
 pub(crate) struct Before<'a> {
     baseline: &'a Baseline,
     /// With what the repositories of the workspace obey besides.
-    obeyed: Obeyed,
+    obeyed: ProtectedPaths,
     /// What the sandbox holds, whether it is there or not.
     held: HashSet<PathBuf>,
 }
@@ -86,25 +86,30 @@ struct Found {
     is_link: bool,
     /// Whether it is only a link on the way to something that is obeyed.
     is_way: bool,
-    care: Care,
+    care: WritePolicy,
 }
 
 impl Found {
-    fn new(root: &Path, path: PathBuf, about: &Stat, care: Care) -> Self {
+    fn new(root: &Path, path: PathBuf, about: &Stat, care: WritePolicy) -> Self {
         let kind = FileType::from_raw_mode(about.st_mode);
         let is_link = kind.is_symlink();
-        let is_loose = kind.is_file() && (about.st_nlink > 1 || care == Care::Asked);
+        let is_loose = kind.is_file() && (about.st_nlink > 1 || care == WritePolicy::Asked);
         let changed =
             (is_link || is_loose).then(|| (number(about.st_ctime), number(about.st_ctime_nsec)));
         let end = if is_link { root.join(&path).canonicalize().ok() } else { None };
-        let place = Some(path.clone()).filter(|_| care == Care::Asked);
+        let place = Some(path.clone()).filter(|_| care == WritePolicy::Asked);
         let (device, number) = (number(about.st_dev), number(about.st_ino));
         let identity = Identity { device, number, path: place, changed, end };
         Self { path, identity, is_link, is_way: false, care }
     }
 
     /// Where a link leads, or the settings of a repository.
-    fn leads_to(&self, root: &Path, home: &Path, obeyed: &Obeyed) -> Vec<(PathBuf, Care)> {
+    fn leads_to(
+        &self,
+        root: &Path,
+        home: &Path,
+        obeyed: &ProtectedPaths,
+    ) -> Vec<(PathBuf, WritePolicy)> {
         if let Some(end) = &self.identity.end {
             let here = root.join(&self.path);
             let beyond = obeyed.beyond(&here).map(|(rest, care)| (end.join(rest), care));
@@ -117,7 +122,7 @@ impl Found {
             None if path.join("HEAD").symlink_metadata().is_ok() => led_by_repository(&path, home),
             None => Vec::new(),
         };
-        led.into_iter().map(|place| (place, Care::Kept)).collect()
+        led.into_iter().map(|place| (place, WritePolicy::Kept)).collect()
     }
 }
 
@@ -135,7 +140,7 @@ impl Baseline {
     pub(crate) fn before(
         &self,
         at: &Root,
-        mut obeyed: Obeyed,
+        mut obeyed: ProtectedPaths,
         home: &Path,
         protected: &[PathGrant],
     ) -> Result<(Before<'_>, Vec<PathGrant>), Unusable> {
@@ -157,9 +162,9 @@ impl Baseline {
     pub(crate) fn led(
         &self,
         at: &Root,
-        mut obeyed: Obeyed,
+        mut obeyed: ProtectedPaths,
         home: &Path,
-    ) -> Result<Obeyed, Unusable> {
+    ) -> Result<ProtectedPaths, Unusable> {
         let _turn = self.turn();
         follow(at, &mut obeyed, home, &HashSet::new())?;
         Ok(obeyed)
@@ -170,7 +175,7 @@ impl Baseline {
         &self,
         at: &Root,
         path: &Path,
-        obeyed: &Obeyed,
+        obeyed: &ProtectedPaths,
         write: impl FnOnce() -> Result<T, Unusable>,
     ) -> Result<T, Unusable> {
         let mut known = self.lock();
@@ -180,7 +185,7 @@ impl Baseline {
             let is_asked = |part: &&Path| obeyed.strictest(&root.join(part), root).is_some();
             let found = path.ancestors().filter(is_asked).filter_map(|part| {
                 let about = statat(CWD, root.join(part), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-                Some(Found::new(root, part.to_owned(), &about, Care::Asked).identity)
+                Some(Found::new(root, part.to_owned(), &about, WritePolicy::Asked).identity)
             });
             known.identities.extend(found);
         }
@@ -192,7 +197,7 @@ impl Baseline {
 /// is there, and which folders cannot be looked into.
 fn follow(
     at: &Root,
-    obeyed: &mut Obeyed,
+    obeyed: &mut ProtectedPaths,
     home: &Path,
     held: &HashSet<PathBuf>,
 ) -> Result<(Vec<Found>, Vec<Identity>), Unusable> {
@@ -229,7 +234,7 @@ fn grants(
     let real = |one: &Found| {
         if one.is_link { one.identity.end.clone() } else { Some(root.join(&one.path)) }
     };
-    let kept = found.iter().filter(|one| one.care == Care::Kept && !one.is_way);
+    let kept = found.iter().filter(|one| one.care == WritePolicy::Kept && !one.is_way);
     let mut paths: Vec<PathBuf> = kept.filter_map(real).filter(is_new).collect();
     paths.sort();
     // What lies in another that is held needs nothing.
@@ -273,7 +278,7 @@ impl Drop for Before<'_> {
 /// hide something in is looked into, or put aside as a whole.
 struct Look<'a> {
     root: &'a Path,
-    obeyed: &'a Obeyed,
+    obeyed: &'a ProtectedPaths,
     held: &'a HashSet<PathBuf>,
     /// Their last names, by which most paths are told apart from them faster.
     held_names: HashSet<&'a OsStr>,
@@ -287,7 +292,7 @@ struct Look<'a> {
 }
 
 /// How a folder is kept, by itself or by what it lies in.
-type Zone = Option<Care>;
+type Zone = Option<WritePolicy>;
 
 /// Folders that are left to be looked into.
 type Left = Vec<(OsString, Zone)>;
@@ -295,7 +300,7 @@ type Left = Vec<(OsString, Zone)>;
 impl<'a> Look<'a> {
     fn new(
         root: &'a Path,
-        obeyed: &'a Obeyed,
+        obeyed: &'a ProtectedPaths,
         held: &'a HashSet<PathBuf>,
         baseline: Option<&'a Baseline>,
     ) -> Self {
@@ -370,7 +375,7 @@ impl<'a> Look<'a> {
             && let Ok(about) = folder.about()
         {
             let head = OsStr::new("HEAD");
-            let found = Found::new(self.root, folder.path.clone(), &about, Care::Kept);
+            let found = Found::new(self.root, folder.path.clone(), &about, WritePolicy::Kept);
             if let Some(new) = self.meet(folder, found, head) {
                 left.iter_mut()
                     .filter(|(name, _)| name == head)
@@ -394,32 +399,32 @@ impl<'a> Look<'a> {
             kind.is_symlink() && self.obeyed.beyond(&self.root.join(&path)).next().is_some();
         // What git keeps as objects is neither run nor obeyed, and they are many.
         let is_object = path.components().any(|part| part.as_os_str() == "objects");
-        if !is_way && (zone != Some(Care::Kept) || !kind.is_file() || is_object) {
+        if !is_way && (zone != Some(WritePolicy::Kept) || !kind.is_file() || is_object) {
             return None;
         }
         let about = folder.stat(name).ok()?;
-        let found = Found::new(self.root, path, &about, Care::Kept);
+        let found = Found::new(self.root, path, &about, WritePolicy::Kept);
         (is_way || about.st_nlink > 1).then_some(Found { is_way, ..found })
     }
 
     /// How something is kept itself, and what lies in it.
-    fn judge(&self, path: &Path, zone: Zone, kind: FileType) -> (Option<Care>, Zone) {
+    fn judge(&self, path: &Path, zone: Zone, kind: FileType) -> (Option<WritePolicy>, Zone) {
         let whole = self.root.join(path);
         let is_own_git = path.starts_with(".git");
         // A branch may be called like instructions.
-        let own = self.obeyed.care(&whole).filter(|care| *care == Care::Kept || !is_own_git);
+        let own = self.obeyed.care(&whole).filter(|care| *care == WritePolicy::Kept || !is_own_git);
         // Behind a link of this name lies what is obeyed by this name and its own.
         let is_github = |name: &OsStr| name.eq_ignore_ascii_case(".github");
         let by_link = kind.is_symlink() && path.file_name().is_some_and(is_github);
-        let own = own.max(by_link.then_some(Care::Kept));
+        let own = own.max(by_link.then_some(WritePolicy::Kept));
         // What is obeyed leads on by its links, and what is not held changes by its files.
-        let by_zone =
-            zone.filter(|care| kind.is_symlink() || (*care == Care::Asked && !kind.is_dir()));
+        let by_zone = zone
+            .filter(|care| kind.is_symlink() || (*care == WritePolicy::Asked && !kind.is_dir()));
         // The repository of the workspace is worked with; what git executes there is held.
         let closed = own.filter(|_| path != Path::new(".git"));
         let is_held = path.file_name().is_some_and(|name| self.held_names.contains(name))
             && self.held.contains(&whole);
-        let held = is_held.then_some(Care::Kept);
+        let held = is_held.then_some(WritePolicy::Kept);
         (own.max(by_zone), zone.max(closed).max(held))
     }
 
@@ -448,7 +453,7 @@ impl<'a> Look<'a> {
     fn close(&mut self, folder: &Folder, name: &OsStr) {
         let Ok(about) = folder.stat(name) else { return };
         let path = folder.path.join(name);
-        let identity = Found::new(self.root, path, &about, Care::Kept).identity;
+        let identity = Found::new(self.root, path, &about, WritePolicy::Kept).identity;
         match self.baseline {
             None => self.closed.push(identity),
             Some(baseline) if baseline.lock().identities.contains(&identity) => {}

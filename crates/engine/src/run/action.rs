@@ -32,10 +32,10 @@ use crate::{
     envelope::{Capture, Ended, Envelope, Stream as Captured, output_limit_message},
     error::RunError,
     grant,
+    loaded_skill::LoadedSkill,
     record::{ErrorRecord, Files, Record},
     secrets::{mask, mask_json},
     structured::Fence,
-    subject::Subject,
 };
 
 /// What a call comes down to.
@@ -107,7 +107,7 @@ impl Action {
 
 /// What a tool with these arguments comes down to.
 pub(super) fn of(
-    subject: &Subject,
+    subject: &LoadedSkill,
     tool: &Tool,
     arguments: Map<String, Value>,
 ) -> Result<Action, RunError> {
@@ -157,7 +157,11 @@ pub(super) fn of(
 }
 
 /// A script of the skill's folder.
-pub(super) fn script(subject: &Subject, path: &str, words: &[String]) -> Result<Action, RunError> {
+pub(super) fn script(
+    subject: &LoadedSkill,
+    path: &str,
+    words: &[String],
+) -> Result<Action, RunError> {
     let mut start = script::start(subject, &format!("./{path}"))?;
     start.arguments.extend_from_slice(words);
     Ok(command(start, String::new()))

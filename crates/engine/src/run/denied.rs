@@ -14,7 +14,7 @@ use crate::{
     approval::shell_word,
     contract::is_of_the_system,
     envelope::Envelope,
-    grant::{self, Obeyed},
+    grant::{self, ProtectedPaths},
 };
 
 /// Things of a kind that are named; the record has them all.
@@ -67,7 +67,7 @@ pub enum Risk {
     /// Somebody could do harm with it.
     Secret,
     /// Other programs run it, or take their instructions from it.
-    Obeyed,
+    ProtectedPaths,
 }
 
 impl Risk {
@@ -75,7 +75,7 @@ impl Risk {
     pub fn phrase(self) -> &'static str {
         match self {
             Self::Secret => "is a secret",
-            Self::Obeyed => "other programs run or obey",
+            Self::ProtectedPaths => "other programs run or obey",
         }
     }
 }
@@ -105,7 +105,7 @@ pub(super) struct Surroundings {
     pub(super) writable: Vec<PathBuf>,
     /// What no option opens for writing.
     pub(super) never_written: Vec<PathBuf>,
-    pub(super) obeyed: Obeyed,
+    pub(super) obeyed: ProtectedPaths,
     pub(super) variables: Unseen,
 }
 
@@ -176,7 +176,7 @@ impl Surroundings {
             && !folder.ends_with(".git");
         let risk = match (is_secret, is_obeyed) {
             (true, _) => Some(Risk::Secret),
-            (false, true) => Some(Risk::Obeyed),
+            (false, true) => Some(Risk::ProtectedPaths),
             (false, false) => None,
         };
         Denial::new(&what, ("--allow-write", option)).with_risk(risk)

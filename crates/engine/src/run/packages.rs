@@ -20,6 +20,7 @@ use crate::{
     error::RunError,
     home::Home,
     limits,
+    loaded_skill::{HISTORY, LoadedSkill},
     packages::{
         host_path::HostPath,
         inline, node,
@@ -32,7 +33,6 @@ use crate::{
         version::{self, PythonError},
     },
     structured::fences,
-    subject::{HISTORY, Subject},
 };
 
 /// Bytes of a script in which metadata is looked for, and of a list of packages.
@@ -88,7 +88,7 @@ struct Code {
 /// What an action needs. A script that says itself which interpreter starts it is started by that
 /// interpreter, if it needs packages: the one of the environment must take its place. So is a script
 /// of Node, which has other limits of memory.
-pub(super) fn needs(subject: &Subject, action: &mut Action) -> Result<Packages, RunError> {
+pub(super) fn needs(subject: &LoadedSkill, action: &mut Action) -> Result<Packages, RunError> {
     let Action::Command { program, arguments, .. } = action else { return Ok(Packages::None) };
     let Some(code) = code(subject, program, arguments) else { return Ok(Packages::None) };
     let lists = &mut Lists::default();
@@ -107,7 +107,7 @@ pub(super) fn needs(subject: &Subject, action: &mut Action) -> Result<Packages, 
 
 /// The packages of all scripts of a skill, for the question before a run. What is refused is left
 /// out: such a script does not run.
-pub(crate) fn names(subject: &Subject) -> Vec<String> {
+pub(crate) fn names(subject: &LoadedSkill) -> Vec<String> {
     let mut names: BTreeSet<String> =
         subject.skill.requirements.python_packages.iter().cloned().collect();
     let Some(folder) = subject.folder.as_deref() else { return names.into_iter().collect() };
@@ -137,7 +137,7 @@ pub(crate) fn names(subject: &Subject) -> Vec<String> {
     names.into_iter().collect()
 }
 
-fn code(subject: &Subject, program: &Program, arguments: &[String]) -> Option<Code> {
+fn code(subject: &LoadedSkill, program: &Program, arguments: &[String]) -> Option<Code> {
     let folder = subject.folder.as_deref();
     let is_own = |path: &Path| folder.is_some_and(|folder| path.starts_with(folder));
     if is_own(&program.path) {
@@ -211,7 +211,7 @@ impl ListFile {
 
 /// The text of a list of packages. One that cannot be read is refused: without it, other packages or
 /// versions would be installed than its author wrote.
-fn list(subject: &Subject, path: &Path, limit: u64) -> Result<Option<String>, RunError> {
+fn list(subject: &LoadedSkill, path: &Path, limit: u64) -> Result<Option<String>, RunError> {
     let refused = |what: String| {
         let message = format!("{} {what}", shown(subject, path));
         RunError::refused("requirement-refused", message)
@@ -240,7 +240,7 @@ struct Lists {
 impl Lists {
     fn python(
         &mut self,
-        subject: &Subject,
+        subject: &LoadedSkill,
         folder: &Path,
     ) -> Result<Option<Vec<String>>, RunError> {
         let read = || read_requirements(subject, folder);
@@ -249,7 +249,7 @@ impl Lists {
 
     fn node(
         &mut self,
-        subject: &Subject,
+        subject: &LoadedSkill,
         folder: &Path,
     ) -> Result<Option<Arc<Manifest>>, RunError> {
         let read = || Ok(read_manifest(subject, folder)?.map(Arc::new));
@@ -258,7 +258,7 @@ impl Lists {
 }
 
 fn python_needs(
-    subject: &Subject,
+    subject: &LoadedSkill,
     code: &Code,
     lists: &mut Lists,
 ) -> Result<Option<PythonNeeds>, RunError> {
@@ -291,7 +291,7 @@ const ONLY_THE_INDEX: &str = "list packages of the index by name and version: si
 
 /// What the `requirements.txt` beside a script says, or else that of the skill's root.
 fn listed(
-    subject: &Subject,
+    subject: &LoadedSkill,
     script: Option<&Path>,
     lists: &mut Lists,
 ) -> Result<Vec<String>, RunError> {
@@ -306,7 +306,10 @@ fn listed(
 }
 
 /// The `requirements.txt` of a folder.
-fn read_requirements(subject: &Subject, folder: &Path) -> Result<Option<Vec<String>>, RunError> {
+fn read_requirements(
+    subject: &LoadedSkill,
+    folder: &Path,
+) -> Result<Option<Vec<String>>, RunError> {
     let path = folder.join("requirements.txt");
     let Some(text) = list(subject, &path, MAX_SCRIPT)? else { return Ok(None) };
     let lines = requirements_file::lines(&text);
@@ -322,14 +325,14 @@ fn read_requirements(subject: &Subject, folder: &Path) -> Result<Option<Vec<Stri
 }
 
 /// A file of the skill by its path in there.
-fn shown(subject: &Subject, path: &Path) -> String {
+fn shown(subject: &LoadedSkill, path: &Path) -> String {
     let folder = subject.folder.as_deref();
     let inside = folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
     inside.display().to_string()
 }
 
 fn node_needs(
-    subject: &Subject,
+    subject: &LoadedSkill,
     code: &Code,
     lists: &mut Lists,
 ) -> Result<Option<NodeNeeds>, RunError> {
@@ -349,7 +352,7 @@ fn node_needs(
 }
 
 /// The `package.json` of a folder and its lock file, if it needs packages.
-fn read_manifest(subject: &Subject, folder: &Path) -> Result<Option<Manifest>, RunError> {
+fn read_manifest(subject: &LoadedSkill, folder: &Path) -> Result<Option<Manifest>, RunError> {
     let path = folder.join("package.json");
     let Some(text) = list(subject, &path, MAX_SCRIPT)? else { return Ok(None) };
     let lock = list(subject, &folder.join("package-lock.json"), MAX_LIST)?;
@@ -362,7 +365,7 @@ fn read_manifest(subject: &Subject, folder: &Path) -> Result<Option<Manifest>, R
 
 /// What the packages are made ready for.
 pub(super) struct Run<'a> {
-    pub(super) subject: &'a Subject,
+    pub(super) subject: &'a LoadedSkill,
     pub(super) home: &'a Home,
     pub(super) cancel: &'a Cancel,
     pub(super) policy: &'a mut Policy,

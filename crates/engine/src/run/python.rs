@@ -23,6 +23,7 @@ use crate::{
     envelope::{Capture, Envelope, Stream, output_limit_message, timeout_message},
     error::RunError,
     home::Home,
+    loaded_skill::LoadedSkill,
     packages::host_path::HostPath,
     python::{
         environment,
@@ -31,7 +32,6 @@ use crate::{
         requirement::{Places, requirements},
         version,
     },
-    subject::Subject,
 };
 
 /// Seconds that a module may take to load; imports of large packages are slow.
@@ -61,7 +61,7 @@ impl PythonTools {
     /// Makes the environment if the skill wants packages, and loads the module in the sandbox.
     pub fn load(
         policy: Policy,
-        subject: &Subject,
+        subject: &LoadedSkill,
         interpreter: &Program,
         functions: &Functions,
         home: &Home,
@@ -75,7 +75,7 @@ impl PythonTools {
     pub(super) fn load_until(
         cancel: &Cancel,
         mut policy: Policy,
-        subject: &Subject,
+        subject: &LoadedSkill,
         interpreter: &Program,
         functions: &Functions,
         home: &Home,
@@ -183,7 +183,7 @@ impl PythonTools {
     }
 }
 
-fn arguments(subject: &Subject, program: &Path, functions: &Functions) -> Vec<String> {
+fn arguments(subject: &LoadedSkill, program: &Path, functions: &Functions) -> Vec<String> {
     let pairs: Vec<(&str, &str)> = match functions {
         Functions::Module => Vec::new(),
         Functions::Handlers(list) => list.iter().map(|(name, path)| (&**name, &**path)).collect(),
@@ -202,7 +202,11 @@ fn arguments(subject: &Subject, program: &Path, functions: &Functions) -> Vec<St
 
 /// The interpreter of the module. It is started outside of the sandbox, too, if the skill asks for a
 /// version or for packages.
-fn base_interpreter(subject: &Subject, host: &HostPath, found: &Path) -> Result<PathBuf, RunError> {
+fn base_interpreter(
+    subject: &LoadedSkill,
+    host: &HostPath,
+    found: &Path,
+) -> Result<PathBuf, RunError> {
     let requirements = &subject.skill.requirements;
     if requirements.python.is_none() && requirements.python_packages.is_empty() {
         return Ok(found.to_owned());
@@ -210,7 +214,11 @@ fn base_interpreter(subject: &Subject, host: &HostPath, found: &Path) -> Result<
     packages::host_interpreter(host, found)
 }
 
-fn check_version(subject: &Subject, host: &HostPath, interpreter: &Path) -> Result<(), RunError> {
+fn check_version(
+    subject: &LoadedSkill,
+    host: &HostPath,
+    interpreter: &Path,
+) -> Result<(), RunError> {
     let Some(range) = &subject.skill.requirements.python else { return Ok(()) };
     let found = packages::python_version(host, interpreter)
         .map_err(|error| RunError::failed("python-unusable", &error))?;
@@ -228,7 +236,7 @@ fn check_version(subject: &Subject, host: &HostPath, interpreter: &Path) -> Resu
 /// The environment with the packages that the skill wants, if it wants any.
 fn environment(
     cancel: &Cancel,
-    subject: &Subject,
+    subject: &LoadedSkill,
     base: (&HostPath, &Path),
     cache: &Path,
     progress: &mut dyn FnMut(&str),

@@ -11,7 +11,7 @@ use crate::{
     approval::Program,
     error::RunError,
     grant::{self, ProgramError},
-    subject::Subject,
+    loaded_skill::LoadedSkill,
 };
 
 /// Interpreters by the ends of file names. The first one that is installed counts.
@@ -62,7 +62,7 @@ pub(crate) struct Start {
 }
 
 /// How a word of a skill is started: a program of the system, or a file of the skill.
-pub(crate) fn start(subject: &Subject, word: &str) -> Result<Start, RunError> {
+pub(crate) fn start(subject: &LoadedSkill, word: &str) -> Result<Start, RunError> {
     let folder = subject.folder.as_deref();
     match resolve(word, folder) {
         Err(ProgramError::NotExecutable(path)) if path.is_file() => interpreted(&path),
@@ -89,7 +89,7 @@ fn is_python(word: &str) -> bool {
 /// authors write `python3 scripts/x.py`, and the program starts in the user's folder. Only the first
 /// arguments count, which the skill's author wrote.
 pub(super) fn locate_script(
-    subject: &Subject,
+    subject: &LoadedSkill,
     program: &Program,
     arguments: &mut [String],
     written: usize,
@@ -111,7 +111,7 @@ pub(super) fn locate_script(
 
 /// A word of the author with the folder of the skill put in, as authors write it. No shell does it; in a
 /// text of several words, which is code, variables are left to the shell.
-pub(super) fn fill_folder(subject: &Subject, word: &str) -> String {
+pub(super) fn fill_folder(subject: &LoadedSkill, word: &str) -> String {
     let Some(folder) = &subject.folder else { return word.to_owned() };
     let folder = folder.to_string_lossy();
     let mut word = word.replace("{baseDir}", &folder);

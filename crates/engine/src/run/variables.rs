@@ -6,7 +6,10 @@ use std::{collections::BTreeSet, fs::File, io::Read as _, path::PathBuf};
 use savoir_sandbox::Policy;
 
 use super::Action;
-use crate::{approval::Widening, envelope::Envelope, grant, ground::Ground, subject::Subject};
+use crate::{
+    approval::ExtraGrants, envelope::Envelope, grant, loaded_skill::LoadedSkill,
+    run_environment::RunEnvironment,
+};
 
 /// Bytes of a script in which names are looked for.
 const MOST_BYTES: u64 = 256 << 10;
@@ -16,7 +19,7 @@ const OF_THE_SHELL: [&str; 9] =
     ["PATH", "PWD", "OLDPWD", "SHLVL", "SHELL", "HOSTNAME", "LOGNAME", "HOME", "USER"];
 
 /// Lets programs find the packages and programs of a Python environment that a person granted.
-pub(super) fn use_environment(extra: &Widening, policy: &mut Policy) {
+pub(super) fn use_environment(extra: &ExtraGrants, policy: &mut Policy) {
     let is_environment = |path: &&PathBuf| path.join("pyvenv.cfg").is_file();
     let granted: Vec<PathBuf> = extra.read.iter().chain(&extra.write).map(PathBuf::from).collect();
     let Some(root) = granted.iter().find(is_environment) else { return };
@@ -51,7 +54,12 @@ pub(super) struct Variable {
 }
 
 impl Unseen {
-    pub(super) fn of(subject: &Subject, action: &Action, ground: &Ground, policy: &Policy) -> Self {
+    pub(super) fn of(
+        subject: &LoadedSkill,
+        action: &Action,
+        ground: &RunEnvironment,
+        policy: &Policy,
+    ) -> Self {
         let texts: Vec<String> = scripts(subject, action).iter().filter_map(head).collect();
         let in_scripts: BTreeSet<&str> = texts.iter().flat_map(|text| named(text)).collect();
         let set = ground.variables.iter().filter(|(_, value)| !value.is_empty());
@@ -84,7 +92,7 @@ impl Unseen {
 }
 
 /// Files of the skill that an action executes.
-fn scripts(subject: &Subject, action: &Action) -> Vec<PathBuf> {
+fn scripts(subject: &LoadedSkill, action: &Action) -> Vec<PathBuf> {
     let Action::Command { program, arguments, .. } = action else { return Vec::new() };
     let words = arguments.iter().map(PathBuf::from).chain([program.path.clone()]);
     let Some(folder) = &subject.folder else { return Vec::new() };

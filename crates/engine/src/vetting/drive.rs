@@ -80,7 +80,7 @@ pub(super) struct Command {
 }
 
 /// What a session with a host came to.
-struct Talk {
+struct HostSession {
     made: usize,
     during: String,
     stopped: Option<Why>,
@@ -122,17 +122,19 @@ fn converse(
     (stdin, stdout): (std::fs::File, std::fs::File),
     calls: &[Call],
     until: Instant,
-) -> Talk {
+) -> HostSession {
     let within = || (Instant::now() + limits.call).min(until);
     guard.until(within());
     let during = "loading its module".to_owned();
-    let mut talk = Talk { made: 0, during, stopped: None, failure: None };
+    let mut talk = HostSession { made: 0, during, stopped: None, failure: None };
     let mut session = match Session::start(BufReader::new(stdout), stdin) {
         Ok(session) => session,
         Err(CallError::Raised(exception)) => {
-            return Talk { failure: Some(Failure::Raised(exception)), ..talk };
+            return HostSession { failure: Some(Failure::Raised(exception)), ..talk };
         }
-        Err(error) => return Talk { failure: Some(Failure::Ended(error.to_string())), ..talk },
+        Err(error) => {
+            return HostSession { failure: Some(Failure::Ended(error.to_string())), ..talk };
+        }
     };
     for call in calls {
         guard.until(within());

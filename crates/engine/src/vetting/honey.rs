@@ -1,4 +1,4 @@
-//! [`Honey`]: secrets that look real and are not, different in every run. Whoever reads one or sends
+//! [`DecoySecrets`]: secrets that look real and are not, different in every run. Whoever reads one or sends
 //! one away was looking for secrets.
 
 use std::{
@@ -33,7 +33,7 @@ pub(super) struct HoneyFile {
 
 /// The secrets of a run.
 #[derive(Debug, Default)]
-pub(super) struct Honey {
+pub(super) struct DecoySecrets {
     pub(super) sentinels: Vec<Sentinel>,
     pub(super) files: Vec<HoneyFile>,
     pub(super) variables: Vec<(String, String)>,
@@ -98,7 +98,7 @@ const FILES: [(&str, &str, Severity); 12] = [
     ),
 ];
 
-impl Honey {
+impl DecoySecrets {
     /// Puts fakes into a home and a working folder.
     pub(super) fn spread(skill: &Skill, home: &Path, work: &Path) -> io::Result<Self> {
         let mut honey = Self::default();

@@ -25,7 +25,7 @@ use super::{
     stage::Stage,
 };
 use crate::{
-    approval::Widening,
+    approval::ExtraGrants,
     contract::is_of_the_system,
     grant::{self, Grants},
 };
@@ -99,7 +99,7 @@ struct Judge<'a> {
 fn granted(stage: &Stage, permissions: &[Permission]) -> Option<Policy> {
     let grants = Grants {
         permissions,
-        extra: &Widening::default(),
+        extra: &ExtraGrants::default(),
         ground: &stage.ground,
         skill: &stage.folder,
         folder: Some(&stage.folder),

@@ -164,11 +164,11 @@ impl Scanner {
         })
     }
 
-    fn engine(&self, started: Instant, asked: Result<Vec<Finding>, Trouble>) -> Engine {
+    fn engine(&self, started: Instant, asked: Result<Vec<Finding>, ScannerFailure>) -> Engine {
         let version = self.version.clone();
         match asked {
             Ok(findings) => (findings, EngineRun::ran(self.name, version, started)),
-            Err(Trouble { findings, why }) => {
+            Err(ScannerFailure { findings, why }) => {
                 let run = EngineRun { version, ..EngineRun::failed(self.name, why) };
                 (findings, run.since(started))
             }
@@ -177,12 +177,12 @@ impl Scanner {
 }
 
 /// A scanner that did not get to its end, with what it had found until then.
-struct Trouble {
+struct ScannerFailure {
     findings: Vec<Finding>,
     why: String,
 }
 
-impl From<String> for Trouble {
+impl From<String> for ScannerFailure {
     fn from(why: String) -> Self {
         Self { findings: Vec::new(), why }
     }

@@ -11,10 +11,10 @@ use savoir_skill::{Reading, Skill, Source, folder::is_skill_file, read};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::honey::Honey;
+use super::honey::DecoySecrets;
 use crate::{
-    ground::Ground,
     python::host::{self, InstallError},
+    run_environment::RunEnvironment,
 };
 
 /// The program that tells which line of a skill does what.
@@ -36,13 +36,13 @@ pub(super) struct Stage {
     pub(super) skill: Skill,
     /// The copy.
     pub(super) folder: PathBuf,
-    pub(super) ground: Ground,
+    pub(super) ground: RunEnvironment,
     /// Where the host of Python tools is.
     pub(super) host: PathBuf,
     pub(super) witness: PathBuf,
     /// A word that only this run has, for what the witness says.
     pub(super) mark: String,
-    pub(super) honey: Honey,
+    pub(super) honey: DecoySecrets,
 }
 
 impl Stage {
@@ -64,8 +64,8 @@ impl Stage {
         fs::write(&witness, WITNESS)?;
         let installed = host::install(&support);
         let host = installed.map_err(|error: InstallError| error.source)?;
-        let honey = Honey::spread(skill, &home, &work)?;
-        let ground = Ground::at(&work, &home);
+        let honey = DecoySecrets::spread(skill, &home, &work)?;
+        let ground = RunEnvironment::at(&work, &home);
         let mark = Uuid::new_v4().simple().to_string();
         let skill = skill.clone();
         Ok(Self { _root: root, skill, folder, ground, host, witness, mark, honey })

@@ -6,7 +6,7 @@ use savoir_sandbox::{HostError, HostPattern};
 use tokio::sync::Semaphore;
 
 use super::limits;
-use crate::{services::Services, shelf::Shelf};
+use crate::{services::Services, skill_lookup::SkillLookup};
 
 /// What a run of a workflow may use. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct Host {
     /// Models and knowledge.
     pub services: Services,
     /// Skills, as the person who runs the workflow sees them.
-    pub shelf: Arc<dyn Shelf>,
+    pub shelf: Arc<dyn SkillLookup>,
     /// Which dangerous nodes may run at all.
     pub features: Features,
     /// Which servers may be asked.

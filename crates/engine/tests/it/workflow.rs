@@ -21,7 +21,7 @@ use futures::{
 use savoir_engine::{
     event::{Emitter, Event},
     services::{Services, TimeLimits},
-    shelf::{LoadError, Shelf},
+    skill_lookup::{LoadError, SkillLookup},
     workflow::{
         CodePolicy, Features, Graph, Host, HttpPolicy, Journal, NoJournal, WorkflowRun, run_to_end,
     },
@@ -73,7 +73,7 @@ impl LanguageModel for Scripted {
 #[derive(Debug)]
 struct OneSkill(&'static str, &'static str);
 
-impl Shelf for OneSkill {
+impl SkillLookup for OneSkill {
     fn load<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Skill, LoadError>> {
         let found = if name == self.0 {
             let source = Source::from_bytes(self.1.as_bytes().to_vec()).unwrap();

@@ -7,7 +7,7 @@ use semver::Version;
 use serde::Serialize;
 
 use crate::{
-    Card, Tree,
+    SkillSummary, Tree,
     resolve::{Candidate, Index, IndexError, Needs},
     trust::{self, TrustStore},
 };
@@ -30,7 +30,7 @@ pub enum Way {
 #[derive(Clone, Debug)]
 pub struct Offer {
     /// What its files say.
-    pub card: Card,
+    pub card: SkillSummary,
     /// How far it is trusted.
     pub tier: Tier,
     /// The integrity of its files.
@@ -44,7 +44,7 @@ pub struct Offer {
 impl Offer {
     /// Looks at the files of a skill. The error is why they cannot be used.
     pub fn of(tree: &Tree, called: &str, trust: &TrustStore) -> Result<Self, String> {
-        let card = Card::read(tree, called).map_err(|error| error.to_string())?;
+        let card = SkillSummary::read(tree, called).map_err(|error| error.to_string())?;
         let attested = trust::attest(tree, card.signed_name(), card.written_version(), trust)
             .map_err(|error| error.to_string())?;
         let (tier, integrity) =

@@ -154,11 +154,11 @@ pub(super) fn is_absent(error: &io::Error) -> bool {
 
 /// Every ledger that was read, so that none is read twice.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
+pub(super) struct LedgerCache {
     books: HashMap<PathBuf, Option<Arc<Book>>>,
 }
 
-impl Shelf {
+impl LedgerCache {
     /// All of them, with their paths.
     pub(super) fn books(&self) -> impl Iterator<Item = (&Path, &Arc<Book>)> {
         let books = self.books.iter();

@@ -19,7 +19,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 
 use super::{
     Entry, Origin, Places, Warning,
-    book::{Book, Shelf},
+    book::{Book, LedgerCache},
     clawhub, npx,
 };
 use crate::{
@@ -53,7 +53,7 @@ pub(super) struct Found {
     /// The ledgers that may name the skills of each folder, the most likely first.
     pub(super) books: Vec<Vec<Arc<Book>>>,
     /// Every ledger that was read.
-    pub(super) shelf: Shelf,
+    pub(super) shelf: LedgerCache,
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -86,14 +86,14 @@ pub(super) fn all(places: &Places) -> Found {
 /// The ledgers of other tools.
 struct Ledgers<'a> {
     places: &'a Places,
-    shelf: Shelf,
+    shelf: LedgerCache,
     warnings: Vec<Warning>,
 }
 
 impl<'a> Ledgers<'a> {
     /// Those of the project and of the user. The others are beside folders of skills.
     fn read(places: &'a Places) -> Self {
-        let mut ledgers = Self { places, shelf: Shelf::default(), warnings: Vec::new() };
+        let mut ledgers = Self { places, shelf: LedgerCache::default(), warnings: Vec::new() };
         ledgers.npx(Scope::User);
         ledgers.npx(Scope::Project);
         if let Some(project) = &places.project {

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::{Name, NameError, wire::GoneLine};
 use crate::{
-    CardError, archive::ArchiveError, limits::MAX_SHOWN_BYTES, source::SourceError,
+    SummaryError, archive::ArchiveError, limits::MAX_SHOWN_BYTES, source::SourceError,
     trust::SignatureError, words,
 };
 
@@ -268,11 +268,11 @@ pub enum RegistryError {
     },
     /// Its files are no skill.
     #[error("{of} cannot be used: {error}")]
-    Card {
+    SkillSummary {
         /// What was fetched.
         of: Box<Release>,
         /// Why.
-        error: Box<CardError>,
+        error: Box<SummaryError>,
     },
     /// A signature that the registry has of it cannot be read.
     #[error("{of} is not taken: {error}; tell who runs the registry")]
@@ -388,7 +388,7 @@ impl RegistryError {
             Self::Refused { .. } => "http_status",
             Self::Bytes { .. } => "digest_mismatch",
             Self::Archive { error, .. } => error.code(),
-            Self::Card { error, .. } => error.code(),
+            Self::SkillSummary { error, .. } => error.code(),
             Self::Signature { error, .. } => error.code(),
             Self::Content { .. } => "content_mismatch",
             Self::Changed { .. } | Self::ChangedCopy { .. } => "version_changed",

@@ -20,9 +20,9 @@ use super::{
 };
 use crate::{
     Tree,
+    install::{Arrival, Ready, State, Why},
     lock::LockedSource,
     resolve::{self, Request, Resolution, ResolveError, Update, resolve},
-    shelf::{Arrival, Ready, State, Why},
     trust::Tier,
 };
 

@@ -15,9 +15,9 @@ use super::{
     registries::unchanged, side_by_side::side_by_side,
 };
 use crate::{
+    install::{State, updates::Availability},
     lock::LockedSkill,
     manifest::Wanted,
-    shelf::{State, updates::Availability},
 };
 
 /// What a registry says about a skill that is installed from it.

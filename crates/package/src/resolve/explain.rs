@@ -13,7 +13,7 @@ use savoir_skill::version::VersionRange;
 use semver::Version;
 
 use super::{
-    Asker, Candidate, Explanation, ResolveError,
+    Candidate, Explanation, ResolveError, RootRequest,
     offer::{Offer, Package, Stop},
     set::{self, Versions},
 };
@@ -29,7 +29,7 @@ const MAX_VERSIONS: usize = 5;
 /// Who makes a demand.
 #[derive(Clone, Debug, PartialEq)]
 enum Who {
-    Root(Asker),
+    Root(RootRequest),
     /// A skill, and the versions of it that make the demand.
     Skill(Rc<str>, Vec<Version>),
 }

@@ -64,13 +64,13 @@ impl Needs {
 }
 
 /// What was read of an index, so that it is asked only once.
-pub(super) struct Shelf<'a> {
+pub(super) struct IndexCache<'a> {
     index: &'a dyn Index,
     candidates: RefCell<HashMap<String, Rc<[Candidate]>>>,
     needs: RefCell<HashMap<(String, Version), Rc<Needs>>>,
 }
 
-impl<'a> Shelf<'a> {
+impl<'a> IndexCache<'a> {
     pub(super) fn new(index: &'a dyn Index) -> Self {
         Self { index, candidates: RefCell::default(), needs: RefCell::default() }
     }
@@ -125,7 +125,7 @@ pub(super) struct Choice {
 
 /// An index as one search sees it.
 pub(super) struct Offer<'a> {
-    pub(super) shelf: &'a Shelf<'a>,
+    pub(super) shelf: &'a IndexCache<'a>,
     pub(super) request: &'a Request,
     pub(super) roots: &'a [&'a Root],
     root_names: HashSet<&'a str>,
@@ -137,7 +137,7 @@ pub(super) struct Offer<'a> {
 
 impl<'a> Offer<'a> {
     pub(super) fn new(
-        shelf: &'a Shelf<'a>,
+        shelf: &'a IndexCache<'a>,
         request: &'a Request,
         roots: &'a [&'a Root],
         admitted: &'a BTreeSet<String>,

@@ -54,7 +54,7 @@ impl Index for Lines {
 }
 
 fn wanted(refs: &[&str]) -> Request {
-    let root = |text: &&str| Root::required(SkillRef::parse(text).unwrap(), Asker::Manifest);
+    let root = |text: &&str| Root::required(SkillRef::parse(text).unwrap(), RootRequest::Manifest);
     Request { roots: refs.iter().map(root).collect(), ..Request::default() }
 }
 
@@ -191,7 +191,7 @@ fn conflicts_further_down() {
         "d 2.0.0",
     ];
     let mut request = wanted(&["a@^1", "c"]);
-    request.roots[1].asker = Asker::CommandLine;
+    request.roots[1].asker = RootRequest::CommandLine;
     let (_, text, hints) = refused(&lines, &request);
     insta::assert_snapshot!(text, @r"
     `c` 3.0.0 needs `d` >=2, but `b` 1.4.0 and 1.0.0 need `d` ^1: no version of `d` is both

@@ -5,7 +5,7 @@ use url::Url;
 
 use super::{Rejection, checked::Checked};
 use crate::{
-    Card, CardError, Tree,
+    SkillSummary, SummaryError, Tree,
     limits::{MAX_AUTHOR_BYTES, MAX_LISTED, MAX_PUBLISHED_DESCRIPTION, MAX_TAG_BYTES, MAX_TAGS},
     registry::Name,
 };
@@ -26,10 +26,10 @@ pub(super) struct Facts {
 impl Facts {
     /// Reads the skill as those will who install it.
     pub(super) fn new(tree: &Tree, name: &Name, checked: &Checked) -> Result<Self, Rejection> {
-        let card = Card::read(tree, name.last())?;
+        let card = SkillSummary::read(tree, name.last())?;
         if card.name != name.last() {
             let error = format!("the skill calls itself `{}`", card.name.escape_debug());
-            return Err(Rejection::Card(CardError::Name(error)));
+            return Err(Rejection::SkillSummary(SummaryError::Name(error)));
         }
         let skill = checked.skill();
         let facts = Self {
@@ -95,12 +95,12 @@ impl Facts {
 }
 
 /// The skills that it needs. Each must have a name that a registry can have.
-fn needs(card: &Card) -> Result<Vec<String>, Rejection> {
+fn needs(card: &SkillSummary) -> Result<Vec<String>, Rejection> {
     let need = |need: &savoir_skill::version::SkillRef| {
-        let wrong = |why: String| CardError::Need { text: need.to_string(), why };
+        let wrong = |why: String| SummaryError::Need { text: need.to_string(), why };
         match Name::parse(&need.name) {
             Ok(_) => Ok(need.to_string()),
-            Err(error) => Err(Rejection::Card(wrong(error.to_string()))),
+            Err(error) => Err(Rejection::SkillSummary(wrong(error.to_string()))),
         }
     };
     card.needs.iter().map(need).collect()

@@ -5,7 +5,7 @@ use semver::Version;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::{CardError, archive::ArchiveError, registry::NameError, trust::SignatureError};
+use crate::{SummaryError, archive::ArchiveError, registry::NameError, trust::SignatureError};
 
 /// Why something cannot be published: what, where, and the way out.
 #[derive(Debug, Error)]
@@ -36,7 +36,7 @@ pub enum Rejection {
     },
     /// Nobody who installs it could use it.
     #[error("SKILL.md: {0}; fix it with `savoir check --fix`")]
-    Card(#[from] CardError),
+    SkillSummary(#[from] SummaryError),
     /// It has no frontmatter.
     #[error(
         "SKILL.md has no frontmatter, so that it has neither a name nor a version; add it with `savoir convert`, or publish the text with `--namespace anon`; a file of its own, such as notes.md, goes into a namespace of yours as well"
@@ -129,7 +129,7 @@ impl Rejection {
             Self::SkillDiffers => "skill_differs",
             Self::Text { error, .. } => error.code(),
             Self::Check { rule, .. } => rule,
-            Self::Card(error) => error.code(),
+            Self::SkillSummary(error) => error.code(),
             Self::Prose => "no_frontmatter",
             Self::NotProse => "not_prose",
             Self::NoName => "no_name",

@@ -20,15 +20,15 @@ mod team;
 use std::path::Path;
 
 use savoir_package::{
+    install::{Plan, Ready},
     registry::{
         Asked, Client, Entry, GatherError, Gathered, Name, Registries, Settings, Wish, gather,
     },
     resolve::Update,
-    shelf::{Plan, Ready},
 };
 use savoir_skill::version::VersionRange;
 
-use crate::shelf::bench::{Bench, install};
+use crate::install::bench::{Bench, install};
 
 fn name(text: &str) -> Name {
     Name::parse(text).unwrap()

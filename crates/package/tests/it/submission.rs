@@ -10,7 +10,7 @@ use std::{
 use savoir_package::{
     File, Tree, archive,
     registry::Name,
-    submission::{Asked, Rejection, Submission, pack},
+    submission::{PublishOptions, Rejection, Submission, pack},
     trust::{SigningKey, Tier, sign},
 };
 use semver::Version;
@@ -43,8 +43,8 @@ fn zipped(tree: &Tree) -> Vec<u8> {
     archive::pack(name.filter(fits).unwrap_or("demo"), tree).unwrap()
 }
 
-fn in_namespace(namespace: &str) -> Asked {
-    Asked { namespace: Some(namespace.to_owned()), ..Asked::default() }
+fn in_namespace(namespace: &str) -> PublishOptions {
+    PublishOptions { namespace: Some(namespace.to_owned()), ..PublishOptions::default() }
 }
 
 #[test]
@@ -75,13 +75,15 @@ fn everything_that_a_registry_keeps() {
 
 #[test]
 fn signatures_are_found_and_checked() {
-    let plain = Submission::of_tree(good(), Some("web-search"), &Asked::default()).unwrap();
+    let plain =
+        Submission::of_tree(good(), Some("web-search"), &PublishOptions::default()).unwrap();
     let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
     let (name, version) = plain.signed_as();
     let record = savoir_package::trust::sign(&plain.tree, name, version, "Ada", &key);
     let signed = plain.with_record(record).unwrap();
     assert!(plain.tree.get("signature.json").is_none(), "the original is as it was");
-    let signed = Submission::of_tree(signed, Some("web-search"), &Asked::default()).unwrap();
+    let signed =
+        Submission::of_tree(signed, Some("web-search"), &PublishOptions::default()).unwrap();
     assert_eq!(signed.integrity, plain.integrity);
     let [found] = signed.signatures.as_slice() else { panic!("{:?}", signed.signatures) };
     assert!(found.holds);
@@ -98,7 +100,7 @@ fn signatures_are_found_and_checked() {
         ("more.md", b"x"),
         ("signature.json", &record),
     ]);
-    let error = Submission::read(&zipped(&changed), &Asked::default()).unwrap_err();
+    let error = Submission::read(&zipped(&changed), &PublishOptions::default()).unwrap_err();
     assert_eq!((error.code(), error.api_code()), ("file_additional", "invalid_artifact"));
 }
 
@@ -108,9 +110,9 @@ fn prose_is_anonymous_and_counted_by_the_registry() {
     let read = Submission::read(&zipped(&prose), &in_namespace("anon")).unwrap();
     assert_eq!((read.name.to_string().as_str(), read.version.is_none()), ("anon/cafe-notes", true));
     assert_eq!(read.pack().unwrap().0, "cafe-notes.zip");
-    let asked = Asked { name: Some("notes".to_owned()), ..in_namespace("anon") };
+    let asked = PublishOptions { name: Some("notes".to_owned()), ..in_namespace("anon") };
     assert_eq!(Submission::read(&zipped(&prose), &asked).unwrap().name.to_string(), "anon/notes");
-    let refused = Submission::read(&zipped(&prose), &Asked::default()).unwrap_err();
+    let refused = Submission::read(&zipped(&prose), &PublishOptions::default()).unwrap_err();
     assert_eq!(refused.code(), "no_frontmatter");
     let bare = archive::pack("1", &text("Write down what was said.\n")).unwrap();
     assert_eq!(Submission::read(&bare, &in_namespace("anon")).unwrap_err().code(), "no_name");
@@ -119,14 +121,15 @@ fn prose_is_anonymous_and_counted_by_the_registry() {
     // Or its publisher chooses another namespace.
     let own = Submission::read(&zipped(&prose), &in_namespace("acme")).unwrap();
     assert_eq!((own.name.to_string().as_str(), own.version.is_none()), ("acme/cafe-notes", true));
-    let asked = Asked { name: Some("notes".to_owned()), ..in_namespace("acme") };
+    let asked = PublishOptions { name: Some("notes".to_owned()), ..in_namespace("acme") };
     assert_eq!(Submission::read(&zipped(&prose), &asked).unwrap().name.to_string(), "acme/notes");
 }
 
 #[test]
 fn what_is_sent_beside_the_archive_is_the_same() {
     let bytes = archive::pack("web-search", &good()).unwrap();
-    let asked = |text: &str| Asked { skill_md: Some(text.into()), ..Asked::default() };
+    let asked =
+        |text: &str| PublishOptions { skill_md: Some(text.into()), ..PublishOptions::default() };
     Submission::read(&bytes, &asked(GOOD)).unwrap();
     let error = Submission::read(&bytes, &asked(&format!("{GOOD}\n"))).unwrap_err();
     assert_eq!((error.code(), error.api_code()), ("skill_differs", "invalid_request"));
@@ -139,7 +142,7 @@ fn warnings_do_not_reject() {
         ("tools.py", TOOLS.as_bytes()),
         ("inner.zip", &zipped(&text("x"))),
     ]);
-    let read = Submission::of_tree(more, Some("web-search"), &Asked::default()).unwrap();
+    let read = Submission::of_tree(more, Some("web-search"), &PublishOptions::default()).unwrap();
     let nested = read.warnings.iter().find(|found| found.rule == "nested-archive").unwrap();
     assert_eq!((nested.file.as_str(), nested.line), ("SKILL.md", 1));
     assert!(nested.message.contains("inner.zip") && nested.fix.is_some());
@@ -175,14 +178,14 @@ fn packing_is_reproducible() {
     assert_eq!(again.pack().unwrap(), first);
 }
 
-fn rejected(tree: &Tree, asked: &Asked) -> Rejection {
+fn rejected(tree: &Tree, asked: &PublishOptions) -> Rejection {
     Submission::read(&zipped(tree), asked).unwrap_err()
 }
 
 /// Every kind of rejection, with its codes and its sentence.
 #[test]
 fn every_rejection_has_a_code_and_a_sentence() {
-    let none = &Asked::default();
+    let none = &PublishOptions::default();
     let with = |from: &str, to: &str| {
         let skill = GOOD.replace(from, to);
         assert_ne!(skill, GOOD, "{from}");
@@ -232,16 +235,16 @@ fn every_rejection_has_a_code_and_a_sentence() {
         }),
         ("another version", {
             let version = Some("2.0.0".to_owned());
-            rejected(&loose(plain), &Asked { version, ..Asked::default() })
+            rejected(&loose(plain), &PublishOptions { version, ..PublishOptions::default() })
         }),
         ("a version of prose", {
             let version = Some("1.0.0".to_owned());
-            let asked = Asked { version, ..in_namespace("anon") };
+            let asked = PublishOptions { version, ..in_namespace("anon") };
             rejected(&text("# Hello\n\nSay hello.\n"), &asked)
         }),
         ("another SKILL.md", {
             let skill_md = Some(b"other".to_vec());
-            rejected(&loose(plain), &Asked { skill_md, ..Asked::default() })
+            rejected(&loose(plain), &PublishOptions { skill_md, ..PublishOptions::default() })
         }),
         ("a long author", rejected(&with("author: Ada", &format!("author: {long}")), none)),
         ("many tags", rejected(&with("[web]", &format!("[{tags}]")), none)),

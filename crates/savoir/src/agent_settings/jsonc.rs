@@ -1,5 +1,5 @@
-//! Members of a JSON file and items of its lists are added, changed or removed, and not a letter besides:
-//! comments, blanks, line ends and the order of everything else stay.
+//! Adds, changes and removes members of a JSON file and items of its lists. Comments, whitespace,
+//! line ends and the order of everything else are preserved.
 
 #[cfg(test)]
 mod tests;
@@ -9,14 +9,14 @@ use std::{borrow::Cow, collections::HashMap, ops::Range};
 use serde::Serialize as _;
 use serde_json::Value;
 
-/// Deepest nesting that is read.
+/// Maximum nesting depth.
 const MOST_DEPTH: usize = 128;
-/// The step to the right where the file shows none.
+/// Default indentation, if the file has none.
 const STEP: &str = "  ";
-/// The longest step that is taken over from a file.
+/// Maximum indentation that is copied from a file.
 const MOST_STEP: usize = 8;
 
-/// What is wrong with a file, and in which line.
+/// An error in a file, with its line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
     pub(crate) line: usize,
@@ -29,22 +29,22 @@ struct Member {
     /// From the quote of the key to the end of the value.
     whole: Range<usize>,
     value: Range<usize>,
-    /// The comma behind it.
+    /// The comma after it.
     comma: Option<usize>,
     object: Option<Object>,
     list: Option<Object>,
 }
 
-/// An object, or a list: its items are members without a key.
+/// An object or a list. The items of a list are members without a key.
 #[derive(Debug)]
 struct Object {
-    /// Behind the opening brace, and at the closing one.
+    /// From after the opening brace to the closing brace.
     inside: Range<usize>,
     members: Vec<Member>,
     is_list: bool,
 }
 
-/// How a file is laid out.
+/// Line ends and indentation of a file.
 struct Style {
     line_end: &'static str,
     step: String,
@@ -57,8 +57,8 @@ pub(crate) fn get(text: &str, outer: &str, key: &str) -> Result<Option<Value>, W
     Ok(found.map(|found| found.read(text)))
 }
 
-/// Puts a member into a member, which is made if it is not there. Of one that is there already, only
-/// what is `ours` changes, and what is missing is added.
+/// Sets a member of a member, which is created if it is missing. In an existing member, only the
+/// keys in `ours` change, and missing keys are added.
 pub(crate) fn set(
     text: &str,
     outer: &str,
@@ -88,7 +88,7 @@ pub(crate) fn set(
         None => Some(entry.add(text, name, value)),
     });
     match changed {
-        // One change at a time: the next one finds other places.
+        // Apply one change at a time, because it moves the positions of the others.
         Some(changed) => set(&changed, outer, key, value, ours),
         None => Ok(text.to_owned()),
     }
@@ -103,7 +103,7 @@ pub(crate) fn get_at(text: &str, path: &[&str]) -> Result<Option<Value>, Wrong> 
     Ok(root.at(text, path)?.map(|found| found.read(text)))
 }
 
-/// Sets the value at a path of keys; objects on the way are added.
+/// Sets the value at a path of keys; missing objects on the path are added.
 pub(crate) fn set_at(text: &str, path: &[&str], value: &Value) -> Result<String, Wrong> {
     let text = &or_empty(text);
     let root = parse(text)?;
@@ -113,7 +113,7 @@ pub(crate) fn set_at(text: &str, path: &[&str], value: &Value) -> Result<String,
     root.add_at(text, path, value)
 }
 
-/// Adds a text to the list at a path of keys; the list and objects on the way are added.
+/// Adds a string to the list at a path of keys; a missing list and missing objects are added.
 pub(crate) fn add_item(text: &str, path: &[&str], item: &str) -> Result<String, Wrong> {
     let text = &or_empty(text);
     let root = parse(text)?;
@@ -132,7 +132,7 @@ pub(crate) fn add_item(text: &str, path: &[&str], item: &str) -> Result<String, 
     Ok(list.add(text, "", &Value::from(item)))
 }
 
-/// Removes a text from the list at a path of keys, and what is empty because of that.
+/// Removes a string from the list at a path of keys, and containers that become empty.
 pub(crate) fn remove_item(text: &str, path: &[&str], item: &str) -> Result<String, Wrong> {
     if is_blank(text) {
         return Ok(text.to_owned());
@@ -148,7 +148,7 @@ pub(crate) fn remove_item(text: &str, path: &[&str], item: &str) -> Result<Strin
     }
 }
 
-/// Removes the member at a path of keys, and objects that are empty because of that.
+/// Removes the member at a path of keys, and objects that become empty.
 pub(crate) fn remove_at(text: &str, path: &[&str]) -> Result<String, Wrong> {
     let Some((key, above)) = path.split_last().filter(|_| !is_blank(text)) else {
         return Ok(text.to_owned());
@@ -174,13 +174,13 @@ fn is_blank(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim().is_empty()
 }
 
-/// The text, or an empty object where there is none.
+/// The text, or an empty object if the text is blank.
 fn or_empty(text: &str) -> String {
     let mark = if text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
     if is_blank(text) { format!("{mark}{{\n}}\n") } else { text.to_owned() }
 }
 
-/// Takes a member out of a member. Comments stay, also those behind it.
+/// Removes a member of a member. Comments stay, also those after it.
 pub(crate) fn remove(text: &str, outer: &str, key: &str) -> Result<String, Wrong> {
     let root = read(text, outer, key)?;
     let object = root.member(outer).and_then(|outer| outer.object.as_ref());
@@ -191,15 +191,15 @@ pub(crate) fn remove(text: &str, outer: &str, key: &str) -> Result<String, Wrong
     Ok(object.without(text, place))
 }
 
-/// A member with the blanks before it and its line, as far as nothing else is on that line.
+/// The range of a member, with its indentation and its line if nothing else is on that line.
 fn lines_of(text: &str, from: usize, whole: &Range<usize>, end: usize) -> Range<usize> {
     let blank = [' ', '\t'];
     let start = text[..whole.start].trim_end_matches(blank).len();
     let rest = text[end..].trim_start_matches(blank);
     if let Some(above) = text[..start].strip_suffix('\n') {
         let above = above.strip_suffix('\r').unwrap_or(above).len();
-        // Behind a comment up to the end of its line nothing else may follow, and a comment behind
-        // the member has a line of its own from now on.
+        // Text joined to a line comment would become part of it, and a comment after the member
+        // gets its own line.
         let is_last = rest.is_empty() || rest.starts_with(['\n', '\r']);
         let may_join = !rest.starts_with('/') && !ends_with_line_comment(text, from, above);
         return if is_last || may_join { above..whole.end } else { whole.clone() };
@@ -207,7 +207,7 @@ fn lines_of(text: &str, from: usize, whole: &Range<usize>, end: usize) -> Range<
     start..whole.end
 }
 
-/// Whether blanks and comments end with a comment that goes up to the end of its line.
+/// Whether the text ends with a line comment.
 fn ends_with_line_comment(text: &str, from: usize, to: usize) -> bool {
     let mut reader = Reader { text: &text[..to], at: from };
     while reader.at < to {
@@ -241,7 +241,7 @@ impl Member {
 }
 
 impl Object {
-    /// The member at a path of keys. A key that is there twice cannot be changed safely.
+    /// The member at a path of keys. Duplicate keys are an error: they cannot be changed safely.
     fn at(&self, text: &str, path: &[&str]) -> Result<Option<&Member>, Wrong> {
         let Some((first, rest)) = path.split_first() else { return Ok(None) };
         self.has_once(text, |name| name == *first)?;
@@ -256,7 +256,7 @@ impl Object {
         }
     }
 
-    /// The text with a value at a path that is not there.
+    /// Adds a value at a path that does not exist.
     fn add_at(&self, text: &str, path: &[&str], value: &Value) -> Result<String, Wrong> {
         let Some((first, rest)) = path.split_first() else { return Ok(text.to_owned()) };
         let inner = self.member(first).and_then(|member| member.object.as_ref());
@@ -268,16 +268,16 @@ impl Object {
         Ok(self.add(text, first, &value))
     }
 
-    /// The place of a text among the items of a list.
+    /// The index of a string in a list.
     fn item(&self, text: &str, item: &str) -> Option<usize> {
         self.members.iter().position(|member| member.read(text).as_str() == Some(item))
     }
 
-    /// The text without one of the members.
+    /// Removes one of the members from the text.
     fn without(&self, text: &str, place: usize) -> String {
         let Member { whole, comma, .. } = &self.members[place];
         let before = place.checked_sub(1).map(|before| &self.members[before]);
-        // Its own comma goes; of the last one, which has none, that before it.
+        // Remove the comma after it, or before it if it is the last member.
         let comma = comma.or(before.and_then(|before| before.comma));
         let end = comma.map_or(whole.end, |comma| whole.end.max(comma + 1));
         let from = before.map_or(self.inside.start, |before| before.whole.end);
@@ -291,21 +291,21 @@ impl Object {
         self.members.iter().find(|member| member.key == key)
     }
 
-    /// Refuses members that are there twice, of those that count.
+    /// Rejects duplicate keys among those that `counts` selects.
     fn has_once(&self, text: &str, counts: impl Fn(&str) -> bool) -> Result<(), Wrong> {
         let mut seen = HashMap::new();
         for Member { key, whole, .. } in self.members.iter().filter(|one| counts(&one.key)) {
             let line = line_of(text, whole.start);
             if let Some(first) = seen.insert(key, line) {
                 let message =
-                    format!("{} is there twice, first in line {first}", Value::from(&**key));
+                    format!("{} is defined twice, first in line {first}", Value::from(&**key));
                 return Err(Wrong { line, message: message.into() });
             }
         }
         Ok(())
     }
 
-    /// Adds a member at the end, in such a way that [`remove`] gives the same text again.
+    /// Adds a member at the end, so that [`remove`] restores the same text.
     fn add(&self, text: &str, key: &str, value: &Value) -> String {
         let style = Style::of(text);
         let inside = &text[self.inside.clone()];
@@ -336,7 +336,7 @@ impl Object {
     }
 }
 
-/// Where the comments end that stand behind something in its line.
+/// The end of the comments that follow on the same line.
 fn behind_comments(text: &str, at: usize) -> usize {
     let (mut reader, mut end) = (Reader { text, at }, at);
     loop {
@@ -367,7 +367,7 @@ impl Style {
         Self { line_end: if is_windows { "\r\n" } else { "\n" }, step }
     }
 
-    /// A value in several lines, of which all but the first are indented.
+    /// A value on several lines; all but the first are indented.
     fn lines(&self, value: &Value, indent: &str) -> String {
         let mut bytes = Vec::new();
         let form = serde_json::ser::PrettyFormatter::with_indent(self.step.as_bytes());
@@ -385,7 +385,7 @@ fn replaced(text: &str, range: Range<usize>, by: &str) -> String {
     new
 }
 
-/// The blanks before what stands first in a line.
+/// The indentation of the line.
 fn indent_of(text: &str, at: usize) -> String {
     let line = text[..at].rfind('\n').map_or(0, |line| line + 1);
     text[line..at].chars().take_while(|letter| matches!(letter, ' ' | '\t')).collect()
@@ -395,7 +395,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].split(|byte| *byte == b'\n').count()
 }
 
-/// The same value as plain JSON.
+/// The text as plain JSON, without comments and trailing commas.
 fn without_comments(text: &str) -> String {
     let mut reader = Reader { text, at: 0 };
     let mut plain = String::new();
@@ -412,7 +412,7 @@ fn without_comments(text: &str) -> String {
             b',' => {
                 reader.at += 1;
                 let _ = reader.blanks();
-                // A comma before the end is no plain JSON.
+                // Plain JSON has no trailing commas.
                 if !matches!(text.as_bytes().get(reader.at), Some(b'}' | b']')) {
                     plain.push(',');
                 }
@@ -425,8 +425,8 @@ fn without_comments(text: &str) -> String {
     plain
 }
 
-/// Reads a file of which a member of a member is wanted. Of what is there twice, each program takes
-/// another one, so nobody could tell which of them counts.
+/// Parses a file to access a member of a member. Duplicate keys are an error, because programs
+/// differ in which one they use.
 fn read(text: &str, outer: &str, key: &str) -> Result<Object, Wrong> {
     let root = parse(text)?;
     root.has_once(text, |name| name == outer)?;
@@ -444,12 +444,12 @@ fn parse(text: &str) -> Result<Object, Wrong> {
     let mut reader = Reader { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 } };
     reader.blanks()?;
     if reader.peek() != Some(b'{') {
-        return reader.wrong("the file does not begin with {");
+        return reader.wrong("the file does not start with {");
     }
     let root = reader.object(0)?;
     reader.blanks()?;
     if reader.at < text.len() {
-        return reader.wrong("something follows the last }");
+        return reader.wrong("there is text after the last }");
     }
     Ok(root)
 }
@@ -468,7 +468,7 @@ impl Reader<'_> {
         Err(Wrong { line: line_of(self.text, self.at), message: message.into() })
     }
 
-    /// Blanks and comments.
+    /// Skips whitespace and comments.
     fn blanks(&mut self) -> Result<(), Wrong> {
         loop {
             let rest = &self.text[self.at..];
@@ -482,7 +482,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A comment, without the end of its line.
+    /// Skips a comment, without the end of its line.
     fn comment(&mut self) -> Result<(), Wrong> {
         let rest = &self.text[self.at..];
         if rest.starts_with("//") {
@@ -491,14 +491,14 @@ impl Reader<'_> {
         }
         match rest.get(2..).and_then(|inside| inside.find("*/")) {
             Some(end) => self.at += end + 4,
-            None => return self.wrong("a comment has no end"),
+            None => return self.wrong("a comment is not closed"),
         }
         Ok(())
     }
 
     fn value(&mut self, depth: usize) -> Result<Option<Object>, Wrong> {
         if depth > MOST_DEPTH {
-            return self.wrong("it is nested too deeply");
+            return self.wrong("the nesting is too deep");
         }
         match self.peek() {
             Some(b'{') => return self.object(depth).map(Some),
@@ -509,7 +509,7 @@ impl Reader<'_> {
                 let end = |letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter);
                 let word = &rest[..rest.find(end).unwrap_or(rest.len())];
                 if serde_json::from_str::<Value>(word).is_err() {
-                    return self.wrong("a value is missing, or is none of JSON");
+                    return self.wrong("a value is missing or is not valid JSON");
                 }
                 self.at += word.len();
             }
@@ -524,13 +524,13 @@ impl Reader<'_> {
             match self.peek() {
                 Some(b'\\') => self.at += 2,
                 Some(b'"') => break,
-                Some(b'\n') | None => return self.wrong("a text has no end"),
+                Some(b'\n') | None => return self.wrong("a string is not closed"),
                 Some(_) => self.at += 1,
             }
         }
         self.at += 1;
         let text = self.text.get(from..self.at).unwrap_or_default();
-        serde_json::from_str(text).or_else(|_| self.wrong("a text is none of JSON"))
+        serde_json::from_str(text).or_else(|_| self.wrong("a string is not valid JSON"))
     }
 
     fn array(&mut self, depth: usize) -> Result<Object, Wrong> {
@@ -549,7 +549,7 @@ impl Reader<'_> {
             let comma = match self.peek() {
                 Some(b',') => Some(self.at),
                 Some(b']') => None,
-                _ => return self.wrong("a , or a ] is missing"),
+                _ => return self.wrong("a , or ] is missing"),
             };
             self.at += usize::from(comma.is_some());
             let (key, value) = (String::new(), whole.clone());
@@ -570,7 +570,7 @@ impl Reader<'_> {
                 Some(b'}') => break,
                 Some(b'"') if members.is_empty() || comma.is_some() => {}
                 Some(b'"') => return self.wrong("a , is missing"),
-                _ => return self.wrong("a name in quotes, or a } is missing"),
+                _ => return self.wrong("a name in quotes or a } is missing"),
             }
             let from = self.at;
             let key = self.string()?;

@@ -1,16 +1,16 @@
-//! Line ends and marks of a file that is read and written by somebody who has only one kind of them.
+//! Preserves line ends and byte order marks when an editor supports only one kind of them.
 
 use similar::{ChangeTag, TextDiff};
 
 const MARK: char = '\u{feff}';
 
-/// The text without marks, with plain line ends.
+/// The text without byte order mark, with `\n` line ends.
 pub(crate) fn plain(text: &str) -> String {
     text.trim_start_matches(MARK).replace("\r\n", "\n")
 }
 
-/// A new text with the line ends and the mark of an old one: lines that stay have the bytes that they
-/// had, new ones end like the first.
+/// The new text with the line ends and byte order mark of the old one. Unchanged lines keep their
+/// bytes, and new lines end like the first line.
 pub(crate) fn as_in(old: &str, new: &str) -> String {
     let (own, lines): (String, Vec<&str>) = (plain(old), old.split_inclusive('\n').collect());
     let is_windows = lines.first().is_some_and(|line| line.ends_with("\r\n"));

@@ -1,4 +1,4 @@
-//! Which skills agents, and Savoir itself, are told not to use.
+//! Which skills are disabled in agents and in Savoir itself.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use savoir_package::{Agent, ledger::Entry};
 use super::{Disabled, Switch, switch::Rules};
 use crate::{error::CommandError, installed::Installed};
 
-/// What some agents and Savoir are told here.
+/// The disabled skills of some agents and of Savoir.
 #[derive(Debug)]
 pub(crate) struct Off {
     agents: Vec<(&'static Agent, Rules)>,
@@ -35,7 +35,7 @@ impl Off {
         })
     }
 
-    /// The agents that are told not to use a skill in these folders.
+    /// The agents that have disabled a skill in these folders.
     pub(crate) fn agents<'a>(
         &'a self,
         name: &'a str,
@@ -45,12 +45,12 @@ impl Off {
         off.map(|(agent, _)| *agent)
     }
 
-    /// Whether Savoir does not offer a skill to models.
+    /// Whether the skill is disabled in Savoir.
     pub(crate) fn is_own(&self, name: &str) -> bool {
         self.own.has(name, self.project.as_deref())
     }
 
-    /// Whether Savoir offers a skill to models: to all, or as one of these agents sees it.
+    /// Whether Savoir offers a skill to models. If agents are given, one of them must see it.
     pub(crate) fn offers(&self, wanted: &[&'static Agent], entry: &Entry) -> bool {
         let folders = [entry.path().to_owned()];
         let is_off = |agent: &Agent| self.agents(entry.name(), &folders).any(|off| off == agent);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{put, read};
 use crate::error::CommandError;
 
-/// The file, below the data of the user.
+/// Name of the file in the data folder of the user.
 const FILE: &str = "disabled.json";
 
 /// Names of disabled skills: everywhere, and in one project.
@@ -43,7 +43,7 @@ impl Disabled {
         self.user.contains(name) || here.is_some_and(|names| names.contains(name))
     }
 
-    /// Disables a skill, in a project or everywhere. Says whether it was not before.
+    /// Disables a skill, in a project or everywhere. Returns whether this changed anything.
     pub(crate) fn disable(&mut self, name: &str, project: Option<&Path>) -> bool {
         let names = match project {
             Some(project) => self.projects.entry(project.to_owned()).or_default(),
@@ -52,7 +52,7 @@ impl Disabled {
         names.insert(name.to_owned())
     }
 
-    /// Enables a skill again. Says whether it was disabled there.
+    /// Enables a skill again. Returns whether it was disabled there.
     pub(crate) fn enable(&mut self, name: &str, project: Option<&Path>) -> bool {
         let Some(project) = project else { return self.user.remove(name) };
         let Some(names) = self.projects.get_mut(project) else { return false };

@@ -1,4 +1,4 @@
-//! How each agent is told not to use a skill, as its makers document it.
+//! The setting that disables a skill in each agent, as documented by the agent.
 //!
 //! | agent | file | setting |
 //! |---|---|---|
@@ -20,7 +20,7 @@ use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
 use super::{Wrong, jsonc, lines, read};
 
-/// An agent that can be told not to use a skill.
+/// An agent with a setting that disables a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Switch {
     ClaudeCode,
@@ -32,7 +32,7 @@ pub(crate) enum Switch {
 
 /// Whose settings are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum ScopeArgs {
     User,
     Project,
 }
@@ -41,11 +41,11 @@ pub(crate) enum Whose {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skill<'a> {
     pub(crate) name: &'a str,
-    /// Its folders, as the agent sees them.
+    /// Folders of the skill, as the agent sees them.
     pub(crate) folders: &'a [PathBuf],
 }
 
-/// What an agent is told not to use.
+/// The disabled skills of an agent.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     names: BTreeSet<String>,
@@ -64,7 +64,7 @@ impl Rules {
     }
 }
 
-/// The file by which Codex knows a skill.
+/// The file by which Codex identifies a skill.
 fn skill_file(folder: &Path) -> PathBuf {
     let lower = folder.join("skill.md");
     let file = folder.join("SKILL.md");
@@ -72,11 +72,11 @@ fn skill_file(folder: &Path) -> PathBuf {
 }
 
 impl Switch {
-    /// The agents that have such a setting.
+    /// The agents with such a setting.
     pub(crate) const AGENTS: [&'static str; 5] =
         ["claude-code", "codex", "gemini-cli", "opencode", "openclaw"];
 
-    /// The setting of an agent, if it has one that is known.
+    /// The setting of an agent, if it is known.
     pub(crate) fn of(agent: &Agent) -> Option<Self> {
         Some(match agent.id {
             "claude-code" => Self::ClaudeCode,
@@ -88,43 +88,44 @@ impl Switch {
         })
     }
 
-    /// The file that is changed; nothing if the agent reads none of a project.
-    pub(crate) fn file(self, whose: Whose, home: &Path, project: &Path) -> Option<PathBuf> {
+    /// The file to change; `None` if the agent has no settings file for projects.
+    pub(crate) fn file(self, whose: ScopeArgs, home: &Path, project: &Path) -> Option<PathBuf> {
         let set =
             |name: &str| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
         let folder =
             |name: &str, otherwise: &str| set(name).unwrap_or_else(|| home.join(otherwise));
         Some(match (self, whose) {
-            (Self::ClaudeCode, Whose::User) => {
+            (Self::ClaudeCode, ScopeArgs::User) => {
                 folder("CLAUDE_CONFIG_DIR", ".claude").join("settings.json")
             }
-            (Self::ClaudeCode, Whose::Project) => project.join(".claude/settings.json"),
-            (Self::Codex, Whose::User) => folder("CODEX_HOME", ".codex").join("config.toml"),
-            (Self::Gemini, Whose::User) => home.join(".gemini/settings.json"),
-            (Self::Gemini, Whose::Project) => project.join(".gemini/settings.json"),
-            (Self::OpenCode, Whose::User) => {
+            (Self::ClaudeCode, ScopeArgs::Project) => project.join(".claude/settings.json"),
+            (Self::Codex, ScopeArgs::User) => folder("CODEX_HOME", ".codex").join("config.toml"),
+            (Self::Gemini, ScopeArgs::User) => home.join(".gemini/settings.json"),
+            (Self::Gemini, ScopeArgs::Project) => project.join(".gemini/settings.json"),
+            (Self::OpenCode, ScopeArgs::User) => {
                 with_comments(&folder("XDG_CONFIG_HOME", ".config").join("opencode"))
             }
-            (Self::OpenCode, Whose::Project) => with_comments(project),
-            (Self::OpenClaw, Whose::User) => home.join(".openclaw/openclaw.json"),
-            (Self::Codex | Self::OpenClaw, Whose::Project) => return None,
+            (Self::OpenCode, ScopeArgs::Project) => with_comments(project),
+            (Self::OpenClaw, ScopeArgs::User) => home.join(".openclaw/openclaw.json"),
+            (Self::Codex | Self::OpenClaw, ScopeArgs::Project) => return None,
         })
     }
 
-    /// Every file in which the agent may be told not to use a skill.
+    /// All files in which a skill can be disabled.
     fn files(self, home: &Path, project: &Path) -> Vec<PathBuf> {
-        let both = [Whose::User, Whose::Project].map(|whose| self.file(whose, home, project));
+        let both =
+            [ScopeArgs::User, ScopeArgs::Project].map(|whose| self.file(whose, home, project));
         let personal = project.join(".claude/settings.local.json");
         let personal = (self == Self::ClaudeCode).then_some(personal);
         both.into_iter().flatten().chain(personal).collect()
     }
 
-    /// What the agent is told not to use here. What cannot be read says nothing.
+    /// The disabled skills of the agent. Unreadable files are ignored.
     pub(crate) fn rules(self, home: &Path, project: &Path) -> Rules {
         let mut rules = Rules::default();
         for file in self.files(home, project) {
             let Ok(Some(text)) = read(&file) else { continue };
-            // A broken file is for its agent to complain about.
+            // The agent itself reports a broken file.
             let _ = self.gather(&text, &mut rules);
         }
         rules
@@ -173,7 +174,7 @@ impl Switch {
         Ok(())
     }
 
-    /// The settings with which the agent does not use a skill.
+    /// Adds the setting that disables a skill.
     pub(crate) fn disable(self, text: &str, skill: Skill<'_>) -> Result<String, Wrong> {
         let name = skill.name;
         Ok(match self {
@@ -187,7 +188,7 @@ impl Switch {
         })
     }
 
-    /// The settings with which the agent uses a skill again.
+    /// Removes the setting that disables a skill.
     pub(crate) fn enable(self, text: &str, skill: Skill<'_>) -> Result<String, Wrong> {
         let name = skill.name;
         Ok(match self {
@@ -212,7 +213,7 @@ impl Switch {
     }
 }
 
-/// `opencode.jsonc` in a folder if it is there, else `opencode.json`.
+/// `opencode.jsonc` in a folder if it exists, otherwise `opencode.json`.
 fn with_comments(folder: &Path) -> PathBuf {
     let file = folder.join("opencode.jsonc");
     if file.exists() { file } else { folder.join("opencode.json") }

@@ -10,15 +10,15 @@ use savoir_server::{AccountError, Email, create_account, rotate_signing_key};
 use savoir_store::{Database, User, hash_password, registry::Actor};
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, output, place::PlaceArgs, runtime};
+use crate::{error::CommandError, output, runtime, storage_args::StorageArgs};
 
-/// Fewest characters of a password, as the server has it.
+/// Minimum length of a password, the same as in the server.
 const MIN_PASSWORD: usize = 6;
 
-/// Manage the accounts and keys of a server, on the machine where its data is
+/// Manage accounts and signing keys in the data of a server
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Passwords are read from standard input, one line; on a terminal you are asked twice.
+The password is the first line of standard input. On a terminal, you are asked for it twice.
 
 Examples:
   savoir admin create ada@example.com
@@ -26,7 +26,7 @@ Examples:
   savoir admin list --json
   savoir admin rotate-key --forget-old
 
-A server may run meanwhile.")]
+The server can keep running.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -34,11 +34,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make an account
+    /// Create an account
     Create {
-        /// Its address
+        /// Email address of the account
         email: String,
-        /// What it may do
+        /// Role of the account
         #[arg(long, default_value = "admin")]
         role: Role,
         #[command(flatten)]
@@ -49,16 +49,16 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
-    /// Give an account another password; its tokens end
+    /// Set a new password for an account and revoke its tokens
     ResetPassword {
-        /// Its address
+        /// Email address of the account
         email: String,
         #[command(flatten)]
         common: Common,
     },
-    /// Sign tokens with a new key from now on
+    /// Create a new key for signing tokens
     RotateKey {
-        /// End everything that older keys signed: everyone must log in again
+        /// Revoke tokens that older keys signed: all users must log in again
         #[arg(long)]
         forget_old: bool,
         #[command(flatten)]
@@ -72,14 +72,14 @@ struct Common {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: StorageArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Role {
-    /// Everything
+    /// All permissions
     Admin,
-    /// What is their own
+    /// Only their own data
     User,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 impl Common {
-    /// Does something with the database, and closes it.
+    /// Opens the database, calls `work` and closes the database.
     fn with_database<T>(
         &self,
         work: impl AsyncFnOnce(&Database) -> Result<T, CommandError>,
@@ -117,7 +117,6 @@ impl Common {
         })
     }
 
-    /// The account of an address.
     fn account(&self, email: &str) -> Result<Option<User>, CommandError> {
         self.with_database(async |database| {
             let found = database.accounts().by_email(email).await?;
@@ -132,7 +131,7 @@ impl Common {
 
 fn create(email: &str, role: Role, common: &Common) -> Result<(), CommandError> {
     let email = Email::parse(email).ok_or_else(|| refusal(&AccountError::Email))?;
-    // Nobody should think of a password in vain.
+    // Checked before the user is asked for a password.
     if common.account(email.as_str())?.is_some() {
         return Err(refusal(&AccountError::Taken));
     }
@@ -142,16 +141,16 @@ fn create(email: &str, role: Role, common: &Common) -> Result<(), CommandError> 
             .await
             .map_err(|error| refusal(&error))
     })?;
-    let text = format!("{} is there now, as {}\n", created.email, created.role.as_str());
+    let text = format!("Created {1} account {0}\n", created.email, created.role.as_str());
     common.print(&as_json(&created), &text)
 }
 
 fn refusal(error: &AccountError) -> CommandError {
     let hint = match error {
         AccountError::Store(error) => return CommandError::input(error),
-        AccountError::Taken => "give it another password with: savoir admin reset-password EMAIL",
+        AccountError::Taken => "set a new password with: savoir admin reset-password EMAIL",
         AccountError::Email => "write it as name@example.com",
-        AccountError::Password => "take a longer one",
+        AccountError::Password => "use a longer password",
     };
     CommandError::input(error).hint(hint)
 }
@@ -159,11 +158,11 @@ fn refusal(error: &AccountError) -> CommandError {
 fn list(common: &Common) -> Result<(), CommandError> {
     let users = common.with_database(async |database| Ok(database.accounts().list().await?))?;
     let row = |user: &User| {
-        let state = if user.active { "" } else { "  (may not log in)" };
+        let state = if user.active { "" } else { "  (disabled)" };
         format!("{:>5}  {:<5}  {}{state}\n", user.id, user.role.as_str(), user.email)
     };
     let text = match users.as_slice() {
-        [] => "there is no account yet; `savoir admin create EMAIL` makes one\n".to_owned(),
+        [] => "no accounts; create one with: savoir admin create EMAIL\n".to_owned(),
         users => users.iter().map(row).collect(),
     };
     common.print(&users.iter().map(as_json).collect(), &text)
@@ -172,8 +171,8 @@ fn list(common: &Common) -> Result<(), CommandError> {
 fn reset_password(email: &str, common: &Common) -> Result<(), CommandError> {
     let address = email.trim().to_lowercase();
     let unknown = || {
-        CommandError::input(format!("there is no account {address}"))
-            .hint("`savoir admin list` shows them")
+        CommandError::input(format!("account {address} does not exist"))
+            .hint("list accounts with: savoir admin list")
     };
     let user = common.account(&address)?.ok_or_else(unknown)?;
     let password = new_password()?;
@@ -184,16 +183,16 @@ fn reset_password(email: &str, common: &Common) -> Result<(), CommandError> {
     if !changed {
         return Err(unknown());
     }
-    let text = format!("{} has a new password; older tokens ended\n", user.email);
+    let text = format!("Changed the password of {} and revoked its tokens\n", user.email);
     common.print(&as_json(&user), &text)
 }
 
 fn rotate_key(forget_old: bool, common: &Common) -> Result<(), CommandError> {
     common.with_database(async |database| Ok(rotate_signing_key(database, forget_old).await?))?;
     let text = if forget_old {
-        "a new key signs; everyone must log in again\n"
+        "Created a new signing key; all users must log in again\n"
     } else {
-        "a new key signs; tokens of older ones stay good until they end\n"
+        "Created a new signing key; tokens of older keys stay valid until they expire\n"
     };
     common.print(&json!({"rotated": true, "forgot_old": forget_old}), text)
 }
@@ -205,7 +204,7 @@ fn as_json(user: &User) -> Value {
     })
 }
 
-/// A password: asked twice on a terminal, else the first line of standard input.
+/// Asks twice for a password on a terminal, otherwise reads the first line of standard input.
 fn new_password() -> Result<String, CommandError> {
     let password = if io::stdin().is_terminal() {
         let ask = |question: &str| {
@@ -214,22 +213,22 @@ fn new_password() -> Result<String, CommandError> {
             })
         };
         let first = ask("Password: ")?;
-        if first != ask("The same again: ")? {
-            return Err(CommandError::input("the passwords differ").hint("try again"));
+        if first != ask("Repeat the password: ")? {
+            return Err(CommandError::input("the passwords differ").hint("run the command again"));
         }
         first
     } else {
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line).map_err(|error| {
             CommandError::input(format!("the password cannot be read: {error}"))
-                .hint("give it on standard input, in UTF-8")
+                .hint("pass it on standard input, in UTF-8")
         })?;
         line.trim_end_matches(['\r', '\n']).to_owned()
     };
     if password.chars().count() < MIN_PASSWORD {
-        let message = format!("a password has at least {MIN_PASSWORD} characters");
+        let message = format!("the password must have at least {MIN_PASSWORD} characters");
         return Err(CommandError::input(message)
-            .hint("give it on standard input: savoir admin create EMAIL < password.txt"));
+            .hint("pass it on standard input: savoir admin create EMAIL < password.txt"));
     }
     Ok(password)
 }

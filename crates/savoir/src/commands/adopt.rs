@@ -4,36 +4,36 @@ use std::process::ExitCode;
 
 use savoir_package::{
     agents::Scope,
+    install::Found,
     ledger::{Entry, Origin},
     scan::Verdict,
-    shelf::Found,
 };
 use serde_json::Map;
 
 use crate::{
     error::CommandError,
+    install_context::{Consent, InstallContext, OutputArgs, Report, ScopeArgs, told},
     installed::Installed,
     lookup::unknown,
     output,
-    shelf::{Consent, Door, Manner, Report, Whose, told},
 };
 
 /// Add already installed skills to savoir.lock without moving them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  savoir adopt                           what could be adopted? nothing is changed
+  savoir adopt                           list skills that can be adopted; change nothing
   savoir adopt pdf
-  savoir adopt --all --global            all of your own skills
+  savoir adopt --all --user              all skills of the user
 
-Skills of `npx skills`, `gh skill`, ClawHub and those that you copied stay where they are, and so do
-the ledgers of these tools. Where the original can be found, your edits are recognized, and updates
-merge into them. `savoir undo` reverts it.")]
+Skills that `npx skills`, `gh skill` or ClawHub installed, or that you copied, are not moved. The
+lockfiles of these tools are not changed. If the source of a skill is found, your edits are detected
+and updates merge with them. `savoir undo` reverts the adoption.")]
 pub(crate) struct Args {
-    /// The names of the skills
+    /// Names of the skills
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// All skills that are not in a lock
+    /// Adopt all skills that are not in savoir.lock
     #[arg(long, conflicts_with = "names")]
     all: bool,
     /// Do not search the network for their sources
@@ -43,9 +43,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     allow_blocked: Vec<String>,
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
     #[command(flatten)]
-    manner: Manner,
+    manner: OutputArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -74,10 +74,10 @@ fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The skills that are meant: of this shelf, and not under a lock.
+/// The selected skills of this scope that are not in savoir.lock.
 fn entries<'a>(
     args: &Args,
-    door: &Door,
+    door: &InstallContext,
     installed: &'a Installed,
 ) -> Result<Vec<&'a Entry>, CommandError> {
     let scope = if door.is_global() { Scope::User } else { Scope::Project };
@@ -97,27 +97,27 @@ fn entries<'a>(
         let before = found.len();
         found.extend(named.iter().filter(is_meant));
         if found.len() == before {
-            let message = format!("`{name}` is already in a lock, or is not one of these skills");
+            let message = format!("`{name}` is already in savoir.lock, or is not in this scope");
             return Err(CommandError::input(message).named("nothing_to_adopt").hint(format!(
-                "savoir info {name} shows where it is; --global selects your own skills"
+                "`savoir info {name}` shows where it is; --user selects the skills of the user"
             )));
         }
     }
     Ok(found)
 }
 
-/// Tells what a person should know of a skill that lies there already.
+/// Prints notes about a skill that is to be adopted.
 fn tell(found: &Found) {
     let Ok(ready) = found.ready() else { return };
     let name = &found.name;
     if let Some(why) = &found.untraced {
-        output::note(&format!("`{name}`: its original could not be found: {why}"));
+        output::note(&format!("`{name}`: its source was not found: {why}"));
     }
     if found.is_edited() {
-        output::note(&format!("`{name}` was edited since it was installed; the edits stay"));
+        output::note(&format!("`{name}` was edited after it was installed; the edits are kept"));
     }
     if ready.report.verdict != Verdict::Allow {
         let verdict = ready.report.verdict;
-        output::note(&format!("`{name}`: the scan says {verdict}; see savoir scan"));
+        output::note(&format!("`{name}`: the scan verdict is {verdict}; see `savoir scan`"));
     }
 }

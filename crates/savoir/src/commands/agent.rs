@@ -17,7 +17,7 @@ use savoir_package::{
 use self::gather::Gatherer;
 use crate::{error::CommandError, installed::Installed, output};
 
-/// Check an agent that is put together from skills
+/// Check an agent that is composed of skills
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -29,7 +29,7 @@ enum Command {
     Check(CheckArgs),
 }
 
-/// Say which skills an agent gets, what they may do, and what is missing
+/// Show the skills and permissions of an agent, and what is missing
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,38 +38,38 @@ Examples:
   savoir agent check --model llama3.1:8b --context 128K
   savoir agent check --set small --json
 
-Skills are taken from the folders that --skills names, from the folder `skills` beside the file,
-from savoir.lock of the project and of the user, and from the folders of agents. Nothing is fetched
-or run.
+Skills are searched in the folders of --skills, in the folder `skills` next to the file, in the
+savoir.lock of the project and of the user, and in the skill folders of agents. Nothing is
+downloaded or run.
 
-Exit codes: 0 the agent can start, 1 something is missing or does not fit, 2 the file cannot be
+Exit codes: 0 the agent can start, 1 something is missing or incompatible, 2 the file cannot be
 read.")]
 struct CheckArgs {
-    /// The agent, or its folder
+    /// Agent file, or its folder
     #[arg(value_name = "AGENT.yaml", default_value = ".")]
     path: PathBuf,
-    /// Skill folders, or folders above them, to take skills from first
+    /// Skill folders, or their parent folders, to search first
     #[arg(long, value_name = "PATH")]
     skills: Vec<PathBuf>,
-    /// The set of skills, if the file has several
+    /// Set of skills to use, if the file has several
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
-    /// The model that it is to run on, or its size such as 8B [default: the one in the file]
+    /// Model to run on, or its size, for example 8B [default: the model in the file]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// The context of that model, such as 32768 or 128K
+    /// Context size of the model, for example 32768 or 128K
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     context: Option<u64>,
-    /// The memory of the graphics processor, such as 16GB
+    /// GPU memory, for example 16GB
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     gpu_memory: Option<u64>,
-    /// Whether there is a neural processor
+    /// Whether the machine has an NPU
     #[arg(long, value_name = "YES|NO")]
     npu: Option<Answer>,
     /// Accepted for scripts of earlier versions; unsigned skills are noted, not refused
     #[arg(long, hide = true)]
     allow_experimental: bool,
-    /// Warnings fail, too
+    /// Fail on warnings
     #[arg(long)]
     strict: bool,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
@@ -91,12 +91,12 @@ fn tokens(text: &str) -> Result<u64, String> {
         return Ok(tokens);
     }
     let tokens = AtLeast::tokens(text).map(|least| least.amount);
-    tokens.map_err(|_| "write a number such as 32768, 32K or 1M".to_owned())
+    tokens.map_err(|_| "write a number, for example 32768, 32K or 1M".to_owned())
 }
 
 fn memory(text: &str) -> Result<u64, String> {
     let bytes = AtLeast::bytes(text).map(|least| least.amount);
-    bytes.map_err(|_| "write an amount such as 16GB or 512MB".to_owned())
+    bytes.map_err(|_| "write a size, for example 16GB or 512MB".to_owned())
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -115,7 +115,7 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     gatherer.beside(Path::new(&agent.file));
     let offers = gatherer.gather(composition.parts.into_iter().map(|part| part.skill.name));
     let model = model(args, &agent);
-    // A registry would be the first of these.
+    // Registries are not searched yet.
     let others = Several::default();
     let set = args.set.as_deref();
     let wish = Wish { agent: &agent, set, offers: &offers, others: &others, model: &model };
@@ -139,7 +139,7 @@ fn read(path: &Path) -> Result<AgentFile, CommandError> {
         CommandError::input(format!("{} has no {}", path.display(), agent_file::FILES[0]))
             .hint("name the file of an agent, or its folder")
     })?;
-    // `./` is noise in every place that is told.
+    // Do not print `./` before every path.
     let file = file.strip_prefix(".").map(Path::to_owned).unwrap_or(file);
     let missing = || {
         CommandError::input(format!("{} does not exist", file.display()))

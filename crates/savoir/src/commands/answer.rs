@@ -1,4 +1,4 @@
-//! `savoir run` of a skill without tools: a model answers its prompt.
+//! `savoir run` for a skill without tools: sends its prompt to a model.
 
 use std::{cell::RefCell, process::ExitCode, sync::Arc};
 
@@ -19,12 +19,11 @@ use super::kb::Names;
 use crate::{
     error::CommandError,
     events::{Ended, Form, Printer},
-    output, overheard,
-    place::{Place, PlaceArgs},
-    runtime, voice,
+    model_errors, models, output, runtime,
+    storage_args::{Place, StorageArgs},
 };
 
-/// What is put to a model.
+/// A prompt for a model.
 pub(super) struct Asked<'a> {
     pub(super) skill: &'a Skill,
     pub(super) inputs: &'a Map<String, Value>,
@@ -33,14 +32,14 @@ pub(super) struct Asked<'a> {
     /// `provider:model`.
     pub(super) model: Option<&'a str>,
     pub(super) form: Form,
-    /// Why it failed, for the record: a program hears of it in an event, not by an error.
+    /// Why the run failed, for its record. With --json, the error is an event and is not returned.
     pub(super) failure: RefCell<Option<ErrorRecord>>,
 }
 
 impl Asked<'_> {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
-        let models = voice::from_settings()?;
-        let place = PlaceArgs::default().place()?;
+        let models = models::from_settings()?;
+        let place = StorageArgs::default().place()?;
         runtime::block_on(self.ask(models, &place)).map_err(|error| match error.code().as_deref() {
             Some("no-model") => error.hint("`savoir render` shows the prompt without a model"),
             _ => error,
@@ -48,7 +47,7 @@ impl Asked<'_> {
     }
 
     async fn ask(&self, models: Models, place: &Place) -> Result<ExitCode, CommandError> {
-        let (models, failure) = overheard::choose(&models, self.model).await?;
+        let (models, failure) = model_errors::choose(&models, self.model).await?;
         let (database, knowledge) = self.knowledge(&models, place).await?;
         let services = Services {
             models: Arc::new(models),
@@ -65,7 +64,7 @@ impl Asked<'_> {
             printer.hold_back();
         }
         let running = async {
-            // Who interrupts it does not listen any more.
+            // It fails if the user interrupted the run, which is reported below.
             let _ = prompt::run(&services, run, &out).await;
             drop(out);
         };
@@ -87,15 +86,15 @@ impl Asked<'_> {
         }
         let code = error.code().unwrap_or_default().into_owned();
         *self.failure.borrow_mut() = Some(ErrorRecord { code, message: error.to_string() });
-        // A program was told by an event; no other document follows.
+        // The error was already printed as an event.
         if self.form == Form::Json { Ok(error.report()) } else { Err(error) }
     }
 
-    /// Prints an answer that was kept back until it was checked.
+    /// Prints an answer that was held back until it was checked.
     fn print_checked(&self, held: Option<&str>) -> Result<ExitCode, CommandError> {
         if let (Some(text), Some(promised)) = (held, &self.skill.outputs) {
             match structured::validate_answer(promised, text) {
-                // As the model wrote it: numbers and names that are there twice stay.
+                // Print the text of the model: parsing would change numbers and duplicate keys.
                 Ok(Answer::Json(_)) => {
                     output::content(&format!("{}\n", structured::json_text(text)))?;
                 }
@@ -105,7 +104,7 @@ impl Asked<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The local database, if the skill wants to know something and there is one.
+    /// Opens the local database if the skill uses a knowledge base.
     async fn knowledge(
         &self,
         models: &Models,
@@ -113,7 +112,7 @@ impl Asked<'_> {
     ) -> Result<(Option<Database>, Option<Knowledge>), CommandError> {
         let Some(base) = &self.skill.policy.knowledge_base else { return Ok((None, None)) };
         let missing = format!(
-            "there is no knowledge base `{base}` here; make it with: savoir kb create {base}"
+            "knowledge base `{base}` does not exist; create it with: savoir kb create {base}"
         );
         if !place.exists() {
             output::note(&missing);
@@ -127,14 +126,14 @@ impl Asked<'_> {
         Ok((Some(database), Some(knowledge)))
     }
 
-    /// The names of the documents that an answer may rest on.
+    /// File names of the documents that an answer can cite.
     async fn names(&self, services: &Services) -> Names {
         let (Some(base), Some(knowledge)) =
             (&self.skill.policy.knowledge_base, &services.knowledge)
         else {
             return Names::new();
         };
-        // Names are a courtesy: without them, ids are shown.
+        // Without names, ids are shown.
         let Ok(Some(base)) = knowledge.resolve(base, None).await else { return Names::new() };
         let documents = knowledge.documents(&base.id).await.unwrap_or_default();
         documents.into_iter().map(|document| (document.id, document.filename)).collect()

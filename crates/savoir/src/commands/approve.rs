@@ -1,5 +1,8 @@
 //! `savoir approve`.
 
+mod list;
+mod revoke;
+
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
@@ -19,50 +22,99 @@ use serde_json::json;
 use crate::{
     ask::{self, Answer, Choices, Length, Page},
     error::CommandError,
+    extra_grants::ExtraGrantsArgs,
     load,
     lookup::{self, Target},
     output, trust,
-    widening::WideningArgs,
 };
 
-/// Show what a skill may do, and agree to it until it changes
+/// Review what a skill may do and approve it until it changes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The options grant more than the skill declares. They stay when you approve the skill again;
-`savoir revoke` removes them with the approval.
+The --allow options grant more than the skill declares. They stay when you approve the skill again;
+--revoke removes them with the approval.
 
 Examples:
   savoir approve my-skill
   savoir approve my-skill --allow-host api.example.com --allow-write ./out
-  savoir approve my-skill --details      see every right that it wants
-  savoir approve my-skill --yes          agree without a terminal")]
+  savoir approve my-skill --details      show every permission that it wants
+  savoir approve my-skill --yes          approve without asking
+  savoir approve --list                  list approved skills
+  savoir approve --revoke my-skill       remove an approval
+  savoir approve --revoke --all          remove all approvals")]
 pub(crate) struct Args {
-    /// A skill's folder or file, or the name of one that was approved before
-    #[arg(value_name = "PATH|NAME")]
-    skill: String,
-    /// Agree without being asked
+    /// Folder, file or name of a skill
+    #[arg(value_name = "PATH|NAME", required_unless_present_any = ["list", "all"])]
+    skill: Option<String>,
+    /// List approved skills
+    #[arg(long, conflicts_with_all = ["skill", "yes", "details", "revoke"])]
+    list: bool,
+    /// Remove the approval
+    #[arg(long, conflicts_with_all = ["yes", "details"])]
+    revoke: bool,
+    /// With --revoke: remove all approvals
+    #[arg(long, requires = "revoke", conflicts_with = "skill")]
+    all: bool,
+    /// Approve without asking
     #[arg(long, short)]
     yes: bool,
-    /// Show every right, tool and program on a line of its own
+    /// Show every permission, tool and program on its own line
     #[arg(long)]
     details: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    widening: WideningArgs,
+    widening: ExtraGrantsArgs,
+}
+
+/// Arguments of `savoir approvals`, the former name of `savoir approve --list`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, CommandError> {
+    list::run(args.json)
+}
+
+/// Arguments of `savoir revoke`, the former name of `savoir approve --revoke`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RevokeArgs {
+    /// Folder, file or name of a skill
+    #[arg(value_name = "PATH|NAME", required_unless_present = "all", conflicts_with = "all")]
+    skill: Option<String>,
+    /// Remove all approvals
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) fn revoke(args: &RevokeArgs) -> Result<ExitCode, CommandError> {
+    revoke::run(args.skill.as_deref())
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    match &args.skill {
+        _ if args.list => list::run(args.json),
+        skill if args.revoke => revoke::run(skill.as_deref()),
+        Some(skill) => approve(args, skill),
+        // The parser requires a skill for everything else.
+        None => list::run(args.json),
+    }
+}
+
+fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     let home = Home::from_environment()?;
     let approvals = Approvals::new(&home);
-    let path = find(&args.skill, &approvals)?;
+    let path = find(skill, &approvals)?;
     let loaded = load::load(&path, None)?;
     load::require_usable(&loaded)?;
     let subject = trust::subject(&loaded, Trust::User, &trust::believed()?)?;
     trust::refuse_forbidden(&subject, None)?;
     let ground = trust::ground(&home)?;
-    // What was added before stays until the approval is revoked.
+    // Permissions that were added before stay until the approval is revoked.
     let extra = approvals.extra_for(subject.path())?.and(&args.widening.widening()?);
     let request = inspect(&subject, &ground, &extra);
     let fingerprint = Fingerprint::of(&request);
@@ -75,7 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             return Err(CommandError::refused(reason).hint(help));
         }
         Verdict::Ask { reasons, warnings } => (reasons, warnings),
-        // An approval can be kept for what would run anyway: the signature may go away.
+        // A skill that runs without approval can be approved, too: its signature may go away.
         Verdict::Run { .. } => (Vec::new(), Vec::new()),
     };
     let warnings: Vec<String> = scan_warning(&request.path).into_iter().chain(warnings).collect();
@@ -101,26 +153,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     report(args, &request, &reasons, "is approved")
 }
 
-/// What the scan has against the skill: nobody should agree to a right without knowing it.
+/// Shown with the permissions, so that the user knows of scan findings before approving.
 fn scan_warning(path: &Path) -> Option<String> {
     let folder = if path.is_file() { path.parent()? } else { path };
     let report = scan::scan(&Tree::read(folder).ok()?);
     (report.verdict != scan::Verdict::Allow)
-        .then(|| format!("the scan says {}", super::scan::summary(&report)))
+        .then(|| format!("scan result: {}", super::scan::summary(&report)))
 }
 
-/// The skill at a path or of a name, else the one place where a skill of that name was approved.
+/// Finds a skill by path or name, otherwise by the name of an approved skill.
 fn find(path_or_name: &str, approvals: &Approvals) -> Result<PathBuf, CommandError> {
     let unknown = match lookup::target(path_or_name) {
         Ok(Target { skill, .. }) if skill.fetched.is_some() => {
-            return Err(CommandError::input("an approval is kept for an installed skill")
-                .hint("install it first, or try it once: savoir run"));
+            return Err(CommandError::input("only installed skills can be approved")
+                .hint("install it first, or run it once with: savoir run"));
         }
         Ok(Target { skill, tool: None }) => return Ok(skill.to_path_buf()),
         _ if Path::new(path_or_name).exists() => return Ok(path_or_name.into()),
         Ok(Target { tool: Some(_), .. }) => {
             CommandError::input(format!("there is no skill at `{path_or_name}`"))
-                .hint("approve the whole skill: name it without a tool")
+                .hint("approve the whole skill: leave out the name of the tool")
         }
         Err(error) => error,
     };
@@ -139,7 +191,7 @@ fn find(path_or_name: &str, approvals: &Approvals) -> Result<PathBuf, CommandErr
     }
 }
 
-/// Shows the request where nobody can be asked, and says how to agree nevertheless.
+/// Prints the request if there is no terminal; the hint is the command that approves it.
 fn nobody(args: &Args, page: Page<'_>) -> Result<CommandError, CommandError> {
     let Page { request, reasons, .. } = page;
     if args.json {
@@ -148,10 +200,10 @@ fn nobody(args: &Args, page: Page<'_>) -> Result<CommandError, CommandError> {
         print(page)?;
     }
     let error = CommandError::refused(format!(
-        "{} is not approved, and nobody can be asked without a terminal",
+        "{} is not approved, and there is no terminal to ask on",
         shown(&request.skill)
     ));
-    Ok(error.hint(format!("when you have read the above, agree with: {}", agreeing(args))))
+    Ok(error.hint(format!("review the permissions above, then approve with: {}", agreeing(args))))
 }
 
 fn print(page: Page<'_>) -> Result<(), CommandError> {
@@ -161,9 +213,13 @@ fn print(page: Page<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The command that agrees to the same.
+/// The command that approves the same request.
 fn agreeing(args: &Args) -> String {
-    format!("savoir approve {}{} --yes", shell_word(&args.skill), args.widening.words())
+    format!(
+        "savoir approve {}{} --yes",
+        shell_word(args.skill.as_deref().unwrap_or_default()),
+        args.widening.words()
+    )
 }
 
 fn report(
@@ -179,7 +235,7 @@ fn report(
     let fingerprint = Fingerprint::of(request);
     let mut text = format!("{} {outcome} ({})\n", shown(&request.skill), fingerprint.short());
     if request.always_ask || request.trust == Trust::Untrusted {
-        text.push_str("it asks before every run nevertheless\n");
+        text.push_str("you are still asked before every run\n");
     }
     output::text(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -6,13 +6,13 @@ use savoir_engine::Home;
 use savoir_package::source::{Clean, Cleaned, clean};
 use serde_json::json;
 
-use crate::{error::CommandError, output, shelf::told};
+use crate::{error::CommandError, install_context::told, output};
 
-/// What was downloaded, and copies of skills that were tried once. Beside them are environments of
-/// Python, which tools may be using.
+/// Downloads, and copies of skills that were run once. Python environments in the cache are not
+/// removed, because running tools may use them.
 const FOLDERS: [&str; 3] = ["sources", "registry", "tries"];
 
-/// Manage what was downloaded
+/// Manage the download cache
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -29,12 +29,12 @@ enum Command {
 #[command(after_help = "\
 Examples:
   savoir cache clean
-  savoir cache clean --dry-run           only show how much would be freed
+  savoir cache clean --dry-run           show how much would be freed
 
-Installed skills, their kept versions for `savoir undo`, the lock and your approvals are not in the
-cache and stay. What was removed is downloaded again when it is needed.")]
+Installed skills, versions stored for `savoir undo`, savoir.lock and your approvals are not in the
+cache. Removed files are downloaded again when they are needed.")]
 struct CleanArgs {
-    /// Only show what would be removed
+    /// Show what would be removed without removing it
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -73,7 +73,7 @@ fn run_clean(args: &CleanArgs) -> Result<ExitCode, CommandError> {
     let files = output::plural(files, "file");
     output::text(&format!("{verb} {}: {repositories}, {files}\n", size(bytes)))?;
     if in_use > 0 {
-        output::note(&format!("{in_use} in use by another savoir and kept; try again later"));
+        output::note(&format!("{in_use} not removed: in use by another savoir; try again later"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -83,7 +83,7 @@ fn size(bytes: u64) -> String {
     if bytes < 1_000 {
         return format!("{bytes} bytes");
     }
-    // Sizes beyond 2^52 bytes are shown with one decimal, too.
+    // The lost precision is not visible with one decimal.
     #[expect(clippy::cast_precision_loss)]
     let mut value = bytes as f64;
     let mut unit = "bytes";

@@ -15,7 +15,7 @@ use savoir_engine::{
     agent::{
         host_tools::{Autonomy, HostTools, WorkspaceError},
         library::Library,
-        skill_tools::{Bench, SkillTools},
+        skill_tools::{SkillToolEnvironment, SkillTools},
         turn::{Agent, Conversation, Forks, TurnLimits},
     },
     event::Emitter,
@@ -30,66 +30,65 @@ use crate::{
     agent_skills::{AgentSkills, Which},
     error::CommandError,
     events::{self, Ended, Form, Printer},
-    kept_log,
+    log_file,
     mode::Mode,
-    output,
-    overheard::{self, Failure},
-    runtime, trust, voice,
+    model_errors::{self, Failure},
+    models, output, runtime, trust,
 };
 
-/// Bytes of a question from standard input.
+/// Maximum bytes of a question from standard input.
 const MOST_QUESTION: u64 = 1 << 20;
-/// Tokens that a model must take at once: what it is told of skills and tools, and some words.
+/// Minimum context size in tokens: the descriptions of skills and tools, and a short message.
 const LEAST_CONTEXT: usize = 4_000;
 
-/// Talk to a model that uses your skills, and works in one folder
+/// Chat with a model that uses your skills and works in one folder
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  savoir chat                            a conversation, in this folder
+  savoir chat                            start a conversation in this folder
   savoir chat --once \"Summarise README.md\"
-  git diff | savoir chat                 the question is standard input
+  git diff | savoir chat                 read the question from standard input
   savoir chat --workspace ~/project --model ollama:qwen3
-  savoir chat --once \"…\" --json          one event on each line, for programs
+  savoir chat --once \"…\" --json          print one event per line, for programs
 
-While a skill is followed, only the tools that it allows can be called. Commands run in the sandbox,
-and you are asked before anything is changed. /skills lists the skills, /quit ends; Ctrl-C ends an
-answer.
+While the model follows a skill, it can only call the tools that the skill allows. Commands run in
+the sandbox, and you are asked before anything is changed. /skills lists the skills, /quit quits,
+Ctrl-C stops an answer.
 Exit codes of --once: 0 answered, 1 failed or stopped by a limit, 3 something needed your approval.")]
 pub(crate) struct Args {
-    /// One question; the answer is printed, and that is all
+    /// Ask one question, print the answer and exit
     #[arg(value_name = "QUESTION")]
     question: Option<String>,
-    /// The same, as an option
+    /// Same as QUESTION
     #[arg(long, value_name = "QUESTION", conflicts_with = "question")]
     once: Option<String>,
-    /// The model, as PROVIDER:MODEL or a name
+    /// Model, as PROVIDER:MODEL or a name
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// The folder to work in [default: this one]
+    /// Folder to work in [default: the current folder]
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
-    /// How often the model is asked for one answer
+    /// Maximum number of model requests per answer
     #[arg(long, value_name = "N", default_value_t = TurnLimits::default().steps,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     max_steps: u32,
-    /// Tokens that one answer may take, sent and received
+    /// Maximum number of tokens per answer, sent and received
     #[arg(long, value_name = "TOKENS", default_value_t = TurnLimits::default().tokens)]
     budget: u64,
-    /// Tokens that the model takes at once; what is older is left out
+    /// Context size of the model; older messages are left out
     #[arg(long, value_name = "TOKENS", default_value_t = TurnLimits::default().context,
           value_parser = at_least_a_page)]
     context: usize,
-    /// Which tools of skills are offered
+    /// Which skill tools to offer
     #[arg(long, value_name = "MODE", ignore_case = true, default_value = "Global")]
     mode: Mode,
-    /// Do not ask before files of the workspace change and commands run in the sandbox
+    /// Do not ask before changing workspace files and running sandboxed commands
     #[arg(long)]
     autonomous: bool,
-    /// Believe no skill: their tools are asked about each time, and none is carried out apart
+    /// Trust no skill: confirm every tool call and disable forks
     #[arg(long)]
     untrusted: bool,
-    /// Print one event on each line
+    /// Print one JSON event per line
     #[arg(long)]
     json: bool,
 }
@@ -97,7 +96,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     match args.question()? {
         None if args.json => Err(CommandError::input("--json needs a question")
-            .hint("give one: savoir chat --once \"…\" --json")),
+            .hint("pass one: savoir chat --once \"…\" --json")),
         None => runtime::block_on_to_the_end(converse(args)),
         Some(question) => match runtime::block_on_to_the_end(once(args, &question)) {
             Err(error) if args.json => events::report_failure(error),
@@ -107,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 impl Args {
-    /// The one question, if there is to be no conversation.
+    /// The question, or `None` for a conversation.
     fn question(&self) -> Result<Option<String>, CommandError> {
         let given = self.once.as_ref().or(self.question.as_ref());
         if given.is_some() || io::stdin().is_terminal() {
@@ -117,8 +116,8 @@ impl Args {
         let read = io::stdin().lock().take(MOST_QUESTION).read_to_string(&mut text);
         read.map_err(|error| CommandError::input(format!("the question cannot be read: {error}")))?;
         if text.trim().is_empty() {
-            return Err(CommandError::input("there is no question")
-                .hint("give one: savoir chat --once \"…\", or run this on a terminal"));
+            return Err(CommandError::input("the question is empty")
+                .hint("pass one: savoir chat --once \"…\", or run this on a terminal"));
         }
         Ok(Some(text))
     }
@@ -129,16 +128,16 @@ impl Args {
     }
 }
 
-/// Fewer tokens than what a model is told at the beginning are of no use.
+/// Parses --context; a smaller context has no room for the system prompt.
 fn at_least_a_page(text: &str) -> Result<usize, String> {
     let count = text.parse::<usize>().map_err(|error| error.to_string())?;
     if count < LEAST_CONTEXT {
-        return Err(format!("a conversation needs {LEAST_CONTEXT} tokens at least"));
+        return Err(format!("a conversation needs at least {LEAST_CONTEXT} tokens"));
     }
     Ok(count)
 }
 
-/// An agent and what is needed around it.
+/// An agent with its tools and conversation.
 struct Talk {
     agent: Agent,
     host: Arc<HostTools>,
@@ -149,10 +148,10 @@ struct Talk {
 
 impl Talk {
     async fn new(args: &Args, person: Arc<Person>) -> Result<Self, CommandError> {
-        let models = voice::from_settings()?;
-        let (models, failure) = overheard::choose(&models, args.model.as_deref()).await?;
+        let models = models::from_settings()?;
+        let (models, failure) = model_errors::choose(&models, args.model.as_deref()).await?;
         let home = Home::from_environment()?;
-        kept_log::start(&home, "chat");
+        log_file::start(&home, "chat");
         let ground = trust::ground(&home)?;
         let folder = args.workspace.as_deref().unwrap_or(Path::new("."));
         let autonomy = if args.autonomous { Autonomy::InWorkspace } else { Autonomy::Asks };
@@ -160,11 +159,11 @@ impl Talk {
         let which = Which { project: args.workspace.clone(), ..Which::default() };
         let skills = AgentSkills::new(which, home.clone())?;
         let skills = Arc::new(if args.untrusted { skills.untrusted() } else { skills });
-        // A model that could change a skill would change what the skill allows it.
+        // Protect skills: a model that changes a skill could change its own permissions.
         let found = skills.folders().map_err(|error| CommandError::input(&error))?;
         let host = Arc::new(host.keeping(found.places().map(|(_, place)| place)));
         let library = Arc::clone(&skills);
-        let bench = Bench {
+        let bench = SkillToolEnvironment {
             subjects: skills,
             asker: person,
             home,
@@ -192,13 +191,13 @@ impl Talk {
         Ok(Self { agent, host, conversation: Conversation::default(), failure, form })
     }
 
-    /// One answer, until it is over or somebody interrupts it.
+    /// Prints one answer, until it ends or the user interrupts it.
     async fn turn(&mut self, message: &str) -> Result<(Ended, Printer), CommandError> {
         let (out, events) = Emitter::channel();
         let mut printer = Printer::new(self.form);
         let Self { agent, conversation, .. } = self;
         let answering = async move {
-            // Who interrupts it does not listen any more.
+            // It fails if the user interrupted the answer, which the printer reports.
             let _ = agent.answer(conversation, message, &out).await;
         };
         let (ended, ()) = tokio::join!(printer.follow(events), answering);
@@ -223,16 +222,16 @@ async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
         Ended::Well => match printer.unapproved() {
             None => return Ok(ExitCode::SUCCESS),
             Some(tool) => CommandError::refused(format!(
-                "`{tool}` needed approval, and was not run"
+                "`{tool}` needed approval and was not run"
             ))
             .named("approval-needed")
-            .hint("run it on a terminal, or with --autonomous for what stays in the workspace")
-            .hint("tools of skills are approved with: savoir approve SKILL"),
+            .hint("run it on a terminal, or use --autonomous for changes inside the workspace")
+            .hint("approve the tools of a skill with: savoir approve SKILL"),
         },
         Ended::Stopped => stopped(),
         Ended::Failed(message) => talk.error(message),
     };
-    // A program was told by an event; no other document follows.
+    // The error was already printed as an event.
     if args.json { Ok(error.report()) } else { Err(error) }
 }
 
@@ -240,12 +239,12 @@ fn stopped() -> CommandError {
     CommandError::findings("the answer was stopped").named("stopped")
 }
 
-/// Goes on until the person ends it.
+/// Runs a conversation until the user quits.
 async fn converse(args: &Args) -> Result<ExitCode, CommandError> {
     let hangup = Hangup::listen()?;
     let lines = Arc::new(Lines::of_terminal());
     let mut talk = Talk::new(args, Arc::new(Person::at(Arc::clone(&lines)))).await?;
-    output::note("Ask something. /skills lists the skills, /quit ends, Ctrl-C ends an answer.");
+    output::note("Ask a question. /skills lists the skills, /quit quits, Ctrl-C stops an answer.");
     let ended = tokio::select! {
         ended = talk_on(&mut talk, &lines) => ended,
         () = hangup.heard() => Err(stopped()),
@@ -262,7 +261,7 @@ async fn talk_on(talk: &mut Talk, lines: &Lines) -> Result<ExitCode, CommandErro
             "/quit" | "/exit" => return Ok(ExitCode::SUCCESS),
             "/skills" => list_skills(&*talk.agent.library).await?,
             word if word.starts_with('/') && !word.contains(' ') => {
-                output::note(&format!("there is no {word}; there are /skills and /quit"));
+                output::note(&format!("unknown command {word}; use /skills or /quit"));
             }
             message => match talk.turn(message).await?.0 {
                 Ended::Well => {}

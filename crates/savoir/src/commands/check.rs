@@ -28,55 +28,55 @@ use crate::{
     error::CommandError,
     load::{self, Origin},
     locked_copies::LockedCopies,
-    lookup, output, packed, write,
+    lookup, output, skill_archive, write,
 };
 
 /// Check skills and fix problems
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a command line flag")]
 #[command(after_help = "\
 Examples:
-  savoir check                           every skill below this folder
-  savoir check --fix                     fix what is safe to fix
-  savoir check --diff --unsafe           see what all fixes would change
-  savoir check --target claude-ai x/     what claude.ai would refuse
-  savoir check downloads/pdf.zip         an archive, before anything of it is written
-  savoir check pdf                       an installed skill, by its name
+  savoir check                           check all skills below this folder
+  savoir check --fix                     apply safe fixes
+  savoir check --diff --unsafe           show what all fixes would change
+  savoir check --target claude-ai x/     report what claude.ai would reject
+  savoir check downloads/pdf.zip         check an archive without unpacking it
+  savoir check pdf                       check an installed skill by name
   savoir check --format sarif > out.sarif
 
-Aliases: lint, and validate as GAIA names it.")]
+Aliases: lint, and validate (the name in GAIA).")]
 pub(crate) struct Args {
-    /// Skill folders, folders above them, files, archives of one skill, or names of installed skills
+    /// Skill folders, their parent folders, files, archives, or names of installed skills
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
-    /// How to print findings
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_parser = formats(), default_value = "text")]
     format: Format,
-    /// The same as --format json
+    /// Print JSON, same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Apply safe fixes
     #[arg(long)]
     fix: bool,
-    /// With --fix or --diff: fixes that a person should look at, too
+    /// With --fix or --diff: include fixes that need review
     #[arg(long = "unsafe")]
     risky: bool,
-    /// Show what the fixes would change, and change nothing
+    /// Show what fixes would change without changing it
     #[arg(long, conflicts_with_all = ["fix", "json", "format"])]
     diff: bool,
-    /// Warnings fail, too, and more is checked: style, unmentioned files, links out of the skill
+    /// Fail on warnings, and check style, unmentioned files and links out of the skill
     #[arg(long)]
     strict: bool,
-    /// Only these rules
+    /// Check only these rules
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     select: Vec<String>,
-    /// Not these rules
+    /// Skip these rules
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     ignore: Vec<String>,
-    /// Also what this host rejects, truncates or ignores
+    /// Also report what this host rejects, truncates or ignores
     #[arg(long, value_name = "HOST", value_delimiter = ',', value_parser = targets())]
     target: Vec<Target>,
-    /// Read every file in this dialect instead of finding out
+    /// Read every file in this dialect instead of detecting it
     #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
     dialect: Option<Dialect>,
 }
@@ -89,24 +89,24 @@ fn targets() -> impl TypedValueParser<Value = Target> {
     PossibleValuesParser::new(Target::ALL.map(Target::id)).try_map(|word| word.parse::<Target>())
 }
 
-/// What was typed, together with what the configuration says.
+/// The arguments combined with the settings.
 struct Plan {
     format: Format,
     fixes: Option<Safety>,
     diff: bool,
     options: Options,
-    /// What to do about names that no skill has.
+    /// Hints for names that match no skill.
     hints: Hints,
 }
 
-/// Hints by what was typed.
+/// Hints by the path as typed.
 type Hints = BTreeMap<PathBuf, String>;
 
 impl Plan {
     fn new(args: &Args, config: &Config) -> Result<Self, CommandError> {
         let most = if args.risky { Safety::Unsafe } else { Safety::Safe };
         if args.risky && !args.fix && !args.diff {
-            return Err(CommandError::input("--unsafe says how much to fix, but nothing is fixed")
+            return Err(CommandError::input("--unsafe has no effect without --fix or --diff")
                 .hint("add --fix, or --diff to see what would change"));
         }
         let or = |own: &[String], other: &[String]| {
@@ -135,7 +135,7 @@ impl Plan {
     }
 }
 
-/// What came of one file.
+/// The result of checking one file.
 struct Outcome {
     path: String,
     source: Option<Source>,
@@ -143,7 +143,7 @@ struct Outcome {
     diagnostics: Vec<Diagnostic>,
     diff: Option<String>,
     fixed: usize,
-    /// The path was asked for and is not there.
+    /// The user passed a path that does not exist or cannot be read.
     input_error: bool,
 }
 
@@ -175,18 +175,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     report.finish()
 }
 
-/// What to do about a path that cannot be read.
-const NAME_A_SKILL: &str = "name a skill's folder, a folder above it, or a file";
+const NAME_A_SKILL: &str = "pass a skill's folder, a folder above it, or a file";
 
-/// Candidates that travel together, so that threads meet rarely.
+/// Candidates per batch; batches reduce the number of messages between threads.
 const BATCH: usize = 128;
 
-/// A batch on its way to a worker, and where its outcomes are awaited.
+/// A batch for a worker, and the channel for its outcomes.
 type Job = (Vec<Candidate>, mpsc::Sender<Vec<Outcome>>);
 
-/// One thread walks, some work, and this one prints in the order of the walk. The walker may be
-/// only some batches ahead of what is printed, so memory does not grow with the number of skills;
-/// when printing fails, its queue closes and everybody goes home.
+/// One thread walks the folders, several check skills, and this one prints in the order of the
+/// walk. The walker may be only some batches ahead of the printer, so memory does not grow with the
+/// number of skills. When printing fails, the queue closes and all threads end.
 fn in_parallel(
     paths: &[PathBuf],
     plan: &Plan,
@@ -198,7 +197,7 @@ fn in_parallel(
     let (to_work, jobs) = mpsc::channel::<Job>();
     let (to_print, in_order) = mpsc::sync_channel::<mpsc::Receiver<Vec<Outcome>>>(workers * 8);
     let jobs = Mutex::new(jobs);
-    // A fix must reach every copy.
+    // A fix must be applied to every copy.
     let checks_copies = plan.fixes.is_some();
     thread::scope(|scope| {
         scope.spawn(move || walk_in_batches(paths, checks_copies, &to_work, &to_print));
@@ -208,7 +207,7 @@ fn in_parallel(
                     let next = jobs.lock().map(|jobs| jobs.recv());
                     let Ok(Ok((batch, outcomes))) = next else { return };
                     let done = batch.into_iter().map(|candidate| work(candidate, plan)).collect();
-                    // Nobody waits for it any more when printing failed.
+                    // It fails only if printing failed.
                     let _ = outcomes.send(done);
                 }
             });
@@ -250,7 +249,9 @@ fn walk_in_batches(
 
 fn work(candidate: Candidate, plan: &Plan) -> Outcome {
     match candidate {
-        Candidate::Skill { path, folder: None, named: true, .. } if packed::is_archive(&path) => {
+        Candidate::Skill { path, folder: None, named: true, .. }
+            if skill_archive::is_archive(&path) =>
+        {
             archive(&path, plan)
         }
         Candidate::Skill { path, folder, root, named } => {
@@ -270,21 +271,21 @@ fn work(candidate: Candidate, plan: &Plan) -> Outcome {
             failed(&path, found, true)
         }
         Candidate::Empty { path } => {
-            let message = "there is no SKILL.md below this folder";
+            let message = "no SKILL.md below this folder";
             let found = Diagnostic::error("unreadable-file", Span::default(), message)
-                .help("name a folder with skills; `savoir new NAME` makes one");
+                .help("pass a folder with skills, or create one with: savoir new NAME");
             failed(&path, found, true)
         }
     }
 }
 
-/// Checks the skill in an archive as those will who install it. Nothing is unpacked, and an archive
-/// is not mended.
+/// Checks the skill in an archive as an installation would read it. Nothing is unpacked, and
+/// fixes are not applied.
 fn archive(path: &Path, plan: &Plan) -> Outcome {
     let refused = |code, message: String| {
         failed(path, Diagnostic::error(code, Span::default(), message), false)
     };
-    let bytes = match packed::bytes(path) {
+    let bytes = match skill_archive::bytes(path) {
         Ok(bytes) => bytes,
         Err(error) => return refused("unreadable-file", error.to_string()),
     };
@@ -362,7 +363,7 @@ fn check_one(
     outcome
 }
 
-/// The path as people write it: with `/`, without a leading `./`.
+/// The path with `/` as separator and without a leading `./`.
 fn shown(path: &Path) -> String {
     let text = path.to_string_lossy().replace('\\', "/");
     text.strip_prefix("./").unwrap_or(&text).to_owned()
@@ -379,7 +380,7 @@ fn diff(path: &str, before: &str, after: &str) -> String {
         .to_string()
 }
 
-/// Prints outcomes and remembers what the exit code must be.
+/// Prints outcomes and determines the exit code.
 struct Report<'a> {
     plan: &'a Plan,
     out: Box<dyn std::io::Write>,
@@ -479,7 +480,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A line on the terminal that counts, once the work takes longer than a moment.
+/// A counter on the terminal, shown if the work takes longer than a moment.
 struct Progress {
     terminal: bool,
     next: Instant,
@@ -490,7 +491,7 @@ impl Progress {
     const PAUSE: Duration = Duration::from_millis(200);
 
     fn new() -> Self {
-        // Between findings on the same terminal a counter would only be in the way.
+        // If findings go to the same terminal, a counter would clutter them.
         let terminal = io::stderr().is_terminal() && !io::stdout().is_terminal();
         Self { terminal, next: Instant::now() + Self::PAUSE, shown: false }
     }

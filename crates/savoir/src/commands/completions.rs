@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::{error::CommandError, output};
 
-/// Print completions for a shell
+/// Print shell completions
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  savoir completions bash > ~/.local/share/bash-completion/completions/savoir"

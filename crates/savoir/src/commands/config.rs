@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{config::Config, error::CommandError, output};
 
-/// Show the effective settings and where each came from
+/// Show the effective settings and where they come from
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  savoir config --json")]
 pub(crate) struct Args {
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// By name. All files have a say in a policy, so its settings are lists.
+/// Settings by name. Every file adds to a policy, so the settings of a policy are lists.
 fn as_json(settings: Vec<(String, Value, String)>) -> Map<String, Value> {
     let mut known = Map::new();
     for (name, value, origin) in settings {

@@ -8,7 +8,7 @@ use crate::{conformance, error::CommandError, output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  savoir conformance conformance/vectors.json")]
 pub(crate) struct Args {
-    /// A file of vectors
+    /// File of conformance vectors
     file: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -20,8 +20,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let text = fs::read_to_string(&args.file)
         .map_err(|error| CommandError::input(format!("{shown} cannot be read: {error}")))?;
     let vectors = conformance::VectorFile::parse(&text).map_err(|error| {
-        CommandError::input(format!("{shown} is no file of vectors: {error}"))
-            .hint("conformance/README.md describes the form")
+        CommandError::input(format!("{shown} is not a file of conformance vectors: {error}"))
+            .hint("conformance/README.md describes the format")
     })?;
     let outcome = conformance::run(&vectors);
     let failed = !outcome.failed.is_empty();

@@ -15,7 +15,7 @@ use savoir_skill::{
 
 use crate::{error::CommandError, load, lookup, output, write};
 
-/// Write a skill for another system
+/// Convert a skill to the format of another system
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,23 +23,23 @@ Examples:
   savoir convert my-skill --to gaia --report json
   savoir convert my-skill/SKILL.md --to agentskills > SKILL.md
 
-What the other system has no field for is kept in `metadata`, so that converting back restores it.")]
+Fields that the other system does not have are kept in `metadata`. Converting back restores them.")]
 pub(crate) struct Args {
-    /// A skill's folder or file, or the name of an installed skill
+    /// Folder or file of a skill, or the name of an installed skill
     path: PathBuf,
-    /// The dialect to write
+    /// Dialect to convert to
     #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
     to: Dialect,
-    /// Write the whole skill folder here instead of printing SKILL.md
+    /// Write the whole skill folder to DIR instead of printing SKILL.md
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// How to report what happened to each field
+    /// Format of the report on converted fields
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json", "none"])]
     report: String,
-    /// Refuse a skill with any finding
+    /// Fail if `savoir check` has any finding
     #[arg(long)]
     strict: bool,
-    /// Read the file in this dialect instead of finding out
+    /// Read the file in this dialect instead of detecting it
     #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
     dialect: Option<Dialect>,
 }
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 "{} cannot be converted: {error}",
                 loaded.path.display()
             ))
-            .hint(format!("see what is wrong with: savoir check {}", loaded.path.display()))
+            .hint(format!("list the problems with: savoir check {}", loaded.path.display()))
         })?;
     match &args.output {
         Some(folder) => {
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             report(args, &conversion.report, true)?;
         }
         None => {
-            // The report goes beside the text when the text goes to standard output.
+            // If the text goes to standard output, the report goes to standard error.
             if args.report == "json" {
                 report(args, &conversion.report, true)?;
             } else {
@@ -78,8 +78,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the converted files and every other file of the skill as it is; gives back what could
-/// not be copied.
+/// Writes the converted files and copies all other files of the skill. Returns files that were not
+/// copied.
 fn write_folder(
     folder: &Path,
     loaded: &load::Loaded,
@@ -91,7 +91,7 @@ fn write_folder(
             left_out = write::copy_tree(from.root(), staging)?;
         }
         if let Some(name) = loaded.path.file_name().filter(|name| *name != "SKILL.md") {
-            // `skill.md` becomes SKILL.md; both would be two skills.
+            // Keep only SKILL.md: a folder with `skill.md`, too, would be ambiguous.
             let _ = fs::remove_file(staging.join(name));
         }
         for file in &conversion.files {
@@ -128,7 +128,7 @@ fn report(args: &Args, report: &[FieldReport], to_stdout: bool) -> Result<(), Co
     }
 }
 
-/// One line per field that did not simply stay.
+/// One line per field that changed.
 fn text(report: &[FieldReport]) -> String {
     let kept = report.iter().filter(|field| field.how == How::Kept).count();
     let mut text = String::new();

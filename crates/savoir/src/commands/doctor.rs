@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::{error::CommandError, output};
 
-/// Tell what this machine can hold, by trying it
+/// Check which sandbox features this machine supports
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Everything that a skill executes runs in a sandbox. What the machine cannot hold is not run; this
-command says what is missing and what can be done about it.
+Everything that a skill executes runs in a sandbox. If a sandbox feature is missing, tools that need
+it do not run. This command tests each feature and prints how to enable missing ones.
 
 Examples:
   savoir doctor
@@ -37,8 +37,8 @@ fn sentence(level: Level) -> &'static str {
     match level {
         Level::Everything => "tools of every tier can run here",
         Level::Vouched => {
-            "only tools that someone vouches for (community, verified) can run here: the second \
-             lock on files is missing"
+            "only signed tools (community, verified) can run here: Landlock, the second layer of \
+             file protection, is missing"
         }
         Level::Nothing => "no tool can run here; skills can still be read, checked and rendered",
     }
@@ -50,9 +50,9 @@ fn print(support: &Support, level: Level) -> Result<(), CommandError> {
         writeln!(out, "{state:<8} {name:<16} {}", output::harmless(detail))
     };
     for (name, part, detail) in [
-        ("sandbox", &support.sandbox, "namespaces, a root of its own, a filter of system calls"),
-        ("hosts by name", &support.proxy, "a filtering proxy, also inside TLS"),
-        ("file notes", &support.watch, "which files a run opens"),
+        ("sandbox", &support.sandbox, "namespaces, a private root directory, a system call filter"),
+        ("hosts by name", &support.proxy, "a filtering proxy, also for TLS"),
+        ("file notes", &support.watch, "records which files a run opens"),
     ] {
         match part {
             Part::Held => line(name, "ok", detail)?,
@@ -66,14 +66,14 @@ fn print(support: &Support, level: Level) -> Result<(), CommandError> {
     }
     match support.landlock {
         Some(version) => {
-            line("landlock", "ok", &format!("version {version}, a second lock on files"))?;
+            line("landlock", "ok", &format!("version {version}, second layer of file protection"))?;
         }
-        None => line("landlock", "missing", "Linux 5.13 or newer with Landlock enabled")?,
+        None => line("landlock", "missing", "needs Linux 5.13 or newer with Landlock enabled")?,
     }
     if support.groups {
-        line("control groups", "ok", "memory and processes are limited for a run as a whole")?;
+        line("control groups", "ok", "memory and process limits apply to a run as a whole")?;
     } else {
-        line("control groups", "absent", "resource limits count each process by itself instead")?;
+        line("control groups", "absent", "resource limits apply to each process separately")?;
     }
     writeln!(out, "\n{}", sentence(level))?;
     output::flush(out)

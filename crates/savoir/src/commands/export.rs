@@ -7,46 +7,46 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_server::personal::{Exported, Keeper, to_others};
+use savoir_server::personal::{Exported, SkillWriter, to_others};
 use savoir_skill::dialect::agent_flow::{Purpose, Stored};
 use serde_json::json;
 
 use super::import;
-use crate::{error::CommandError, output, place::PlaceArgs, runtime};
+use crate::{error::CommandError, output, runtime, storage_args::StorageArgs};
 
-/// Take a skill out of where the server has its own, for any other agent
+/// Export a personal skill from a server for use in other agents
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A skill without other files is a SKILL.md, one with files is a zip of its folder. Its owner is left
-out, its tools are written as the portable format has them, and nothing else is changed.
+A skill that is only a SKILL.md is exported as such, other skills as a zip file of the folder. The
+owner is removed, and tools are written in the portable format. Nothing else is changed.
 
 Examples:
   savoir export weekly-report
   savoir export weekly-report -o weekly-report.zip
   savoir export weekly-report --owner ada@example.com --json -o SKILL.md
 
-A server may run meanwhile.")]
+The server can keep running.")]
 pub(crate) struct Args {
-    /// The skill
+    /// Name of the skill
     name: String,
-    /// Where to write it [default: standard output]
+    /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Only if it belongs to the account with this address
+    /// Fail unless the skill belongs to the account with this address
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
-    /// Tell in JSON what was written; needs --output
+    /// Print what was written as JSON; needs --output
     #[arg(long, requires = "output")]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let place = args.place.place()?;
     let exported = runtime::block_on(async {
         let (database, storage) = place.open().await?;
-        let keeper = Keeper::new(storage.skills(), database.clone());
+        let keeper = SkillWriter::new(storage.skills(), database.clone());
         let exported = export(&keeper, args).await;
         database.close().await;
         exported
@@ -57,8 +57,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     };
     match &args.output {
         None if kind == "zip" && io::stdout().is_terminal() => {
-            let message = format!("{} has other files, and a zip is nothing to read", args.name);
-            return Err(CommandError::input(message).hint("say where to: -o FILE.zip"));
+            let message =
+                format!("{} is exported as a zip file, which a terminal cannot show", args.name);
+            return Err(CommandError::input(message).hint("write it to a file: -o FILE.zip"));
         }
         None => io::stdout().write_all(&bytes).map_err(CommandError::input)?,
         Some(path) => {
@@ -75,11 +76,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn export(keeper: &Keeper, args: &Args) -> Result<Exported, CommandError> {
+async fn export(keeper: &SkillWriter, args: &Args) -> Result<Exported, CommandError> {
     let name = &args.name;
     let missing = || {
-        CommandError::input(format!("there is no skill `{name}` of `savoir serve`"))
-            .hint(format!("`savoir which {name}` shows installed skills of that name"))
+        CommandError::input(format!("the server has no skill `{name}`"))
+            .hint(format!("show installed skills of that name with: savoir which {name}"))
     };
     let owner = import::owner(keeper.database(), args.owner.as_deref()).await?;
     let file = keeper.files().read(name).await?.ok_or_else(missing)?;

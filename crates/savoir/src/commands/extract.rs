@@ -1,4 +1,4 @@
-//! `savoir __extract`: reads one PDF, in the sandbox, for another process of this program.
+//! `savoir __extract`: reads one PDF in the sandbox, for another savoir process.
 
 use std::{io, process::ExitCode};
 

@@ -8,36 +8,36 @@ use std::{
 };
 
 use savoir_package::{Tree, limits::MAX_ARCHIVE_BYTES};
-use savoir_server::personal::{By, Item, Keep, Keeper, Package, from_bytes, from_tree};
+use savoir_server::personal::{By, Item, Keep, Package, SkillWriter, from_bytes, from_tree};
 use savoir_store::Database;
 
-use crate::{error::CommandError, output, place::PlaceArgs, runtime};
+use crate::{error::CommandError, output, runtime, storage_args::StorageArgs};
 
-/// Keep a skill where the server has its own: a SKILL.md, a zip or a folder
+/// Add a SKILL.md, a zip or a folder to the skills of `savoir serve`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The skill of the same name and owner is replaced with all its files. Without an owner it is
-everybody's. If the name is that of another's skill, yours gets the next one that is free, such as
-weekly-report-2. Of a zip, files in references/, scripts/ and assets/ are kept; of a folder, all.
-Files that are no text, or have more than 256 KiB, are left out.
+An existing skill of the same name and owner is replaced with all its files. Without --owner the
+skill belongs to all users. If another user's skill has the name, yours gets the next free one, for
+example weekly-report-2. From a zip, files in references/, scripts/ and assets/ are stored; from a
+folder, all files. Binary files and files of more than 256 KiB are skipped.
 
 Examples:
   savoir import weekly-report/SKILL.md --owner ada@example.com
   savoir import weekly-report.zip
   savoir import ./weekly-report --json
 
-A server may run meanwhile. `savoir install` is for the skills of agents on this machine.")]
+The server may be running. To install skills for the agents on this machine: savoir install")]
 pub(crate) struct Args {
-    /// The file or folder
+    /// SKILL.md, zip file or folder
     path: PathBuf,
-    /// The address of the account whose it is to be
+    /// Email address of the owner's account
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let place = args.place.place()?;
     runtime::block_on(async {
         let (database, storage) = place.open().await?;
-        let keeper = Keeper::new(storage.skills(), database.clone());
+        let keeper = SkillWriter::new(storage.skills(), database.clone());
         let done = keep(&keeper, package, args).await;
         database.close().await;
         done
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn read(path: &Path) -> Result<Package, CommandError> {
     let shown = path.display();
     let wrong = |why: &dyn std::fmt::Display| {
-        CommandError::input(format!("{shown} is no skill that can be kept: {why}"))
+        CommandError::input(format!("{shown} cannot be imported: {why}"))
     };
     let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_owned()));
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
@@ -70,7 +70,11 @@ fn read(path: &Path) -> Result<Package, CommandError> {
     from_bytes(Some(&name), &bytes).map_err(|error| wrong(&error))
 }
 
-async fn keep(keeper: &Keeper, package: Package, args: &Args) -> Result<ExitCode, CommandError> {
+async fn keep(
+    keeper: &SkillWriter,
+    package: Package,
+    args: &Args,
+) -> Result<ExitCode, CommandError> {
     let owner = owner(keeper.database(), args.owner.as_deref()).await?;
     let wanted = package.name.clone();
     let settled = keeper.import(package, owner, By::Person).await.map_err(CommandError::input)?;
@@ -81,7 +85,7 @@ async fn keep(keeper: &Keeper, package: Package, args: &Args) -> Result<ExitCode
         let item = serde_json::to_value(item).map_err(CommandError::input)?;
         output::json(&item)?;
     } else {
-        let what = if settled.is_new { "is kept" } else { "took the place of the old one" };
+        let what = if settled.is_new { "was added" } else { "was replaced" };
         let files =
             if paths.is_empty() { String::new() } else { format!(", with {} files", paths.len()) };
         let off = if settled.facts.enabled { "" } else { "; it is still disabled" };
@@ -95,7 +99,7 @@ async fn keep(keeper: &Keeper, package: Package, args: &Args) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// The number of an account, as skills write it.
+/// The id of the account with this email address, as skills store it.
 pub(super) async fn owner(
     database: &Database,
     email: Option<&str>,
@@ -103,7 +107,7 @@ pub(super) async fn owner(
     let Some(email) = email else { return Ok(None) };
     match database.accounts().by_email(&email.trim().to_ascii_lowercase()).await? {
         Some((user, _)) => Ok(Some(user.id.to_string())),
-        None => Err(CommandError::input(format!("there is no account {email}"))
-            .hint("see which there are: savoir admin list")),
+        None => Err(CommandError::input(format!("account {email} does not exist"))
+            .hint("list all accounts with: savoir admin list")),
     }
 }

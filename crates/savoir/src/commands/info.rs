@@ -18,15 +18,15 @@ use serde_json::{Value, json};
 use super::{show::Page, status::clash_json};
 use crate::{
     error::CommandError,
+    install_context::told,
     installed::{Examined, Installed, Json, Locked, few, source, state},
     load,
     lookup::{self, ordered},
     offline, output,
     remote::Remote,
-    shelf::told,
 };
 
-/// Tell everything that is known of a skill that is installed, or in a registry
+/// Show details of an installed or published skill
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,18 +35,18 @@ Examples:
   savoir info pdf --json
   savoir info acme/pdf@^1.2 --registry https://skills.example.com/registry
 
-Skills of one name are told one after the other. A name that no installed skill has is looked up
-in the registry that it belongs to; with --registry it always is.
+If several installed skills have the name, all are shown. A name that no installed skill has is
+looked up in its registry. With --registry, only that registry is used.
 
-Exit codes: 1 a skill cannot be read, or the registry does not have it, 2 wrong usage, or no skill
-has the name and there is no registry.")]
+Exit codes: 1 a skill cannot be read, or the registry does not have it, 2 wrong usage, or the skill
+is not installed and no registry is configured.")]
 pub(crate) struct Args {
-    /// The name of a skill, or its folder
+    /// Name or folder of a skill
     #[arg(value_name = "NAME[@RANGE]|PATH")]
     skill: String,
     #[command(flatten)]
     remote: Remote,
-    /// Use only what was downloaded before, and ask no server
+    /// Use only downloaded data, without network access
     #[arg(long)]
     offline: bool,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
@@ -104,12 +104,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 fn no_name(text: &str) -> CommandError {
-    CommandError::input(format!("`{text}` is no name of a published skill"))
+    CommandError::input(format!("`{text}` is not a valid name of a published skill"))
         .named("invalid_name")
         .hint("write NAME, NAMESPACE/NAME or NAME@RANGE")
 }
 
-/// The folder of a skill that someone named by its path.
+/// The folder of a skill that is given by its path.
 fn folder(path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
     let is_file = path.file_name().is_some_and(|name| is_skill_file(&name.to_string_lossy()));
@@ -122,7 +122,7 @@ fn absolute(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The skill that lies in a folder.
+/// The installed skill in a folder.
 fn at<'a>(folder: &Path, installed: &'a Installed) -> Option<&'a Entry> {
     let name = folder.file_name()?.to_str()?;
     let same = |entry: &&Entry| {
@@ -131,7 +131,7 @@ fn at<'a>(folder: &Path, installed: &'a Installed) -> Option<&'a Entry> {
     installed.ledger.named(name).iter().find(same)
 }
 
-/// A skill with everything that its files tell.
+/// An installed skill with the content of its files.
 struct Known<'a> {
     examined: &'a Examined<'a>,
     installed: &'a Installed,
@@ -198,12 +198,12 @@ impl<'a> Known<'a> {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let mut page = Page::default();
         page.field("name", entry.name());
-        page.field("calls itself", &text(self.other_name()));
+        page.field("SKILL.md name", &text(self.other_name()));
         page.field("version", &text(details.and_then(|details| details.version.as_deref())));
         page.field("description", &text(details.and_then(|d| d.description.as_deref())));
         page.field("folder", &self.installed.shown(entry.path()));
         let links = entry.places().iter().filter_map(|place| place.link());
-        page.list("links to it", links.map(|link| self.installed.shown(link).into_owned()));
+        page.list("symlinks", links.map(|link| self.installed.shown(link).into_owned()));
         page.field("origin", origin.map_or("plain", |origin| origin.word()));
         page.field("source", &source(origin, self.locked).unwrap_or_default());
         let claims = details.iter().flat_map(|details| &details.claims);
@@ -230,7 +230,7 @@ impl<'a> Known<'a> {
         page.text
     }
 
-    /// The name in SKILL.md, where it is another.
+    /// The name in SKILL.md, if it differs from the folder name.
     fn other_name(&self) -> Option<&str> {
         let name = self.examined.details.as_ref().ok()?.name.as_deref()?;
         (name != self.examined.entry.name()).then_some(name)
@@ -242,14 +242,14 @@ impl<'a> Known<'a> {
         let used = agents.iter().filter(|agent| self.installed.in_use.contains(agent));
         let used: Vec<&str> = used.map(|agent| agent.id).collect();
         match (used.is_empty(), count - used.len()) {
-            (true, 0) => "none sees it".to_owned(),
-            (true, others) => format!("none in use; {others} would see it"),
+            (true, 0) => "no agent sees it".to_owned(),
+            (true, others) => format!("none in use; {others} others see it"),
             (false, 0) => used.join(", "),
             (false, others) => format!("{}, and {others} that are not in use", used.join(", ")),
         }
     }
 
-    /// The other skills of its name that an agent in use sees, too.
+    /// Other skills of the same name that an agent in use also sees.
     fn clashes(&self) -> Vec<Clash<'a>> {
         let entry = self.examined.entry;
         let mut clashes = self.installed.ledger.clashes();

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, env, ffi::OsString, process::ExitCode};
 
 use savoir_package::{
+    install::{self, Change, Install, Plan, Ready, State, Why},
     lock::Lock,
     manifest::Wanted,
     registry::Asked,
     resolve::Update,
-    shelf::{self, Change, Install, Plan, Ready, State, Why},
     source::{self, ExtraKind, Offer, Offers, Pasted, Place, PluginExtra, Source, pasted},
 };
 use serde_json::{Map, Value, json};
@@ -16,12 +16,12 @@ use super::sync;
 use crate::{
     ask,
     error::CommandError,
-    output,
-    shelf::{
-        Arrived, Ask, Choice, Chosen, Consent, Door, ForAgents, Manner, Proposal, Report, Skipped,
-        Stall, Whose, agent, arrived, lacks_needs, list, one_per_name, take_replacing, told,
-        without_culprits, without_unmet_needs,
+    install_context::{
+        Arrived, Ask, Choice, Chosen, Consent, ForAgents, InstallContext, OutputArgs, Proposal,
+        Report, ScopeArgs, Skipped, SourceListing, agent, arrived, lacks_needs, list, one_per_name,
+        take_replacing, told, without_culprits, without_unmet_needs,
     },
+    output,
 };
 
 /// Install skills for every agent
@@ -34,44 +34,44 @@ Sources:
   https://host/pdf.zip                      an archive on the web
   https://docs.example.com                  a site that lists its skills
   pdf, pdf@^1.2, acme/pdf@1.2.0             a skill of a registry
-  npx skills add owner/repo --skill pdf     a line of another installer, as you copied it
+  npx skills add owner/repo --skill pdf     a command for another installer, as you copied it
 
 Examples:
   savoir install ./my-skill
   savoir install owner/repo --list
   savoir install owner/repo -s pdf,docx -a claude-code,codex -y
-  savoir install owner/repo --all --global -y
+  savoir install owner/repo --all --user -y
   savoir install --frozen                   exactly what savoir.lock pins
 
-You see what each skill does, what it may do, whether it is signed and what the scan found, and are
-asked once; -y answers yes. Files are installed byte for byte. With --all, a skill that cannot be
+The purpose, permissions, signature and scan results of each skill are shown, and you are asked
+once; -y answers yes. Files are installed byte for byte. With --all, a skill that cannot be
 installed is skipped and the others are installed.
-Exit codes: 1 failed or skipped some, 2 wrong usage, 3 refused: not agreed to, blocked, or forged.")]
+Exit codes: 1 failed or skipped some, 2 wrong usage, 3 not confirmed, blocked, or forged.")]
 pub(crate) struct Args {
-    /// Where the skills come from; without one, install what savoir.toml and savoir.lock name
+    /// Where to install from [default: the skills in savoir.toml and savoir.lock]
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
     ask: Ask,
-    /// Only list the skills of the sources
+    /// List the skills of the sources without installing them
     #[arg(long, conflicts_with_all = ["all", "skill", "dry_run"])]
     list: bool,
     #[command(flatten)]
     agents: ForAgents,
-    /// Install for GAIA too, with its skill-lock.json: the same as --agent gaia
+    /// Also install for GAIA, with its skill-lock.json; same as --agent gaia
     #[arg(long, value_name = "LAYOUT", value_parser = ["gaia"])]
     layout: Option<String>,
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
     #[command(flatten)]
     consent: Consent,
     /// Install exactly what savoir.lock pins, or fail
     #[arg(long, conflicts_with_all = ["sources", "skill", "all", "list", "agent"])]
     frozen: bool,
     #[command(flatten)]
-    manner: Manner,
+    manner: OutputArgs,
 }
 
 pub(crate) fn run(mut args: Args) -> Result<ExitCode, CommandError> {
@@ -84,7 +84,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode, CommandError> {
 }
 
 impl Args {
-    /// Takes over what a line of another installer asks for.
+    /// Applies the options of a command for another installer.
     fn take_line(&mut self, line: Pasted) -> Result<(), CommandError> {
         for word in &line.agents {
             self.agents.agent.push(agent(word).map_err(CommandError::input)?);
@@ -94,12 +94,12 @@ impl Args {
         self.sources = line.sources;
         self.choice.skill.extend(line.skills);
         self.whose.global |= line.global;
-        // Whoever wrote the line cannot agree for the user: a `-y` of the user stands outside of it.
+        // A `-y` in a copied command does not confirm: its author cannot agree for the user.
         self.list |= line.list;
         Ok(())
     }
 
-    /// Without a source there is nothing to choose from or to list.
+    /// Rejects options that need a source.
     fn check_nothing_chosen(&self) -> Result<(), CommandError> {
         let chosen = self.choice.options();
         let list = if self.list { "--list" } else { "" };
@@ -107,15 +107,15 @@ impl Args {
         if options.is_empty() {
             return Ok(());
         }
-        let error = CommandError::input("no source is named").named("no_source");
-        let error = error.hint(format!("name one: savoir install SOURCE {options}"));
+        let error = CommandError::input("no source is given").named("no_source");
+        let error = error.hint(format!("give one: savoir install SOURCE {options}"));
         Err(if self.list { error.hint("`savoir list` lists installed skills") } else { error })
     }
 }
 
-/// Gives every value of `--skill` and `--agent` an option of its own, as in lines of other
-/// installers: `--skill a b` becomes `--skill a --skill b` once a source was named. A word with a
-/// slash, a colon, a dot or an `@` is a source. `*` means all skills, or the usual agents.
+/// Repeats `--skill` and `--agent` for each value, because other installers allow several values:
+/// `--skill a b` becomes `--skill a --skill b` after a source. A word with a slash, a colon, a dot
+/// or an `@` is a source. `*` means all skills, or the default agents.
 pub(crate) fn with_one_value_per_option(args: Vec<OsString>) -> Vec<OsString> {
     let text = |word: Option<&OsString>| {
         word.and_then(|word| word.to_str()).unwrap_or_default().to_owned()
@@ -159,7 +159,7 @@ pub(crate) fn with_one_value_per_option(args: Vec<OsString>) -> Vec<OsString> {
         let count = values.len();
         values.retain(|value| value != "*");
         if is_skill && values.len() < count {
-            // All skills: the names of some add nothing.
+            // `--all` makes the names of single skills redundant.
             if !std::mem::replace(&mut has_all, true) {
                 written.push("--all".into());
             }
@@ -183,7 +183,7 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.open()?.asking(&args.ask);
     if args.sources.is_empty() {
         let Args { agents, consent, ask, manner, .. } = args;
-        let wish = sync::Wish { agents, consent, ask, only_looks: manner.dry_run };
+        let wish = sync::SyncRequest { agents, consent, ask, only_looks: manner.dry_run };
         return sync::sync(&door, &wish, args.manner, args.frozen);
     }
     let (asked, sources) = parsed(args, &door)?;
@@ -221,14 +221,14 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
 
 /// The skills of one command: some are installed, and some are skipped.
 struct Batch<'a> {
-    door: &'a Door,
+    door: &'a InstallContext,
     args: &'a Args,
     how: Install,
-    /// What was installed before.
+    /// The lockfile before the install.
     agreed: Lock,
     /// Whether the user named every skill.
     by_name: bool,
-    /// What plugins have besides skills.
+    /// Parts of plugins that are not skills.
     extras: Vec<PluginExtra>,
 }
 
@@ -239,7 +239,7 @@ impl Batch<'_> {
         mut skipped: Vec<Skipped>,
     ) -> Result<ExitCode, CommandError> {
         let Self { door, args, how, .. } = self;
-        // A plan that fails because of one skill is made again without it.
+        // If one skill makes the plan fail, plan again without it.
         while let Err(error) = door.shelf.install(&ready, how) {
             if self.by_name && ready.len() == 1 {
                 return Err(error.into());
@@ -292,7 +292,7 @@ impl Batch<'_> {
         self.args.consent.ask(proposal, plan)
     }
 
-    /// A line about what plugins have besides skills.
+    /// A line that counts the parts of plugins that are not skills.
     fn not_installed(&self) -> String {
         let mut counts: BTreeMap<ExtraKind, usize> = BTreeMap::new();
         for extra in &self.extras {
@@ -303,7 +303,7 @@ impl Batch<'_> {
         if counts.is_empty() {
             return String::new();
         }
-        format!("not installed, since savoir installs skills only: {}\n", counts.join(", "))
+        format!("not installed, because savoir installs only skills: {}\n", counts.join(", "))
     }
 }
 
@@ -325,17 +325,17 @@ fn is_new(change: &Change) -> bool {
     matches!(change, Change::New { .. } | Change::Updated { .. } | Change::Further { .. })
 }
 
-/// None of the skills that were named can be installed.
+/// The error if none of the given skills can be installed.
 fn nothing_left(skipped: Vec<Skipped>) -> CommandError {
     let mut errors = skipped.into_iter().map(|skipped| skipped.error);
     errors.next().unwrap_or_else(|| CommandError::refused("no skill was chosen"))
 }
 
-/// A source, and how it was typed.
+/// The text of a source, and the parsed source.
 type Typed = (String, Source);
 
-/// What is asked for by name, and the other sources.
-fn parsed(args: &Args, door: &Door) -> Result<(Vec<Asked>, Vec<Typed>), CommandError> {
+/// Parses the sources into published names and other sources.
+fn parsed(args: &Args, door: &InstallContext) -> Result<(Vec<Asked>, Vec<Typed>), CommandError> {
     let here = env::current_dir().map_err(|error| {
         CommandError::input(format!("the current folder cannot be read: {error}"))
     })?;
@@ -350,26 +350,26 @@ fn parsed(args: &Args, door: &Door) -> Result<(Vec<Asked>, Vec<Typed>), CommandE
     Ok((asked, sources))
 }
 
-/// What the sources have.
-fn stalls(door: &Door, sources: Vec<Typed>) -> Result<Vec<Stall>, CommandError> {
+/// Lists the skills of the sources.
+fn stalls(door: &InstallContext, sources: Vec<Typed>) -> Result<Vec<SourceListing>, CommandError> {
     let mut stalls = Vec::with_capacity(sources.len());
     for (typed, source) in sources {
-        door.doing(&format!("looking at {typed}"));
+        door.doing(&format!("reading {typed}"));
         let found = door.wait(door.fetcher.look(&source))?;
         let pinned = matches!(source, Source::Url { digest: Some(_), .. });
         let Offers { skills: mut offers, skipped, not_installed } = found;
         if let Source::Folder(folder) = &source {
             offers = door.without_installed_copies(folder, offers)?;
         }
-        stalls.push(Stall { typed, offers, skipped, not_installed, pinned });
+        stalls.push(SourceListing { typed, offers, skipped, not_installed, pinned });
     }
     door.done();
     Ok(stalls)
 }
 
-/// Adds what registries have: what is asked for by name, and what skills need that is nowhere else.
+/// Adds skills from registries: those given by name, and missing dependencies.
 fn published(
-    door: &Door,
+    door: &InstallContext,
     mut ready: Vec<Ready>,
     asked: Vec<Asked>,
     ask: &Ask,
@@ -384,8 +384,12 @@ fn published(
     Ok(ready)
 }
 
-/// Fetches and checks what was chosen, and what that needs of the same sources.
-fn fetched(door: &Door, chosen: Vec<Offer>, stalls: &[Stall]) -> Result<Arrived, CommandError> {
+/// Fetches and checks the chosen skills and their dependencies in the same sources.
+fn fetched(
+    door: &InstallContext,
+    chosen: Vec<Offer>,
+    stalls: &[SourceListing],
+) -> Result<Arrived, CommandError> {
     let state = door.shelf.state()?;
     let wanted = |offer: Offer| as_wanted(door, &state, offer, stalls);
     let chosen: Vec<(Offer, Why)> = chosen.into_iter().map(wanted).collect::<Result<_, _>>()?;
@@ -396,14 +400,14 @@ fn fetched(door: &Door, chosen: Vec<Offer>, stalls: &[Stall]) -> Result<Arrived,
     Ok(Arrived { ready, skipped })
 }
 
-/// What `savoir.toml` will say of a skill that was chosen.
+/// The entry of a chosen skill in `savoir.toml`.
 fn as_wanted(
-    door: &Door,
+    door: &InstallContext,
     state: &State,
     offer: Offer,
-    stalls: &[Stall],
+    stalls: &[SourceListing],
 ) -> Result<(Offer, Why), CommandError> {
-    let mut wanted = shelf::wanted(&offer.place, door.shelf.root());
+    let mut wanted = install::wanted(&offer.place, door.shelf.root());
     if let (Wanted::Url { url, integrity }, Place::Url { digest, .. }) = (&mut wanted, &offer.place)
     {
         let is_pinned = stalls.iter().any(|stall| stall.pinned && stall.offers.contains(&offer));
@@ -411,7 +415,7 @@ fn as_wanted(
         *integrity = pin(state, url).or_else(|| is_pinned.then(|| found.clone()));
         if integrity.as_ref().is_some_and(|pinned| *pinned != found) {
             return Err(CommandError::refused(format!(
-                "{url} is not what savoir.toml says: its integrity is {found}"
+                "{url} does not match savoir.toml: its integrity is {found}"
             ))
             .named("integrity")
             .hint("if you trust the change, write the new `integrity` into savoir.toml"));
@@ -420,7 +424,7 @@ fn as_wanted(
     Ok((offer, Why::Asked(wanted)))
 }
 
-/// What `savoir.toml` says that an address must be.
+/// The integrity that `savoir.toml` pins for an address.
 fn pin(state: &State, address: &str) -> Option<String> {
     state.manifest.skills.values().find_map(|wanted| match wanted {
         Wanted::Url { url, integrity } if url == address => integrity.clone(),
@@ -428,7 +432,7 @@ fn pin(state: &State, address: &str) -> Option<String> {
     })
 }
 
-fn how(args: &Args, door: &Door) -> Result<Install, CommandError> {
+fn how(args: &Args, door: &InstallContext) -> Result<Install, CommandError> {
     let state = door.shelf.state()?;
     let (occupied, edits) = (args.manner.occupied(), args.manner.edits());
     let mut agents = door.agents(&args.agents, &state.manifest)?;

@@ -10,16 +10,17 @@ use serde_json::{Value, json};
 
 use crate::{
     error::CommandError,
+    models,
     output::{self, plural},
-    place::PlaceArgs,
-    runtime, voice,
+    runtime,
+    storage_args::StorageArgs,
 };
 
-/// Keep documents and search them, without a server
+/// Store and search documents without a server
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A knowledge base is named by its name or its id. A skill that says `knowledge_base: NAME` answers
-from it. Text, Markdown, HTML, Word and PDF files of up to 5 MiB are read.
+BASE is the name or the id of a knowledge base. A skill with `knowledge_base: NAME` answers from
+it. Text, Markdown, HTML, Word and PDF files of up to 5 MiB are supported.
 
 Examples:
   savoir kb create handbook
@@ -27,7 +28,7 @@ Examples:
   savoir kb search handbook \"how are returns paid\"
   savoir kb remove handbook manual.pdf
 
-Without an embedding model, words alone are searched (BM25); docs/models.md says how to set one.")]
+Without an embedding model, search uses words alone (BM25). docs/guides/models.md explains how to set one.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -35,21 +36,21 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make a knowledge base
+    /// Create a knowledge base
     Create {
-        /// What it is called
+        /// Name of the knowledge base
         name: String,
         #[command(flatten)]
         common: Common,
     },
-    /// Read documents into it
+    /// Add documents to a knowledge base
     Add {
-        /// The knowledge base
+        /// Name or id of the knowledge base
         base: String,
-        /// Documents
+        /// Files to add
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Put a file in the place of the document that has its name and other content
+        /// Replace documents that have the same name and other content
         #[arg(long)]
         replace: bool,
         #[command(flatten)]
@@ -57,28 +58,28 @@ enum Command {
     },
     /// List knowledge bases, or the documents of one
     List {
-        /// The knowledge base
+        /// Name or id of the knowledge base
         base: Option<String>,
         #[command(flatten)]
         common: Common,
     },
-    /// Find passages
+    /// Search a knowledge base
     Search {
-        /// The knowledge base
+        /// Name or id of the knowledge base
         base: String,
-        /// What is looked for
+        /// Question or words to search for
         question: String,
-        /// Most passages
+        /// Maximum number of passages
         #[arg(long, value_name = "N", default_value_t = 5)]
         limit: u32,
         #[command(flatten)]
         common: Common,
     },
-    /// Remove a knowledge base, or documents of it
+    /// Remove a knowledge base, or some of its documents
     Remove {
-        /// The knowledge base
+        /// Name or id of the knowledge base
         base: String,
-        /// Documents, by name or id
+        /// Names or ids of the documents to remove
         documents: Vec<String>,
         #[command(flatten)]
         common: Common,
@@ -91,10 +92,9 @@ struct Common {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: StorageArgs,
 }
 
-/// Knowledge that is open.
 struct Open {
     knowledge: Knowledge,
     database: Database,
@@ -121,12 +121,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 impl Common {
-    /// Does something with the knowledge, and closes it.
+    /// Runs `work`, then closes the database.
     fn with(
         &self,
         work: impl AsyncFnOnce(&Open) -> Result<ExitCode, CommandError>,
     ) -> Result<ExitCode, CommandError> {
-        let (place, models) = (self.place.place()?, voice::from_settings()?);
+        let (place, models) = (self.place.place()?, models::from_settings()?);
         runtime::block_on(async {
             let (database, storage) = place.open().await?;
             let embedder = models.embedder().cloned();
@@ -147,9 +147,9 @@ impl Open {
     async fn base(&self, name: &str) -> Result<Base, CommandError> {
         let base = self.knowledge.resolve(name, None).await?;
         base.ok_or_else(|| {
-            CommandError::input(format!("there is no knowledge base `{name}`"))
-                .hint(format!("make it with: savoir kb create {name}"))
-                .hint("`savoir kb list` shows those that there are")
+            CommandError::input(format!("knowledge base `{name}` does not exist"))
+                .hint(format!("create it with: savoir kb create {name}"))
+                .hint("`savoir kb list` lists all knowledge bases")
         })
     }
 }
@@ -161,7 +161,7 @@ async fn create(open: &Open, name: &str, common: &Common) -> Result<ExitCode, Co
     let twin = open.knowledge.list().await?.into_iter().find(|base| base.name == name);
     if let Some(twin) = twin {
         return Err(CommandError::input(format!(
-            "there is a knowledge base `{name}`: {}",
+            "knowledge base `{name}` already exists: {}",
             twin.id
         ))
         .hint("choose another name"));
@@ -169,7 +169,7 @@ async fn create(open: &Open, name: &str, common: &Common) -> Result<ExitCode, Co
     let base = open.knowledge.create(name, None).await?;
     common.print(
         &base_json(&base),
-        &format!("made {name}\nadd documents with: savoir kb add {name} FILE\n"),
+        &format!("created {name}\nadd documents with: savoir kb add {name} FILE\n"),
     )?;
     Ok(ExitCode::SUCCESS)
 }
@@ -182,7 +182,7 @@ async fn list(open: &Open, base: Option<&str>, common: &Common) -> Result<ExitCo
             format!("{}  {}  {documents}\n", base.id, base.name)
         };
         let text = match bases.as_slice() {
-            [] => "there is no knowledge base yet; `savoir kb create NAME` makes one\n".to_owned(),
+            [] => "no knowledge bases yet; create one with: savoir kb create NAME\n".to_owned(),
             bases => bases.iter().map(row).collect(),
         };
         common.print(&bases.iter().map(base_json).collect(), &text)?;
@@ -191,7 +191,7 @@ async fn list(open: &Open, base: Option<&str>, common: &Common) -> Result<ExitCo
     let base = open.base(name).await?;
     let documents = open.knowledge.documents(&base.id).await?;
     let text = match documents.as_slice() {
-        [] => format!("{name} has no documents; `savoir kb add {name} FILE` reads one\n"),
+        [] => format!("{name} has no documents; add one with: savoir kb add {name} FILE\n"),
         documents => lines(documents.iter().map(row)),
     };
     common.print(&documents.iter().map(document_json).collect(), &text)?;
@@ -219,14 +219,14 @@ async fn search(
     common: &Common,
 ) -> Result<ExitCode, CommandError> {
     if question.trim().is_empty() {
-        return Err(CommandError::input("there is no question").hint("say what to look for"));
+        return Err(CommandError::input("the question is empty").hint("give words to search for"));
     }
     let base = open.base(base).await?;
     let found = open.knowledge.search(&base.id, None, question, limit).await;
     let passages = found.map_err(|error| match error {
         SearchError::OtherModel => {
-            CommandError::input("its vectors were made by another embedding model")
-                .hint("remove its documents and add them again, or set the old model")
+            CommandError::input("the documents were indexed with another embedding model")
+                .hint("remove the documents and add them again, or set the old model")
         }
         error => CommandError::input(error),
     })?;
@@ -240,7 +240,7 @@ async fn search(
     }
     output::note(&format!("searched by {mode}"));
     if passages.is_empty() {
-        output::note("nothing was found");
+        output::note("no passages found");
         return Ok(ExitCode::SUCCESS);
     }
     let text: String = passages.iter().map(|passage| entry(passage, &names)).collect();
@@ -258,7 +258,7 @@ impl Open {
     }
 }
 
-/// `0.8731  manual.pdf, part 3` and the words below.
+/// `0.8731  manual.pdf, part 3` and the text below.
 fn entry(passage: &Passage, names: &Names) -> String {
     let name = names.get(&passage.doc_id).unwrap_or(&passage.doc_id);
     let text = lines(passage.text.lines().map(|line| format!("  {line}").trim_end().to_owned()));
@@ -284,7 +284,7 @@ async fn remove(
         let found: Vec<&Document> = known.iter().filter(fits).collect();
         if found.is_empty() {
             return Err(CommandError::input(format!("{} has no document `{wanted}`", base.name))
-                .hint(format!("`savoir kb list {}` shows those that there are", base.name)));
+                .hint(format!("`savoir kb list {}` lists its documents", base.name)));
         }
         chosen.extend(found);
     }

@@ -14,11 +14,11 @@ use crate::{error::CommandError, output, remote::Remote, trust::Keyring};
 /// Largest file of a public key that is read: OpenPGP keys can have many signatures.
 const MAX_KEY_BYTES: u64 = 1024 * 1024;
 
-/// Make keys that sign skills, and say whose keys you trust
+/// Manage signing keys and trusted keys
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A skill that a key of a trusted publisher signed is `community`, with the role amd `verified`. Keys
-of OpenSSH, PEM keys and certificates, and OpenPGP keys can be trusted, too.
+A skill signed with a trusted key has the tier `community`, or `verified` if the key has the role
+amd. OpenSSH keys, PEM keys and certificates, and OpenPGP keys can also be trusted.
 
 Examples:
   savoir keys new ada
@@ -40,14 +40,14 @@ enum Command {
     Revoke(Revoke),
 }
 
-/// Make a key
+/// Create a signing key
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir keys new ada
   savoir sign my-skill --key ada")]
 pub(crate) struct New {
-    /// What you call it: letters, digits, `.`, `_` and `-`
+    /// Name of the key: letters, digits, `.`, `_` and `-`
     name: String,
     /// Print JSON
     #[arg(long)]
@@ -62,41 +62,41 @@ pub(crate) struct List {
     pub(super) json: bool,
 }
 
-/// Trust what a key signs
+/// Trust a public key
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A key that is trusted already gets the new publisher, role and namespaces.
+If the key is already trusted, its publisher, role and namespaces are replaced.
 
 Examples:
   savoir keys trust acme.pub --publisher Acme
   savoir keys trust ~/.ssh/id_ed25519.pub --publisher Ada --namespace 'ada-*' --namespace web
   savoir keys trust --from-registry acme  the keys that a registry has for a namespace
 
-The keys of a registry are shown before they are trusted, and those that are trusted already stay
-as they are. What a registry says of a skill counts for nothing here: your own trust decides.
+With --from-registry, you are asked before keys are trusted, and keys that are already trusted stay
+unchanged. The tier of a skill depends on the keys that you trust, not on what a registry says.
 
-Exit codes: 1 the registry cannot be reached or has no key, 2 wrong usage or no key, 3 not agreed
-to, or the key is revoked here.")]
+Exit codes: 1 the registry cannot be reached or has no key, 2 wrong usage or not a key, 3 not
+confirmed, or the key is revoked on this machine.")]
 pub(crate) struct Trust {
-    /// A public key, or a file with one: a line of ours or of OpenSSH, or a PEM or PGP block
+    /// Public key, or a file with one: a line of Savoir or OpenSSH, or a PEM or PGP block
     #[arg(value_name = "FILE|TEXT", required_unless_present = "from_registry")]
     pub(super) key: Option<String>,
-    /// The keys that sign for this namespace in a registry
+    /// Trust the keys that a registry lists for this namespace
     #[arg(long, value_name = "NAMESPACE", conflicts_with_all = ["key", "role"])]
     pub(super) from_registry: Option<String>,
     #[command(flatten)]
     pub(super) remote: Remote,
-    /// Trust the keys of a registry without being asked
+    /// Trust the keys of the registry without asking
     #[arg(long, short, requires = "from_registry")]
     pub(super) yes: bool,
-    /// Whose it is [default with --from-registry: the namespace]
+    /// Publisher of the key [default with --from-registry: the namespace]
     #[arg(long, value_name = "NAME", value_parser = super::publisher,
           required_unless_present = "from_registry")]
     pub(super) publisher: Option<String>,
-    /// What it may vouch for
+    /// Role of the key
     #[arg(long, default_value = "publisher")]
     pub(super) role: RoleName,
-    /// Only for these skills: a name, or the beginning of names and `*`
+    /// Trust it only for these skills: a name, or a prefix followed by `*`
     #[arg(long = "namespace", value_name = "NAME")]
     pub(super) namespaces: Vec<String>,
     /// Print JSON
@@ -104,32 +104,32 @@ pub(crate) struct Trust {
     pub(super) json: bool,
 }
 
-/// Trust a key no more; what it signed is experimental then
+/// Stop trusting a key; skills that it signed become experimental
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A key that fell into wrong hands must be revoked instead: savoir keys revoke KEY_ID --reason WHY
+If a key was stolen, revoke it instead: savoir keys revoke KEY_ID --reason WHY
 
 Example:
   savoir keys distrust 21fe31dfa154a261626bf854046fd227")]
 pub(crate) struct Distrust {
-    /// Which key, as `savoir keys list` shows it
+    /// Id of the key, from `savoir keys list`
     pub(super) key_id: String,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }
 
-/// Refuse whatever a key signed, from now on and for good
+/// Reject everything that a key signed, permanently
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-It holds for this machine, whether the key was trusted or not, and cannot be taken back.
+This applies to this machine, whether the key was trusted or not, and cannot be undone.
 
 Example:
   savoir keys revoke 21fe31dfa154a261626bf854046fd227 --reason \"the laptop was stolen\"")]
 pub(crate) struct Revoke {
-    /// Which key, as `savoir keys list` or `savoir verify` shows it
+    /// Id of the key, from `savoir keys list` or `savoir verify`
     key_id: String,
-    /// Why, for whoever meets the key later
+    /// Reason, shown when a signature of the key is rejected
     #[arg(long, value_name = "WHY")]
     reason: String,
     /// Print JSON
@@ -139,9 +139,9 @@ pub(crate) struct Revoke {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum RoleName {
-    /// Its skills are community
+    /// Its skills get the tier community
     Publisher,
-    /// Its skills are verified
+    /// Its skills get the tier verified
     Amd,
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn make(args: &New) -> Result<ExitCode, CommandError> {
     }
     output::text(&output::harmless(&format!(
         "key id         {}\npublic key     {}\n               {}\nprivate key    {}, mode {mode}\n\n\
-         keep the private key to yourself; who wants to trust what it signs runs:\n  \
+         keep the private key secret; to trust skills that it signs, others run:\n  \
          savoir keys trust {} --publisher {}\n",
         public.key_id(),
         public.to_text(),
@@ -197,13 +197,13 @@ fn list(args: &List) -> Result<ExitCode, CommandError> {
     }
     let mut text = list_text()?;
     if text.is_empty() {
-        text.push_str("there are no keys; `savoir keys new NAME` makes one\n");
+        text.push_str("no keys; create one with: savoir keys new NAME\n");
     }
     output::text(text.trim_start_matches('\n'))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Your keys, trusted keys and revoked keys, for programs.
+/// Your keys, trusted keys and revoked keys as JSON.
 pub(super) fn list_json() -> Result<Value, CommandError> {
     let keyring = Keyring::of_user()?;
     let (own, store) = (keyring.own().list()?, keyring.trusted()?);
@@ -217,7 +217,7 @@ pub(super) fn list_json() -> Result<Value, CommandError> {
     }))
 }
 
-/// The same as text; empty if there are none.
+/// The same as text; empty without keys.
 pub(super) fn list_text() -> Result<String, CommandError> {
     let keyring = Keyring::of_user()?;
     let (own, store) = (keyring.own().list()?, keyring.trusted()?);
@@ -228,7 +228,7 @@ pub(super) fn list_text() -> Result<String, CommandError> {
     Ok(text)
 }
 
-/// A heading and its lines; nothing if there are none.
+/// A heading and its lines; empty without lines.
 pub(super) fn section(heading: &str, lines: impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     for line in lines {
@@ -289,15 +289,15 @@ pub(super) fn add(args: &Trust) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The key in a file, or in the argument itself, and how it is written there.
+/// The key in a file or in the argument itself, and its text.
 pub(super) fn public_key(file_or_text: &str) -> Result<(PublicKey, String), CommandError> {
     let path = Path::new(file_or_text);
     if !path.is_file() {
         let key = PublicKey::parse(file_or_text).map_err(|error| {
             let message = match error {
-                // What is secret is not repeated.
+                // Do not print a private key.
                 PublicKeyError::Private => error.to_string(),
-                _ => format!("there is no file `{}`, and as a text {error}", shown(file_or_text)),
+                _ => format!("file `{}` does not exist, and as a key {error}", shown(file_or_text)),
             };
             CommandError::input(message).named("public_key")
         })?;
@@ -306,14 +306,14 @@ pub(super) fn public_key(file_or_text: &str) -> Result<(PublicKey, String), Comm
     let fail = |why: &dyn std::fmt::Display| {
         CommandError::input(format!("{}: {why}", path.display())).named("public_key")
     };
-    // The two halves of a key of ours cannot be told apart by their bytes.
+    // Our private and public keys have the same format, so only the file name tells them apart.
     if path.extension().is_some_and(|end| end == "key") {
         let public = path.with_extension("pub");
-        return Err(fail(&PublicKeyError::Private).hint(format!("name {}", public.display())));
+        return Err(fail(&PublicKeyError::Private).hint(format!("use {}", public.display())));
     }
     let length = fs::metadata(path).map_err(|error| unreadable(path, &error))?.len();
     if length > MAX_KEY_BYTES {
-        return Err(fail(&format!("it has {length} bytes, and no public key has so many")));
+        return Err(fail(&format!("it has {length} bytes, which is too large for a public key")));
     }
     let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
     let key = PublicKey::parse(&text).map_err(|error| fail(&error))?;
@@ -326,27 +326,27 @@ fn unreadable(path: &Path, error: &std::io::Error) -> CommandError {
 
 pub(super) fn remove(args: &Distrust) -> Result<ExitCode, CommandError> {
     let keyring = Keyring::of_user()?;
-    // A key that is not there leaves no trace.
+    // Do not write the list for an unknown key.
     let known = keyring.trusted()?.get(&args.key_id).is_some();
     if !known || !TrustStore::distrust(&keyring.list(), &args.key_id)? {
         return Err(CommandError::input(format!("`{}` is not trusted", shown(&args.key_id)))
-            .hint("`savoir keys list` shows what is"));
+            .hint("`savoir keys list` lists trusted keys"));
     }
     if args.json {
         return print(&json!({"key_id": args.key_id, "trusted": false}));
     }
-    output::text(&format!("{} is trusted no more\n", args.key_id))?;
+    output::text(&format!("{} is no longer trusted\n", args.key_id))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn revoke(args: &Revoke) -> Result<ExitCode, CommandError> {
     let keyring = Keyring::of_user()?;
     if !is_key_id(&args.key_id) {
-        let message = format!("`{}` is no identifier of a key", shown(&args.key_id));
+        let message = format!("`{}` is not a key id", shown(&args.key_id));
         return Err(CommandError::input(message)
-            .hint("`savoir keys list` and `savoir verify PATH` show whole identifiers"));
+            .hint("`savoir keys list` and `savoir verify PATH` show key ids"));
     }
-    // Hexadecimal digits may come in capitals, and must still meet the list of trusted keys.
+    // Trusted keys are listed in lower case.
     let key_id = if args.key_id.starts_with("SHA256:") {
         args.key_id.clone()
     } else {
@@ -354,7 +354,7 @@ fn revoke(args: &Revoke) -> Result<ExitCode, CommandError> {
     };
     TrustStore::revoke(&keyring.list(), &key_id, &args.reason)?;
     let store = keyring.trusted()?;
-    // The first reason stays.
+    // Revoking a key again keeps the first reason.
     let Some(kept) = store.revocation(&key_id) else {
         return Err(CommandError::input(format!("{key_id} was not revoked")));
     };
@@ -365,8 +365,7 @@ fn revoke(args: &Revoke) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether it has one of the forms that identifiers have: a typing error must not go for a
-/// revocation.
+/// Whether a text has the form of a key id, so that a typo is not stored as a revocation.
 pub(super) fn is_key_id(text: &str) -> bool {
     let is_hex = |text: &str, lengths: &[usize]| {
         lengths.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())

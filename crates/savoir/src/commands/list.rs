@@ -14,20 +14,20 @@ use crate::{
     output, trust,
 };
 
-/// Columns of a name and of a source that are shown; --json has all.
+/// Widths of names and sources in the table; `--json` prints them in full.
 const NAME: usize = 32;
 const SOURCE: usize = 34;
 
-/// List every skill on this machine, however it came
+/// List the skills on this machine, whichever tool installed them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir list                            every skill that an agent sees here
-  savoir list --agent claude-code        what one agent sees
+  savoir list --agent claude-code        the skills that one agent sees
   savoir list --origin npx --long        every copy, with its state and folder
-  savoir list pdf --json                 everything about one, for a program
+  savoir list pdf --json                 one skill as JSON
 
-TRUST is the tier that its signatures attest, or unsigned. AGENTS are those in use on this machine;
+TRUST is the tier that the signatures attest, or unsigned. AGENTS are those in use on this machine;
 (off) marks one for which the skill is disabled. Copies of a skill in several agents' folders are
 one row; --long shows each.
 
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             print(rows.len(), || table(&rows))?;
         }
     }
-    // The program ends here: giving back the memory of ten thousand skills is not worth the time.
+    // The program exits now, so do not spend time on freeing the memory of thousands of skills.
     std::mem::forget(installed);
     Ok(ExitCode::SUCCESS)
 }
@@ -104,7 +104,7 @@ fn table(rows: &[Row<'_>]) -> String {
     output::table(["NAME", "VERSION", "TRUST", "SOURCE", "SCOPE", "AGENTS"], &rows)
 }
 
-/// Text from elsewhere, cut to a width.
+/// Untrusted text, cut to a width.
 fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     let text = output::cell(text);
     if text.chars().count() <= width {
@@ -141,7 +141,7 @@ fn long_table(examined: &[Examined<'_>], installed: &Installed) -> String {
             ]
         })
         .collect();
-    output::table(["NAME", "VERSION", "STATE", "ORIGIN", "SOURCE", "AGENTS", "PLACE"], &rows)
+    output::table(["NAME", "VERSION", "STATE", "ORIGIN", "SOURCE", "AGENTS", "FOLDER"], &rows)
 }
 
 fn place<'a>(entry: &'a Entry, installed: &Installed) -> Cow<'a, str> {

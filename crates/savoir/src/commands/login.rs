@@ -8,38 +8,39 @@ use serde_json::json;
 use crate::{
     credentials::{self, Kept},
     error::CommandError,
+    install_context::told,
     output,
     remote::Remote,
     runtime,
     session::{self, Rights},
-    shelf::told,
 };
 
-/// Log in to a registry, so that you can publish and read what is private
+/// Log in to a registry to publish skills and to read private ones
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir login --registry https://skills.example.com/registry --email ada@example.com
   savoir login --email ada@example.com < password.txt
   savoir login --registry house --email ada@example.com --namespace acme --days 7
-  savoir login --email root@example.com --scope admin     for those who run the registry
-  savoir login --token - < token.txt     a token that somebody made for you
+  savoir login --email root@example.com --scope admin     for operators of the registry
+  savoir login --token - < token.txt     an existing token
 
-A token is made for this machine, kept in credentials.toml of your settings, where nobody else can
-read it, and sent to this registry only. The password is not kept. Without --registry it is the
-one in SAVOIR_REGISTRY, or the first of your own settings: never one that only a project names.
+This creates a token for this machine and stores it in credentials.toml in your settings folder,
+which only you can read. The token is sent only to this registry. The password is not stored.
+Without --registry, the registry is SAVOIR_REGISTRY or the first one in your own settings, never
+one that only a project names.
 
-Programs without a home give a token in SAVOIR_TOKEN, and its registry in SAVOIR_REGISTRY.
+In scripts, set SAVOIR_TOKEN to a token and SAVOIR_REGISTRY to its registry instead.
 
 Exit codes: 1 the registry cannot be reached or refuses, 2 wrong usage, 3 wrong password, or others
 can read credentials.toml.")]
 pub(crate) struct Args {
     #[command(flatten)]
     remote: Remote,
-    /// The address of your account; the password is asked for, or is the first line of standard input
+    /// Email address of your account; the password is prompted for, or the first line of stdin
     #[arg(long, value_name = "EMAIL", required_unless_present = "token")]
     email: Option<String>,
-    /// Take a token that there is instead: `-` for the first line of standard input
+    /// Use an existing token: `-` reads it from the first line of stdin
     #[arg(long, value_name = "-", value_parser = ["-"],
           conflicts_with_all = ["email", "owner", "scope", "read_only", "namespace", "days"])]
     token: Option<String>,
@@ -76,16 +77,16 @@ fn login(args: &Args) -> Result<ExitCode, CommandError> {
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let whose = who.email.as_deref().unwrap_or("somebody");
+    let whose = who.email.as_deref().unwrap_or("an unknown account");
     let end = kept.expires_at.as_deref().map(|end| format!(" until {end}")).unwrap_or_default();
     output::text(&output::harmless(&format!(
-        "logged in to {address} as {whose}{end}\nthe token is kept in {}\n",
+        "logged in to {address} as {whose}{end}\nthe token is stored in {}\n",
         file.display()
     )))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes a token for this machine in place of the one that it had.
+/// Creates a token for this machine and deletes its previous one.
 async fn made(
     client: &Client,
     email: &str,
@@ -99,13 +100,13 @@ async fn made(
         let who = match proven(client, token.clone()).await {
             Ok(who) => who,
             Err(error) => {
-                // Nobody knows it, so that nobody misses it.
+                // The new token cannot be used, so delete it.
                 let _ = person.delete_token(&info.id).await;
                 return Err(error);
             }
         };
         if let Some(old) = old {
-            // It may have ended long ago.
+            // Ignored: it may have expired.
             let _ = person.delete_token(&old).await;
         }
         let email = who.email.clone().or_else(|| Some(email.to_owned()));
@@ -115,7 +116,7 @@ async fn made(
     .await
 }
 
-/// Whose a token is, as the registry sees it.
+/// Asks the registry for the account of a token.
 async fn proven(client: &Client, token: Token) -> Result<WhoAmI, CommandError> {
     Ok(client.as_holder_of(token)?.whoami().await?)
 }

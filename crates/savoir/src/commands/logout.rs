@@ -9,33 +9,33 @@ use serde_json::json;
 use crate::{
     credentials::{self, Kept, TOKEN},
     error::CommandError,
+    install_context::told,
     output,
     remote::Remote,
     runtime, session,
-    shelf::told,
 };
 
-/// Log out of a registry: the token that `savoir login` made ends, and is forgotten here
+/// Log out of a registry: revoke the token and remove it from this machine
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir logout
   savoir logout --registry https://skills.example.com/registry
-  savoir logout --email ada@example.com  where only a person may end a token
-  savoir logout --end                    also if the token was given to you
+  savoir logout --email ada@example.com  revoke the token with your password
+  savoir logout --end                    also revoke a token that was given to you
 
-The token is forgotten here even if the server cannot be reached or does not let it end itself;
-you are told then how to end it there. One that was given with `savoir login --token -` may be in
-use elsewhere: it is only forgotten here, unless you say --end or who you are.
+The token is removed from this machine even if the server cannot be reached or does not revoke it;
+then the command prints how to revoke it. A token from `savoir login --token -` may be in use
+elsewhere, so it is revoked only with --end or --email.
 
 Exit codes: 2 wrong usage, 3 others can read credentials.toml.")]
 pub(crate) struct Args {
     #[command(flatten)]
     remote: Remote,
-    /// End it as a person with this address; the password is asked for
+    /// Revoke the token as this user; the password is prompted for
     #[arg(long, value_name = "EMAIL")]
     email: Option<String>,
-    /// End a token that was given with `savoir login --token -`, too, for everybody who uses it
+    /// Also revoke a token from `savoir login --token -`, for everyone who uses it
     #[arg(long)]
     end: bool,
     /// Print JSON
@@ -43,13 +43,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What became of the token at the server.
+/// Whether the token was revoked on the server.
 enum Ended {
-    /// It is good for nothing now.
     Yes,
-    /// It still is, for this reason.
+    /// It is still valid, for this reason.
     No(String),
-    /// It still is: others may use it, and nobody wants it to end.
+    /// It is still valid, because it was given to the user and others may use it.
     Given,
 }
 
@@ -78,10 +77,10 @@ fn logout(args: &Args) -> Result<ExitCode, CommandError> {
     print(args, &address, Some((&kept, &ended)))
 }
 
-/// A program cannot change its environment for others.
+/// Warns about a token in the environment, which this program cannot unset.
 fn still_known(address: &str) -> Result<(), CommandError> {
     if credentials::token(address, None)?.is_some() {
-        output::note(&format!("{TOKEN} still tells {address} who you are; unset it"));
+        output::note(&format!("{TOKEN} still logs you in to {address}; unset it"));
     }
     Ok(())
 }
@@ -102,7 +101,7 @@ async fn try_to_end(
     let id = match &kept.id {
         Some(id) => id.clone(),
         None => holder()?.whoami().await?.token_id.ok_or_else(|| {
-            CommandError::findings("the registry does not tell by which id it knows the token")
+            CommandError::findings("the registry did not return the id of the token")
         })?,
     };
     match password {
@@ -119,17 +118,17 @@ fn print(
     address: &str,
     gone: Option<(&Kept, &Ended)>,
 ) -> Result<ExitCode, CommandError> {
-    let forgotten = format!("the token for {address} is forgotten here");
+    let forgotten = format!("the token for {address} is removed from this machine");
     let (text, ended, why) = match gone {
         None => (format!("you were not logged in to {address}\n"), None, None),
         Some((_, Ended::Yes)) => {
-            (format!("logged out of {address}; the token has ended\n"), Some(true), None)
+            (format!("logged out of {address}; the token is revoked\n"), Some(true), None)
         }
         Some((_, Ended::Given)) => {
-            (format!("{forgotten}, and goes on there: it was not made here\n"), Some(false), None)
+            (format!("{forgotten}, and still valid: it was not created here\n"), Some(false), None)
         }
         Some((_, Ended::No(why))) => {
-            (format!("{forgotten}, and has not ended there\n"), Some(false), Some(why))
+            (format!("{forgotten}, but not revoked\n"), Some(false), Some(why))
         }
     };
     let id = gone.and_then(|(kept, _)| kept.id.as_deref());
@@ -142,7 +141,7 @@ fn print(
             output::note(&format!("find it with: savoir registry tokens list {whose}"));
         }
         let id = id.map_or_else(|| "ID".to_owned(), shell_word);
-        output::note(&format!("end it as a person: savoir registry tokens revoke {id} {whose}"));
+        output::note(&format!("revoke it with: savoir registry tokens revoke {id} {whose}"));
     }
     if args.json {
         output::json(&json!({

@@ -9,10 +9,10 @@ use savoir_engine::{
     Home,
     agent::{
         library::Library,
-        skill_tools::{Bench, SkillTools},
+        skill_tools::{SkillToolEnvironment, SkillTools},
     },
 };
-use savoir_server::mcp::{self, Desk};
+use savoir_server::mcp::{self, McpContext};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -22,29 +22,29 @@ use crate::{
     runtime, trust,
 };
 
-/// Offer skills to an agent that speaks the Model Context Protocol, over standard input and output
+/// Serve skills to an agent over the Model Context Protocol on stdin and stdout
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Examples:
-  savoir mcp install --agent codex       let an agent start this by itself
-  savoir mcp                             the skills that are installed here
-  savoir mcp --agent claude-code         those that one agent sees
-  savoir mcp skills/                     those below a folder
-  savoir mcp --pin pdf-tools             with the tools of a skill from the beginning
+  savoir mcp install --agent codex       add Savoir to the settings of an agent
+  savoir mcp                             serve the installed skills
+  savoir mcp --agent claude-code         serve the skills that one agent sees
+  savoir mcp skills/                     serve the skills below a folder
+  savoir mcp --pin pdf-tools             offer the tools of a skill from the start
 
-An agent finds skills with search_skills, loads one with use_skill, and can
-then call the tools that the skill brings: after the same approvals and in the same sandbox as
-`savoir run`. SAVOIR_LOG_LEVEL=debug says more on standard error.")]
+An agent finds skills with search_skills, loads one with use_skill, and can then call the tools of
+the skill, with the same approvals and in the same sandbox as `savoir run`. SAVOIR_LOG_LEVEL=debug
+logs more to standard error.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
     which: Which,
-    /// Skills whose tools are offered from the beginning
+    /// Offer the tools of these skills from the start
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pin: Vec<String>,
-    /// The situation, for skills that ask for it
+    /// Mode, for skills that depend on it
     #[arg(long, value_name = "MODE", ignore_case = true, default_value = "Global")]
     mode: Mode,
 }
@@ -67,7 +67,7 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     start_log();
     let home = Home::from_environment()?;
     let skills = Arc::new(AgentSkills::new(args.which.clone(), home.clone())?.noticing());
-    let bench = Bench {
+    let bench = SkillToolEnvironment {
         subjects: Arc::clone(&skills) as _,
         asker: Arc::new(mcp::Elicitation),
         ground: trust::ground(&home)?,
@@ -76,7 +76,8 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     };
     let library: Arc<dyn Library> = Arc::clone(&skills) as _;
     let tools = Some(Arc::new(SkillTools::new(bench)));
-    let desk = Desk { library, files: skills, tools, lacking: None, pinned: args.pin.clone() };
+    let desk =
+        McpContext { library, files: skills, tools, lacking: None, pinned: args.pin.clone() };
     runtime::block_on(async {
         Box::pin(mcp::serve_stdio(desk)).await.map_err(|error| failed(&error))
     })?;
@@ -84,14 +85,14 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 fn failed(error: &io::Error) -> CommandError {
-    CommandError::findings(format!("the conversation cannot go on: {error}"))
+    CommandError::findings(format!("the MCP session failed: {error}"))
 }
 
-/// Standard output belongs to the protocol.
+/// Logs to standard error, because standard output carries the protocol.
 fn start_log() {
     let filter = EnvFilter::try_from_env("SAVOIR_LOG_LEVEL")
         .unwrap_or_else(|_| EnvFilter::new("warn,rmcp=error"));
-    // If somebody else keeps a log already, that one is good.
+    // Ignored: another logger may be set already.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)

@@ -21,7 +21,7 @@ use crate::{
     output::{self, plural},
 };
 
-/// Make skills of GAIA from skills of OpenClaw
+/// Convert skills of OpenClaw into skills of GAIA
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,38 +30,38 @@ Examples:
   savoir migrate claw-skills --batch --output gaia-skills
   savoir migrate claw-skill --dry-run --json
 
-Each skill becomes a folder of its name in the output. It is experimental, whatever the source
-claims.
-Exit codes: 0 all migrated, 1 something stood in the way, 2 wrong usage or unreadable input.")]
+Each skill is written to a folder of its name in the output folder. Its tier is experimental,
+whatever the source claims.
+Exit codes: 0 all migrated, 1 some were blocked or have errors, 2 wrong usage or unreadable input.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// A skill's folder or file; with --batch, a folder of skills
     path: PathBuf,
-    /// Migrate every skill below the folder, and go on when one cannot be
+    /// Migrate every skill below the folder, and continue if one is blocked
     #[arg(long)]
     batch: bool,
-    /// The folder in which each skill gets a folder of its name
+    /// Output folder, in which each skill gets a folder of its name
     #[arg(short, long, visible_alias = "out", value_name = "DIR", default_value = "gaia-skills")]
     output: PathBuf,
-    /// Hold the results against every rule, and fail if one finds an error
+    /// Check the results with every rule, and fail if one reports an error
     #[arg(long)]
     validate: bool,
-    /// Whose skills they are
+    /// Vendor of the skills
     #[arg(long, value_name = "VENDOR", default_value = "auto", value_parser = ["openclaw", "hermes", "auto"])]
     from: String,
-    /// The name of the result
+    /// Name of the result
     #[arg(long, value_name = "NAME", conflicts_with = "batch")]
     name: Option<String>,
     /// Write GAIA's fields at top level, as its specification does, not below `metadata.gaia`
     #[arg(long)]
     flat: bool,
-    /// Refuse permissions for all of shell, filesystem, database, desktop or env
+    /// Reject permissions for shell, filesystem, database, desktop or env without a scope
     #[arg(long)]
     strict: bool,
-    /// Replace skills that are in the output already
+    /// Replace skills that exist in the output folder
     #[arg(long)]
     force: bool,
-    /// Tell what would happen and write nothing
+    /// Show what would happen without writing anything
     #[arg(long)]
     dry_run: bool,
     /// Print the report as JSON
@@ -103,7 +103,7 @@ fn options(args: &Args) -> Options {
     }
 }
 
-/// The file of the one skill at a path.
+/// The skill file at a path.
 fn one(path: &Path) -> Result<PathBuf, CommandError> {
     load::skill_file(path).map_err(|error| {
         if path.is_dir() {
@@ -123,7 +123,7 @@ fn below(args: &Args) -> Result<Vec<PathBuf>, CommandError> {
         output.as_ref().is_some_and(|output| file.is_ok_and(|file| file.starts_with(output)))
     };
     if !fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(CommandError::input(format!("{}: there is no such folder", path.display()))
+        return Err(CommandError::input(format!("{}: the folder does not exist", path.display()))
             .hint("`--batch` takes a folder of skills"));
     }
     let mut files = Vec::new();
@@ -136,7 +136,7 @@ fn below(args: &Args) -> Result<Vec<PathBuf>, CommandError> {
     });
     files.retain(|file| !is_result(file));
     if files.is_empty() {
-        return Err(CommandError::input(format!("{}: there is no skill below it", path.display()))
+        return Err(CommandError::input(format!("{}: the folder has no skills", path.display()))
             .hint("a skill is a folder with a SKILL.md"));
     }
     Ok(files)
@@ -154,11 +154,11 @@ fn text(args: &Args, reports: &[Report]) -> String {
     let skills = plural(migrated.len(), "skill");
     let reviews = plural(reviews, "item");
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{skills} {done}, {blocked} not; {reviews} to review");
+    let _ = writeln!(text, "{skills} {done}, {blocked} blocked; {reviews} to review");
     output::harmless(&text)
 }
 
-/// What happened to one skill; notes that ask for nothing are for `--json`.
+/// The report of one skill; notes that need no review are only in `--json`.
 fn one_text(args: &Args, report: &Report, text: &mut String) {
     let source = report.source.display();
     // Writing to a string cannot fail.
@@ -190,16 +190,16 @@ fn one_text(args: &Args, report: &Report, text: &mut String) {
     }
 }
 
-/// The way out of what stands in the way, where there is one.
+/// A hint for a blocker, if there is one.
 fn hint(args: &Args, code: &str) -> Option<&'static str> {
     match code {
         "exists" if !args.force => Some("replace it with --force, or choose another --output"),
         "no_name" => Some("give it a name with --name, in lower case with hyphens"),
-        "other_dialect" => Some("read it as OpenClaw's with --from openclaw"),
+        "other_dialect" => Some("read it as a skill of OpenClaw with --from openclaw"),
         "output_inside" | "output_is_source" => Some("choose another folder with --output"),
-        "unscoped_permission" => Some("leave out --strict, and narrow the permissions afterwards"),
-        "no_tools" => Some("leave out --flat"),
-        "no_frontmatter" => Some("begin the file with `---`, a name, a description and `---`"),
+        "unscoped_permission" => Some("omit --strict, and narrow the permissions afterwards"),
+        "no_tools" => Some("omit --flat"),
+        "no_frontmatter" => Some("start the file with `---`, a name, a description and `---`"),
         _ => None,
     }
 }

@@ -5,22 +5,22 @@ use std::{io::Write as _, process::ExitCode};
 use savoir_model::{Listed, ModelError};
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, output, runtime, voice};
+use crate::{error::CommandError, models, output, runtime};
 
-/// How many models of a provider people are shown.
+/// Most models of a provider that are printed; `--json` lists all.
 const SHOWN: usize = 20;
 
-/// Show which language models can be reached
+/// List the available language models
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Models come from variables (OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, OLLAMA_HOST) and
-from tables [models.NAME] of ~/.config/savoir/config.toml.
+Models are configured with environment variables (OPENAI_API_KEY, OPENAI_BASE_URL,
+ANTHROPIC_API_KEY, OLLAMA_HOST) and with tables [models.NAME] in ~/.config/savoir/config.toml.
 
 Examples:
   savoir models
   OLLAMA_HOST=http://127.0.0.1:11434 savoir models --json
 
-Exit codes: 0 one can be reached, 1 none can, 2 none is set up.")]
+Exit codes: 0 a provider can be reached, 1 none can be reached, 2 none is configured.")]
 pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let models = voice::from_settings()?;
+    let models = models::from_settings()?;
     if models.is_empty() {
         if args.json {
             output::json(&json!({"providers": [], "embedding": null}))?;
@@ -64,7 +64,7 @@ fn as_json(listed: &Listed) -> Value {
 fn print(listed: &[Listed], embedding: Option<&str>) -> Result<(), CommandError> {
     let mut out = output::stdout();
     for (at, Listed { provider, default_model, models }) in listed.iter().enumerate() {
-        let asked = if at == 0 { "  (asked when none is named)" } else { "" };
+        let asked = if at == 0 { "  (default)" } else { "" };
         writeln!(out, "{}{asked}", output::harmless(provider))?;
         match models {
             Ok(models) => {
@@ -74,7 +74,11 @@ fn print(listed: &[Listed], embedding: Option<&str>) -> Result<(), CommandError>
                     writeln!(out, "  {mark} {}", output::harmless(model))?;
                 }
                 if let Some(default) = default.filter(|default| !models.contains(default)) {
-                    writeln!(out, "  * {} (not in its list)", output::harmless(default))?;
+                    writeln!(
+                        out,
+                        "  * {} (not in the list of the provider)",
+                        output::harmless(default)
+                    )?;
                 }
                 if models.len() > SHOWN {
                     writeln!(out, "    and {} more; --json lists all", models.len() - SHOWN)?;

@@ -10,7 +10,7 @@ use savoir_skill::{Dialect, name::NameGrammar};
 
 use crate::{error::CommandError, output, write};
 
-/// Begin a skill
+/// Create a new skill
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,15 +18,15 @@ Examples:
   savoir new git-helper --dialect gibberish
   savoir new invoice --dialect gaia --description \"Reads invoices\"")]
 pub(crate) struct Args {
-    /// Its name: lower-case letters, digits and single hyphens
+    /// Name of the skill: lower-case letters, digits and single hyphens
     name: String,
-    /// The system it is for
+    /// Dialect of the skill
     #[arg(long, value_name = "DIALECT", value_parser = super::dialects(), default_value = "agentskills")]
     dialect: Dialect,
-    /// What it does and when to use it
+    /// What the skill does and when to use it
     #[arg(long)]
     description: Option<String>,
-    /// Where its folder goes
+    /// Folder in which to create the skill's folder
     #[arg(long, value_name = "DIR", default_value = ".")]
     path: PathBuf,
 }
@@ -34,15 +34,15 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     NameGrammar::Published.check(&args.name).map_err(|problem| {
         let error = CommandError::input(format!(
-            "`{}` is no name for a skill: {problem}",
+            "`{}` is not a valid skill name: {problem}",
             args.name.escape_debug()
         ));
         match savoir_skill::name::slugify(&args.name) {
             Some(slug) if NameGrammar::Published.check(&slug).is_ok() => {
-                error.hint(format!("`{slug}` would be one"))
+                error.hint(format!("try `{slug}`"))
             }
             _ => error
-                .hint("use lower-case letters, digits and single hyphens, and begin with a letter"),
+                .hint("use lower-case letters, digits and single hyphens, and start with a letter"),
         }
     })?;
     let description = args.description.clone().unwrap_or_else(|| {

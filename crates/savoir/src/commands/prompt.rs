@@ -1,5 +1,5 @@
-//! `savoir run` of a skill without tools: a model answers its prompt, or its code blocks run if that
-//! is asked for.
+//! `savoir run` of a skill without tools: sends its prompt to a model or, with `--exec-fences`, runs its
+//! code blocks.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -9,26 +9,26 @@ use std::{
 
 use savoir_engine::{
     RunError,
-    approval::Widening,
+    approval::ExtraGrants,
     envelope::{Envelope, Stream},
-    ground::Ground,
     record::ErrorRecord,
     run::{Call, Given, plan, prompt_record},
+    run_environment::RunEnvironment,
     structured::{self, Answer, Fence, Host, PrepareError, fences_of, permission_lines},
 };
 use savoir_skill::version::SkillRef;
 use serde_json::{Map, Value};
 
-use super::{answer::Asked, run::Door};
+use super::{answer::Asked, run::RunContext};
 use crate::{error::CommandError, lookup::Lookup, output};
 
-/// Prepares the prompt and has it answered, or runs its code blocks.
+/// Prepares the prompt, then sends it to a model or runs its code blocks.
 pub(super) fn run(
-    door: &Door<'_>,
+    door: &RunContext<'_>,
     pairs: &[(String, String)],
     exec_fences: bool,
-    ground: &Ground,
-    extra: &Widening,
+    ground: &RunEnvironment,
+    extra: &ExtraGrants,
 ) -> Result<ExitCode, CommandError> {
     let skill = &door.subject.skill;
     let inputs = match structured::inputs_from_pairs(pairs) {
@@ -43,9 +43,9 @@ pub(super) fn run(
     };
     let host = Host { path: &path, installed: &installed, mcp_servers: None };
     let folder = door.subject.folder.as_deref().map(|folder| folder.to_string_lossy());
-    // A prompt that asks for nothing and executes nothing has nothing to announce.
+    // Without permissions and without code to run, there is nothing to announce.
     let quiet = !exec_fences && skill.permissions.is_empty();
-    // With what the user adds, the skill may do more than it declares.
+    // The user may add permissions to those that the skill declares.
     let added = extra.permissions();
     let effective: Vec<_> = skill.permissions.iter().chain(&added).cloned().collect();
     let mut announce = |_: &[String]| {
@@ -58,7 +58,7 @@ pub(super) fn run(
         Ok(prepared) => prepared,
         Err(error @ (PrepareError::Inputs(_) | PrepareError::RepeatedInput(_))) => {
             let wrong = RunError::call(error.code(), &error);
-            return Err(wrong.way_out("give an input with --input NAME=VALUE").into());
+            return Err(wrong.way_out("pass an input with --input NAME=VALUE").into());
         }
         Err(error) => return Err(RunError::failed(error.code(), &error).into()),
     };
@@ -75,9 +75,9 @@ pub(super) fn run(
     run_fences(door, &fences, &prepared.inputs, ground, extra)
 }
 
-/// Has a model answer the prompt, and keeps a record of it.
+/// Sends the prompt to a model and records the run.
 fn put_to_model(
-    door: &Door<'_>,
+    door: &RunContext<'_>,
     inputs: &Map<String, Value>,
     directory: Option<&str>,
 ) -> Result<ExitCode, CommandError> {
@@ -99,11 +99,11 @@ fn put_to_model(
 }
 
 fn run_fences(
-    door: &Door<'_>,
+    door: &RunContext<'_>,
     fences: &[Fence],
     inputs: &Map<String, Value>,
-    ground: &Ground,
-    extra: &Widening,
+    ground: &RunEnvironment,
+    extra: &ExtraGrants,
 ) -> Result<ExitCode, CommandError> {
     if fences.is_empty() {
         return Err(RunError::call("no-code", "the skill has no code block that can be run")
@@ -122,8 +122,8 @@ fn run_fences(
             mode: door.mode(),
             extra,
         };
-        // What code answers is its standard output, whole. What must have a form is shown when it is
-        // known to have it.
+        // The answer is the whole standard output. If the skill declares outputs, it is printed only
+        // after it was validated.
         let collect = |stream: Stream, bytes: &[u8]| {
             if stream == Stream::Stdout {
                 printed.extend_from_slice(bytes);
@@ -155,14 +155,14 @@ fn run_fences(
         Answer::Json(value) if door.is_json() => output::json(&Envelope::returned(value, took))?,
         Answer::Json(value) => output::json(&value)?,
         _ if door.is_json() => output::json(&Envelope::returned(printed.into(), took))?,
-        // It was shown as it came.
+        // It was printed while the code ran.
         _ if declared.is_none() => {}
         _ => output::content(&format!("{printed}\n"))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The version of an installed skill: one that the reference allows, if there is one.
+/// The version of an installed skill, preferably one that the reference allows.
 fn installed_version(reference: &SkillRef, lookup: &Lookup) -> Option<String> {
     let fitting = lookup.candidates(&reference.to_string()).into_iter().next();
     let found = fitting.or_else(|| lookup.candidates(&reference.name).into_iter().next())?;

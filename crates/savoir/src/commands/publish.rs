@@ -15,7 +15,7 @@ use savoir_package::{
     limits::MAX_MANIFEST_BYTES,
     registry::{Client, Network, Settings, wire},
     scan::{self, Report, Verdict},
-    submission::{self, Asked, Rejection, Submission},
+    submission::{self, PublishOptions, Rejection, Submission},
     trust::Tier,
 };
 use savoir_skill::folder::is_skill_file;
@@ -24,10 +24,10 @@ use serde_json::{Value, json};
 use crate::{
     ask, config, credentials,
     error::CommandError,
-    installed, output, packed,
+    install_context::{Progress, told},
+    installed, output,
     remote::Remote,
-    runtime,
-    shelf::{Progress, told},
+    runtime, skill_archive,
     trust::Keyring,
 };
 
@@ -40,65 +40,64 @@ use refused::{not_taken, refuse_blocked};
 #[command(
     disable_version_flag = true,
     after_help = "\
-A version is published once and for ever: it can be withdrawn, and never changed. What you publish
-is checked here as the registry checks it: the archive, every rule of `savoir check`, name, version,
-signatures, and the scan. The archive is the same for the same files, whoever packs it.
+A published version cannot be changed or replaced, only yanked. The skill is checked here as in the
+registry: the archive, the rules of `savoir check`, name, version, signatures and the scan. The same
+files always give the same archive.
 
-A skill that claims more than the tier experimental needs a signature: one that lies in its folder,
-or one that --key makes for what is published. Nothing is written into the folder: --key and
---unsigned pass over a signature that lies there.
+A skill that claims a tier above experimental needs a signature: one in its folder, or one created
+with --key. Nothing is written into the folder; --key and --unsigned ignore a signature in it.
 
 Examples:
-  savoir publish --dry-run               see what would be published, and whether it could be
+  savoir publish --dry-run               check the skill and show what would be published
   savoir publish my-skill --registry https://skills.example.com/registry
   savoir publish my-skill --namespace acme --key ada --changelog \"Reads tables, too.\"
   savoir publish my-skill --version 1.0.0 --key ~/.ssh/id_ed25519
   savoir publish notes.md --namespace anon      a text without frontmatter; or --namespace acme
   savoir publish my-skill --yes --json          for programs
 
-Exit codes: 0 published, or could be; 1 the skill has an error, or the registry did not take it; 2
-wrong usage or unreadable input; 3 refused: no token, not agreed to, no signature, or blocked by the
-scan."
+Exit codes: 0 published, or the dry run succeeded; 1 the skill has an error, or the registry rejects
+it; 2 wrong usage or unreadable input; 3 refused: no token, not confirmed, unsigned, or blocked by
+the scan."
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
     /// A skill's folder, an archive of one, or a Markdown file
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// The registry, by its address or its name [default: the one of `[registries]` in savoir.toml and in
-    /// your settings to which the name belongs]
+    /// Address or name of the registry [default: the one that the name belongs to, from `[registries]` in
+    /// savoir.toml and in your settings]
     #[arg(long, value_name = "URL")]
     registry: Option<String>,
-    /// The namespace; that of texts without frontmatter is `anon`, or one of yours [default: the name
-    /// stands alone]
+    /// Namespace of the skill; texts without frontmatter need `anon` or a namespace of yours [default:
+    /// none]
     #[arg(long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// What a text without frontmatter is called [default: its first heading]
+    /// Name of a text without frontmatter [default: its first heading]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The version, if SKILL.md has none. The file stays as it is, and the registry has the version
+    /// Version of the skill if SKILL.md has none; the file is not changed
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// Only check, and show what would be published
+    /// Check the skill and show what would be published without publishing it
     #[arg(long)]
     dry_run: bool,
-    /// What changed
+    /// Changes in this version
     #[arg(long, value_name = "TEXT")]
     changelog: Option<String>,
-    /// The report of a scan, as JSON
+    /// Scan report in JSON to send with the skill
     #[arg(long, value_name = "FILE")]
     audit_report: Option<PathBuf>,
-    /// Publish it without any signature, which only experimental skills may
+    /// Publish without a signature, which only experimental skills may do
     #[arg(long, conflicts_with = "key")]
     unsigned: bool,
-    /// Sign it with a key of yours, as `savoir keys list` shows it, or with a key file of OpenSSH
+    /// Sign with a key of yours, as listed by `savoir keys list`, or with an OpenSSH key file
     #[arg(long, value_name = "NAME|FILE")]
     key: Option<String>,
-    /// Send it although the scan blocks it here: the registry scans it, too, and takes it only if an
+    /// Upload the skill although the local scan blocks it; the registry accepts it only if an
     /// administrator cleared the archive
     #[arg(long)]
     despite_scan: bool,
-    /// Do not ask
+    /// Publish without confirmation
     #[arg(long, short)]
     yes: bool,
     /// Print JSON
@@ -111,14 +110,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// A package that passed every check.
-struct Parcel {
+struct PublishRequest {
     submission: Submission,
     filename: String,
     bytes: Vec<u8>,
     report: Report,
 }
 
-impl Parcel {
+impl PublishRequest {
     fn verdict(&self) -> Verdict {
         self.report.verdict_for(self.submission.claimed.unwrap_or_default())
     }
@@ -160,8 +159,8 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says that a signature counts for nothing in the registry as long as its key is not registered there.
-fn tell_unregistered(client: &Client, parcel: &Parcel) -> Result<(), CommandError> {
+/// Warns that a signature does not count in the registry until its key is registered there.
+fn tell_unregistered(client: &Client, parcel: &PublishRequest) -> Result<(), CommandError> {
     let Submission { name, signatures, .. } = &parcel.submission;
     let known = runtime::block_on(async {
         Ok(match name.namespace() {
@@ -169,7 +168,7 @@ fn tell_unregistered(client: &Client, parcel: &Parcel) -> Result<(), CommandErro
             None => client.keys_of(name).await,
         })
     })?;
-    // A registry that does not list its keys does not say that this one is missing.
+    // If the registry does not list its keys, it is unknown whether this one is missing.
     let Ok(known) = known else { return Ok(()) };
     let used: Vec<&str> =
         signatures.iter().filter_map(|one| one.record.key_id.as_deref()).collect();
@@ -179,17 +178,16 @@ fn tell_unregistered(client: &Client, parcel: &Parcel) -> Result<(), CommandErro
     let key = signatures.iter().find_map(|one| one.record.public_key.as_deref());
     let (team, address) = (name.namespace().unwrap_or(name.last()), client.address());
     output::note(&format!(
-        "no key that signed it is registered for `{team}` in {address}, so it is experimental there. \
-         Register the key, and the signature counts at once: savoir registry keys add {team} {} \
-         --registry {address}",
+        "no key that signed it is registered for `{team}` in {address}, so it is experimental there; \
+         to register the key: savoir registry keys add {team} {} --registry {address}",
         shell_word(key.unwrap_or("FILE.pub"))
     ));
     Ok(())
 }
 
-/// What was agreed to is what was shown: a registry that made something else of it is not believed.
+/// Fails if the registry published another name or version than the user confirmed.
 fn must_be_what_was_sent(
-    parcel: &Parcel,
+    parcel: &PublishRequest,
     published: &wire::Publication,
     address: &str,
 ) -> Result<(), CommandError> {
@@ -200,19 +198,18 @@ fn must_be_what_was_sent(
     }
     let sent = version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let done = format!("{} {}", published.name, published.version);
-    Err(CommandError::findings(format!("{address} published {done}, and was sent {name}{sent}"))
+    Err(CommandError::findings(format!("{address} published {done} instead of {name}{sent}"))
         .named("published_otherwise")
         .detail("published", json!(published))
         .hint(format!(
-            "look at it with: savoir info {}@{}; and withdraw it if it is wrong: savoir registry \
-             yank {}@{}",
+            "show it: savoir info {}@{}; yank it if it is wrong: savoir registry yank {}@{}",
             published.name, published.version, published.name, published.version
         )))
 }
 
 /// Reads, checks, signs and packs.
-fn parcel(args: &Args) -> Result<Parcel, CommandError> {
-    let asked = Asked {
+fn parcel(args: &Args) -> Result<PublishRequest, CommandError> {
+    let asked = PublishOptions {
         namespace: args.namespace.clone(),
         name: args.name.clone(),
         version: args.version.clone(),
@@ -227,7 +224,7 @@ fn parcel(args: &Args) -> Result<Parcel, CommandError> {
         read(bare()?).map_err(rejected)?
     } else {
         match read(tree.clone()) {
-            // What a key signs anew need not have been signed well before.
+            // --key replaces the signature, so it does not matter that the old one is invalid.
             Err(Rejection::Signature(_)) if args.key.is_some() => {
                 read(bare()?).map_err(rejected)?
             }
@@ -242,15 +239,15 @@ fn parcel(args: &Args) -> Result<Parcel, CommandError> {
     must_be_meant_as_text(args, &submission)?;
     refuse_unsigned(args, &submission)?;
     let (filename, bytes) = submission.pack().map_err(rejected)?;
-    // What is sent is read once more as the registry will read it.
+    // Read the archive again like the registry will.
     let skill_md = Some(submission.skill_md.clone());
-    let submission = Submission::read(&bytes, &Asked { skill_md, ..asked }).map_err(rejected)?;
+    let submission =
+        Submission::read(&bytes, &PublishOptions { skill_md, ..asked }).map_err(rejected)?;
     let report = scan::scan(&submission.tree);
-    Ok(Parcel { submission, filename, bytes, report })
+    Ok(PublishRequest { submission, filename, bytes, report })
 }
 
-/// A skill with a name of its own cannot be called otherwise: who means that would publish the wrong
-/// name for ever.
+/// Fails if --name differs from the name in SKILL.md, because a published name cannot be changed.
 fn must_be_its_name(args: &Args, submission: &Submission) -> Result<(), CommandError> {
     let (own, is_prose) = (&submission.name, submission.version.is_none());
     let is_its = |name: &String| name == own.last() || *name == own.to_string();
@@ -258,17 +255,17 @@ fn must_be_its_name(args: &Args, submission: &Submission) -> Result<(), CommandE
         return Ok(());
     };
     let message = format!(
-        "{}: the skill calls itself `{}`, and --name says `{name}`",
+        "{}: the name in SKILL.md is `{}`, but --name is `{name}`",
         args.path.display(),
         own.last()
     );
     Err(CommandError::input(message)
         .named("name_differs")
-        .hint(format!("to call it so, write `{name}` for `name` in SKILL.md"))
-        .hint(format!("to publish it as `{own}`, run it without --name")))
+        .hint(format!("to use this name, set `name: {name}` in SKILL.md"))
+        .hint(format!("to publish it as `{own}`, leave out --name")))
 }
 
-/// A SKILL.md that lost its frontmatter is no text, unless it goes to where only texts are.
+/// Fails for a SKILL.md without frontmatter outside of `anon`: it was probably lost.
 fn must_be_meant_as_text(args: &Args, submission: &Submission) -> Result<(), CommandError> {
     let is_prose = submission.version.is_none() && !submission.name.is_anonymous();
     if is_prose && !is_text(&args.path) {
@@ -277,18 +274,22 @@ fn must_be_meant_as_text(args: &Args, submission: &Submission) -> Result<(), Com
     Ok(())
 }
 
-/// Whether a path is that of a file that is a skill by itself.
+/// Whether a path is a single text file that is published as a skill.
 fn is_text(path: &Path) -> bool {
     let named = path.file_name().is_some_and(|name| is_skill_file(&name.to_string_lossy()));
-    path.is_file() && !named && !packed::is_archive(path)
+    path.is_file() && !named && !skill_archive::is_archive(path)
 }
 
-/// Checks other files of the same skill.
-fn checked(tree: Tree, before: &Submission, asked: &Asked) -> Result<Submission, Rejection> {
+/// Checks the signed files of the same skill.
+fn checked(
+    tree: Tree,
+    before: &Submission,
+    asked: &PublishOptions,
+) -> Result<Submission, Rejection> {
     Submission::of_tree(tree, Some(before.name.last()), asked)
 }
 
-/// The files with a signature of a key of the person who publishes.
+/// The files with a signature by the key of the user.
 fn signed(path: &Path, submission: &Submission, name: &str) -> Result<Tree, CommandError> {
     let keyring = Keyring::of_user()?;
     let key = AnyKey::named(&keyring, Some(name))?;
@@ -302,8 +303,8 @@ fn signed(path: &Path, submission: &Submission, name: &str) -> Result<Tree, Comm
     submission.with_record(record).map_err(|rejection| rejected(path, &rejection))
 }
 
-/// The files of the skill at a path, and how its folder is called: a folder, its SKILL.md, an archive,
-/// or another Markdown file.
+/// The files of the skill at a path, and the name of its folder. The path is a folder, its SKILL.md, an
+/// archive, or another Markdown file.
 fn files(path: &Path) -> Result<(Option<String>, Tree), CommandError> {
     let rejected = |rejection: Rejection| rejected(path, &rejection);
     let unreadable = |error: std::io::Error| {
@@ -311,8 +312,8 @@ fn files(path: &Path) -> Result<(Option<String>, Tree), CommandError> {
             .hint("name a skill's folder, an archive of one, or a Markdown file")
     };
     let metadata = fs::metadata(path).map_err(unreadable)?;
-    if packed::is_archive(path) {
-        let bytes = packed::bytes(path).map_err(unreadable)?;
+    if skill_archive::is_archive(path) {
+        let bytes = skill_archive::bytes(path).map_err(unreadable)?;
         let unpacked = archive::unpack(&bytes).and_then(archive::one_skill);
         return unpacked.map_err(|error| rejected(error.into()));
     }
@@ -320,7 +321,7 @@ fn files(path: &Path) -> Result<(Option<String>, Tree), CommandError> {
     let folder = if metadata.is_dir() { Some(path) } else { path.parent().filter(|_| named) };
     let Some(folder) = folder else {
         let mut tree = Tree::default();
-        let bytes = packed::bytes(path).map_err(unreadable)?;
+        let bytes = skill_archive::bytes(path).map_err(unreadable)?;
         let added = tree.add("SKILL.md".to_owned(), File { bytes, executable: false });
         added.map_err(|error| rejected(archive::ArchiveError::from(error).into()))?;
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -335,8 +336,8 @@ fn files(path: &Path) -> Result<(Option<String>, Tree), CommandError> {
     Ok((name, tree))
 }
 
-/// Refuses a folder that a person's home lies in, with keys and tokens: what is published stays for
-/// ever.
+/// Refuses a folder that contains the home, the settings or the data of the user: published files cannot
+/// be removed.
 fn must_have_no_secrets(folder: &Path) -> Result<(), CommandError> {
     let real = |place: PathBuf| place.canonicalize().unwrap_or(place);
     let settings = config::user_folder().map(real);
@@ -347,9 +348,9 @@ fn must_have_no_secrets(folder: &Path) -> Result<(), CommandError> {
         return Ok(());
     }
     let shown = folder.display();
-    Err(CommandError::refused(format!("{shown} has your keys, tokens or settings in it"))
+    Err(CommandError::refused(format!("{shown} contains your keys, tokens or settings"))
         .named("secrets_inside")
-        .hint("move the skill into a folder of its own, and publish that"))
+        .hint("move the skill into its own folder and publish that folder"))
 }
 
 fn rejected(path: &Path, rejection: &Rejection) -> CommandError {
@@ -359,42 +360,40 @@ fn rejected(path: &Path, rejection: &Rejection) -> CommandError {
         .detail("findings", json!(rejection.findings()));
     match rejection {
         Rejection::Check { .. } => {
-            failed.hint(format!("see everything with: savoir check {}", path.display()))
+            failed.hint(format!("to see all findings: savoir check {}", path.display()))
         }
         Rejection::Signature(_) => {
             let path = path.display();
             failed
                 .hint(format!(
-                    "sign it again: savoir sign {path}; or only what is sent: --key NAME"
+                    "sign it again: savoir sign {path}; or sign only the upload: --key NAME"
                 ))
-                .hint("send it without the signature that lies there: --unsigned")
+                .hint("or publish it without the signature: --unsigned")
         }
         _ => failed,
     }
 }
 
-/// Who claims a tier must vouch for it.
+/// Refuses an unsigned skill that claims a tier above experimental.
 fn refuse_unsigned(args: &Args, submission: &Submission) -> Result<(), CommandError> {
     let claimed = submission.claimed.unwrap_or_default();
     if claimed == Tier::Experimental || !submission.signatures.is_empty() {
         return Ok(());
     }
-    let message = format!(
-        "{}: the skill claims the tier {claimed}, and nobody signed it",
-        args.path.display()
-    );
+    let message =
+        format!("{}: the skill claims the tier {claimed}, but is unsigned", args.path.display());
     Err(CommandError::refused(message)
         .named("unsigned")
-        .hint("sign what is published: --key NAME; `savoir keys new NAME` makes a key")
-        .hint("or claim no more than `security_tier: experimental`"))
+        .hint("sign it: --key NAME; `savoir keys new NAME` creates a key")
+        .hint("or set `security_tier: experimental` in SKILL.md"))
 }
 
-/// The report of a scan. The registry scans by itself, and only believes what is worse.
+/// Reads a scan report. The registry scans as well, and uses the report only if it is worse.
 fn audit(path: &Path) -> Result<String, CommandError> {
     let wrong = |why: &dyn std::fmt::Display| {
         CommandError::input(format!("{}: {why}", path.display()))
             .named("invalid_audit_report")
-            .hint("`savoir scan --json` makes a report")
+            .hint("`savoir scan --json` prints a report")
     };
     let size = fs::metadata(path).map_err(|error| wrong(&error))?.len();
     if size > MAX_MANIFEST_BYTES {
@@ -403,13 +402,13 @@ fn audit(path: &Path) -> Result<String, CommandError> {
     let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
     match serde_json::from_str(&text) {
         Ok(Value::Object(_)) => Ok(text),
-        Ok(_) => Err(wrong(&"it is no JSON object")),
+        Ok(_) => Err(wrong(&"it is not a JSON object")),
         Err(error) => Err(wrong(&error)),
     }
 }
 
-/// The registry in which it is to be published, whoever asks.
-fn home(args: &Args, parcel: &Parcel) -> Result<Client, CommandError> {
+/// The registry to publish in, without a token.
+fn home(args: &Args, parcel: &PublishRequest) -> Result<Client, CommandError> {
     let registries = Remote::default().all(Network::Online)?;
     Ok(match &args.registry {
         Some(typed) => registries.named(typed)?,
@@ -417,32 +416,37 @@ fn home(args: &Args, parcel: &Parcel) -> Result<Client, CommandError> {
     })
 }
 
-/// The registry in which it is published, asked by somebody whom it knows.
-fn registry(args: &Args, parcel: &Parcel) -> Result<Client, CommandError> {
+/// The registry to publish in, with the token of the user.
+fn registry(args: &Args, parcel: &PublishRequest) -> Result<Client, CommandError> {
     let address = home(args, parcel)?.address();
     let Some(token) = credentials::token(&address, args.registry.as_deref())? else {
-        return Err(CommandError::refused(format!("{address} does not know who you are"))
+        return Err(CommandError::refused(format!("you are not logged in to {address}"))
             .named("unauthorized")
             .hint(format!("log in first: savoir login --registry {address}"))
-            .hint("or put a token into SAVOIR_TOKEN"));
+            .hint("or set the environment variable SAVOIR_TOKEN"));
     };
     let settings = Settings::new(Home::from_environment()?.cache().join("registry"));
     Ok(Client::new(settings, &address, Some(token))?)
 }
 
-/// A version stays for ever, so that somebody should mean it.
+/// Asks for confirmation, because a published version cannot be removed.
 fn agree(args: &Args, page: &Page<'_>, address: &str) -> Result<(), CommandError> {
     if args.yes {
         return Ok(());
     }
     if !ask::can_ask() {
-        return Err(CommandError::refused("nobody can be asked whether it is to be published")
-            .named("not_agreed")
-            .hint("see what would be published with --dry-run, then add --yes"));
+        return Err(CommandError::refused(
+            "publishing needs confirmation, and there is no terminal to ask on",
+        )
+        .named("not_agreed")
+        .hint("check with --dry-run what would be published, then add --yes"));
     }
     let question = format!("{}\nPublish it in {address}? [y]es, [N]o: ", page.text());
     match ask::line(&question, &ask::yes_or_no)? {
         Some(true) => Ok(()),
-        _ => Err(CommandError::refused("it was not agreed to").named("not_agreed")),
+        _ => {
+            Err(CommandError::refused("the skill was not published: you declined")
+                .named("not_agreed"))
+        }
     }
 }

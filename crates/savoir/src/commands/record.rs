@@ -1,14 +1,14 @@
-//! `savoir run --record`: what a tool really needs.
+//! `savoir run --record`: finds out which permissions a tool needs.
 
 use std::{fs, io, path::Path, process::ExitCode};
 
 use savoir_engine::{
     RunError,
-    approval::{Widening, shell_word},
+    approval::{ExtraGrants, shell_word},
     contract::{Noted, options, smallest, unsaid, widen},
     envelope::Envelope,
-    ground::Ground,
     run::Plan,
+    run_environment::RunEnvironment,
 };
 use savoir_skill::{
     Reading, Source,
@@ -19,7 +19,7 @@ use savoir_skill::{
 };
 use serde::Serialize;
 
-use super::run::{Door, exit_code};
+use super::run::{RunContext, exit_code};
 use crate::{error::CommandError, output, write};
 
 /// Where the permissions go.
@@ -31,17 +31,17 @@ pub(super) enum Output {
     File,
 }
 
-/// The envelope of every run, and what was found out.
+/// The envelope of the run, and the recorded permissions.
 #[derive(Debug, Serialize)]
 struct Recorded<'a> {
     #[serde(flatten)]
     envelope: &'a Envelope,
-    /// What this call used.
+    /// Permissions that this call used.
     used: &'a [Permission],
-    /// What all recorded tools use.
+    /// Permissions that all recorded tools use.
     #[serde(skip_serializing_if = "Option::is_none")]
     permissions: Option<&'a [Permission]>,
-    /// The same as the skill's dialect writes it.
+    /// The same in the syntax of the skill's dialect.
     #[serde(skip_serializing_if = "Option::is_none")]
     declaration: Option<&'a str>,
 }
@@ -53,10 +53,10 @@ impl<'a> Recorded<'a> {
 }
 
 pub(super) fn run(
-    door: &Door<'_>,
+    door: &RunContext<'_>,
     mut plan: Plan,
-    ground: &Ground,
-    extra: &Widening,
+    ground: &RunEnvironment,
+    extra: &ExtraGrants,
     reading: &Reading,
     into: Output,
 ) -> Result<ExitCode, CommandError> {
@@ -69,9 +69,9 @@ pub(super) fn run(
     let finished = door.run_quietly(plan, |stream, bytes| door.pass_on(stream, bytes))?;
     let used = smallest(&finished.outcome, &noted, subject, ground);
     if !finished.envelope.success {
-        output::note("the run failed, so nothing is noted");
+        output::note("the run failed, so no permissions were recorded");
         if !used.is_empty() {
-            output::note("until then it used:");
+            output::note("permissions used before it failed:");
         }
         for permission in &used {
             output::note(&format!("  {permission}"));
@@ -89,11 +89,11 @@ pub(super) fn run(
     let lines = declaration(reading, &all);
     let declared = declared(reading, &all);
     let skill = declared.as_ref().map_or(&subject.skill, |(_, reading)| &reading.skill);
-    // What this call used counts in full: of all calls, what one right covers is left out.
+    // `all` leaves out permissions that others cover, so add all those of this call.
     let unsaid = unsaid(skill, &[&*all, &used].concat(), ground);
     let written = (into == Output::File).then(|| put(declared.as_ref(), &subject.file)).transpose();
     if door.is_json() {
-        // A failure is a document of its own.
+        // An error is printed as its own JSON document.
         written?;
         let (permissions, declaration) = (Some(&*all), lines.as_deref());
         let envelope = &finished.envelope;
@@ -111,9 +111,9 @@ pub(super) fn run(
         if let Some(folder) = &subject.folder {
             let path = folder.join(OBSERVED_FILE);
             let path = path.display();
-            output::note(&format!("noted in {path}; savoir check compares it with the skill"));
+            output::note(&format!("recorded in {path}; `savoir check` compares it with the skill"));
         }
-        // A person who has to paste the lines has seen them by now.
+        // Fail only now, after the lines to paste were printed.
         written?;
     }
     if into == Output::File {
@@ -122,21 +122,21 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds what was used to the notes in the skill's folder; gives what all its tools use.
+/// Adds the used permissions to the file in the skill's folder; returns those of all its tools.
 fn note(folder: &Path, tool: &str, used: &[Permission]) -> Result<Vec<Permission>, CommandError> {
     let path = folder.join(OBSERVED_FILE);
     let failed = |error: &dyn std::fmt::Display| {
-        CommandError::input(format!("{} cannot be kept: {error}", path.display()))
+        CommandError::input(format!("{} cannot be updated: {error}", path.display()))
     };
-    // The folder is a stranger's: a link in it must not choose what is overwritten.
+    // The folder is not trusted: a symlink in it must not decide which file is overwritten.
     if let Some(link) =
         [path.parent().unwrap_or(folder), &path].into_iter().find(|p| p.is_symlink())
     {
-        return Err(failed(&format!("{} is a link", link.display())).hint("remove the link"));
+        return Err(failed(&format!("{} is a symlink", link.display())).hint("remove the symlink"));
     }
     let mut notes = match fs::read(&path) {
         Ok(bytes) => Observed::parse(&bytes)
-            .map_err(|error| failed(&error).hint("remove the file, and record every tool anew"))?,
+            .map_err(|error| failed(&error).hint("remove the file and record every tool again"))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Observed::default(),
         Err(error) => return Err(failed(&error)),
     };
@@ -152,7 +152,7 @@ fn note(folder: &Path, tool: &str, used: &[Permission]) -> Result<Vec<Permission
 
 fn print(tool: &str, used: &[Permission], declaration: Option<&str>) {
     if used.is_empty() {
-        output::note(&format!("{tool} needs nothing beyond what every run has"));
+        output::note(&format!("{tool} needs no additional permissions"));
     } else {
         output::note(&format!("{tool} used:"));
         for permission in used {
@@ -161,14 +161,16 @@ fn print(tool: &str, used: &[Permission], declaration: Option<&str>) {
     }
     match declaration {
         Some(lines) => {
-            output::note(&format!("\nwhat all recorded tools need, to paste:\n\n{lines}"));
+            output::note(&format!(
+                "\npermissions of all recorded tools, to paste into the skill:\n\n{lines}"
+            ));
         }
         None => output::note("\nthis dialect has no field for permissions"),
     }
 }
 
-/// The text of the skill with these permissions, and how it is read; nothing if its dialect has no fields
-/// for them, or it could not be read any more.
+/// The text of the skill with these permissions, and its parsed form; `None` if its dialect has no field
+/// for them, or the text could not be parsed any more.
 fn declared(reading: &Reading, permissions: &[Permission]) -> Option<(String, Reading)> {
     let edits = declare(reading, permissions)?;
     let text = apply(reading.document.text(), &edits);
@@ -177,7 +179,7 @@ fn declared(reading: &Reading, permissions: &[Permission]) -> Option<(String, Re
     again.is_usable().then_some((text, again))
 }
 
-/// Puts the permissions into the file.
+/// Writes the permissions into the file.
 fn put(declared: Option<&(String, Reading)>, file: &Path) -> Result<(), CommandError> {
     let Some((text, _)) = declared else {
         let message =

@@ -1,4 +1,4 @@
-//! `savoir registry`, one family of subcommands a file.
+//! `savoir registry`, with one file for each group of subcommands.
 
 mod auditors;
 mod backup;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use crate::error::CommandError;
 
-/// Look after what you published, copy registries, and keep one
+/// Manage published skills, mirrors and your own registry
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,11 +35,11 @@ Examples:
   savoir registry backup registry.tar
   savoir registry conformance https://skills.example.com/registry
 
-Log in first: savoir login. Who imports, backs up, restores and sweeps needs none: they work on the
-machine where the registry keeps its things.
+Log in first: savoir login. The commands import, backup, restore and sweep need no login: they use
+the database and the storage of the registry directly.
 
-Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 refused here: a wrong
-password, files that are not what was promised, or a key that others can read.")]
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 refused here: wrong
+password, files that do not match the index, or a key that others can read.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -4,36 +4,36 @@ use std::process::ExitCode;
 
 use savoir_package::{
     Agent,
-    shelf::{Change, Plan},
+    install::{Change, Plan},
 };
 use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    shelf::{Door, Manner, Report, Whose, agent, told},
+    install_context::{InstallContext, OutputArgs, Report, ScopeArgs, agent, told},
 };
 
-/// Remove skills that Savoir installed, and what only they needed
+/// Remove installed skills and the dependencies that only they need
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir remove pdf
-  savoir remove pdf --agent codex        only there; other agents keep it
-  savoir remove pdf notes --global
+  savoir remove pdf --agent codex        only for this agent
+  savoir remove pdf notes --user
 
-A skill whose files you edited is removed only with --force. What other skills need stays.
+A skill that you edited is removed only with --force. Dependencies of other skills stay installed.
 `savoir undo` restores removed skills.")]
 pub(crate) struct Args {
-    /// The names of the skills
+    /// Names of the skills
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     /// Remove them only for these agents
     #[arg(long, short, value_name = "AGENT", value_delimiter = ',', value_parser = agent)]
     agent: Vec<&'static Agent>,
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
     #[command(flatten)]
-    manner: Manner,
+    manner: OutputArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -62,7 +62,7 @@ fn remove(args: &Args) -> Result<ExitCode, CommandError> {
 
 /// Refuses to remove a skill whose folder was edited: the folder would stay, and savoir.lock would
 /// no longer know it.
-fn refuse_edited(args: &Args, door: &Door, plan: &Plan) -> Result<(), CommandError> {
+fn refuse_edited(args: &Args, door: &InstallContext, plan: &Plan) -> Result<(), CommandError> {
     let removed = |name: &str| {
         let is_removed =
             |change: &Change| matches!(change, Change::Removed { name: gone, .. } if gone == name);

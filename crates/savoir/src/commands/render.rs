@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{error::CommandError, load, lookup, output, trust};
 
-/// Print the prompt of a skill after its inputs are put in
+/// Print the prompt of a skill with its inputs filled in
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,16 +20,16 @@ Nothing is executed.")]
 pub(crate) struct Args {
     /// A skill's folder or file, or the name of an installed skill
     path: PathBuf,
-    /// A value, as name=value
+    /// Input of the prompt; may be repeated
     #[arg(long = "input", value_name = "NAME=VALUE")]
     input: Vec<String>,
-    /// A JSON file with values
+    /// JSON file with inputs
     #[arg(long, value_name = "FILE")]
     inputs: Option<PathBuf>,
-    /// Refuse a skill with any finding
+    /// Fail if the skill has any finding
     #[arg(long)]
     strict: bool,
-    /// Read the file in this dialect instead of finding out
+    /// Read the file in this dialect instead of detecting it
     #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
     dialect: Option<Dialect>,
 }
@@ -47,11 +47,12 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
     };
     for pair in args.input {
         let (name, value) = pair.split_once('=').ok_or_else(|| {
-            CommandError::input(format!("`{pair}` is no input")).hint("write --input name=value")
+            CommandError::input(format!("`{pair}` is not an input"))
+                .hint("write --input name=value")
         })?;
         values.insert(name.to_owned(), Value::String(value.to_owned()));
     }
-    // Whoever reads the prompt may be in another folder.
+    // The reader of the prompt may be in another folder.
     let directory = loaded.folder.as_ref().map(|folder| {
         let root = folder.root();
         root.canonicalize().unwrap_or_else(|_| root.to_owned())
@@ -60,7 +61,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
     let prompt = render::render(&loaded.reading.skill, &values, directory.as_deref())
         .map_err(|error| CommandError::findings(format!("{}: {error}", loaded.path.display())))?;
     let how = if found.fetched.is_some() { Trust::Untrusted } else { Trust::User };
-    // Whether it can run is not asked here.
+    // A skill that cannot run can still be rendered.
     if let Ok(subject) = trust::subject(&loaded, how, &trust::believed()?) {
         trust::warn_of_text(subject.trust);
     }

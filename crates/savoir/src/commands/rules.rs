@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{error::CommandError, output};
 
-/// List the rules, or explain one
+/// List the rules of `savoir check`, or explain one
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  savoir rules\n  savoir rules unquoted-colon")]
 pub(crate) struct Args {
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         output::text(&markdown())?;
         return Ok(ExitCode::SUCCESS);
     }
-    // `savoir scan` names rules of its own.
+    // `savoir scan` has its own rules.
     if let Some(page) = args.code.as_deref().filter(|_| !args.json).and_then(super::scan::page) {
         output::text(&page)?;
         return Ok(ExitCode::SUCCESS);
@@ -53,7 +53,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The error for a code that no rule has.
 fn unknown(code: &str) -> CommandError {
     let error = CommandError::input(format!("there is no rule `{code}`"));
     match check::nearest_rule(code) {
@@ -100,7 +99,7 @@ fn page(rule: &Rule) -> String {
     )
 }
 
-/// The documentation page of all rules, `docs/rules.md`.
+/// The documentation page of all rules, `docs/reference/rules.md`.
 pub(crate) fn markdown() -> String {
     let rules = check::all_rules();
     let mut text = String::from(

@@ -12,17 +12,17 @@ use std::{
 use savoir_engine::{
     Fault, Home, RunError,
     agent::consent::Question,
-    approval::{Approvals, Fingerprint, Request, Trust, Widening, agrees, shell_word, shown},
+    approval::{Approvals, ExtraGrants, Fingerprint, Request, Trust, agrees, shell_word, shown},
     call,
     envelope::{Envelope, Stream},
-    ground::Ground,
+    loaded_skill::LoadedSkill,
     manifest,
     record::{DecisionRecord, Record, Records},
     run::{
         Call, Denial, Finished, Given, Heard, Plan, Stdin, plan, refusal_record, unsound_record,
     },
+    run_environment::RunEnvironment,
     session::{Agreed, Earlier, Session, Weighed},
-    subject::Subject,
 };
 use savoir_skill::Reading;
 use serde_json::{Map, Value};
@@ -35,92 +35,91 @@ use crate::{
     },
     error::CommandError,
     events::{self, Form},
+    extra_grants::ExtraGrantsArgs,
+    install_context::{self, Consent},
     load::{self, Loaded},
     lookup::{self, Fetched, Target},
     lost_files, missing_package,
     mode::Mode,
-    output, screen,
-    shelf::{self, Consent},
-    trust,
-    widening::WideningArgs,
+    output, screen, trust,
 };
 
-/// What shells give for a program that Ctrl-C ended.
+/// Exit code that shells use for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
-/// What `timeout` gives.
+/// Exit code of `timeout`.
 const TIMED_OUT: u8 = 124;
 
-/// Run a tool of a skill in the sandbox, or have a model answer its prompt
+/// Run a tool of a skill in the sandbox, or send its prompt to a model
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A skill's folder alone runs its only tool, or puts its prompt to a model; `savoir render` shows the
-prompt alone. What follows the folder is a tool of the skill, or a script in its folder.
+SKILL/TOOL runs a tool of the skill, or a script in its folder. SKILL alone runs its only tool, or
+sends its prompt to a model if it has no tools; `savoir render` only prints the prompt.
 
 Examples:
   savoir run examples/git-helper/git_log --param count=3
   savoir run examples/hello-world/say_hello --param name=Ada --json
-  savoir run my-skill/scripts/fill.py form.pdf        arguments that begin with - follow after --
-  savoir run pdf/fill_form --param form=a.pdf         an installed skill, by its name
+  savoir run my-skill/scripts/fill.py form.pdf        put arguments that start with - after --
+  savoir run pdf/fill_form --param form=a.pdf         an installed skill
   savoir run github:owner/repo/skill                  try a skill once, without installing it
   savoir run article-summary --input article=\"$(cat article.txt)\" --model openai:gpt-4o
 
-Standard input is passed on to the program. Exit codes: those of the program; 124 it took too long,
-130 Ctrl-C. If no program was started: 1 it failed, 2 the call is wrong, 3 refused.")]
+Standard input is passed to the program. Exit codes: that of the program; 124 timeout, 130 Ctrl-C.
+If no program was started: 1 failed, 2 wrong usage, 3 refused.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
-    /// A skill's folder, name or source such as github:owner/repo/skill, then a slash and the tool
+    /// Folder, name or source (such as github:owner/repo/skill) of a skill, and optionally /TOOL
     #[arg(value_name = "SKILL[/TOOL]")]
     target: String,
-    /// A parameter of the tool
+    /// Parameter of the tool; may be repeated
     #[arg(long = "param", short, value_name = "NAME=VALUE", value_parser = pair)]
     params: Vec<(String, String)>,
     /// All parameters as one JSON object
     #[arg(long, value_name = "JSON", conflicts_with = "params")]
     params_json: Option<String>,
-    /// An input of the skill's prompt
+    /// Input of the prompt; may be repeated
     #[arg(long = "input", short, value_name = "NAME=VALUE", value_parser = pair)]
     inputs: Vec<(String, String)>,
-    /// Run the code blocks of the prompt, in the sandbox
+    /// Run the code blocks of the prompt in the sandbox
     #[arg(long)]
     exec_fences: bool,
-    /// The model that answers a prompt, as provider:model
+    /// Model for the prompt, as provider:model
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Say what happens while a model answers, also without a terminal
+    /// Show progress while a model answers, even without a terminal
     #[arg(long, short)]
     verbose: bool,
-    /// Print the envelope as JSON; of a prompt, each event as a line of JSON
+    /// Print the result as JSON; for a prompt, one line of JSON per event
     #[arg(long)]
     json: bool,
-    /// The situation, for skills that ask for it [default: Global, or the first one of the skill]
+    /// Mode, for skills that declare modes [default: Global, or the first mode of the skill]
     #[arg(long, value_name = "MODE", ignore_case = true)]
     mode: Option<Mode>,
-    /// Agree to this skill as it is, once: the digits that a refusal prints
+    /// Approve this run once; a refused run prints its fingerprint
     #[arg(long, value_name = "FINGERPRINT")]
     approve: Option<String>,
-    /// Run with nearly every right, watched, and print the smallest permissions that would do
+    /// Run with almost all permissions, and print those that the tool needs
     #[arg(long)]
     record: bool,
-    /// Put these permissions into the skill's file
+    /// Write the recorded permissions into the skill's file
     #[arg(long, requires = "record")]
     write: bool,
-    /// Seconds that the program may take
+    /// Time limit of the program
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     timeout: Option<u32>,
-    /// Treat the skill as downloaded from a stranger
+    /// Treat the skill as untrusted
     #[arg(long)]
     untrusted: bool,
-    /// Try a skill that is not installed without being asked
+    /// Run a skill that is not installed without confirmation
     #[arg(long, short)]
     yes: bool,
-    /// Try this skill although the scanner blocks it
+    /// Run this skill although the scan blocks it; may be repeated
     #[arg(long, value_name = "NAME")]
     allow_blocked: Vec<String>,
-    /// Arguments passed to a script; those that begin with - follow after --
+    /// Arguments passed to the script; put those that start with - after --
     #[arg(value_name = "ARGUMENTS")]
     words: Vec<String>,
     #[command(flatten)]
-    widening: WideningArgs,
+    widening: ExtraGrantsArgs,
 }
 
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
@@ -133,7 +132,7 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let result = start(args);
-    // Whoever asked for JSON gets one document, whatever went wrong and however early.
+    // With --json, every error is printed as one JSON document.
     if let Err(error) = &result
         && args.json
         && let Some(code) = error.code()
@@ -159,7 +158,7 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
         trust = Trust::Untrusted;
         let ready = fetched.ready(&trust::believed()?)?;
         Consent::to_blocked(&args.allow_blocked).refuse_blocked(std::slice::from_ref(&ready))?;
-        output::aside(&shelf::described(&ready));
+        output::aside(&install_context::described(&ready));
     }
     let subject = match trust::subject(&loaded, trust, &trust::believed()?) {
         Ok(subject) => subject,
@@ -174,7 +173,7 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let ground = trust::ground(&home)?;
     let approvals = Approvals::new(&home);
     let extra = approvals.extra_for(subject.path())?.and(&args.widening.widening()?);
-    let door = Door {
+    let door = RunContext {
         args,
         home: &home,
         subject: &subject,
@@ -188,21 +187,23 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     if tool.is_none() && subject.skill.tools.is_empty() { door.tell(ended) } else { ended }
 }
 
-/// Options for skills that are tried once mean nothing for those that are here.
+/// Rejects options that do not apply to an installed skill, or to one that is not installed.
 fn unused_consent(args: &Args, is_fetched: bool) -> Option<CommandError> {
-    let wrong = |what: &str| CommandError::input(format!("{what} is for a skill that is fetched"));
+    let wrong = |what: &str| {
+        CommandError::input(format!("{what} only applies to a skill that is not installed"))
+    };
     if is_fetched {
         let hint = "install it first";
-        let kept = "--write changes the skill, and nothing of this one is kept";
+        let kept = "--write only applies to an installed skill";
         return args.write.then(|| CommandError::input(kept).hint(hint));
     }
     if args.yes {
-        return Some(wrong("--yes").hint("agree to an installed skill with: savoir approve"));
+        return Some(wrong("--yes").hint("to approve an installed skill: savoir approve SKILL"));
     }
     (!args.allow_blocked.is_empty()).then(|| wrong("--allow-blocked"))
 }
 
-/// What is left of a run whose skill is not what was signed.
+/// The record of a run that was refused because the skill does not match its signature.
 fn unsound(loaded: &Loaded, tool: Option<&str>, error: &RunError) -> Record {
     let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
     let path = folder.unwrap_or(&loaded.path);
@@ -217,7 +218,7 @@ fn keep(home: &Home, record: &mut Record) {
 }
 
 fn unkept(error: &dyn std::fmt::Display) {
-    output::note(&format!("the run is not in the records: {error}"));
+    output::note(&format!("the run could not be recorded: {error}"));
 }
 
 fn declined(skill: &str) -> CommandError {
@@ -226,15 +227,15 @@ fn declined(skill: &str) -> CommandError {
 
 fn not_agreed(fetched: &Fetched) -> CommandError {
     CommandError::refused(format!(
-        "{} is not installed, and there is no terminal to ask on whether to try it",
+        "{} is not installed and needs confirmation, and there is no terminal to ask on",
         fetched.name
     ))
-    .hint("when you have read the above, try it once with: -y")
+    .hint("to run it once after you read the above, add: -y")
 }
 
 /// The path of a script that was named without its folder, if there is only one of that name.
-fn script_of(subject: &Subject, name: String) -> String {
-    let Subject { skill, .. } = subject;
+fn script_of(subject: &LoadedSkill, name: String) -> String {
+    let LoadedSkill { skill, .. } = subject;
     if name.contains('/') || call::tool(skill, &name).is_ok() {
         return name;
     }
@@ -245,32 +246,31 @@ fn script_of(subject: &Subject, name: String) -> String {
     }
 }
 
-fn only_tool(subject: &Subject) -> Option<String> {
+fn only_tool(subject: &LoadedSkill) -> Option<String> {
     match subject.skill.tools.as_slice() {
         [only] => Some(only.name.clone()),
         _ => None,
     }
 }
 
-fn several_tools(target: &str, subject: &Subject) -> CommandError {
+fn several_tools(target: &str, subject: &LoadedSkill) -> CommandError {
     let names: Vec<_> = subject.skill.tools.iter().map(|tool| tool.name.as_str()).collect();
     let example = names.first().copied().unwrap_or_default();
     CommandError::input(format!("{} has several tools: {}", subject.skill.name, names.join(", ")))
         .hint(format!("name one: savoir run {}/{example}", target.trim_end_matches('/')))
 }
 
-/// What all ways to run a skill need.
-pub(super) struct Door<'a> {
+/// The context that all ways to run a skill share.
+pub(super) struct RunContext<'a> {
     args: &'a Args,
     home: &'a Home,
-    pub(super) subject: &'a Subject,
-    /// The skill, if it was fetched to be tried once.
+    pub(super) subject: &'a LoadedSkill,
+    /// Set if the skill is not installed and was downloaded for this run.
     fetched: Option<&'a Fetched>,
-    /// The user's home.
     user_home: &'a Path,
-    /// What was answered when a failed run was offered again with more rights.
+    /// The answer to the offer to repeat a failed run with more permissions.
     again: Cell<Option<Agreed>>,
-    /// Whether all that the last run was granted is approved for the next ones, too.
+    /// Whether the permissions of the last run are approved for later runs as well.
     is_kept: Cell<bool>,
 }
 
@@ -280,12 +280,12 @@ struct NotAgreed {
     error: CommandError,
 }
 
-impl Door<'_> {
+impl RunContext<'_> {
     fn enter(
         &self,
         tool: Option<&str>,
-        ground: &Ground,
-        extra: &Widening,
+        ground: &RunEnvironment,
+        extra: &ExtraGrants,
         reading: &Reading,
     ) -> Result<ExitCode, CommandError> {
         if let Some(error) = self.unused_options(tool) {
@@ -308,19 +308,19 @@ impl Door<'_> {
         }
     }
 
-    /// A hint for who meant a script of a skill that has some.
+    /// A hint for users who wanted to run a script of the skill.
     fn scripts(&self) -> Option<String> {
         let is_script = |path: &&String| path.starts_with("scripts/");
         let first = self.subject.skill.resources.iter().find(is_script)?;
         let skill = shell_word(self.args.target.trim_end_matches('/'));
-        Some(format!("to run a script of it: savoir run {skill}/{}", shell_word(first)))
+        Some(format!("to run one of its scripts: savoir run {skill}/{}", shell_word(first)))
     }
 
     fn run_tool(
         &self,
         tool: &str,
-        ground: &Ground,
-        extra: &Widening,
+        ground: &RunEnvironment,
+        extra: &ExtraGrants,
         reading: &Reading,
     ) -> Result<ExitCode, CommandError> {
         let (given, mode) = (self.given(tool)?, self.mode());
@@ -332,25 +332,25 @@ impl Door<'_> {
             }
             Ok(plan) => self.run_and_offer(&call, plan),
             Err(error) if error.code == "missing-parameter" => {
-                Err(CommandError::from(error).hint("give a parameter with --param NAME=VALUE"))
+                Err(CommandError::from(error).hint("pass a parameter with --param NAME=VALUE"))
             }
             Err(error) => self.turn_away(Some(tool), error),
         }
     }
 
-    /// Nothing asks before a model reads a prompt; of a skill that was fetched, this does.
+    /// Asks before a model reads the prompt of a skill that is not installed.
     fn agree_to_prompt(&self) -> Result<(), CommandError> {
         let Some(fetched) = self.fetched.filter(|_| !self.args.yes) else { return Ok(()) };
         if !ask::can_ask() {
             return Err(not_agreed(fetched));
         }
-        match ask::line("Give its text to the model? [y]es, [N]o: ", &ask::yes_or_no)? {
+        match ask::line("Send its text to the model? [y]es, [N]o: ", &ask::yes_or_no)? {
             Some(true) => Ok(()),
             _ => Err(declined(&fetched.name)),
         }
     }
 
-    /// Tells programs how a prompt failed: they read events, unless its code blocks were to run.
+    /// With --json, reports the failure of a prompt as an event, unless --exec-fences is set.
     fn tell(&self, ended: Result<ExitCode, CommandError>) -> Result<ExitCode, CommandError> {
         match ended {
             Err(error) if self.args.json && !self.args.exec_fences => events::report_failure(error),
@@ -358,7 +358,7 @@ impl Door<'_> {
         }
     }
 
-    /// Options that mean nothing for what is run are a mistake.
+    /// Rejects options that do not apply to what is run.
     fn unused_options(&self, tool: Option<&str>) -> Option<CommandError> {
         let Args { params, params_json, inputs, exec_fences, record, words, model, .. } = self.args;
         let has_params = !params.is_empty() || params_json.is_some();
@@ -371,25 +371,25 @@ impl Door<'_> {
             Some(_) if !inputs.is_empty() => "--input is for the prompt of a skill",
             Some(_) if *exec_fences => "--exec-fences is for the prompt of a skill",
             Some(_) if model.is_some() => "--model is for the prompt of a skill",
-            None if *exec_fences && model.is_some() => "--model is not asked with --exec-fences",
+            None if *exec_fences && model.is_some() => "--model has no effect with --exec-fences",
             Some(_) if has_params && is_script => "--param is for a tool, and this is a script",
             None if has_params => "--param is for a tool",
             None if *record => "--record is for a tool",
             _ => return None,
         };
         let hint = match tool {
-            Some(_) if is_script => "give arguments to a script after its path".to_owned(),
+            Some(_) if is_script => "pass arguments to a script after its path".to_owned(),
             tool => self.options_for(&[], tool),
         };
         Some(CommandError::input(unused).hint(hint))
     }
 
-    /// How values are given to a tool or a prompt: in the words that were typed, if they have names.
+    /// How to pass values to a tool or a prompt; repeats the typed arguments if they are NAME=VALUE.
     fn options_for(&self, words: &[String], tool: Option<&str>) -> String {
         let tools: Vec<_> = self.subject.skill.tools.iter().map(|tool| &*tool.name).collect();
         let (option, hint) = match (tool, tools.as_slice()) {
-            (Some(_), _) => ("--param", "give parameters of a tool with --param".to_owned()),
-            (None, []) => ("--input", "give inputs of a prompt with --input".to_owned()),
+            (Some(_), _) => ("--param", "pass parameters of a tool with --param".to_owned()),
+            (None, []) => ("--input", "pass inputs of a prompt with --input".to_owned()),
             (None, tools) => return format!("name a tool: {}", tools.join(", ")),
         };
         if words.is_empty() || words.iter().any(|word| pair(word).is_err()) {
@@ -399,7 +399,7 @@ impl Door<'_> {
         named.collect::<Vec<_>>().join(" ")
     }
 
-    /// Fails before there is a plan; what the rules refused is in the records nevertheless.
+    /// Fails before there is a plan; refusals are recorded nevertheless.
     pub(super) fn turn_away(
         &self,
         tool: Option<&str>,
@@ -411,7 +411,7 @@ impl Door<'_> {
         Err(error.into())
     }
 
-    /// Whether it is a file of the skill and none of its tools.
+    /// Whether the name is a file of the skill and not one of its tools.
     fn is_script(&self, name: &str) -> bool {
         let folder = self.subject.folder.as_deref();
         call::tool(&self.subject.skill, name).is_err()
@@ -425,13 +425,13 @@ impl Door<'_> {
         }
         if tool.contains('/') && call::tool(&self.subject.skill, tool).is_err() {
             let folder = self.subject.path().display();
-            return Err(CommandError::input(format!("there is no file {tool} in {folder}"))
+            return Err(CommandError::input(format!("the file {tool} does not exist in {folder}"))
                 .named("unknown-tool")
                 .hint("name a script by its path in the skill's folder, or one of its tools"));
         }
         if let Some(text) = params_json {
             let map: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
-                CommandError::input(format!("--params-json is no JSON object: {error}"))
+                CommandError::input(format!("--params-json is not a JSON object: {error}"))
                     .named("invalid-json")
                     .hint(r#"write it as '{"name": "value"}'"#)
             })?;
@@ -440,10 +440,10 @@ impl Door<'_> {
         Ok(Given::Pairs(params.clone()))
     }
 
-    /// Runs a tool. If it fails after something was denied, a person can allow that and run it again.
+    /// Runs a tool. If it fails after something was denied, the user can allow that and run it again.
     fn run_and_offer(&self, call: &Call<'_>, first: Plan) -> Result<ExitCode, CommandError> {
         let (mut plan, mut extra) = (first, call.extra.clone());
-        // What was allowed once belongs into a hint that holds for all runs.
+        // The hint for later runs includes what the user allowed once.
         let mut all: Vec<Denial> = Vec::new();
         loop {
             plan.stdin = self.stdin();
@@ -456,7 +456,7 @@ impl Door<'_> {
             };
             let new: Vec<Denial> = denials.into_iter().filter(|one| !all.contains(one)).collect();
             let can_offer = !self.args.json && ask::is_interactive();
-            // Whoever does not answer wants to see how the tool failed.
+            // Without an answer, report how the tool failed.
             let offered = if can_offer { self.offer(&new).unwrap_or_default() } else { None };
             all.extend(new);
             let Some((answer, more)) = offered else { return Err(self.with_hints(error, &all)) };
@@ -466,19 +466,19 @@ impl Door<'_> {
         }
     }
 
-    /// What a program reads. On a terminal it gets one of its own.
+    /// Standard input of the program: a new terminal if this process has one.
     fn stdin(&self) -> Stdin {
         let is_terminal =
             io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
-        // In the background, keys are somebody else's.
+        // A background process must not read from the terminal.
         let is_ahead = rustix::termios::tcgetpgrp(io::stdin())
             .is_ok_and(|group| group == rustix::process::getpgrp());
         let has_own = is_terminal && is_ahead && !self.args.json;
         if has_own { Stdin::Terminal } else { Stdin::Inherited }
     }
 
-    /// Offers to allow what was denied, but no secrets, and to run it again.
-    fn offer(&self, denials: &[Denial]) -> Result<Option<(Agreed, Widening)>, CommandError> {
+    /// Offers to allow what was denied, except for risky permissions, and to run the tool again.
+    fn offer(&self, denials: &[Denial]) -> Result<Option<(Agreed, ExtraGrants)>, CommandError> {
         let allowed: Vec<&Denial> =
             denials.iter().filter(|one| one.option.is_some() && one.risk.is_none()).collect();
         if allowed.is_empty() {
@@ -492,8 +492,10 @@ impl Door<'_> {
             format!("{}{}", denial.what, option.unwrap_or_default())
         };
         let what: Vec<String> = allowed.iter().map(what).collect();
-        output::note("it failed after something was denied; what it did until then stays");
-        // An answer that is kept is about all that a run is granted, and this question only about more.
+        output::note(
+            "the run failed after something was denied; changes that it made before are not undone",
+        );
+        // Storing the answer would approve all permissions of the run, not only those of this question.
         let is_kept = self.fetched.is_none() && !self.asks_again() && self.is_kept.get();
         let choices = if is_kept { "[o]nce, [a]lways, [N]o" } else { "[o]nce, [N]o" };
         let question =
@@ -514,10 +516,10 @@ impl Door<'_> {
         self.hints(denials).into_iter().fold(error, CommandError::hint)
     }
 
-    /// Asks if it must, runs, and prints the envelope.
+    /// Asks for approval if needed, runs, and prints the result.
     fn run(&self, plan: Plan) -> Result<ExitCode, Failed> {
         let empty = plan.starts_empty().then_some(
-            "it sees none of the files in the folder that you are in: --allow-read . grants them",
+            "it cannot see the files in the current folder; to allow that: --allow-read .",
         );
         let finished = self.run_quietly(plan, |stream, bytes| self.pass_on(stream, bytes))?;
         let said = finished.record.command.iter().chain([&finished.envelope.output]);
@@ -537,14 +539,14 @@ impl Door<'_> {
         }
         self.print(&finished).map_err(|error| {
             let denials = finished.envelope.denied.clone();
-            // Only a guess, so it has to stand back where something is known.
+            // This is only a guess, so leave it out if the sandbox reported denials.
             let empty = empty.filter(|_| denials.is_empty()).map(str::to_owned);
             let hints = empty.into_iter().chain(self.missing_package(&finished));
             Failed { error: hints.fold(error, CommandError::hint), denials }
         })
     }
 
-    /// Prints what a failed run came to, and what it was denied.
+    /// Prints the result of a failed run, and what the sandbox denied.
     pub(super) fn print_failed(&self, finished: &Finished) -> Result<ExitCode, CommandError> {
         self.print(finished).map_err(|error| {
             let error = self.missing_package(finished).into_iter().fold(error, CommandError::hint);
@@ -552,12 +554,12 @@ impl Door<'_> {
         })
     }
 
-    /// How to name a package that a script did not find.
+    /// A hint on how to declare a package that a script did not find.
     fn missing_package(&self, finished: &Finished) -> Option<String> {
         missing_package::hint(&finished.envelope.output, &self.subject.skill.resources)
     }
 
-    /// A plan with the time that was given.
+    /// Applies --timeout to a plan.
     pub(super) fn in_time(&self, mut plan: Plan) -> Plan {
         if let Some(seconds) = self.args.timeout {
             plan.limit_time(seconds);
@@ -565,7 +567,7 @@ impl Door<'_> {
         plan
     }
 
-    /// What was denied, and the command that allows all of it but secrets.
+    /// What was denied, and the command that allows it, except for risky permissions.
     fn hints(&self, denials: &[Denial]) -> Vec<String> {
         let path = shell_word(&self.subject.path().display().to_string());
         let allow = |options: &str| match self.fetched {
@@ -595,7 +597,7 @@ impl Door<'_> {
         hints
     }
 
-    /// Asks if it must, and runs.
+    /// Asks for approval if needed, and runs.
     pub(super) fn run_quietly(
         &self,
         plan: Plan,
@@ -614,12 +616,11 @@ impl Door<'_> {
         Ok(ran?)
     }
 
-    /// Runs of this skill, as everybody's.
     pub(super) fn session(&self) -> Session<'_> {
         Session { subject: self.subject, home: self.home, on_unkept: &unkept }
     }
 
-    /// The mode that was named. Without one, a person who names a tool means it to run.
+    /// The mode of --mode; without it, one in which the tools of the skill can run.
     pub(super) fn mode(&self) -> &str {
         let global = Mode::default().as_str();
         let own = || self.subject.skill.policy.modes.first().map_or(global, String::as_str);
@@ -630,7 +631,7 @@ impl Door<'_> {
         }
     }
 
-    /// Why a tool is not for the mode that was named.
+    /// The error if the tools of the skill are not available in the mode of --mode.
     fn not_in_mode(&self) -> Option<RunError> {
         let skill = &self.subject.skill;
         let mode = self.args.mode?.as_str();
@@ -638,7 +639,7 @@ impl Door<'_> {
             return None;
         }
         let modes = &skill.policy.modes;
-        let message = format!("the tools of `{}` are not for the mode {mode}", skill.name);
+        let message = format!("the tools of `{}` are not available in the mode {mode}", skill.name);
         let hint = format!(
             "its modes are: {}; use --mode {}",
             modes.join(", "),
@@ -647,7 +648,7 @@ impl Door<'_> {
         Some(RunError::refused("not-in-mode", message).way_out(hint))
     }
 
-    /// Warns before a model reads the text of a skill from elsewhere.
+    /// Warns before a model reads the text of an untrusted skill.
     pub(super) fn warn_of_text(&self) {
         trust::warn_of_text(self.subject.trust);
     }
@@ -656,7 +657,7 @@ impl Door<'_> {
         self.args.json
     }
 
-    /// Passes on what a tool prints, as it comes, to people.
+    /// Prints the output of a tool as it arrives, unless --json is set.
     pub(super) fn pass_on(&self, stream: Stream, bytes: &[u8]) {
         if !self.args.json {
             screen::pass_on(stream == Stream::Stderr, bytes);
@@ -675,9 +676,9 @@ impl Door<'_> {
         Form::new(self.args.json, self.args.verbose)
     }
 
-    /// Asks whether a plan may run, if it must.
+    /// Asks for approval of a plan if needed.
     fn decide(&self, plan: &Plan) -> Result<DecisionRecord, CommandError> {
-        // A recording has nearly every right: no answer holds for the next one.
+        // A recording has almost all permissions, so an earlier answer does not count.
         let earlier = if self.args.record { Earlier::IsForgotten } else { Earlier::Counts };
         let mut question = match self.session().weigh(plan, earlier)? {
             Weighed::Run(decision) => {
@@ -688,7 +689,7 @@ impl Door<'_> {
             Weighed::Ask(question) => question,
         };
         if self.args.record {
-            question.reasons = vec!["a recording has nearly every right".to_owned()];
+            question.reasons = vec!["a recording has almost all permissions".to_owned()];
         }
         match self.answer(&question)? {
             Ok(agreed) => {
@@ -702,13 +703,13 @@ impl Door<'_> {
         }
     }
 
-    /// Whether an answer that is kept would be asked for again.
+    /// Whether every run asks, so that storing the answer would have no effect.
     fn asks_again(&self) -> bool {
-        let Subject { skill, trust, .. } = self.subject;
+        let LoadedSkill { skill, trust, .. } = self.subject;
         skill.policy.always_ask == Some(true) || *trust == Trust::Untrusted
     }
 
-    /// What was answered: on the command line, on the terminal, or by nobody.
+    /// The answer from the command line or the terminal; a refusal if there is neither.
     fn answer(&self, question: &Question) -> Result<Result<Agreed, NotAgreed>, CommandError> {
         let Question { request, reasons, warnings } = question;
         let refused = |error| Ok(Err(NotAgreed { verdict: "refused", error }));
@@ -724,14 +725,14 @@ impl Door<'_> {
             if agrees(&fingerprint, short) {
                 return Ok(Ok(Agreed::Once));
             }
-            // Another skill can be made to begin with the same few digits.
+            // A few digits are not safe: another skill can be made with the same first digits.
             let is_short = fingerprint.as_str().starts_with(&short.to_ascii_lowercase());
             let message = if is_short {
-                "--approve has too few digits to name one run alone: 32 are needed"
+                "the fingerprint of --approve is too short: 32 digits are needed"
             } else {
-                "--approve is for another run, or for what this skill was before"
+                "the fingerprint of --approve is for another run, or the skill was changed since"
             };
-            let hint = format!("what would run now is --approve {}", fingerprint.agreeing());
+            let hint = format!("to approve this run: --approve {}", fingerprint.agreeing());
             return refused(CommandError::refused(message).hint(hint));
         }
         if self.fetched.is_some() && self.args.yes {
@@ -766,12 +767,12 @@ impl Door<'_> {
             reasons.join("; ")
         ));
         let additions = self.args.widening.words();
-        let once = format!("to agree to this run alone, add: --approve {}", fingerprint.agreeing());
+        let once = format!("to approve only this run, add: --approve {}", fingerprint.agreeing());
         if self.args.record {
             // `savoir approve` shows what the skill declares, not what a recording gets.
             let rights = request.permissions.iter().map(ToString::to_string);
             let rights = shown(&rights.collect::<Vec<_>>().join(", "));
-            let hint = format!("a recording may do nearly everything: {rights}");
+            let hint = format!("a recording gets these permissions: {rights}");
             return refused.hint(hint).hint(once);
         }
         if request.always_ask || request.trust == Trust::Untrusted {
@@ -787,7 +788,7 @@ impl Door<'_> {
         keep(self.home, record);
     }
 
-    /// Prints what a run came to; for people, what it printed was passed on already.
+    /// Prints the result of a run. Without --json, the output was printed while it ran.
     pub(super) fn print(&self, finished: &Finished) -> Result<ExitCode, CommandError> {
         let Finished { envelope, value, .. } = finished;
         if self.args.json {
@@ -796,7 +797,7 @@ impl Door<'_> {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             output::content(&format!("{}\n", text.trim_end_matches('\n')))?;
         } else if finished.record.command.is_empty() && !envelope.output.is_empty() {
-            // What a module printed before it failed.
+            // Output that a module printed before it failed.
             output::note(&envelope.output);
         }
         match &envelope.error {
@@ -807,7 +808,7 @@ impl Door<'_> {
     }
 }
 
-/// A run that failed, with what it was denied.
+/// A failed run, and what the sandbox denied.
 struct Failed {
     error: CommandError,
     denials: Vec<Denial>,
@@ -819,18 +820,18 @@ impl From<CommandError> for Failed {
     }
 }
 
-/// What options that a denial names allow.
+/// The permissions that the options of denials allow.
 fn widening_of<'a>(
     options: impl Iterator<Item = &'a (&'static str, String)>,
-) -> Result<Widening, CommandError> {
-    let mut args = WideningArgs::default();
+) -> Result<ExtraGrants, CommandError> {
+    let mut args = ExtraGrantsArgs::default();
     for (option, value) in options {
         args.add(option, value);
     }
     args.widening()
 }
 
-/// The code of a program that failed, or what shells give for one that was ended.
+/// The exit code of a failed program, or the one that shells use for a program that was stopped.
 pub(super) fn exit_code(envelope: &Envelope) -> u8 {
     match (envelope.exit_code, envelope.code.as_deref()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(1).max(1),

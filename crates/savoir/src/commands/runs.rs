@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{error::CommandError, output};
 
-/// Show what was run, under which rights, and how it ended
+/// Show past runs, their permissions and their results
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -29,7 +29,7 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// How many of the newest runs
+    /// Number of runs to list, newest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// Print JSON
@@ -39,9 +39,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Show everything that is known of one run
+    /// Show all details of one run
     Show {
-        /// Its identifier, or the beginning of it
+        /// ID of the run, or the beginning of it
         id: String,
         /// Print JSON
         #[arg(long)]
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         None => {
             let listing = records.list(args.limit)?;
             for problem in &listing.problems {
-                // The runs that can be read are worth more than an exit code.
+                // Still list the runs that can be read.
                 let _ =
                     writeln!(io::stderr(), "warning: {}", output::harmless(&problem.to_string()));
             }
@@ -96,7 +96,7 @@ fn row(record: &Record) -> String {
     format!("{}\n", text.trim_end())
 }
 
-/// Every field that holds something, one line each; a list or a map goes on below.
+/// Every field that is not empty, on one line each; lists and maps continue on the next lines.
 fn page(record: &Value) -> String {
     let mut text = String::new();
     for (field, value) in record.as_object().into_iter().flatten() {

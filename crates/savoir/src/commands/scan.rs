@@ -26,35 +26,35 @@ use crate::{
     lookup, output,
 };
 
-/// Hold a skill against what harmful ones do, without running any of it unless you ask for it
+/// Scan a skill for malicious behavior
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  savoir scan my-skill                    a skill, or a folder with many
-  savoir scan downloads/my-skill.zip      an archive, before anything of it is written
+  savoir scan my-skill                    a skill, or a folder with several skills
+  savoir scan downloads/my-skill.zip      an archive, without unpacking it to disk
   savoir scan my-skill/scripts/run.py     one file: a script, or a Markdown file of any name
-  savoir scan . --format sarif            all skills below, for a code host
-  savoir scan my-skill --deep             run its tools where nothing is real, too
-  savoir scan --explain exfiltration      why a rule is there, and what to do
+  savoir scan . --format sarif            all skills in this folder, as SARIF
+  savoir scan my-skill --deep             also run its tools in a sandbox
+  savoir scan --explain exfiltration      explain a rule
 
-Exit codes: 0 allow, 1 review, 2 not scanned, 3 block. `allow` means that nothing known was found.
-The same files give the same report, without any network;
-with --deep it depends on the engines that this machine has.")]
+Exit codes: 0 allow, 1 review, 2 not scanned, 3 block. `allow` means that no known problem was
+found. The scan needs no network, and the same files give the same report; with --deep, the report
+depends on the installed scanners.")]
 pub(crate) struct Args {
     /// A skill's folder, an archive of one, a Markdown file, or the name of an installed skill
     #[arg(required_unless_present = "explain")]
     path: Option<PathBuf>,
-    /// How to print what was found
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "json", "sarif"])]
     format: String,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Also run its tools, where every secret is a fake and every host a trap, and ask the scanners
-    /// that are installed: Bandit, detect-secrets
+    /// Also run the tools in a sandbox with fake secrets and hosts, and run the scanners that are
+    /// installed: Bandit, detect-secrets
     #[arg(long, conflicts_with = "explain")]
     deep: bool,
-    /// Explain a rule instead
+    /// Explain a rule instead of scanning
     #[arg(long, value_name = "RULE", conflicts_with_all = ["path", "format", "json"])]
     explain: Option<String>,
 }
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         return explain(id);
     }
     let format = if args.json { Format::Json } else { args.format.parse().unwrap_or(Format::Text) };
-    // A source that cannot be reached has no verdict, and 1 would be one.
+    // Exit code 1 means `review`, so a source that cannot be reached must not use it.
     let path = lookup::find(args.path.as_deref().unwrap_or(Path::new(".")))
         .map_err(CommandError::without_verdict)?;
     let below = skills_below(&path);
@@ -93,12 +93,12 @@ fn scan_one(path: &Path, is_deep: bool, format: Format) -> Result<Verdict, Comma
     if format == Format::Text && report.verdict == Verdict::Allow {
         let count = tree.files().count();
         let files = if count == 1 { "file" } else { "files" };
-        output::text(&format!("  read {count} {files}; nothing known to be harmful was found\n"))?;
+        output::text(&format!("  scanned {count} {files}; no known problems found\n"))?;
     }
     Ok(report.verdict)
 }
 
-/// Names the files as they are named from the working folder, where a code host looks for them.
+/// Makes the paths relative to the working folder, as code hosts expect them.
 fn name_below(folder: &Path, report: &mut Report) {
     if folder.is_absolute() || folder.starts_with("..") {
         return;
@@ -110,7 +110,7 @@ fn name_below(folder: &Path, report: &mut Report) {
     }
 }
 
-/// A file of any name is read as a skill, and its findings bear its name.
+/// Scans files. Findings in a single file have the name of that file.
 fn scan_tree(path: &Path, tree: &Tree) -> Report {
     let mut report = scan::scan(tree);
     if path.is_file() && !archive_bytes(path) {
@@ -120,7 +120,7 @@ fn scan_tree(path: &Path, tree: &Tree) -> Report {
     report
 }
 
-/// The skills in a folder that is none itself.
+/// The skills in a folder that is not a skill itself.
 fn skills_below(path: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if !path.is_dir() || lookup::is_skill(path) {
@@ -138,7 +138,7 @@ fn skills_below(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Every skill below a folder, and the worst verdict.
+/// Scans every skill below a folder; returns the worst verdict.
 fn scan_all(
     root: &Path,
     skills: &[PathBuf],
@@ -146,8 +146,12 @@ fn scan_all(
     format: Format,
 ) -> Result<Verdict, CommandError> {
     if is_deep {
-        return Err(CommandError::input(format!("{} has {} skills", root.display(), skills.len()))
-            .hint("name one of them, or leave out --deep"));
+        return Err(CommandError::input(format!(
+            "--deep scans one skill, but {} has {}",
+            root.display(),
+            skills.len()
+        ))
+        .hint("name one of them, or leave out --deep"));
     }
     let mut together = Report { verdict: Verdict::Allow, findings: Vec::new() };
     let mut all = Vec::new();
@@ -207,10 +211,10 @@ fn archive_bytes(path: &Path) -> bool {
     fs::read(path).is_ok_and(|bytes| archive::kind(&bytes).is_some())
 }
 
-/// Asks every engine of this machine.
+/// Runs every scan engine of this machine.
 fn deep(tree: &Tree, format: Format) -> Result<Verdict, CommandError> {
     if format == Format::Sarif {
-        return Err(CommandError::input("--deep does not write SARIF")
+        return Err(CommandError::input("--deep does not support SARIF")
             .hint("leave out --format, or use --json"));
     }
     let vetted = Vetting::detect(Options::default()).vet_here(tree);
@@ -221,7 +225,7 @@ fn deep(tree: &Tree, format: Format) -> Result<Verdict, CommandError> {
     Ok(vetted.verdict)
 }
 
-/// The findings as a scan tells them, and who was asked.
+/// The findings and the engines as text.
 fn told(vetted: &Vetted) -> String {
     let mut out = String::new();
     for finding in &vetted.findings {
@@ -277,18 +281,18 @@ pub(super) fn page(id: &str) -> Option<String> {
     Some(format!("{}\n\n{}\n", rule.id, Rule::docs(rule).trim()))
 }
 
-/// The files of a skill, wherever they are.
+/// Reads the files of a skill from a folder, an archive or a single file.
 fn read(path: &Path) -> Result<Tree, CommandError> {
     let shown = path.display();
     let wrong = |why: &dyn std::fmt::Display| CommandError::input(format!("{shown}: {why}"));
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => wrong(&"there is no such file or folder"),
+        io::ErrorKind::NotFound => wrong(&"the file or folder does not exist"),
         _ => wrong(&error),
     })?;
     if metadata.is_dir() {
         let tree = Tree::read(path).map_err(|error| wrong(&error).named(error.code()))?;
         if !tree.files().any(|(path, _)| is_skill_file(path)) {
-            return Err(wrong(&"there is no SKILL.md in it, and none below")
+            return Err(wrong(&"it contains no SKILL.md")
                 .hint("name a skill's folder, an archive of one, or a Markdown file"));
         }
         return Ok(tree);
@@ -307,7 +311,7 @@ fn read(path: &Path) -> Result<Tree, CommandError> {
     Ok(tree)
 }
 
-/// Whether a file is read as a SKILL.md, and not as the script or the data that it is.
+/// Whether a file is scanned as a SKILL.md, and not as a script or data.
 fn is_document(path: &Path, bytes: &[u8]) -> bool {
     let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
     matches!(ending.as_str(), "md" | "markdown" | "mdx" | "mdc" | "txt")

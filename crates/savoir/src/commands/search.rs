@@ -20,15 +20,15 @@ use savoir_package::{
 };
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, offline, output, remote::Remote, runtime, shelf::told};
+use crate::{error::CommandError, install_context::told, offline, output, remote::Remote, runtime};
 
-/// Columns where there is no terminal.
+/// Width of the table if standard output is not a terminal.
 const WIDTH: usize = 100;
-/// Fewest columns of a description.
+/// Minimum width of the descriptions.
 const NARROW: usize = 20;
-/// The most that a registry is asked for.
+/// Maximum number of results of one request.
 const MOST: u32 = 100;
-/// Most columns of tags.
+/// Maximum width of the tags.
 const TAGS: usize = 24;
 
 /// Find skills in registries
@@ -38,35 +38,34 @@ Examples:
   savoir search pdf forms
   savoir search \"fill forms\" --tier community --limit 5
   savoir search --tag pdf --author acme
-  savoir search                          what changed last
+  savoir search                          list recently changed skills
   savoir search pdf --registry https://skills.example.com/registry --json
 
-All registries of savoir.toml and of your settings are asked, and get the words of the query, unless
-one is named. Of one that is there for some `namespaces`, only skills of these are shown. One that
-does not answer is passed over with a warning, as long as there are others. A copy of files cannot
-search.
+The query is sent to all registries of savoir.toml and of your settings, or only to that of
+--registry. If a registry is limited to some `namespaces`, only their skills are listed. A registry
+that does not answer is skipped with a warning if another one answers. Mirrors cannot search.
 
-Exit codes: 0 also if nothing fits, 1 no registry answers, 2 wrong usage.")]
+Exit codes: 0 even if nothing was found, 1 no registry answered, 2 wrong usage.")]
 pub(crate) struct Args {
-    /// Words, or \"a phrase\"; without any, what changed last
+    /// Words, or "a phrase"; without any, list recently changed skills
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
     /// Only skills with this tag; may be repeated
     #[arg(long, value_name = "WORD")]
     tag: Vec<String>,
-    /// Only skills that the registry trusts so far
+    /// Only skills of this tier
     #[arg(long, value_name = "TIER")]
     tier: Option<Tier>,
     /// Only skills of this author
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
     limit: u32,
     #[command(flatten)]
     remote: Remote,
-    /// Ask no server, which a search needs: it fails and says so
+    /// Fail, because a search needs the network
     #[arg(long, hide = true)]
     offline: bool,
     /// Print JSON
@@ -92,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 fn search(args: &Args) -> Result<ExitCode, CommandError> {
     let registries = args.remote.all(offline::network(args.offline))?;
-    // Who names a registry means that one.
+    // --registry searches only that registry.
     let most = if args.remote.registry.is_some() { 1 } else { usize::MAX };
     let asked: Vec<(String, Client)> = registries
         .titled()
@@ -125,7 +124,7 @@ fn search(args: &Args) -> Result<ExitCode, CommandError> {
     print(args, &hits, &silent, asked.len())
 }
 
-/// The namespaces of a registry that is there for these only. Who names a registry means all of it.
+/// The namespaces that a registry is limited to. --registry has no such limit.
 fn bounds<'a>(
     args: &Args,
     registries: &'a Registries,
@@ -149,14 +148,14 @@ async fn ask(
     client.search_for(&args.words(), Some(args.limit)).await
 }
 
-/// Asks for skills of some namespaces. A registry that does not know how to find these alone gives others,
-/// too, so that it is asked for many: few may be left.
+/// Searches for skills of some namespaces. A registry that cannot filter by namespace returns others as
+/// well, so ask for the maximum: few may be left.
 async fn ask_within(
     args: &Args,
     client: &Client,
     namespaces: &BTreeSet<String>,
 ) -> Result<Found, RegistryError> {
-    // A skill that stands alone is a namespace of its own.
+    // A skill without a namespace counts as its own namespace.
     let alone: Vec<String> = namespaces.iter().map(|name| format!("_/{name}")).collect();
     if !args.is_listing() {
         let all: Vec<String> = namespaces.iter().cloned().chain(alone).collect();
@@ -168,7 +167,7 @@ async fn ask_within(
     for some in listed {
         items.extend(some?);
     }
-    // No list has these, and who has lists may have no search.
+    // Lists do not contain these, and a registry with lists may have no search.
     if let Ok(found) = client.search_within(&args.words(), Some(MOST), &alone).await {
         items.extend(found.items);
     }
@@ -185,14 +184,14 @@ async fn list_of(
     let listing = Listing { namespace: Some(namespace.to_owned()), ..args.listing(MOST) };
     match client.list(&listing).await {
         Ok(found) => Ok(found.items),
-        // A skill that stands alone may be called what no namespace can be.
+        // The name of a skill without a namespace may not be valid for a namespace.
         Err(RegistryError::Refused { status: 400 | 404 | 410, .. }) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }
 
 impl Args {
-    /// Whether nothing is looked for but what changed last.
+    /// Whether to list recently changed skills instead of searching.
     fn is_listing(&self) -> bool {
         self.query.is_empty() && self.tag.len() < 2
     }
@@ -208,13 +207,13 @@ impl Args {
         }
     }
 
-    /// What was listed, newest first: registries that know no order give the order of names.
+    /// Sorts by date, newest first: some registries always sort by name.
     fn newest(&self, mut items: Vec<Summary>) -> Found {
         items.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
         Found { query: self.words(), items, total: None }
     }
 
-    /// What was asked, as registries read it.
+    /// The query as it is sent to registries.
     fn words(&self) -> String {
         let mut words = self.query.clone();
         let mut filter = |key: &str, value: &str| {
@@ -235,8 +234,8 @@ impl Args {
     }
 }
 
-/// What a registry found, without what is never taken from here: what belongs to another one, and, if
-/// it is there for some namespaces, everything else. Who names a registry sees what it has.
+/// The results of a registry, without skills that belong to another registry or, if it is limited to some
+/// namespaces, to other namespaces.
 fn own<'a>(
     args: &Args,
     registries: &'a Registries,
@@ -254,7 +253,7 @@ fn nobody(mut silent: Vec<Silent>) -> CommandError {
     if silent.len() == 1 {
         return silent.remove(0).error.into();
     }
-    let failed = CommandError::findings("no registry answers").named("no_answer");
+    let failed = CommandError::findings("no registry answered").named("no_answer");
     silent
         .iter()
         .fold(failed, |failed, one| failed.hint(format!("{}: {}", one.registry, one.error)))
@@ -279,10 +278,10 @@ fn print(
         return Ok(ExitCode::SUCCESS);
     }
     for one in silent {
-        output::note(&format!("{} is passed over: {}", one.registry, one.error));
+        output::note(&format!("skipped {}: {}", one.registry, one.error));
     }
     if hits.is_empty() {
-        output::text("no skill fits\n")?;
+        output::text("no skills found\n")?;
         return Ok(ExitCode::SUCCESS);
     }
     let wide = output::width().unwrap_or(WIDTH);
@@ -347,7 +346,7 @@ fn room(wide: usize, rows: &[Row<'_>], more: usize) -> usize {
     wide.saturating_sub(others + more).max(NARROW)
 }
 
-/// A text of at most so many columns.
+/// Shortens a text to a number of columns.
 fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.char_indices().nth(most).is_none() {
         return Cow::Borrowed(text);

@@ -21,25 +21,25 @@ use crate::{
     output, session,
 };
 
-/// What fits into the environment of a program.
+/// Maximum size of a value: it must fit into the environment of a program.
 const MOST_BYTES: u64 = 64 << 10;
 
 /// Store values that skills get as environment variables
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A skill that declares the variable gets the value once you approved the skill; no other skill does.
-A variable of the same name in your environment counts first. The value is replaced by [secret] in
-output and records, and sent only to hosts that the skill declares.
+A skill gets the value only if it declares the variable and you approved the skill. A variable of
+the same name in your environment has precedence. The value is replaced by [secret] in output and
+records, and sent only to hosts that the skill declares.
 
 Examples:
   savoir secret set ACME_API_TOKEN                  asks for the value
   savoir secret set ACME_API_TOKEN < token.txt
-  savoir secret set ACME_API_TOKEN --skill acme     for this skill alone
+  savoir secret set ACME_API_TOKEN --skill acme     only for this skill
   savoir secret list
   savoir secret remove ACME_API_TOKEN
 
-Values are stored in the keyring of your system (Secret Service). Where there is none, they are in
-secrets/secrets.json of Savoir's data folder, which only you can read.")]
+Values are stored in the keyring of your system (Secret Service). Without a keyring, they are stored
+in secrets/secrets.json in Savoir's data folder, which only you can read.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -52,7 +52,7 @@ enum Command {
     Remove(Remove),
 }
 
-/// Store a value, asked for on the terminal or read from standard input
+/// Store a value, read from the terminal or from standard input
 #[derive(Debug, clap::Args)]
 struct Set {
     #[command(flatten)]
@@ -84,7 +84,7 @@ struct Remove {
 struct Which {
     /// Name of the environment variable
     name: String,
-    /// Only for the skill in this folder, or of this name: the folder counts, as for approvals
+    /// Only for the skill with this folder or name; like an approval, it is stored for the folder
     #[arg(long, value_name = "PATH|NAME")]
     skill: Option<String>,
 }
@@ -129,12 +129,12 @@ fn value() -> Result<String, CommandError> {
     let input = io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text);
     input.map_err(|error| failed(&error))?;
     if text.len() as u64 > MOST_BYTES || text.contains('\0') {
-        return Err(failed(&"it is too long, or has a NUL"));
+        return Err(failed(&"it is too long or contains a NUL byte"));
     }
     let value = text.strip_suffix('\n').unwrap_or(&text);
     let value = value.strip_suffix('\r').unwrap_or(value);
     if value.is_empty() {
-        return Err(CommandError::input("there is no value")
+        return Err(CommandError::input("the value is empty")
             .hint("give it on standard input, or run this on a terminal"));
     }
     Ok(value.to_owned())
@@ -168,7 +168,7 @@ fn list(args: &List, secrets: &Secrets) -> Result<ExitCode, CommandError> {
 
 fn remove(args: &Remove, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     let Which { name, skill } = &args.which;
-    // The skill may be gone already.
+    // The skill may have been removed already.
     let skill = skill.as_deref().map(|text| {
         installed(text)
             .unwrap_or_else(|_| std::path::absolute(text).unwrap_or_else(|_| text.into()))
@@ -176,7 +176,7 @@ fn remove(args: &Remove, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     if !secrets.remove(name, skill.as_deref())? {
         let receiver = receiver(skill.as_deref());
         return Err(CommandError::input(format!("{} is not stored for {receiver}", shown(name)))
-            .hint("`savoir secret list` shows what is stored"));
+            .hint("`savoir secret list` lists stored secrets"));
     }
     if args.json {
         return print(&json!({ "name": name, "skill": skill, "stored": false }));
@@ -185,7 +185,7 @@ fn remove(args: &Remove, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A name that a run can get as a variable.
+/// Checks that the name can be passed to a run as an environment variable.
 fn check_name(name: &str) -> Result<(), CommandError> {
     if is_variable_name(name) {
         return Ok(());
@@ -196,12 +196,12 @@ fn check_name(name: &str) -> Result<(), CommandError> {
             wrong.hint(format!("the value is read from standard input: savoir secret set {}", shell_word(name)))
         }
         None => wrong.hint(
-            "use letters, digits and _; names such as LD_PRELOAD, PATH and PYTHONPATH are not passed on",
+            "use letters, digits and _; names such as LD_PRELOAD, PATH and PYTHONPATH are not allowed",
         ),
     })
 }
 
-/// The folder or file that approvals are kept for.
+/// The folder or file for which approvals are stored.
 fn installed(text: &str) -> Result<PathBuf, CommandError> {
     let Target { skill, tool } = lookup::target(text)?;
     if skill.fetched.is_some() || tool.is_some() {

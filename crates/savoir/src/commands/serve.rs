@@ -21,7 +21,7 @@ use savoir_engine::{
     workflow::HttpPolicy,
 };
 use savoir_model::Models;
-use savoir_server::{App, CatalogConfig, Config as ServerConfig, RegistryConfig, Workshop};
+use savoir_server::{App, CatalogConfig, Config as ServerConfig, RegistryConfig, ToolRunner};
 use tokio::net::TcpListener;
 
 use self::{greeting::Greeting, stop::Signals};
@@ -32,107 +32,106 @@ use crate::{
         ServeLayer,
     },
     error::CommandError,
-    extractor,
-    place::{Place, PlaceArgs},
-    runtime, trust, voice,
+    extractor, models, runtime,
+    storage_args::{Place, StorageArgs},
+    trust,
 };
 
 /// Serve skills, chat, knowledge, workflows and a registry over HTTP
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without any option it serves this machine alone and keeps everything in one folder. Every option
-has a variable, SAVOIR_ and its name (SAVOIR_DATABASE for --database), and a line in the table
-[serve] of ~/.config/savoir/config.toml. Write what has a password into a variable: others can see
-a command line.
+By default the server listens on this machine only and stores everything in one folder. Every
+option has an environment variable, SAVOIR_ and its name (SAVOIR_DATABASE for --database), and a key
+in the table [serve] of ~/.config/savoir/config.toml. Pass passwords in environment variables: other
+users can see command lines.
 
 Examples:
   savoir serve
   savoir serve --address 0.0.0.0:80 --public-url https://skills.example.com --behind-proxy
   SAVOIR_DATABASE=postgres://ada:secret@db/savoir savoir serve --storage s3://skills
 
-SIGTERM or Ctrl-C stops it: what runs may go on for the time of grace. A second one stops it at
-once.")]
+SIGTERM or Ctrl-C stops the server after running requests end, or after --grace seconds. A second
+signal stops it immediately.")]
 pub(crate) struct Args {
-    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7878]
+    /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:7878]
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<String>,
     #[command(flatten)]
-    place: PlaceArgs,
-    /// Where people reach it, if that is not the address
+    place: StorageArgs,
+    /// Public URL of the server, if it differs from the address
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Who may make an account by themselves [default: local]
+    /// Who may create an account [default: local]
     #[arg(long, value_name = "WHO")]
     registration: Option<Registration>,
-    /// The address whose account is an administrator
+    /// Email address of the account that is an administrator
     #[arg(long, value_name = "EMAIL")]
     admin_email: Option<String>,
-    /// An origin whose pages may use the API; can be given several times
+    /// Origin that may use the API from a browser; may be repeated
     #[arg(long = "cors-origin", value_name = "ORIGIN")]
     cors_origins: Vec<String>,
-    /// A proxy in front tells the addresses of clients in X-Forwarded-For
+    /// Read client addresses from X-Forwarded-For, which a reverse proxy sets
     #[arg(long)]
     behind_proxy: bool,
-    /// Requests of one person in a minute: runs=10,routes=60,all=1000, or off
+    /// Requests per user and minute: runs=10,routes=60,all=1000, or off
     #[arg(long, value_name = "LIMITS")]
     rate_limit: Option<RateLimit>,
-    /// What one account may store: skills=2000,documents=20000,versions=20000,bytes=20G, or off
+    /// Storage limits per account: skills=2000,documents=20000,versions=20000,bytes=20G, or off
     #[arg(long, value_name = "QUOTAS")]
     quota: Option<Quota>,
-    /// A host, with all below it, that workflows may ask; can be given several times [default: all]
+    /// Host, with its subdomains, that workflows may call; may be repeated [default: all]
     #[arg(long = "workflow-host", value_name = "HOST")]
     workflow_hosts: Vec<String>,
-    /// Workflows may ask private addresses, such as those of this machine
+    /// Let workflows call private addresses, such as those of this machine
     #[arg(long)]
     workflow_private: bool,
     #[command(flatten)]
     personal: PersonalArgs,
     #[command(flatten)]
     registry: RegistryArgs,
-    /// How long streams may go on when it is told to stop [default: 20]
+    /// How long running requests may continue after a stop signal [default: 20]
     #[arg(long, value_name = "SECONDS")]
     grace: Option<u64>,
-    /// How log lines are written [default: text]
+    /// Format of log lines [default: text]
     #[arg(long, value_name = "FORMAT")]
     log: Option<LogFormat>,
-    /// What is worth a log line [default: info]
+    /// Lowest level to log [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
 }
 
-/// From where people get skills.
+/// Options for catalogues, integrations and tools.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Skills from elsewhere")]
+#[command(next_help_heading = "Skills and tools")]
 struct PersonalArgs {
-    /// A repository, or all below an address, that the catalogue may ask besides GitHub; can be given
-    /// several times
+    /// Repository or URL prefix that the catalogue may read besides GitHub; may be repeated
     #[arg(long = "catalog-allow", value_name = "URL")]
     catalog_allow: Vec<String>,
-    /// A folder with integrations, whose skills are kept; can be given several times
+    /// Folder with integrations whose skills the server provides; may be repeated
     #[arg(long = "integrations", value_name = "DIR")]
     integrations: Vec<PathBuf>,
-    /// Let the model of a conversation find and follow skills by itself
+    /// Let the model of a conversation find and use skills by itself
     #[arg(long)]
     chat_tools: bool,
-    /// Let agents call tools of skills that you approved: they run on this machine, in the sandbox
+    /// Let agents call tools of approved skills; they run on this machine, in the sandbox
     #[arg(long)]
     skill_tools: bool,
 }
 
-/// How the registry is served.
+/// Options of the registry.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "The registry")]
+#[command(next_help_heading = "Registry")]
 struct RegistryArgs {
-    /// Who may read what was published in the registry [default: everyone]
+    /// Who may read the registry [default: everyone]
     #[arg(long, value_name = "WHO")]
     registry_readers: Option<Readers>,
-    /// Send those who download to the storage itself; it must have addresses, as S3 has
+    /// Redirect downloads to the storage; works with S3 only
     #[arg(long)]
     registry_redirect: bool,
-    /// Have pip-audit ask the service at this host about packages that are published
+    /// Check published packages with pip-audit, which asks the service at this host
     #[arg(long, value_name = "HOST")]
     registry_audit: Option<String>,
-    /// Do not try the tools of packages that are published in a sandbox
+    /// Do not test the tools of published packages in a sandbox
     #[arg(long)]
     no_registry_detonation: bool,
 }
@@ -172,49 +171,47 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     require_urls(&settings)?;
     let place = Place::new(&settings, &Home::from_environment()?)?;
     require_folder(&settings, &place)?;
-    let models = voice::models(&config)?;
+    let models = models::models(&config)?;
     log::start(settings.log.unwrap_or_default(), settings.log_level.unwrap_or_default())?;
     if settings.registry_redirect == Some(true) && place.has_folder() {
         tracing::warn!(
-            "--registry-redirect does nothing here: archives lie in a folder, and only a bucket can \
-             be sent to; name one with --storage s3://…"
+            "--registry-redirect has no effect: archives are stored in a folder, and only S3 \
+             supports redirects; use --storage s3://…"
         );
     }
     runtime::block_on(serve(settings, place, models))
 }
 
-/// Refuses what no browser would take for an origin: it would only be missed much later.
+/// Rejects values that are not URLs now, since browsers would only fail later.
 fn require_urls(settings: &ServeLayer) -> Result<(), CommandError> {
     let origins = settings.cors_origins.iter().flatten().map(|origin| ("--cors-origin", origin));
     let public = settings.public_url.iter().map(|url| ("--public-url", url));
     for (option, url) in origins.chain(public) {
         let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
         if rest.is_none_or(|rest| rest.is_empty() || rest.contains(char::is_whitespace)) {
-            return Err(CommandError::input(format!("{option}: `{url}` is no address"))
-                .hint("write it as https://skills.example.com"));
+            return Err(CommandError::input(format!("{option}: `{url}` is not a URL"))
+                .hint("use the form https://skills.example.com"));
         }
     }
     Ok(())
 }
 
-/// What runs must be there as files, whose digests an approval is kept for.
+/// Tools run from files, because approvals store the digests of files.
 fn require_folder(settings: &ServeLayer, place: &Place) -> Result<(), CommandError> {
     if settings.skill_tools == Some(true) && !place.has_folder() {
-        let message =
-            "--skill-tools: tools run where skills lie in a folder, and these are in a bucket";
-        return Err(CommandError::input(message).hint("leave out --skill-tools, or --storage"));
+        let message = "--skill-tools: tools run only if skills are stored in a folder, not in S3";
+        return Err(CommandError::input(message).hint("remove --skill-tools, or --storage"));
     }
     Ok(())
 }
 
-/// Where tools of skills run, if they may.
-fn workshop(settings: &ServeLayer, place: &Place) -> Result<Option<Workshop>, CommandError> {
+fn workshop(settings: &ServeLayer, place: &Place) -> Result<Option<ToolRunner>, CommandError> {
     if settings.skill_tools != Some(true) {
         return Ok(None);
     }
     let home = Home::from_environment()?;
     let ground = trust::ground(&home)?.keeping_folder(place.data());
-    Ok(Some(Workshop::new(home, ground, Arc::new(OnDisk))))
+    Ok(Some(ToolRunner::new(home, ground, Arc::new(OnDisk))))
 }
 
 async fn serve(
@@ -223,7 +220,7 @@ async fn serve(
     models: Models,
 ) -> Result<ExitCode, CommandError> {
     let signals = Signals::listen()?;
-    // What is in the way is found before anything is made.
+    // A port in use must be an error before anything is created.
     let (listener, address) = listen(settings.address.as_deref().unwrap_or(ADDRESS)).await?;
     let (database, storage) = place.open().await?;
     examples::shelve(&database, &storage).await?;
@@ -237,7 +234,7 @@ async fn serve(
         models: models.clone(),
         readers: match config.registry.readers {
             savoir_server::Readers::Everyone => "",
-            savoir_server::Readers::Accounts => ", for those who have an account",
+            savoir_server::Readers::Accounts => ", for users with an account",
         },
     };
     let app = App::new(config, database, storage.clone(), models).await?;
@@ -251,18 +248,18 @@ async fn serve(
     tokio::select! {
         outcome = served => {
             outcome.map_err(|error| {
-                CommandError::findings(format!("the server cannot go on: {error}"))
+                CommandError::findings(format!("the server failed: {error}"))
             })?;
             Ok(ExitCode::SUCCESS)
         }
         () = signals.again() => {
-            tracing::warn!("stopped at once; runs were broken off");
+            tracing::warn!("stopped immediately; running requests were cancelled");
             Ok(ExitCode::from(1))
         }
     }
 }
 
-/// The worker that reads uploaded documents, until the server stops.
+/// Indexes uploaded documents until the server stops.
 fn index(
     app: &App,
     stop: impl Future<Output = ()> + Send + 'static,
@@ -276,15 +273,15 @@ async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), CommandError
         let (what, hint) = match error.kind() {
             io::ErrorKind::AddrInUse => (
                 format!("{address} is in use by another program"),
-                "choose another port: --address 127.0.0.1:7879 (0 takes a free one)",
+                "choose another port: --address 127.0.0.1:7879 (port 0 selects a free one)",
             ),
             io::ErrorKind::PermissionDenied => (
-                format!("{address} cannot be listened at: {error}"),
-                "ports below 1024 are for the system; choose a higher one with --address",
+                format!("cannot listen on {address}: {error}"),
+                "ports below 1024 need privileges; choose a higher one with --address",
             ),
             _ => (
-                format!("{address} cannot be listened at: {error}"),
-                "write it as --address HOST:PORT, for example 127.0.0.1:7878",
+                format!("cannot listen on {address}: {error}"),
+                "use the form --address HOST:PORT, for example 127.0.0.1:7878",
             ),
         };
         CommandError::input(what).hint(hint)
@@ -294,7 +291,7 @@ async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), CommandError
     Ok((listener, bound))
 }
 
-/// Every stream needs two connections; systems begin with a low limit that programs may raise.
+/// Raises the limit of open files, which is often low: every stream needs two connections.
 fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -302,7 +299,7 @@ fn raise_open_files() {
     if current != maximum
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
     {
-        tracing::warn!(%error, ?current, "the limit of open files stays as it is");
+        tracing::warn!(%error, ?current, "cannot raise the limit of open files");
     }
 }
 
@@ -315,7 +312,7 @@ fn server_config(
     let hosts = settings.workflow_hosts.iter().flatten();
     let workflow_http = HttpPolicy::only(hosts).map_err(|error| {
         CommandError::input(format!("--workflow-host: {error}"))
-            .hint("write a name such as example.com, or an address")
+            .hint("use a host name such as example.com, or an IP address")
     })?;
     let public_url = settings.public_url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
     Ok(ServerConfig {
@@ -358,7 +355,7 @@ fn registry_config(settings: &ServeLayer, place: &Place) -> RegistryConfig {
     }
 }
 
-/// Who listens everywhere is reached on this machine, too.
+/// A server that listens on all addresses is reachable as localhost.
 fn url_of(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("http://localhost:{}", address.port())

@@ -15,21 +15,21 @@ use crate::{
     lookup, output,
 };
 
-/// Show a skill as Savoir reads it, and why
+/// Show how Savoir reads a skill, and which dialect it detects
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  savoir show my-skill\n  savoir show pdf                an installed skill, by its name\n  savoir show my-skill --json\n  savoir show notes.md --dialect skillrt"
+    after_help = "Examples:\n  savoir show my-skill\n  savoir show pdf                an installed skill\n  savoir show my-skill --json\n  savoir show notes.md --dialect skillrt"
 )]
 pub(crate) struct Args {
-    /// A skill's folder or file, or the name of an installed skill
+    /// Folder or file of a skill, or name of an installed skill
     path: PathBuf,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Refuse a skill with any finding
+    /// Fail if the skill has any finding
     #[arg(long)]
     strict: bool,
-    /// Read the file in this dialect instead of finding out
+    /// Read the file in this dialect instead of detecting it
     #[arg(long, value_name = "DIALECT", value_parser = super::dialects())]
     dialect: Option<Dialect>,
 }
@@ -78,7 +78,7 @@ fn page(loaded: &Loaded) -> String {
     let mut page = Page::default();
     let sure = match detection.strength {
         Strength::Explicit | Strength::Strong => "",
-        Strength::Weak => ", a weak sign",
+        Strength::Weak => ", weak evidence",
     };
     page.field("name", &skill.name);
     page.field("version", skill.version.as_deref().unwrap_or_default());

@@ -27,19 +27,18 @@ use crate::{
     write,
 };
 
-/// The record of who signed what.
 const RECORD: &str = "signature.json";
-/// What programs for OpenSSF model signing read.
+/// The file of OpenSSF model signing.
 const BUNDLE: &str = "skill.oms.sig";
-/// What OpenPGP signed.
+/// The file of an OpenPGP signature.
 const ARMOURED: &str = "signature.asc";
 
-/// Vouch for a skill with a key
+/// Sign a skill with a key
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The signature covers every file of the skill's folder, its name and its version, and lies beside
-them as signature.json. A signature of OpenSSH is added to those that are there; so is one of
-OpenSSF model signing, which is a file skill.oms.sig if there is no signature.json.
+The signature covers every file of the skill's folder, its name and its version. It is stored in the
+folder as signature.json. OpenSSH signatures are added to existing ones. So are signatures of
+OpenSSF model signing, which are stored as skill.oms.sig if signature.json does not exist.
 
 Examples:
   savoir sign my-skill                   with your only key
@@ -48,17 +47,17 @@ Examples:
   savoir sign my-skill --print | gpg --detach-sign --armor > my-skill/signature.asc
 
 Exit codes: 0 signed, 1 the skill has an error or no version, 2 wrong usage or unreadable input,
-3 the key is revoked or others can read it, or signatures of others would be lost.")]
+3 the key is revoked or readable by other users, or signatures of others would be lost.")]
 pub(crate) struct Args {
-    /// A skill's folder
+    /// Folder of a skill
     path: PathBuf,
     #[command(flatten)]
     with: With,
-    /// Who you are, for those who read the signature [default: whose you trust the key
-    /// to be, else its name]
+    /// Your name, stored in the signature [default: the trusted publisher of the key, else the
+    /// name of the key]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["ssh_key", "ssh_signature", "print"], value_parser = super::publisher)]
     publisher: Option<String>,
-    /// Drop signatures of others that still hold
+    /// Replace valid signatures of others
     #[arg(long)]
     replace: bool,
     /// Print JSON
@@ -66,30 +65,30 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What signs.
+/// The key that signs.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 struct With {
-    /// A key of yours, as `savoir keys list` shows it
+    /// Name of your key, as `savoir keys list` shows it
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
-    /// A private key of OpenSSH, or the public half of one that an agent or a token holds
+    /// OpenSSH private key, or the public key of one in ssh-agent or on a hardware token
     #[arg(long, value_name = "FILE")]
     ssh_key: Option<PathBuf>,
-    /// A signature that `ssh-keygen -Y sign` made of what --print prints
+    /// Signature that `ssh-keygen -Y sign` made of the output of --print
     #[arg(long, value_name = "FILE")]
     ssh_signature: Option<PathBuf>,
-    /// A P-256 key in PEM, for OpenSSF model signing
+    /// P-256 key in PEM format, for OpenSSF model signing
     #[arg(long, value_name = "FILE")]
     oms_key: Option<PathBuf>,
-    /// Print the bytes that are signed, for other programs, and sign nothing
+    /// Print the bytes to sign, for other programs, without signing
     #[arg(long)]
     print: bool,
 }
 
-/// A signature that is made and not written yet.
+/// A signature that is not written yet.
 struct Made {
-    /// The file of the skill that holds it.
+    /// The file of the skill that stores it.
     file: &'static str,
     bytes: Vec<u8>,
     kind: SignatureKind,
@@ -98,7 +97,7 @@ struct Made {
 }
 
 impl Made {
-    /// The SHA-256 of each file that it signs: as a record has it, else of all but signatures.
+    /// The SHA-256 of each signed file: as the record lists them, else of all files but signatures.
     fn signed_files(&self, tree: &Tree) -> BTreeMap<String, String> {
         let record: Value = serde_json::from_slice(&self.bytes).unwrap_or_default();
         serde_json::from_value(record["files"].clone()).unwrap_or_else(|_| {
@@ -109,7 +108,7 @@ impl Made {
     }
 }
 
-/// What is signed, and who had signed it before.
+/// What is signed, and the existing signatures.
 struct Work<'a> {
     whole: &'a Whole,
     name: &'a str,
@@ -118,11 +117,11 @@ struct Work<'a> {
     before: Before,
 }
 
-/// The signatures that the skill came with.
+/// The existing signatures of the skill.
 enum Before {
-    /// All of them hold, or there are none.
+    /// All of them are valid, or there are none.
     Good,
-    /// They are for something else, so that nothing is lost with them.
+    /// They do not match the skill, so they may be replaced.
     Stale(SignatureError),
 }
 
@@ -158,7 +157,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     work.report(args, &made, &signed)
 }
 
-/// The key that was named, or the only one.
+/// The key of this name, or the only one.
 pub(super) fn own_key(
     keyring: &Keyring,
     name: Option<&str>,
@@ -170,31 +169,26 @@ pub(super) fn own_key(
     let names: Vec<String> = store.list()?.into_iter().map(|key| key.name).collect();
     match names.as_slice() {
         [] => Err(CommandError::input("you have no key")
-            .hint("make one with: savoir keys new NAME")
-            .hint("or sign with one of OpenSSH: --ssh-key ~/.ssh/id_ed25519")),
+            .hint("create one: savoir keys new NAME")
+            .hint("or sign with an OpenSSH key: --ssh-key ~/.ssh/id_ed25519")),
         [only] => Ok((only.clone(), store.load(only)?)),
         several => {
             Err(CommandError::input(format!("you have several keys: {}", several.join(", ")))
-                .hint("say which one: --key NAME"))
+                .hint("choose one: --key NAME"))
         }
     }
 }
 
-/// A key that signs what is published.
+/// A key that signs published skills.
 pub(super) enum AnyKey {
     /// One of `savoir keys`.
-    Own {
-        /// What its owner calls it.
-        name: String,
-        /// The key.
-        key: SigningKey,
-    },
-    /// A file of OpenSSH: a private key, or the public half of one that an agent or a token holds.
+    Own { name: String, key: SigningKey },
+    /// An OpenSSH key file: a private key, or the public key of one in ssh-agent or on a token.
     Ssh(PathBuf),
 }
 
 impl AnyKey {
-    /// The key that was named: one of yours, else a file of OpenSSH.
+    /// The key of this name: one of `savoir keys`, else an OpenSSH key file.
     pub(super) fn named(keyring: &Keyring, name: Option<&str>) -> Result<Self, CommandError> {
         let path = name.map(Path::new).filter(|path| path.is_file());
         if let (Some(path), Some(text)) = (path, name)
@@ -206,7 +200,7 @@ impl AnyKey {
         Ok(Self::Own { name, key })
     }
 
-    /// The record of a skill that is signed with it.
+    /// Returns the signed record of a skill.
     pub(super) fn sign(
         &self,
         tree: &Tree,
@@ -238,24 +232,23 @@ fn without_version(whole: &Whole) -> CommandError {
     let path = whole.loaded.path.display();
     let dialect = whole.loaded.reading.detection.dialect;
     let hint = if dialect == Dialect::PROSE {
-        "give it a frontmatter first: savoir convert SKILL --to agentskills"
+        "add a frontmatter first: savoir convert SKILL --to agentskills"
     } else if dialect.schema()["properties"].get("version").is_some() {
         "add it to the frontmatter: version: 1.0.0"
     } else {
         "add it to the frontmatter: metadata: {version: \"1.0.0\"}"
     };
-    CommandError::findings(format!("{path} has no version, and a signature is for one version"))
-        .hint(hint)
+    CommandError::findings(format!("{path} has no version, which a signature needs")).hint(hint)
 }
 
 impl Work<'_> {
-    /// The record that the skill has, if there is one.
+    /// The existing record of the skill.
     fn record(&self) -> Option<(&'static str, &[u8])> {
         let place = trust::file_name(&self.whole.tree)?;
         Some((place, &self.whole.tree.get(place)?.bytes))
     }
 
-    /// The same if its signatures hold.
+    /// The existing record, if its signatures are valid.
     fn good_record(&self) -> Option<(&'static str, &[u8])> {
         self.record().filter(|_| matches!(self.before, Before::Good))
     }
@@ -286,8 +279,8 @@ impl Work<'_> {
                 shown(&others.join(", "))
             ))
             .named("signature_others")
-            .hint("add yours beside them: --ssh-key FILE")
-            .hint("or drop them: --replace"));
+            .hint("to keep them and add yours: --ssh-key FILE")
+            .hint("to replace them: --replace"));
         }
         let known = self.store.get(&key_id).map(|trusted| trusted.publisher.clone());
         let publisher = args.publisher.clone().or(known).unwrap_or_else(|| key_name.to_owned());
@@ -297,7 +290,7 @@ impl Work<'_> {
         Ok(Made { file, bytes, kind, key_id, publisher })
     }
 
-    /// What other programs sign.
+    /// The bytes that other programs sign.
     fn message(&self) -> Result<Vec<u8>, CommandError> {
         trust::signed_bytes(&self.base().1).map_err(|error| self.wrong(&error))
     }
@@ -306,7 +299,7 @@ impl Work<'_> {
         let (file, base) = self.base();
         let bytes = self.added(&base, Further::SshSig(signature))?;
         let key_id = signers(&bytes).pop().unwrap_or_default();
-        // The same key twice says nothing more.
+        // A second signature of the same key adds nothing.
         let bytes = if signers(&base).contains(&key_id) { base } else { bytes };
         Ok(Made { file, bytes, kind: SignatureKind::SshSig, key_id, publisher: None })
     }
@@ -316,7 +309,7 @@ impl Work<'_> {
             OmsError::File(error) => error.into(),
             error => CommandError::input(format!("{}: {error}", path.display()))
                 .named(error.code())
-                .hint("openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 makes one"),
+                .hint("create one: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256"),
         };
         let key = BundleKey::read(path).map_err(failed)?;
         let key_id = key.public_key().map_err(failed)?.key_id();
@@ -351,12 +344,14 @@ impl Work<'_> {
         let folder = self.whole.folder.display();
         let failed = match error {
             SignatureError::Revoked { .. } => CommandError::refused(format!("{folder}: {error}")),
-            _ => CommandError::findings(format!("{folder} would not hold: {error}")),
+            _ => {
+                CommandError::findings(format!("{folder}: the signature would be invalid: {error}"))
+            }
         };
         failed.named(error.code())
     }
 
-    /// The skill as it will be, checked as others will check it.
+    /// The skill with its new signature, verified as others will verify it.
     fn proven(&self, made: &Made) -> Result<Tree, CommandError> {
         let mut signed = Tree::default();
         let others = self.whole.tree.files().filter(|(path, _)| *path != made.file);
@@ -370,8 +365,8 @@ impl Work<'_> {
         match trust::verify(&signed, self.name, self.version, &self.store) {
             Ok(_) => Ok(signed),
             Err(error) => Err(self.wrong(&error).hint(format!(
-                "nothing was written; signatures that hold no more must go first: {BUNDLE} and \
-                 {ARMOURED} are files of their own"
+                "nothing was written; first remove files with signatures that are no longer valid, \
+                 such as {BUNDLE} and {ARMOURED}"
             ))),
         }
     }
@@ -379,7 +374,7 @@ impl Work<'_> {
     fn report(&self, args: &Args, made: &Made, signed: &Tree) -> Result<ExitCode, CommandError> {
         let permissions = &self.whole.loaded.reading.skill.permissions;
         let replaced = match &self.before {
-            // What to do about it was just done.
+            // The hint is not needed: the skill was just signed.
             Before::Stale(error) => Some(without_way_out(&error.to_string())),
             Before::Good => None,
         };
@@ -401,7 +396,7 @@ impl Work<'_> {
         let _ = writeln!(text, "by             {}", shown(&by));
         let _ = writeln!(text, "written to     {}", file.display());
         if let Some(why) = replaced {
-            let _ = writeln!(text, "in place of    a signature that held no more: {}", shown(&why));
+            let _ = writeln!(text, "replaced       an invalid signature: {}", shown(&why));
         }
         let _ = writeln!(text, "integrity      {}", signed.integrity());
         let permissions = permissions.iter().map(ToString::to_string);
@@ -429,7 +424,7 @@ fn lines(text: &mut String, label: &str, lines: impl Iterator<Item = String>, no
     }
 }
 
-/// Whose signatures a record has.
+/// The keys whose signatures a record has.
 fn signers(record: &[u8]) -> Vec<String> {
     let record: Value = serde_json::from_slice(record).unwrap_or_default();
     let further = record["signatures"].as_array().into_iter().flatten();
@@ -456,9 +451,9 @@ fn put(folder: &Path, made: &Made) -> Result<(), CommandError> {
     let failed = |why: &dyn std::fmt::Display| {
         CommandError::input(format!("{} cannot be written: {why}", path.display()))
     };
-    // A link would choose what is overwritten.
+    // A symlink would decide which file is overwritten.
     if path.is_symlink() {
-        return Err(failed(&"it is a link").hint("remove the link"));
+        return Err(failed(&"it is a symlink").hint("remove the symlink"));
     }
     write::replace(&path, &String::from_utf8_lossy(&made.bytes)).map_err(|error| failed(&error))
 }

@@ -22,24 +22,24 @@ use crate::{
     output,
 };
 
-/// How many names are shown of skills about which the same is to say.
+/// Skills that are named in a line about several.
 const NAMED: usize = 5;
 
-/// Show which skills were modified, hide each other, or are missing
+/// Show skills that are modified, missing, outdated or installed twice
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir status
   savoir status pdf
-  savoir status --check                  for a script: exit code 1 if something differs
+  savoir status --check                  for scripts: exit code 1 if something differs
   savoir status --json
 
-A skill is compared with the hash that was recorded when it was installed, by any tool. The exit
-code is 0; with --check it is 1 if a skill is modified, missing or broken, or a ledger is.")]
+Skills are compared with the hash that was recorded at installation, by any tool. The exit code is
+0; with --check it is 1 if a skill is modified, missing or broken, or a lockfile is broken.")]
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// End with exit code 1 if something is modified, missing or broken
+    /// Exit with code 1 if something is modified, missing or broken
     #[arg(long)]
     check: bool,
     /// Print JSON
@@ -73,13 +73,12 @@ struct Clashing<'a> {
     identical: Option<bool>,
 }
 
-/// A skill that a ledger names and that is not there.
+/// A skill that is listed in a lockfile of Savoir or another tool and does not exist.
 #[derive(Serialize)]
 struct Missing<'a> {
     name: &'a str,
-    /// The ledger.
     ledger: &'a Path,
-    /// Its folder, where that is known.
+    /// Its folder, if known.
     path: Option<&'a Path>,
     /// The agent whose folder that is.
     agent: Option<&'static str>,
@@ -107,7 +106,7 @@ impl<'a> Status<'a> {
         Ok(Self { installed, examined, clashes, missing })
     }
 
-    /// Whether everything is as it was installed, as far as that is known.
+    /// Whether nothing is known to differ from what was installed.
     fn is_clean(&self) -> bool {
         let is_changed =
             |examined: &Examined<'_>| matches!(state(examined).0, "modified" | "broken");
@@ -166,15 +165,15 @@ impl<'a> Status<'a> {
 
     fn page(&self) -> String {
         let mut page = String::new();
-        section(&mut page, "modified since they were installed", self.modified());
-        section(&mut page, "newer when `savoir update` looked last", self.newer());
-        section(&mut page, "withdrawn, or advised against, by their registry", self.advised());
+        section(&mut page, "modified since installation", self.modified());
+        section(&mut page, "updates at the last `savoir outdated`", self.newer());
+        section(&mut page, "yanked, deprecated or taken down", self.advised());
         section(&mut page, "missing", self.missing.iter().map(|missing| self.line(missing)));
         section(&mut page, "broken", self.broken());
         section(&mut page, "converted for agents that cannot read the original", self.converted());
         let seen = self.clashes.iter().filter(|clash| !self.used(clash).is_empty());
-        section(&mut page, "more than once", seen.map(|clash| self.clash(clash)));
-        section(&mut page, "unknown whether they were modified", self.unknown());
+        section(&mut page, "duplicates", seen.map(|clash| self.clash(clash)));
+        section(&mut page, "unknown whether modified", self.unknown());
         if !page.is_empty() {
             page.push('\n');
         }
@@ -233,13 +232,13 @@ impl<'a> Status<'a> {
         let name = output::cell(missing.name).into_owned();
         match (missing.path, missing.agent) {
             (Some(path), Some(agent)) => {
-                format!("{name}  {} for {agent}, by {ledger}", self.installed.shown(path))
+                format!("{name}  {} for {agent}, listed in {ledger}", self.installed.shown(path))
             }
-            _ => format!("{name}  by {ledger}"),
+            _ => format!("{name}  listed in {ledger}"),
         }
     }
 
-    /// The agents in use for which something holds.
+    /// The agents in use that see the clash.
     fn used(&self, clashing: &Clashing<'_>) -> Vec<&'static Agent> {
         let agents = clashing.clash.agents.iter().copied();
         agents.filter(|agent| self.installed.in_use.contains(agent)).collect()
@@ -251,7 +250,7 @@ impl<'a> Status<'a> {
         let same = match clashing.identical {
             Some(true) => "the same files",
             Some(false) => "different files",
-            None => "not all can be read",
+            None => "some cannot be read",
         };
         let paths: Vec<String> = clash.entries.iter().map(|entry| self.path(entry)).collect();
         let name = output::cell(clash.name);
@@ -269,7 +268,7 @@ impl<'a> Status<'a> {
         for examined in &self.examined {
             if let ("unknown", Some(why)) = state(examined) {
                 let names = reasons.entry(why).or_default();
-                // Skills of one name stand beside each other.
+                // Skills of one name are adjacent.
                 if names.last() != Some(&examined.entry.name()) {
                     names.push(examined.entry.name());
                 }
@@ -289,7 +288,7 @@ impl<'a> Status<'a> {
     }
 }
 
-/// A heading and lines below it, if there are any.
+/// Appends a heading and its lines, if there are any.
 fn section(page: &mut String, heading: &str, lines: impl Iterator<Item = String>) {
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() {
@@ -336,7 +335,6 @@ impl Clashing<'_> {
     }
 }
 
-/// A clash for programs.
 pub(super) fn clash_json(clash: &Clash<'_>) -> Value {
     let Clash { name, agents, entries, outcome } = clash;
     let paths = entries.iter().map(|entry| entry.path().to_string_lossy());
@@ -351,7 +349,7 @@ pub(super) fn clash_json(clash: &Clash<'_>) -> Value {
     })
 }
 
-/// The clashes in which one of some skills takes part.
+/// The clashes that involve one of these skills.
 fn clashes<'a>(examined: &[Examined<'a>], installed: &'a Installed) -> Vec<Clashing<'a>> {
     let names: std::collections::HashSet<&str> =
         examined.iter().map(|examined| examined.entry.name()).collect();
@@ -363,7 +361,7 @@ fn clashes<'a>(examined: &[Examined<'a>], installed: &'a Installed) -> Vec<Clash
     pairs.map(|(clash, identical)| Clashing { clash, identical }).collect()
 }
 
-/// What Savoir's locks and the ledgers of others name, and nobody finds.
+/// Skills that are listed in lockfiles of Savoir and other tools, and do not exist.
 fn missing<'a>(selection: &Selection, installed: &'a Installed) -> Vec<Missing<'a>> {
     let own = installed.locked.iter().flat_map(|locked| {
         let absent = locked.written.iter().filter(|written| !written.folder.is_dir());

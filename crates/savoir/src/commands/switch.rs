@@ -15,15 +15,15 @@ use savoir_package::{
 use serde_json::{Value, json};
 
 use crate::{
-    agent_settings::{Disabled, Skill, Switch, Whose, must_be, put, read, refuse_link_out},
+    agent_settings::{Disabled, ScopeArgs, Skill, Switch, must_be, put, read, refuse_link_out},
     error::CommandError,
+    install_context::{agent, told},
     installed::Installed,
     lookup::unknown,
     output,
-    shelf::{agent, told},
 };
 
-/// Let agents use skills again that were disabled
+/// Enable skills that were disabled
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,13 +31,13 @@ Examples:
   savoir enable pdf --agent codex
   savoir enable pdf --project            in the settings of this project
 
-It removes what `savoir disable` wrote into the settings of agents.")]
+This removes what `savoir disable` wrote into the settings of agents.")]
 pub(crate) struct Enable {
     #[command(flatten)]
     args: Args,
 }
 
-/// Keep skills installed and stop agents from using them
+/// Stop agents from using skills without removing them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,10 +45,10 @@ Examples:
   savoir disable pdf --agent claude-code
   savoir disable pdf --project           in the settings of this project
 
-It writes each agent's own setting and moves no file: Claude Code (permissions.deny), Codex
+This changes the settings of each agent and moves no files: Claude Code (permissions.deny), Codex
 (skills.config), Gemini CLI (skills.disabled), OpenCode (permission.skill) and OpenClaw
-(skills.entries). Other agents have no such setting; `savoir remove NAME --agent AGENT` takes a
-skill away from one of them. Without --agent, `savoir mcp` and `savoir chat` do not offer it either.")]
+(skills.entries). Other agents have no such setting; `savoir remove NAME --agent AGENT` removes a
+skill from one of them. Without --agent, `savoir mcp` and `savoir chat` do not offer it either.")]
 pub(crate) struct Disable {
     #[command(flatten)]
     args: Args,
@@ -56,7 +56,7 @@ pub(crate) struct Disable {
 
 #[derive(Debug, clap::Args)]
 struct Args {
-    /// The names of the skills
+    /// Names of the skills
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     /// Only for these agents [default: those in use that see the skill, and Savoir]
@@ -93,7 +93,7 @@ pub(crate) fn disable(command: &Disable) -> Result<ExitCode, CommandError> {
     told(command.args.json, || run(&command.args, Wanted::Disabled))
 }
 
-/// A settings file, as it is and as it is to be.
+/// A change to a settings file.
 struct Edit {
     skill: String,
     agent: &'static Agent,
@@ -111,7 +111,7 @@ impl Edit {
 fn run(args: &Args, wanted: Wanted) -> Result<ExitCode, CommandError> {
     let installed = Installed::open(None)?;
     let work = Work { args, wanted, installed: &installed };
-    // Everything is worked out before anything is written.
+    // All edits are prepared before anything is written.
     let (mut edits, mut unserved) = (Vec::<Edit>::new(), Vec::new());
     for name in &args.names {
         let entries = work.entries(name)?;
@@ -182,8 +182,8 @@ impl Work<'_> {
         Ok(found.iter().filter(is_here).collect())
     }
 
-    /// The agents that are meant: those that were named, else those in use that see the skill. A rule
-    /// that is there can always be removed.
+    /// The agents from --agent, else those in use that see the skill. `enable` also includes agents
+    /// with a rule for a skill that they no longer see.
     fn agents(&self, name: &str, entries: &[&Entry]) -> Vec<&'static Agent> {
         if !self.args.agent.is_empty() {
             return self.args.agent.clone();
@@ -193,7 +193,7 @@ impl Work<'_> {
             let rules = rules.map(|switch| switch.rules(self.installed.home(), self.project()));
             rules.is_some_and(|rules| rules.has(name, folders(entries, agent).into_iter()))
         };
-        // Settings of a project are for all who work on it, and name skills that others may have.
+        // Settings of a project also apply to skills that only other users have.
         let sees = |agent: &&&'static Agent| {
             let all = self.installed.ledger.named(name).iter();
             let seen = all.flat_map(Entry::agents).any(|known| known == **agent);
@@ -202,7 +202,7 @@ impl Work<'_> {
         self.installed.in_use.iter().filter(sees).copied().collect()
     }
 
-    /// What changes in the settings of an agent; nothing if it has no such setting.
+    /// The change to the settings of an agent; nothing if it has no such setting.
     fn edit(
         &self,
         name: &str,
@@ -212,14 +212,14 @@ impl Work<'_> {
     ) -> Result<Option<Edit>, CommandError> {
         let Some(switch) = Switch::of(agent) else { return Ok(None) };
         let home = self.installed.home();
-        let whose = if self.args.project { Whose::Project } else { Whose::User };
+        let whose = if self.args.project { ScopeArgs::Project } else { ScopeArgs::User };
         let file = switch.file(whose, home, self.project());
-        if let (Whose::Project, Some(file)) = (whose, &file) {
+        if let (ScopeArgs::Project, Some(file)) = (whose, &file) {
             refuse_link_out(self.project(), file)?;
         }
-        // Codex has settings of the user only, and these name the folder of a skill.
+        // Codex has only settings of the user, which list skills by folder.
         let file = file.or_else(|| match switch {
-            Switch::Codex => switch.file(Whose::User, home, self.project()),
+            Switch::Codex => switch.file(ScopeArgs::User, home, self.project()),
             _ => None,
         });
         let Some(file) = file else { return Ok(None) };
@@ -249,7 +249,7 @@ fn no_setting(name: &str, agent: &Agent) -> CommandError {
     CommandError::input(format!("{} has no setting that disables a skill", agent.title))
         .named("no-setting")
         .hint(format!("remove it from that agent: savoir remove {name} --agent {}", agent.id))
-        .hint(format!("these have one: {}", Switch::AGENTS.join(", ")))
+        .hint(format!("agents with such a setting: {}", Switch::AGENTS.join(", ")))
 }
 
 fn report(

@@ -6,18 +6,20 @@ use std::{
 };
 
 use savoir_package::{
-    ShelfError,
+    InstallFailure,
+    install::{Change, Edits, Install, Plan, Ready, Stale, State},
     lock::{LockedSkill, LockedSource},
     resolve::IndexError,
-    shelf::{Change, Edits, Install, Plan, Ready, Stale, State},
     source::Place,
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
     error::CommandError,
+    install_context::{
+        Ask, Consent, ForAgents, InstallContext, OutputArgs, Proposal, Report, ScopeArgs, told,
+    },
     output,
-    shelf::{Ask, Consent, Door, ForAgents, Manner, Proposal, Report, Whose, told},
 };
 
 /// Install exactly what savoir.lock pins
@@ -25,43 +27,43 @@ use crate::{
 #[command(after_help = "\
 Examples:
   savoir sync                            after a clone or a pull
-  savoir sync --frozen                   in a build: fail if the lock does not fit savoir.toml
-  savoir sync --check                    only show what differs: exit code 1 if something does
+  savoir sync --frozen                   in CI: fail if savoir.lock does not match savoir.toml
+  savoir sync --check                    show differences: exit code 1 if there are any
 
-Skills that savoir.toml names and the lock does not are installed, as `savoir install` does. Files
-that you edited stay as they are, unless --force is given.")]
+Skills that are in savoir.toml and not in savoir.lock are installed, as with `savoir install`. Files
+that you edited are kept, unless --force is given.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
     #[command(flatten)]
     agents: ForAgents,
     #[command(flatten)]
     ask: Ask,
     #[command(flatten)]
     consent: Consent,
-    /// Fail if savoir.lock does not say what savoir.toml asks for
+    /// Fail if savoir.lock does not match savoir.toml
     #[arg(long)]
     frozen: bool,
-    /// Only show what differs
+    /// Show differences without changing anything
     #[arg(long)]
     check: bool,
     #[command(flatten)]
-    manner: Manner,
+    manner: OutputArgs,
 }
 
-/// Who gets what from where, and what was agreed to.
-pub(super) struct Wish<'a> {
+/// The options that decide what is installed, from where, and with whose consent.
+pub(super) struct SyncRequest<'a> {
     pub(super) agents: &'a ForAgents,
     pub(super) consent: &'a Consent,
     pub(super) ask: &'a Ask,
-    /// Nothing is written, so that nothing must be agreed to.
+    /// Nothing is written, so no consent is needed.
     pub(super) only_looks: bool,
 }
 
 impl Args {
-    fn wish(&self) -> Wish<'_> {
+    fn wish(&self) -> SyncRequest<'_> {
         let Self { agents, consent, ask, check, manner, .. } = self;
-        Wish { agents, consent, ask, only_looks: *check || manner.dry_run }
+        SyncRequest { agents, consent, ask, only_looks: *check || manner.dry_run }
     }
 }
 
@@ -75,11 +77,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     told(args.manner.json, open)
 }
 
-/// Brings the lock in line with `savoir.toml`, and the disk in line with the lock.
+/// Updates savoir.lock to match savoir.toml, and the installed files to match savoir.lock.
 pub(super) fn sync(
-    door: &Door,
-    wish: &Wish<'_>,
-    manner: Manner,
+    door: &InstallContext,
+    wish: &SyncRequest<'_>,
+    manner: OutputArgs,
     frozen: bool,
 ) -> Result<ExitCode, CommandError> {
     let state = door.shelf.state()?;
@@ -99,7 +101,7 @@ pub(super) fn sync(
     }
     let (plan, done) = door.carry_out(|| plan(door, wish, edits), |_| Ok(!manner.dry_run))?;
     told.push(plan);
-    // A lock that must not change keeps its tiers: other machines trust other keys.
+    // With --frozen, tiers in the lock stay: other machines trust other keys.
     if !frozen {
         let tiers = || Ok(door.shelf.refresh_tiers(&door.trust)?);
         told.push(door.carry_out(tiers, |_| Ok(!manner.dry_run))?.0);
@@ -109,13 +111,13 @@ pub(super) fn sync(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Installs what `savoir.toml` asks for and the lock does not have.
+/// Installs skills that are in savoir.toml and not in savoir.lock.
 fn install_missing(
-    door: &Door,
-    wish: &Wish<'_>,
+    door: &InstallContext,
+    wish: &SyncRequest<'_>,
     missing: &[Stale],
     state: &State,
-    manner: Manner,
+    manner: OutputArgs,
 ) -> Result<(Plan, bool), CommandError> {
     let ready = door.missing(missing, state, wish.ask)?;
     door.refuse_blocked(wish.consent, &ready)?;
@@ -147,7 +149,7 @@ fn install_missing(
     door.carry_out(|| Ok(door.shelf.install(&ready, &install)?), agree)
 }
 
-/// How a command ends that changed nothing.
+/// The result of a command that changed nothing.
 pub(super) fn not_agreed(dry_run: bool) -> Result<ExitCode, CommandError> {
     if dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -155,15 +157,15 @@ pub(super) fn not_agreed(dry_run: bool) -> Result<ExitCode, CommandError> {
     Err(CommandError::refused("you did not agree; nothing was changed").named("not_agreed"))
 }
 
-/// What is not kept on this machine is fetched. The lock is consent to install exactly its bytes; what
-/// the scan blocks is refused all the same.
-fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError> {
+/// Plans the installation of the lock and fetches what is not in the store. The lock is consent to
+/// install exactly these files; skills that the scan blocks are still refused.
+fn plan(door: &InstallContext, wish: &SyncRequest<'_>, edits: Edits) -> Result<Plan, CommandError> {
     let state = door.shelf.state()?;
     let store = door.shelf.store();
     let mut fetched = BTreeMap::new();
     let (mut ready, mut anew) = (Vec::new(), BTreeSet::new());
     for (name, locked) in &state.lock.skills {
-        // Only what somebody agreed to on this machine is in the store.
+        // The store has only skills that the user agreed to on this machine.
         if store.has(&locked.integrity) {
             door.check_signature(name, locked)?;
             continue;
@@ -185,12 +187,12 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
     }
     let new: BTreeSet<String> = fetched.keys().cloned().collect();
     let mut again = |name: &str, _: &LockedSkill| {
-        fetched
-            .remove(name)
-            .ok_or_else(|| IndexError::from("it changed at the same time; run the command again"))
+        fetched.remove(name).ok_or_else(|| {
+            IndexError::from("it was changed by another process; run the command again")
+        })
     };
     let plan = door.shelf.sync(edits, &mut again)?;
-    // What was just fetched was asked about; what is kept here may have been taken down meanwhile.
+    // Fetched skills were just checked; stored ones may have been taken down since.
     let kept: BTreeSet<String> =
         plan.laid_out().into_iter().filter(|name| !new.contains(name)).collect();
     anew.extend(kept.iter().cloned());
@@ -200,7 +202,7 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
         door.refuse_blocked(wish.consent, &ready)?;
         door.refuse_blocked(wish.consent, &kept_blocked(door, &state, &kept)?)?;
         for one in &ready {
-            // Files that came with a clone were fetched from nowhere, whatever the lock says.
+            // Files that came with a clone were not fetched, whatever source the lock names.
             let source = new.contains(&one.card.name).then_some(&one.source);
             door.check_policy_from(one, source)?;
         }
@@ -209,10 +211,10 @@ fn plan(door: &Door, wish: &Wish<'_>, edits: Edits) -> Result<Plan, CommandError
     Ok(plan)
 }
 
-/// The kept skills among these that the scanner blocked when they came. Somebody allowed them, maybe in
-/// another project or under another name.
+/// The skills in the store that the scan blocked. The user may have allowed them in another project or
+/// under another name only.
 fn kept_blocked(
-    door: &Door,
+    door: &InstallContext,
     state: &State,
     names: &BTreeSet<String>,
 ) -> Result<Vec<Ready>, CommandError> {
@@ -220,21 +222,21 @@ fn kept_blocked(
     let locked = names.iter().filter_map(|name| Some((name, state.lock.skills.get(name)?)));
     let mut blocked = Vec::new();
     for (name, locked) in locked.filter(|(_, locked)| store.is_blocked(&locked.integrity)) {
-        if let Some(tree) = store.get(&locked.integrity).map_err(ShelfError::from)? {
+        if let Some(tree) = store.get(&locked.integrity).map_err(InstallFailure::from)? {
             blocked.push(door.as_arrived(name, locked, tree)?);
         }
     }
     Ok(blocked)
 }
 
-/// Refuses skills of the lock that are kept on this machine and that a policy forbids.
-fn refuse_forbidden_kept(door: &Door, state: &State) -> Result<(), CommandError> {
+/// Refuses skills in the store that a policy forbids.
+fn refuse_forbidden_kept(door: &InstallContext, state: &State) -> Result<(), CommandError> {
     if door.policy.is_empty() {
         return Ok(());
     }
     let store = door.shelf.store();
     for (name, locked) in &state.lock.skills {
-        if let Some(tree) = store.get(&locked.integrity).map_err(ShelfError::from)? {
+        if let Some(tree) = store.get(&locked.integrity).map_err(InstallFailure::from)? {
             door.check_policy(&door.as_arrived(name, locked, tree)?)?;
         }
     }
@@ -242,7 +244,7 @@ fn refuse_forbidden_kept(door: &Door, state: &State) -> Result<(), CommandError>
 }
 
 fn fetch(
-    door: &Door,
+    door: &InstallContext,
     state: &State,
     name: &str,
     locked: &LockedSkill,
@@ -258,7 +260,7 @@ fn fetch(
     let found = tree.integrity();
     if found != locked.integrity {
         let (name, locked) = (name.to_owned(), locked.integrity.clone());
-        return Err(ShelfError::Integrity { name, locked, found }.into());
+        return Err(InstallFailure::Integrity { name, locked, found }.into());
     }
     door.as_arrived(name, locked, tree)
 }
@@ -267,10 +269,10 @@ fn out_of_date(stale: &[Stale]) -> CommandError {
     let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();
     CommandError::findings(format!("savoir.lock is out of date: {}", lines.join("; ")))
         .named("stale_lock")
-        .hint("run `savoir sync` without --frozen, look at the lock, and commit it")
+        .hint("run `savoir sync` without --frozen, review savoir.lock, and commit it")
 }
 
-/// Tells what differs, and changes nothing.
+/// Prints differences without changing anything.
 fn check(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.look()?;
     let stale = door.shelf.state()?.stale();
@@ -292,7 +294,7 @@ fn check(args: &Args) -> Result<ExitCode, CommandError> {
             Report { json: false, done: false }.print(&door, &[&plan], more)?;
         }
     } else {
-        output::text("everything is as savoir.lock says\n")?;
+        output::text("everything matches savoir.lock\n")?;
     }
     Ok(ExitCode::from(u8::from(differs)))
 }

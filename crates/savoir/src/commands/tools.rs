@@ -25,55 +25,55 @@ use crate::{
     output,
 };
 
-/// List the tools that skills bring, for people or for a model
+/// List the tools of skills, as text or in the format of a model API
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  savoir tools                           every tool of the skills below this folder
-  savoir tools pdf                       those of an installed skill
+  savoir tools                           all tools of the skills below this folder
+  savoir tools pdf                       the tools of an installed skill
   savoir tools skills/ --format openai   as the value of `tools` in a request
-  savoir tools skills/ --format mcp      as an MCP server would answer
-  savoir tools skills/ --mode Dev        only what is offered in that mode
+  savoir tools skills/ --format mcp      as an MCP server returns them
+  savoir tools skills/ --mode Dev        only tools that this mode offers
 
-A name that two skills share becomes skill/tool; APIs that refuse the slash get skill__tool.
-Nothing is executed.")]
+If two skills have a tool of the same name, it is listed as skill/tool, or as skill__tool in APIs
+that do not allow a slash. Nothing is executed.")]
 pub(crate) struct Args {
-    /// Skill folders, folders above them, files, or names of installed skills
+    /// Skill folders, parent folders, files, or names of installed skills
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
-    /// Only what is offered in this mode of gibb.eri.sh
+    /// Only tools that this mode of gibb.eri.sh offers
     #[arg(long, value_name = "MODE", ignore_case = true)]
     mode: Option<Mode>,
-    /// How to print the tools
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Fail when a skill cannot be used
+    /// Fail if a skill cannot be used
     #[arg(long)]
     strict: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    #[value(help = "For people")]
+    #[value(help = "Text")]
     Text,
-    #[value(help = "Everything, with all names and policies")]
+    #[value(help = "JSON with all names and policies")]
     Json,
-    #[value(help = "The `tools` of OpenAI's chat API and its relatives")]
+    #[value(help = "The `tools` of OpenAI's chat API and compatible ones")]
     Openai,
     #[value(help = "The `tools` of Anthropic's messages API")]
     Anthropic,
     #[value(help = "The answer of an MCP server to tools/list")]
     Mcp,
-    #[value(help = "The prompt of gibb.eri.sh for its model")]
+    #[value(help = "The prompt that gibb.eri.sh sends to its model")]
     Functiongemma,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let mut all = lookup::find_all(&args.paths)?;
-    // A list of one skill has nothing else to show.
+    // If the only name is unknown, that is an error.
     if let [(_, unknown)] = all.as_mut_slice()
         && let Some(unknown) = unknown.take()
     {
@@ -85,17 +85,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         (found.skills.is_empty(), found.unreadable, found.problems.as_slice())
     {
         return Err(CommandError::input(problem)
-            .hint("name a folder with skills; `savoir new NAME` makes one"));
+            .hint("name a folder with skills, or create one: savoir new NAME"));
     }
     for problem in &found.problems {
         eprintln!("warning: {}", output::harmless(problem));
     }
     if found.skills.is_empty() && !found.problems.is_empty() {
-        let message = "there is no skill that can be used";
+        let message = "no usable skill was found";
         return Err(if found.unreadable {
             CommandError::input(message)
         } else {
-            CommandError::findings(message).hint("see everything with: savoir check")
+            CommandError::findings(message).hint("list the problems: savoir check")
         });
     }
     let offered = found
@@ -119,13 +119,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }))
 }
 
-/// Scripts shown of one skill.
+/// Scripts shown per skill.
 const MAX_SCRIPTS: usize = 20;
 
 /// Scripts of a skill without tools.
 struct Scripts {
     skill: String,
-    /// As `savoir run` takes them.
+    /// Arguments of `savoir run`.
     targets: Vec<String>,
 }
 
@@ -141,14 +141,14 @@ impl Scripts {
     }
 }
 
-/// The skills below some paths, sorted by name, and why some are left out.
+/// The skills below some paths, sorted by name, and why some were skipped.
 #[derive(Default)]
 struct Found {
     skills: Vec<Skill>,
     /// Of the skills without tools.
     scripts: Vec<Scripts>,
     problems: Vec<String>,
-    /// A path that was asked for is not there, or has no skill.
+    /// A path from the command line does not exist, or has no skill.
     unreadable: bool,
 }
 
@@ -188,7 +188,7 @@ impl Found {
             return self.leave_out(&path, &message);
         }
         let skill = with_tools_of_original(&reading, folder.as_ref()).unwrap_or(reading.skill);
-        // Without tools there is nothing that two skills of one name could be mistaken for.
+        // Skills without tools may share a name.
         if skill.tools.is_empty() {
             self.scripts.extend(Scripts::of(&skill, &path));
             self.skills.push(skill);
@@ -199,7 +199,7 @@ impl Found {
             Some(first) if same(first, &path) => {}
             Some(first) => {
                 let first = first.display();
-                self.leave_out(&path, &format!("{first} has the name `{}`, too", skill.name));
+                self.leave_out(&path, &format!("{first} also has the name `{}`", skill.name));
             }
             None => {
                 places.insert(skill.name.clone(), path);
@@ -209,7 +209,7 @@ impl Found {
     }
 
     fn leave_out(&mut self, path: &Path, why: &str) {
-        self.problems.push(format!("{} is left out: {why}", path.display()));
+        self.problems.push(format!("skipped {}: {why}", path.display()));
     }
 
     fn missing(&mut self, path: &Path, why: &str) {
@@ -222,8 +222,7 @@ fn same(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// A line for each tool and its parameters, and what it does below; then the scripts of skills without
-/// tools.
+/// The tools with their parameters and descriptions, and the scripts of skills without tools.
 fn page(manifest: &Manifest, scripts: &[Scripts]) -> String {
     let mut page = String::new();
     let mut skill = "";

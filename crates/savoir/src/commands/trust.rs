@@ -13,18 +13,18 @@ use serde_json::{Value, json};
 use super::keys::{self, Distrust, List, RoleName, Trust};
 use crate::{error::CommandError, output, remote::Remote, trust::Keyring};
 
-/// What stands before a key.
+/// The prefix of keys.
 const KEY: &str = "key:";
 
-/// Trust sources and keys: owners, repositories, registry namespaces
+/// Manage trusted sources and keys
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Skills that were fetched from a trusted source are installed without a question, and run without
-the banner for untrusted skills. Their tier stays what their signatures attest, the first run still
-asks, and what the scan blocks is still refused.
+Skills from a trusted source are installed without confirmation and run without the warning for
+untrusted skills. Their tier still depends on their signatures, the first run still asks, and skills
+that the scan blocks are still refused.
 
 Examples:
-  savoir trust add github:anthropics             every repository of that owner
+  savoir trust add github:anthropics             all repositories of an owner
   savoir trust add github:anthropics/skills      one repository
   savoir trust add git:git.acme.example/team     a path on another host
   savoir trust add 'acme/*'                      a namespace of your registry
@@ -32,7 +32,7 @@ Examples:
   savoir trust list
   savoir trust remove github:anthropics
 
-The list is trusted-sources.toml in the folder of your settings.")]
+The list is stored in trusted-sources.toml in your settings folder.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -50,32 +50,32 @@ enum Command {
 #[command(after_help = "\
 Sources:
   github:OWNER, github:OWNER/REPO          also gitlab:, codeberg: and bitbucket:
-  git:HOST/PATH                            repositories whose path starts with PATH
+  git:HOST/PATH                            repositories with a path that starts with PATH
   registry:https://HOST/registry#NAMESPACE a namespace of a registry; without #, all of it
-  NAMESPACE/*                              the same in the registry that the namespace belongs to
+  NAMESPACE/*                              a namespace of the registry that it belongs to
   key:FILE, key:TEXT                       a public key; needs --publisher
 
-Only what was fetched from there over https or ssh counts, from a branch or a tag: hosts serve
-commits of forks under the address of the original, so a commit that was named is asked about.")]
+The rule applies to branches and tags that were fetched over https or ssh. A skill at an explicit
+commit still needs confirmation, because hosts serve commits of forks under the original address.")]
 struct Add {
-    /// What to trust
+    /// Source or key to trust
     #[arg(value_name = "SOURCE", required_unless_present = "from_registry")]
     source: Option<String>,
-    /// The keys that sign for this namespace in a registry
+    /// Trust the keys that sign for this namespace in a registry
     #[arg(long, value_name = "NAMESPACE", conflicts_with_all = ["source", "role"])]
     from_registry: Option<String>,
     #[command(flatten)]
     remote: Remote,
-    /// Trust the keys of a registry without being asked
+    /// Trust the keys of a registry without confirmation
     #[arg(long, short, requires = "from_registry")]
     yes: bool,
     /// Owner of the key
     #[arg(long, value_name = "NAME", value_parser = super::publisher)]
     publisher: Option<String>,
-    /// What the key may sign for
+    /// Role of the key
     #[arg(long, default_value = "publisher")]
     role: RoleName,
-    /// Trust the key only for these skills: a name, or the beginning of names and `*`
+    /// Trust the key only for these skills: a name, or a prefix and `*`
     #[arg(long = "namespace", value_name = "NAME")]
     namespaces: Vec<String>,
     /// Print JSON
@@ -114,15 +114,15 @@ fn add(args: &Add) -> Result<ExitCode, CommandError> {
         return print(&json!({ "source": rule.to_string(), "trusted": true, "new": is_new }));
     }
     let text = if is_new {
-        format!("trusted {rule}: skills fetched from there are installed without a question\n")
+        format!("trusted {rule}: its skills are installed without confirmation\n")
     } else {
-        format!("{rule} is trusted already\n")
+        format!("{rule} is already trusted\n")
     };
     output::text(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The key that is meant, if it is not a source.
+/// The key to trust; nothing if `source` is a source.
 fn key(source: &str, args: &Add) -> Result<Option<Trust>, CommandError> {
     let named = source.strip_prefix(KEY);
     let is_key = named.is_some() || args.from_registry.is_some();
@@ -138,7 +138,7 @@ fn key(source: &str, args: &Add) -> Result<Option<Trust>, CommandError> {
     }
     if publisher.is_none() && args.from_registry.is_none() {
         return Err(
-            CommandError::input("nothing says whose key it is").hint("add --publisher NAME")
+            CommandError::input("the owner of the key is missing").hint("add --publisher NAME")
         );
     }
     Ok(Some(Trust {
@@ -160,8 +160,8 @@ fn only_an_id(key_id: &str) -> CommandError {
         .hint("or from the registry of a namespace: savoir keys trust --from-registry NAMESPACE")
 }
 
-/// The rule that was typed. `acme/*` is stored with the registry that it belongs to: a project must
-/// not be able to bring another one.
+/// Parses a rule. `acme/*` is stored with the URL of its registry, so that a project cannot redirect
+/// it to another one.
 fn rule(text: &str, remote: &Remote) -> Result<SourceRule, CommandError> {
     if let Some(namespace) = text.strip_suffix("/*").filter(|name| !name.contains(':')) {
         let name = Name::parse(namespace).map_err(|error| {
@@ -210,12 +210,12 @@ fn remove(args: &Remove) -> Result<ExitCode, CommandError> {
     let rule = rule(&args.source, &args.remote)?;
     if !TrustedSources::remove(&Keyring::of_user()?.sources_file(), &rule)? {
         return Err(CommandError::input(format!("{rule} is not trusted"))
-            .hint("`savoir trust list` shows what is"));
+            .hint("list trusted sources: savoir trust list"));
     }
     if args.json {
         return print(&json!({ "source": rule.to_string(), "trusted": false }));
     }
-    output::text(&format!("{rule} is no longer trusted; what is installed stays\n"))?;
+    output::text(&format!("{rule} is no longer trusted; installed skills stay\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

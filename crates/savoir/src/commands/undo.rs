@@ -2,31 +2,31 @@
 
 use std::process::ExitCode;
 
-use savoir_package::shelf::Edits;
+use savoir_package::install::Edits;
 use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    shelf::{Report, Whose, told},
+    install_context::{Report, ScopeArgs, told},
 };
 
-/// Undo the last change of the skills: install, update, remove, sync or adopt
+/// Undo the last install, update, remove, sync or adopt
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir undo
   savoir undo --dry-run                  show what would be restored
-  savoir undo --global
+  savoir undo --user
 
-Every folder, savoir.toml and savoir.lock are restored. The last 20 changes of each project can be
-undone, one after the other. Files that were edited after the change are kept without --force.")]
+This restores all skill folders, savoir.toml and savoir.lock. The last 20 changes of each project
+can be undone, one after the other. Files edited after the change are kept, unless --force is given.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
     /// Discard edits that were made after the change
     #[arg(long, short)]
     force: bool,
-    /// Only show what would be done
+    /// Show what would change without changing it
     #[arg(long)]
     dry_run: bool,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! `savoir verify`: skills' folders, or everything that a lock names.
+//! `savoir verify`: folders of skills, or all skills in savoir.lock.
 
 mod locked;
 
@@ -18,36 +18,36 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     error::CommandError,
+    install_context::ScopeArgs,
     load, lookup, output,
-    shelf::Whose,
     trust::{Keyring, Whole, kind_and_key, subject},
 };
 
-/// See who vouches for a skill, and whether every file is what was signed
+/// Verify the signatures and files of skills
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The tier is what trusted signatures attest, and never more than the skill claims, if its dialect has
-a word for that. A skill without any signature is not wrong: it is experimental.
+The tier follows from trusted signatures. It is never higher than the skill claims, if its dialect
+has a field for that. A skill without signatures is not an error: its tier is experimental.
 
 Examples:
-  savoir verify                          everything that savoir.lock names, file by file
-  savoir verify pdf                      one skill of it
+  savoir verify                          all skills in savoir.lock, file by file
+  savoir verify pdf                      one skill in savoir.lock
   savoir verify my-skill
   savoir verify skills/* --json
 
-Exit codes: 0 all signatures hold, or there are none, and every file is what the lock says; 1 a file
-is not, or it cannot be said: the skill has an error, its files cannot be those of a skill, or gpgv
-is missing; 2 wrong usage or unreadable input; 3 a signature is wrong, or a revoked key made it. Of
-several skills, the highest counts.")]
+Exit codes: 0 all signatures are valid or there are none, and every file matches savoir.lock; 1 a
+file differs, or could not be checked: the skill has an error, its files cannot be those of a skill,
+or gpgv is missing; 2 wrong usage or unreadable input; 3 a signature is invalid, or its key is
+revoked. For several skills, the highest code is used.")]
 pub(crate) struct Args {
-    /// Skills' folders, or names of installed skills; without any, all that savoir.lock names
+    /// Folders or names of installed skills; without any, all skills in savoir.lock
     #[arg(value_name = "PATH|NAME")]
     paths: Vec<PathBuf>,
-    /// All skills that savoir.lock names
+    /// All skills in savoir.lock
     #[arg(long, conflicts_with = "paths")]
     all: bool,
     #[command(flatten)]
-    whose: Whose,
+    whose: ScopeArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(worst))
 }
 
-/// The names of skills, if nothing that was typed is a path.
+/// The arguments as names of skills, if none of them is a path.
 fn names(paths: &[PathBuf]) -> Option<Vec<String>> {
     let name = |path: &PathBuf| {
         let text = path.to_str()?;
@@ -104,18 +104,18 @@ fn names(paths: &[PathBuf]) -> Option<Vec<String>> {
     paths.iter().map(name).collect()
 }
 
-/// What a skill is held to. Without a lock that is what it says of itself.
+/// The name and version that signatures are checked against. Without a lock, the skill states them.
 struct Expected<'a> {
     name: &'a str,
     version: &'a str,
 }
 
-/// A skill, and what its signatures say.
+/// A skill and the result of its signature check.
 struct Examined {
     whole: Whole,
     outcome: Result<Attestation, SignatureError>,
     differences: Vec<Difference>,
-    /// Files that a run would see and no signature covers.
+    /// Files that a run can see and no signature covers.
     uncovered: Vec<String>,
 }
 
@@ -137,9 +137,9 @@ impl Examined {
         &self.whole.loaded.reading.skill
     }
 
-    /// Why the skill is not to be used, if so.
+    /// Why the skill must not be used, if so.
     fn failure(&self) -> Option<CommandError> {
-        // A skill that was changed may have errors because of that, so signatures come first.
+        // Changed files may cause other errors, so signatures are reported first.
         let Err(error) = &self.outcome else {
             return load::require_usable(&self.whole.loaded).err();
         };
@@ -152,9 +152,8 @@ impl Examined {
                     1 => "1 file differs".to_owned(),
                     several => format!("{several} files differ"),
                 };
-                CommandError::refused(format!("{folder} is not what was signed: {count}")).hint(
-                    "get the skill again; or, if it is yours, sign it again with: savoir sign",
-                )
+                CommandError::refused(format!("{folder} does not match its signature: {count}"))
+                    .hint("install the skill again; if it is your own, sign it again: savoir sign")
             }
             error if error.is_undecided() => CommandError::findings(format!("{folder}: {error}")),
             _ => CommandError::refused(format!("{folder}: {error}")),
@@ -162,7 +161,7 @@ impl Examined {
         Some(failed.named(error.code()))
     }
 
-    /// The tier that counts, here and when it runs.
+    /// The effective tier, as in a run.
     fn tier(&self) -> Tier {
         if !self.uncovered.is_empty() {
             return Tier::Experimental;
@@ -178,15 +177,15 @@ impl Examined {
         match &self.outcome {
             Ok(attestation) => {
                 let (style, state) = match (&attestation.signed, attestation.unchecked.is_empty()) {
-                    (Some(_), _) => (green, "holds"),
-                    (None, true) => (Style::new(), "none, nobody vouches for it"),
-                    (None, false) => (Style::new(), "not checked, nobody known vouches for it"),
+                    (Some(_), _) => (green, "valid"),
+                    (None, true) => (Style::new(), "none"),
+                    (None, false) => (Style::new(), "not checked, the key is unknown"),
                 };
                 writeln!(out, "{:14} {style}{state}{style:#}", "signature")?;
                 self.print_signers(out, attestation, store)?;
             }
             Err(error) if error.is_undecided() => field(out, "signature", "cannot be checked")?,
-            Err(_) => writeln!(out, "{:14} {red}wrong{red:#}", "signature")?,
+            Err(_) => writeln!(out, "{:14} {red}invalid{red:#}", "signature")?,
         }
         for difference in &self.differences {
             field(out, difference.as_str(), difference.path())?;
@@ -213,28 +212,28 @@ impl Examined {
         }
         for unchecked in &attestation.unchecked {
             let by = match &unchecked.key_id {
-                Some(key_id) => format!("the key {key_id}, not known here"),
-                None => "a key that it does not name".to_owned(),
+                Some(key_id) => format!("the unknown key {key_id}"),
+                None => "an unnamed key".to_owned(),
             };
             let line = format!("{} signature by {by}", unchecked.kind);
             field(out, "not checked", &line)?;
         }
         for path in &attestation.left_out {
-            field(out, "left out", &format!("{path}, the signature does not cover it"))?;
+            field(out, "left out", &format!("{path}, not covered by the signature"))?;
         }
         field(out, "attested", attestation.tier.as_str())?;
-        field(out, "claimed", self.skill().policy.tier.map_or("nothing", Tier::as_str))
+        field(out, "claimed", self.skill().policy.tier.map_or("none", Tier::as_str))
     }
 }
 
-/// What lies in the folder of a signed skill, can be seen when it runs, and is no part of it.
+/// Files in the folder of a signed skill that a run can see and that are not part of the skill.
 fn uncovered(
     whole: &Whole,
     outcome: &Result<Attestation, SignatureError>,
     store: &TrustStore,
 ) -> Vec<String> {
     let is_signed = outcome.as_ref().is_ok_and(|attestation| attestation.signed.is_some());
-    // What cannot run for another reason is not seen by any run.
+    // A skill that cannot run for another reason has no such files.
     let found = is_signed.then(|| subject(&whole.loaded, Trust::User, store).ok()).flatten();
     found.map(|subject| subject.vouching.uncovered).unwrap_or_default()
 }
@@ -243,15 +242,15 @@ fn uncovered(
 fn described(signer: &Signer, store: &TrustStore, skill: &str) -> String {
     let Signer { key_id, publisher, role, kind } = signer;
     let key = kind_and_key(*kind, key_id);
-    let claim = format!("it says it is {publisher}");
+    let claim = format!("claims to be {publisher}");
     let parts: [&str; 3] = match role {
         Some(role) => [publisher, role.as_str(), &key],
         None if store.get(key_id).is_some_and(|trusted| trusted.covers(skill)) => {
-            [publisher, &key, "attests nothing, since it leaves out files that the skill uses"]
+            [publisher, &key, "not counted, because it does not cover all files of the skill"]
         }
         None if store.get(key_id).is_some() => [publisher, &key, "trusted for other skills only"],
-        None if publisher.is_empty() => [&key, "not trusted here", ""],
-        None => [&key, "not trusted here", &claim],
+        None if publisher.is_empty() => [&key, "not trusted", ""],
+        None => [&key, "not trusted", &claim],
     };
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }

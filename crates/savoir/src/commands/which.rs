@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use crate::{
     error::CommandError,
+    install_context::told,
     installed::few,
     lookup::{Candidate, Lookup},
     output,
-    shelf::told,
 };
 
-/// Digits of a digest that are shown.
+/// Digits of a digest to show.
 const DIGITS: usize = 12;
 
-/// Show which skill a name means, and every other one of that name
+/// Show which skill a name refers to, and others of the same name
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,13 +23,13 @@ Examples:
   savoir which pdf@1.2.0
   savoir which pdf --json
 
-The first one, marked with *, is what `savoir run pdf` and every other command use. The order is: a
-path, the project (savoir.lock, then agents' folders), the user (the same), the skills of `savoir
+`savoir run pdf` and all other commands use the first one, marked with *. The order is: a path, the
+project (savoir.lock, then the folders of agents), the user (the same), the skills of `savoir
 serve`. Copies with the same files are one skill.
 
-Exit codes: 0 there is one, 2 there is none.")]
+Exit codes: 0 found, 2 not found.")]
 pub(crate) struct Args {
-    /// The name of a skill, with or without a version
+    /// Name of a skill, with or without a version
     #[arg(value_name = "NAME[@VERSION]")]
     name: String,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]

@@ -5,17 +5,17 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::show::Page;
-use crate::{error::CommandError, output, remote::Remote, runtime, shelf::told};
+use crate::{error::CommandError, install_context::told, output, remote::Remote, runtime};
 
-/// Tell who you are to a registry, and what you may do there
+/// Show your account and permissions at a registry
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir whoami
   savoir whoami --registry https://skills.example.com/registry --json
 
-Exit codes: 1 you are not logged in, or the registry cannot be reached, 2 wrong usage, 3 others can
-read credentials.toml.")]
+Exit codes: 1 you are not logged in, or the registry cannot be reached, 2 wrong usage, 3 other users
+can read credentials.toml.")]
 pub(crate) struct Args {
     #[command(flatten)]
     remote: Remote,

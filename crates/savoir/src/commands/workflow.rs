@@ -23,21 +23,22 @@ use savoir_store::Checkpoint;
 use serde_json::json;
 use uuid::Uuid;
 
-use self::shelf::FolderShelf;
+use self::shelf::InstalledSkillLookup;
 use crate::{
     error::CommandError,
     events::{self, Ended, Form, Printer},
+    models,
     output::{self, plural},
-    place::PlaceArgs,
-    runtime, voice,
+    runtime,
+    storage_args::StorageArgs,
 };
 
-/// Run a workflow from a file, or check one
+/// Run or check a workflow file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A file holds what a server exports, or `{\"nodes\": […], \"edges\": […]}` alone. Skills are found by
-name in Savoir's folder of skills; knowledge bases in its database. Nodes that ask servers or run
-code do nothing unless you allow it.
+The file is an export of a server, or only `{\"nodes\": […], \"edges\": […]}`. Skills are looked up by
+name among installed skills, knowledge bases in the database. Nodes that send requests or run code
+fail unless you allow it.
 
 Examples:
   savoir workflow check triage.json
@@ -50,9 +51,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Say whether a file is a workflow that can run
+    /// Check whether a workflow can run
     Check {
-        /// A workflow
+        /// Workflow file
         file: PathBuf,
         /// Print JSON
         #[arg(long)]
@@ -64,9 +65,9 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct RunArgs {
-    /// A workflow
+    /// Workflow file
     file: PathBuf,
-    /// What it is given
+    /// Input of the workflow
     #[arg(long, short, value_name = "TEXT", default_value = "")]
     input: String,
     /// The model, as provider:model
@@ -75,17 +76,17 @@ struct RunArgs {
     /// Print each event as a line of JSON
     #[arg(long)]
     json: bool,
-    /// Say what happens, also without a terminal
+    /// Print progress, also without a terminal
     #[arg(long, short)]
     verbose: bool,
-    /// Let nodes ask this host and those below it; can be given several times
+    /// Let nodes send requests to this host and its subdomains; may be repeated
     #[arg(long, value_name = "HOST")]
     allow_http: Vec<String>,
     /// Let nodes run code, in the sandbox
     #[arg(long)]
     allow_code: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -105,14 +106,14 @@ fn read(path: &Path) -> Result<WorkflowFile, CommandError> {
     file::read(&text).map_err(|error| CommandError::findings(format!("{shown}: {error}")))
 }
 
-/// What would stop a run before its first node.
+/// Why a run would fail before its first node.
 fn problem(workflow: &WorkflowFile) -> Option<&'static str> {
     let has_start =
         workflow.graph.nodes().iter().any(|node| matches!(node.work, Work::Start { .. }));
     if !has_start {
         Some("it has no start node")
     } else if workflow.graph.has_cycle() {
-        Some("its edges lead in a circle")
+        Some("its edges form a cycle")
     } else {
         None
     }
@@ -152,16 +153,17 @@ fn execute(args: &RunArgs) -> Result<ExitCode, CommandError> {
         return Err(CommandError::findings(format!("{}: {problem}", args.file.display())));
     }
     let http = HttpPolicy::only(&args.allow_http).map_err(|error| {
-        CommandError::input(format!("--allow-http: {error}")).hint("write it as example.com")
+        CommandError::input(format!("--allow-http: {error}"))
+            .hint("use a host name such as example.com")
     })?;
-    let models = voice::from_settings()?;
+    let models = models::from_settings()?;
     let asks = workflow.graph.nodes().iter().any(|node| asks_model(&node.work));
     if asks && models.is_empty() {
         return Err(ModelError::NoProvider.into());
     }
     runtime::block_on(async {
         if asks {
-            // A wrong name is told before anything runs.
+            // A wrong model name is an error before anything runs.
             models.choose(args.model.as_deref()).await?;
         }
         let host = host(args, models, http).await?;
@@ -189,7 +191,7 @@ async fn host(args: &RunArgs, models: Models, http: HttpPolicy) -> Result<Host, 
             database,
             limits: TimeLimits::default(),
         },
-        shelf: Arc::new(FolderShelf),
+        shelf: Arc::new(InstalledSkillLookup),
         features: Features { http: !args.allow_http.is_empty(), code: args.allow_code },
         http,
         code: CodePolicy::default(),
@@ -218,7 +220,7 @@ async fn follow(
     };
     let mut printer = Printer::new(Form::new(args.json, args.verbose));
     let running = async {
-        // Who interrupts it does not listen any more.
+        // After an interrupt, nobody reads the result.
         let _ = run_to_end(&host, run, &NoJournal, &out).await;
         drop(out);
     };
@@ -229,14 +231,14 @@ async fn follow(
         Ended::Stopped => CommandError::findings("the run was stopped").named("stopped"),
         Ended::Failed(message) => failure(&message).named("workflow-failed"),
     };
-    // A program was told by events.
+    // With --json, the error was already an event.
     if args.json { Ok(error.report()) } else { Err(error) }
 }
 
 fn failure(message: &str) -> CommandError {
     if message == DISABLED {
-        // Here nobody is an administrator.
-        return CommandError::findings("a node asks a server or runs code, which is not allowed")
+        // The message of the engine refers to an administrator, which this command does not have.
+        return CommandError::findings("a node sends a request or runs code, which is not allowed")
             .hint("a code node needs --allow-code, an http node --allow-http HOST");
     }
     CommandError::findings(message)

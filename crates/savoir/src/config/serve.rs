@@ -1,4 +1,4 @@
-//! Settings of `savoir serve`, and of everything else that opens what it keeps.
+//! Settings of `savoir serve`, and of commands that use its data.
 
 use std::{env, fmt, path::PathBuf, str::FromStr};
 
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use super::boolean;
 use crate::error::CommandError;
 
-/// Where a server listens unless someone says otherwise.
+/// Default address of the server.
 pub(crate) const ADDRESS: &str = "127.0.0.1:7878";
 
-/// How many seconds streams may go on when a server is told to stop.
+/// Default number of seconds that open streams may continue after a request to stop.
 pub(crate) const GRACE: u64 = 20;
 
-/// What one layer says: a file, the environment, or the command line.
+/// Settings of one layer: a file, the environment, or the command line.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct ServeLayer {
@@ -71,14 +71,14 @@ pub(crate) struct ServeLayer {
     pub(crate) skill_tools: Option<bool>,
 }
 
-/// Who may read what was published.
+/// Who may read published skills.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Readers {
-    /// Everyone who reaches the server
+    /// Anyone who can reach the server
     #[default]
     Everyone,
-    /// Those who have an account
+    /// Users with an account
     Accounts,
 }
 
@@ -91,13 +91,13 @@ impl From<Readers> for savoir_server::Readers {
     }
 }
 
-/// Who may make an account by themselves.
+/// Who may register an account.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Registration {
-    /// Those on the same machine
+    /// Users on the same machine
     Local,
-    /// Everyone who reaches the server
+    /// Anyone who can reach the server
     Open,
     /// Nobody
     Closed,
@@ -113,18 +113,17 @@ impl From<Registration> for savoir_server::Registration {
     }
 }
 
-/// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LogFormat {
-    /// For people
+    /// Plain text
     #[default]
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
-/// What is worth a log line.
+/// Minimum level of log messages.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LogLevel {
@@ -163,7 +162,10 @@ impl FromStr for RateLimit {
         let mut limits = RateLimits::default();
         for part in text.split(',').map(str::trim) {
             let wrong = || {
-                format!("`{part}` is no limit; write runs=10,routes=60,all=1000 (a minute) or off")
+                format!(
+                    "`{part}` is not a rate limit; write runs=10,routes=60,all=1000 (per minute) \
+                     or off"
+                )
             };
             let (name, number) = part.split_once('=').ok_or_else(wrong)?;
             let number = number.trim().parse().map_err(|_| wrong())?;
@@ -206,7 +208,7 @@ impl fmt::Display for RateLimit {
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Quota(pub(crate) Quotas);
 
-/// What stands after a number of bytes.
+/// Suffixes of a number of bytes.
 const UNITS: [(char, u64); 4] = [('T', 1 << 40), ('G', 1 << 30), ('M', 1 << 20), ('K', 1 << 10)];
 
 impl FromStr for Quota {
@@ -220,7 +222,7 @@ impl FromStr for Quota {
         for part in text.split(',').map(str::trim) {
             let wrong = || {
                 format!(
-                    "`{part}` is not a quota; write {} (0 is no limit) or off",
+                    "`{part}` is not a quota; write {} (0 means no limit) or off",
                     Self(Quotas::default())
                 )
             };
@@ -275,7 +277,7 @@ impl fmt::Display for Quota {
 }
 
 impl ServeLayer {
-    /// Every setting with its default. `SAVOIR_` and the name in capitals is the variable that sets it.
+    /// Every setting with its default. Environment variables are `SAVOIR_` and the name in capitals.
     pub(crate) fn defaults() -> [(&'static str, Value); 24] {
         [
             ("address", json!(ADDRESS)),
@@ -305,7 +307,7 @@ impl ServeLayer {
         ]
     }
 
-    /// What the environment says, one layer for each variable.
+    /// The settings of the environment, one layer per variable.
     pub(crate) fn environment() -> Result<Vec<(String, Self)>, CommandError> {
         let mut layers = Vec::new();
         for (setting, _) in Self::defaults() {
@@ -314,7 +316,7 @@ impl ServeLayer {
                 continue;
             };
             let value = value.into_string().map_err(|_| {
-                CommandError::input(format!("{name} is no text")).hint("write it in UTF-8")
+                CommandError::input(format!("{name} is not UTF-8")).hint("set it to UTF-8 text")
             })?;
             let layer = Self::of_variable(setting, &name, value)?;
             layers.push((name, layer));
@@ -339,7 +341,7 @@ impl ServeLayer {
             "database" => layer.database = Some(value),
             "grace" => {
                 let seconds = value.parse();
-                let problem = |_| wrong(format!("`{value}` is no number of seconds"));
+                let problem = |_| wrong(format!("`{value}` is not a number of seconds"));
                 layer.grace = Some(seconds.map_err(problem)?);
             }
             "log" => layer.log = Some(LogFormat::from_str(&value, false).map_err(wrong)?),
@@ -366,7 +368,7 @@ impl ServeLayer {
         Ok(layer)
     }
 
-    /// This layer where it says something, else what was said before.
+    /// Merges two layers; the values of this layer take precedence.
     #[must_use]
     pub(crate) fn over(self, below: Self) -> Self {
         Self {
@@ -398,7 +400,7 @@ impl ServeLayer {
     }
 }
 
-/// Words with commas between them.
+/// Splits a list at commas.
 fn words(value: &str) -> Vec<String> {
     let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
     words.map(str::to_owned).collect()
@@ -408,7 +410,7 @@ fn words(value: &str) -> Vec<String> {
 pub(crate) fn masked(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (main, query) = rest.split_once('?').unwrap_or((rest, ""));
-    // A password may hold slashes that should have been encoded: the last `@` ends it.
+    // A password may contain unencoded slashes; it ends at the last `@`.
     let main = match main.rsplit_once('@') {
         Some((user, host)) => match user.split_once(':') {
             Some((user, _)) => format!("{user}:***@{host}"),

@@ -4,10 +4,10 @@ use std::fs;
 
 use savoir_engine::{
     Home,
-    approval::{Trust, Widening},
-    ground::Ground,
+    approval::{ExtraGrants, Trust},
+    loaded_skill::LoadedSkill,
     run::{self, Finished, Given},
-    subject::Subject,
+    run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
 use savoir_skill::{
@@ -72,9 +72,9 @@ fn exec(execution: &Execution) -> Answer {
     fs::write(&file, &text).map_err(|error| unusable(&error))?;
     let reading = report::reading(&text, Dialect::GIBBERISH)?;
     let store = TrustStore::default();
-    let subject = Subject::new(&reading, &file, file.parent(), Trust::Bundled, &store)
+    let subject = LoadedSkill::new(&reading, &file, file.parent(), Trust::Bundled, &store)
         .map_err(|error| unusable(&error))?;
-    let mut ground = Ground::at(root, &root.join("home"));
+    let mut ground = RunEnvironment::at(root, &root.join("home"));
     let names = execution.parent_env_names.iter().flatten();
     ground.variables = names.map(|name| (name.clone(), "value".to_owned())).collect();
     let call = run::Call {
@@ -83,7 +83,7 @@ fn exec(execution: &Execution) -> Answer {
         given: Given::Pairs(Vec::new()),
         ground: &ground,
         mode: "Global",
-        extra: &Widening::default(),
+        extra: &ExtraGrants::default(),
     };
     let finished = run::plan(&call)
         .and_then(|plan| plan.run(&subject, &Home::at(&root.join("savoir")), &mut |_| {}));

@@ -1,4 +1,4 @@
-//! The skills of Savoir's locks, and the folders that they were written to.
+//! The skills in Savoir's lockfiles, and the folders that they were written to.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,31 +10,31 @@ use savoir_package::{
     lock::{self, Lock, LockedSkill},
 };
 
-/// A skill of a lock.
+/// A skill in a lockfile.
 pub(crate) struct Locked {
     pub(crate) name: String,
     pub(crate) skill: LockedSkill,
-    /// The lock.
+    /// The lockfile.
     pub(crate) file: PathBuf,
     pub(crate) written: Vec<Written>,
 }
 
 impl Locked {
-    /// A text that no other entry of any lock has.
+    /// A key that is unique among all entries of all lockfiles.
     pub(crate) fn key(&self) -> String {
         format!("{}\0{}", self.file.display(), self.name)
     }
 }
 
-/// Where an agent finds a skill of a lock.
+/// Where an agent finds a skill in a lockfile.
 pub(crate) struct Written {
     pub(crate) agent: &'static Agent,
     pub(crate) folder: PathBuf,
-    /// The same, where a link leads elsewhere.
+    /// The real path, if `folder` contains a symlink.
     real: Option<PathBuf>,
 }
 
-/// An agent's folder.
+/// The skills folder of an agent.
 struct Home {
     agent: &'static Agent,
     folder: PathBuf,
@@ -53,7 +53,7 @@ impl Home {
     }
 }
 
-/// Takes in the lock of a folder. What is wrong with it is told; the other skills count.
+/// Reads the lockfile of a folder. Problems are added to the list, and the other skills are read.
 pub(super) fn read(
     place: &Path,
     folder: impl Fn(&Agent) -> Option<PathBuf>,
@@ -82,8 +82,8 @@ pub(super) fn read(
     }
 }
 
-/// What each folder is held to: the files as they were fetched. For an agent with a dialect of its
-/// own they may have been written anew, which is looked into when they differ.
+/// The expected digest of each folder: that of the fetched files. Files that were converted for the
+/// dialect of an agent differ from it; `Installed::drift` checks those.
 pub(super) fn folders(locked: &[Locked]) -> HashMap<PathBuf, Option<String>> {
     let folders = locked.iter().flat_map(|Locked { skill, written, .. }| {
         let paths = written.iter().flat_map(Written::paths);
@@ -92,7 +92,7 @@ pub(super) fn folders(locked: &[Locked]) -> HashMap<PathBuf, Option<String>> {
     folders.collect()
 }
 
-/// The place in the list of the skill that was written to a folder.
+/// The index in the list of the skill that was written to a folder.
 pub(super) fn by_folder(locked: &[Locked]) -> HashMap<PathBuf, usize> {
     let places = locked.iter().enumerate().flat_map(|(at, skill)| {
         skill.written.iter().flat_map(Written::paths).map(move |folder| (folder.clone(), at))

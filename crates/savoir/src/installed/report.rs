@@ -1,4 +1,4 @@
-//! What is told of an installed skill, to people and to programs.
+//! Formats installed skills as text and as JSON.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -14,26 +14,26 @@ use super::{Examined, Installed, Locked};
 /// How many agents are named before the others are counted.
 const NAMED: usize = 2;
 
-/// A skill for programs.
+/// A skill as JSON.
 #[derive(Serialize)]
 pub(crate) struct Json<'a> {
     name: &'a str,
     path: Cow<'a, str>,
-    /// Whose folders it is in.
+    /// The scopes of its folders.
     scopes: Vec<Scope>,
     /// Every agent that sees it.
     agents: Vec<&'static str>,
     /// Those of them that are in use.
     in_use: Vec<&'static str>,
-    /// Links that lead to it.
+    /// Symlinks to it.
     links: Vec<Cow<'a, str>>,
-    /// By the ledgers; after reading the skill by itself, too.
+    /// From the ledgers, and from the skill itself once it was read.
     origin: Option<&'a Origin>,
     #[serde(flatten)]
     findings: Option<Findings<'a>>,
 }
 
-/// What reading a skill told.
+/// The results of reading a skill.
 #[derive(Serialize)]
 pub(crate) struct Findings<'a> {
     version: Option<&'a str>,
@@ -41,11 +41,11 @@ pub(crate) struct Findings<'a> {
     source: Option<Cow<'a, str>>,
     state: &'static str,
     why: Option<String>,
-    /// What was newer when `savoir update` looked last.
+    /// The newer version at the last update check.
     update: Option<&'a str>,
-    /// That its registry withdrew it, or advises against it.
+    /// Whether its registry yanked, removed or deprecated it.
     advice: Option<&'a str>,
-    /// The day on which `savoir update` heard that.
+    /// The day of that check.
     #[serde(skip_serializing_if = "Option::is_none")]
     advised_on: Option<&'a str>,
     /// Other tools that claim to have installed it.
@@ -74,7 +74,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The same with what reading the skill told.
+    /// The same with the results of reading the skill.
     pub(crate) fn examined(examined: &'a Examined<'a>, installed: &'a Installed) -> Self {
         let findings = Findings::of(examined, installed);
         let origin = examined.origin();
@@ -103,7 +103,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// A word for how a skill is, and why that is not better.
+/// The state of a skill, and the reason if it is broken or unknown.
 pub(crate) fn state(examined: &Examined<'_>) -> (&'static str, Option<String>) {
     match (&examined.details, &examined.drift) {
         (Err(error), _) => ("broken", Some(error.to_string())),
@@ -113,7 +113,7 @@ pub(crate) fn state(examined: &Examined<'_>) -> (&'static str, Option<String>) {
     }
 }
 
-/// Where a skill came from, in one word.
+/// The source of a skill.
 pub(crate) fn source<'a>(
     origin: Option<&'a Origin>,
     locked: Option<&Locked>,
@@ -163,7 +163,7 @@ pub(crate) fn few<'a>(ids: impl Iterator<Item = &'a str>) -> String {
     if text.is_empty() { "-".to_owned() } else { text }
 }
 
-/// The agents in use that see skills, for people. Most skills are in the same few folders.
+/// Caches the texts of the AGENTS column, because most skills are in the same few folders.
 #[derive(Default)]
 pub(crate) struct Seen<'a> {
     known: Vec<(&'a Entry, String)>,

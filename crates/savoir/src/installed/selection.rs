@@ -1,4 +1,4 @@
-//! Which of the installed skills a person asks for.
+//! Options that select installed skills.
 
 use std::path::PathBuf;
 
@@ -12,38 +12,38 @@ use savoir_package::{
 use super::{Examined, Installed};
 use crate::{error::CommandError, lookup::unknown};
 
-/// Which skills.
+/// Filters for installed skills.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Selection {
-    /// Only skills of these names
+    /// Only skills with these names
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Only what one of these agents sees, such as claude-code,codex
+    /// Only skills that one of these agents sees, for example claude-code,codex
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = agent)]
     agent: Vec<&'static Agent>,
-    /// Only what came this way
+    /// Only skills that this tool installed
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) origin: Option<Way>,
-    /// Only what belongs to the project, or to the user
+    /// Only skills of the project, or of the user
     #[arg(long, value_name = "SCOPE")]
-    scope: Option<Whose>,
+    scope: Option<ScopeArgs>,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
 }
 
-/// How a skill came to the machine.
+/// The tool that installed a skill.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Way {
-    #[value(help = "Savoir put it there")]
+    #[value(help = "Installed by Savoir")]
     Savoir,
-    #[value(help = "`npx skills` did")]
+    #[value(help = "Installed by `npx skills`")]
     Npx,
-    #[value(help = "`gh skill` did")]
+    #[value(help = "Installed by `gh skill`")]
     Gh,
-    #[value(help = "ClawHub did")]
+    #[value(help = "Installed by ClawHub")]
     Clawhub,
-    #[value(help = "Nobody wrote down who did")]
+    #[value(help = "Unknown, without a record of an installer")]
     Plain,
 }
 
@@ -60,7 +60,7 @@ impl Way {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Whose {
+enum ScopeArgs {
     Project,
     User,
 }
@@ -70,7 +70,7 @@ fn agent(word: &str) -> Result<&'static Agent, UnknownAgent> {
 }
 
 impl Selection {
-    /// The skills that are asked for, as far as that is known without reading them.
+    /// The selected skills, as far as that is known without reading them.
     pub(crate) fn entries<'a>(
         &self,
         installed: &'a Installed,
@@ -90,17 +90,17 @@ impl Selection {
         Ok(found)
     }
 
-    /// The agents that were named.
+    /// The agents in `--agent`.
     pub(crate) fn agents(&self) -> &[&'static Agent] {
         &self.agent
     }
 
-    /// Whether a skill is asked for that is known by its name alone.
+    /// Whether a skill with this name is selected.
     pub(crate) fn names(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|known| known == name)
     }
 
-    /// Whether a skill of this agent and scope is asked for that is nowhere on the disk.
+    /// Whether no agent, origin or scope is selected, so that missing skills count, too.
     pub(crate) fn is_everything(&self) -> bool {
         self.agent.is_empty() && self.origin.is_none() && self.scope.is_none()
     }
@@ -108,8 +108,8 @@ impl Selection {
     fn takes(&self, entry: &Entry) -> bool {
         let scope = self.scope.is_none_or(|whose| {
             entry.places().iter().any(|place| match whose {
-                Whose::Project => place.scope() == Scope::Project,
-                Whose::User => place.scope() == Scope::User,
+                ScopeArgs::Project => place.scope() == Scope::Project,
+                ScopeArgs::User => place.scope() == Scope::User,
             })
         });
         let is_wanted = |agent: &Agent| self.agent.iter().any(|wanted| wanted.id == agent.id);
@@ -117,7 +117,7 @@ impl Selection {
         scope && (self.agent.is_empty() || seen())
     }
 
-    /// Whether a skill came the way that is asked for.
+    /// Whether the origin of a skill is selected.
     pub(crate) fn takes_origin(&self, examined: &Examined<'_>) -> bool {
         self.takes_word(examined.origin().map_or("plain", |origin| origin.word()))
     }

@@ -1,4 +1,4 @@
-//! The order in which skills of one name count, as far as it is known without reading them.
+//! The precedence of skills of the same name, as far as it is known without reading them.
 
 use std::{env, path::Path};
 
@@ -10,8 +10,8 @@ use savoir_package::{
 use super::Scope;
 use crate::installed::Installed;
 
-/// The skills in the order in which they count: the project before the user, what a lock of Savoir
-/// installed before the rest, near folders before those above, agents in use before others.
+/// The skills in order of precedence: the project before the user, skills in a lockfile of Savoir
+/// before others, near folders before those above, agents in use before others.
 pub(crate) fn ordered<'a>(mut entries: Vec<&'a Entry>, installed: &Installed) -> Vec<&'a Entry> {
     let here = env::current_dir().unwrap_or_default();
     entries.sort_by_cached_key(|entry| {
@@ -23,7 +23,7 @@ pub(crate) fn ordered<'a>(mut entries: Vec<&'a Entry>, installed: &Installed) ->
     entries
 }
 
-/// How many folders one has to go up from here to be above another folder.
+/// How many levels the nearest common parent of both folders is above `here`.
 fn distance(folder: &Path, here: &Path) -> usize {
     let above = here.ancestors().position(|above| folder.starts_with(above));
     above.unwrap_or(usize::MAX)

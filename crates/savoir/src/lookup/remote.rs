@@ -1,5 +1,5 @@
-//! A skill that is fetched to be looked at or tried once. Nothing is installed: it is written to a
-//! private folder that only this command uses, and that is removed at the end.
+//! Fetches a skill for one command without installing it. It is written to a private folder that is
+//! removed at the end.
 
 use std::{
     env, fs,
@@ -10,9 +10,9 @@ use std::{
 use savoir_engine::Home;
 use savoir_package::{
     Tree,
+    install::{Arrival, Ready, Why, locked_source},
     lock::LockedSource,
     registry::{Name, RegistryError},
-    shelf::{Arrival, Ready, Why, locked_source},
     source::{Fetcher, GitSource, Offer, Place, Settings, Source, SourceError},
     trust::TrustStore,
 };
@@ -21,22 +21,20 @@ use tempfile::TempDir;
 
 use crate::{error::CommandError, output, remote::Remote, runtime};
 
-/// The folder of private copies, in that of the cache.
+/// The folder of private copies, in the cache folder.
 const FOLDER: &str = "tries";
-/// How many skills of a source are named.
+/// How many skills of a source are listed in an error.
 const NAMED: usize = 20;
 
-/// A skill that was fetched.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) name: String,
-    /// Its exact origin, as a lock writes it.
+    /// Its exact source, as in a lockfile.
     pub(crate) origin: String,
     /// What follows the skill in the text: one of its tools, or a script.
     pub(crate) tool: Option<String>,
     tree: Tree,
     source: LockedSource,
-    /// Its folder.
     pub(crate) path: PathBuf,
     copy: TempDir,
 }
@@ -77,7 +75,7 @@ impl Fetched {
         })
     }
 
-    /// What it says, who signed it and what the scanner found.
+    /// Reads the skill, verifies its signatures and scans it.
     pub(crate) fn ready(&self, trust: &TrustStore) -> Result<Ready, CommandError> {
         let arrival = Arrival {
             tree: self.tree.clone(),
@@ -92,7 +90,7 @@ impl Fetched {
 
 impl Drop for Fetched {
     fn drop(&mut self) {
-        // A folder that is read-only cannot be emptied. What is left is in the cache.
+        // A read-only folder cannot be emptied. If this fails, the copy stays in the cache.
         let _ = set_read_only(self.copy.path(), false);
     }
 }
@@ -123,7 +121,7 @@ fn set_read_only(path: &Path, read_only: bool) -> io::Result<()> {
     if read_only { change(path) } else { Ok(()) }
 }
 
-/// A skill as it came.
+/// A skill before it is written to a folder.
 struct Arrived {
     tree: Tree,
     called: String,
@@ -177,7 +175,7 @@ fn from_registry(name: &str, range: &VersionRange) -> Result<Arrived, CommandErr
     })
 }
 
-/// The skill that is meant, and what follows it in the text.
+/// The selected skill, and the rest of the text after it.
 async fn choose(
     fetcher: &Fetcher,
     source: &Source,
@@ -201,7 +199,7 @@ async fn choose(
     found.ok_or_else(|| several(text, &offers))
 }
 
-/// Whether a source has no skill at the path that was named: then its name may have been meant.
+/// Whether a source has no skill at the given path, which may be a name instead.
 fn is_absent(error: &SourceError) -> bool {
     matches!(error, SourceError::NoSkill { .. } | SourceError::NoPathInside { .. })
 }
@@ -237,9 +235,9 @@ fn several(text: &str, offers: &[Offer]) -> CommandError {
         names.push("…");
     }
     let first = names.first().copied().unwrap_or_default();
-    CommandError::input(format!("`{text}` is not one skill; there are {}", names.join(", ")))
+    CommandError::input(format!("`{text}` is not a single skill; it has {}", names.join(", ")))
         .named("several-skills")
-        .hint(format!("name one by its path or name, such as {}", of_repository(text, first)))
+        .hint(format!("give the path or name of one, for example {}", of_repository(text, first)))
 }
 
 /// A skill of the repository that a text such as `github:owner/repo/path@tag` names.

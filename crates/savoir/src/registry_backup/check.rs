@@ -14,10 +14,10 @@ use super::{
     tar::{self, Header},
 };
 
-/// Largest file of a backup that is read at once, in bytes: artefacts have a sixth of it.
+/// Maximum size of a file in a backup, in bytes; the limit for artefacts is a sixth of it.
 const LARGEST_BLOB: u64 = 64 << 20;
 
-/// Reads a backup to its end, and holds everything in it against what it must be.
+/// Reads a backup to its end and verifies it.
 pub(crate) fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<End, BackupError> {
     let mut backup = Reader::open(path)?;
     let mut wanted = BTreeSet::new();
@@ -31,7 +31,7 @@ pub(crate) fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<End, Backu
         match backup.next()? {
             Next::Blob(digest, _) => {
                 if !wanted.remove(&digest) {
-                    return backup.damaged(format!("the blob {digest} belongs to nothing in it"));
+                    return backup.damaged(format!("no version refers to the blob {digest}"));
                 }
                 seen += 1;
                 told(seen);
@@ -48,9 +48,9 @@ pub(crate) fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<End, Backu
 
 /// What comes after the records.
 pub(super) enum Next {
-    /// Bytes that have this digest.
+    /// The digest of a blob, and its bytes.
     Blob(String, Vec<u8>),
-    /// Nothing more, and all that came was as it says.
+    /// The last file, which matches everything before it.
     End(End),
 }
 
@@ -58,7 +58,7 @@ pub(super) enum Next {
 pub(super) struct Reader {
     path: PathBuf,
     input: BufReader<File>,
-    /// What came so far.
+    /// Counts so far.
     found: End,
     last: String,
 }
@@ -77,7 +77,7 @@ impl Reader {
     fn io(&self) -> impl Fn(io::Error) -> BackupError + use<> {
         let path = self.path.clone();
         move |error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => BackupError::damaged(&path, "it is cut off"),
+            io::ErrorKind::UnexpectedEof => BackupError::damaged(&path, "it is truncated"),
             _ => BackupError::io(&path)(error),
         }
     }
@@ -94,7 +94,7 @@ impl Reader {
                 Ok(Records { reader: self, size, left: size, digest: Sha256::new() })
             }
             Err(error @ BackupError::Io { .. }) => Err(error),
-            _ => self.damaged("it does not begin as a backup of a registry does"),
+            _ => self.damaged("it is not a backup of a registry"),
         }
     }
 
@@ -116,13 +116,13 @@ impl Reader {
         }
         let digest = sha256_hex(&bytes);
         if !path.starts_with(BLOBS) {
-            return self.damaged(format!("`{}` does not belong there", path.escape_debug()));
+            return self.damaged(format!("`{}` is not a file of a backup", path.escape_debug()));
         }
         if path != blob_path(&digest) {
-            return self.damaged(format!("`{}` has other bytes", path.escape_debug()));
+            return self.damaged(format!("the digest of `{}` does not match", path.escape_debug()));
         }
         if digest <= self.last {
-            return self.damaged(format!("the blob {digest} is there twice, or out of order"));
+            return self.damaged(format!("the blob {digest} is duplicated or out of order"));
         }
         self.last.clone_from(&digest);
         self.found.blobs += 1;
@@ -139,17 +139,17 @@ impl Reader {
             return Err(BackupError::TooNew { path, version: end.version });
         }
         if end != self.found {
-            return self.damaged("it does not have as much as its last file says");
+            return self.damaged("its contents do not match the counts in its last file");
         }
         for _ in 0..2 {
             if self.header()? != Header::End {
-                return self.damaged("something follows its last file");
+                return self.damaged("there are bytes after its last file");
             }
         }
         let fail = self.io();
         match self.input.fill_buf().map_err(fail)? {
             [] => Ok(end),
-            _ => self.damaged("something follows its end"),
+            _ => self.damaged("there are bytes after its end"),
         }
     }
 }
@@ -171,7 +171,7 @@ impl Records<'_> {
         let mut input = (&mut self.reader.input).take(self.left);
         let count = input.read_until(b'\n', &mut line).map_err(self.reader.io())?;
         if line.last() != Some(&b'\n') {
-            return self.reader.damaged("its records are cut off");
+            return self.reader.damaged("its records are truncated");
         }
         self.left -= count as u64;
         self.digest.update(&line);
@@ -184,7 +184,7 @@ impl Records<'_> {
         Ok(Some(record))
     }
 
-    /// Ends them.
+    /// Stores the digest of the records and skips their padding.
     pub(super) fn finish(self) -> Result<(), BackupError> {
         let Self { reader, size, digest, .. } = self;
         reader.found.records_sha256 = hex(&digest.finalize());

@@ -5,51 +5,31 @@ use thiserror::Error;
 
 use crate::error::CommandError;
 
-/// Why a backup cannot be made, or cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum BackupError {
-    /// The system refused.
     #[error("{path}: {error}")]
-    Io {
-        /// Where.
-        path: String,
-        /// Why.
-        error: io::Error,
-    },
-    /// The file is no backup, or not all of one.
+    Io { path: String, error: io::Error },
+    /// The file is not a backup, or not a complete one.
     #[error("{path}: the backup is damaged: {why}")]
-    Damaged {
-        /// Which file.
-        path: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The file is of a later program.
-    #[error("{path}: the backup has version {version}; this program reads 1")]
-    TooNew {
-        /// Which file.
-        path: String,
-        /// What it has.
-        version: u32,
-    },
-    /// Bytes that the database refers to are not in the storage.
-    #[error("the storage has no bytes for {what}: {digest} is missing")]
+    Damaged { path: String, why: String },
+    /// The file was written by a newer program.
+    #[error("{path}: the backup has version {version}; this program reads version 1")]
+    TooNew { path: String, version: u32 },
+    /// The database refers to a file that is not in the storage.
+    #[error("the storage has no file for {what}: {digest} is missing")]
     Missing {
-        /// A version.
+        /// The version that refers to the file.
         what: String,
-        /// What is missing.
         digest: String,
     },
-    /// There is something in the registry.
     #[error("the registry is not empty; a backup is restored only into an empty one")]
     NotEmpty,
-    /// The registry refused.
     #[error(transparent)]
     Registry(#[from] RegistryError),
 }
 
 impl BackupError {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Io { .. } => "io",
@@ -80,23 +60,23 @@ impl From<StoreError> for BackupError {
 impl From<BackupError> for CommandError {
     fn from(error: BackupError) -> Self {
         let hint = match &error {
-            BackupError::Io { .. } => "look whether there is room, and whether you may write there",
-            BackupError::Damaged { .. } => "nothing was changed; take another copy of the backup",
+            BackupError::Io { .. } => "check the free space and the permissions of the file",
+            BackupError::Damaged { .. } => "nothing was changed; use another copy of the backup",
             BackupError::TooNew { .. } => "nothing was changed; use a newer savoir",
             BackupError::Missing { .. } => {
-                "try again if somebody withdrew it meanwhile, else bring the file back into the \
-                 storage; no backup was written"
+                "no backup was written; try again if the version was just taken down, otherwise \
+                 restore the file in the storage"
             }
             BackupError::NotEmpty => {
-                "nothing was changed; name another place with --data, or --database and --storage"
+                "nothing was changed; choose another storage: --data, or --database and --storage"
             }
             BackupError::Registry(RegistryError::Exists { .. }) => {
-                "nothing was changed; wait for five minutes and try again"
+                "nothing was changed; wait five minutes and try again"
             }
             BackupError::Registry(RegistryError::AccountsExist { .. }) => {
-                "nothing was changed; with --keep-accounts these accounts keep their passwords and get \
-                 what the backup says they own; delete those that are not of the same people, or restore \
-                 into an empty place"
+                "nothing was changed; delete accounts that belong to other people, or restore into an \
+                 empty storage; with --keep-accounts, these accounts keep their passwords and get \
+                 what they own in the backup"
             }
             BackupError::Registry(_) => "nothing was changed",
         };

@@ -12,25 +12,24 @@ use super::{
     check::{Next, Reader},
 };
 
-/// What was restored.
 #[derive(Debug)]
 pub(crate) struct Restored {
     pub(crate) imported: Imported,
     pub(crate) blobs: u64,
 }
 
-/// What becomes of accounts that are here already, and own something in the backup.
+/// How to treat existing accounts that own something in the backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accounts {
-    /// Nothing is restored: anybody may have made them.
+    /// Restore nothing, because anyone may have created them.
     Refuse,
-    /// They get it.
+    /// Let them own it.
     Keep,
 }
 
-/// Puts a backup that was checked into an empty registry, with all its accounts: who has only
-/// installed so far has a place there, too. Nothing of it is seen before all of it is there, and
-/// nothing is seen if it is broken off. `told` is called with how many blobs were written.
+/// Restores a checked backup into an empty registry, with all its accounts, including those that own
+/// nothing. Everything becomes visible at once, or nothing if it fails. `told` is called with the number
+/// of blobs that were written.
 pub(crate) async fn restore(
     registry: Registry<'_>,
     path: &Path,
@@ -38,7 +37,7 @@ pub(crate) async fn restore(
     mut told: impl FnMut(u64),
 ) -> Result<Restored, BackupError> {
     must_be_empty(registry).await?;
-    // Nobody learns this password; whoever runs the server gives each of them another one.
+    // Nobody knows this password; an administrator resets it for each account.
     let secret = format!("{}{}", Uuid::new_v4(), Uuid::new_v4());
     let hash = hash_password(&secret).await?;
     let mut import = registry.import(&Actor::operator()).await?.with_accounts(hash);
@@ -67,7 +66,7 @@ async fn fill(
     path: &Path,
     told: &mut impl FnMut(u64),
 ) -> Result<u64, BackupError> {
-    // Somebody may have been faster.
+    // Check again, because somebody may have published since.
     must_be_empty(registry).await?;
     let mut backup = Reader::open(path)?;
     let mut records = backup.records()?;
@@ -75,7 +74,7 @@ async fn fill(
         import.push(record).await?;
     }
     records.finish()?;
-    // Before the bytes, of which there may be many.
+    // Before the blobs, which may take long.
     import.settle().await?;
     let mut written = 0;
     let mut writing = FuturesUnordered::new();
@@ -83,7 +82,7 @@ async fn fill(
         let next = backup.next()?;
         let is_end = matches!(next, Next::End(_));
         if let Next::Blob(_, bytes) = next {
-            // The reader held the bytes against their digest.
+            // The reader verified the digest.
             writing.push(registry.put_blob(bytes.into()));
         }
         while writing.len() >= AT_ONCE || is_end && !writing.is_empty() {

@@ -1,16 +1,14 @@
-//! As much of tar as a backup needs: plain files, in an order that is known, without times.
+//! The part of tar that a backup needs: plain files in a fixed order, without timestamps.
 
 use std::io::{self, Read, Write};
 
-/// Everything in a tar is a multiple of this.
+/// Block size of tar, in bytes.
 pub(super) const BLOCK: usize = 512;
 
-/// What a header says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Header {
-    /// A file of so many bytes.
+    /// Path and size of a file.
     File(String, u64),
-    /// Nothing more comes.
     End,
 }
 
@@ -37,7 +35,7 @@ pub(super) fn header(path: &str, size: u64) -> io::Result<[u8; BLOCK]> {
     Ok(block)
 }
 
-/// Fills the last block of a file.
+/// Number of bytes that fill the last block of a file.
 pub(super) fn padding(size: u64) -> usize {
     (BLOCK - (size % BLOCK as u64) as usize) % BLOCK
 }
@@ -55,7 +53,7 @@ pub(super) fn finish(out: &mut impl Write) -> io::Result<()> {
     out.write_all(&[0; 2 * BLOCK])
 }
 
-/// Reads a header; a sentence if it is none that [`header`] writes.
+/// Reads a header; an error message if [`header`] did not write it.
 pub(super) fn read_header(input: &mut impl Read) -> io::Result<Result<Header, &'static str>> {
     let mut block = [0; BLOCK];
     input.read_exact(&mut block)?;
@@ -67,16 +65,16 @@ pub(super) fn read_header(input: &mut impl Read) -> io::Result<Result<Header, &'
 
 fn understand(block: &[u8; BLOCK]) -> Result<Header, &'static str> {
     let path: Vec<u8> = block[..100].iter().copied().take_while(|byte| *byte != 0).collect();
-    let path = String::from_utf8(path).map_err(|_| "the name of a file is no text")?;
+    let path = String::from_utf8(path).map_err(|_| "the name of a file is not UTF-8")?;
     let digits = str::from_utf8(&block[124..135]).unwrap_or_default();
-    let size = u64::from_str_radix(digits, 8).map_err(|_| "a header is no header of a file")?;
+    let size = u64::from_str_radix(digits, 8).map_err(|_| "a header is invalid")?;
     match header(&path, size) {
         Ok(expected) if expected == *block => Ok(Header::File(path, size)),
-        _ => Err("a header has other bytes than were written"),
+        _ => Err("a header was changed"),
     }
 }
 
-/// Reads what fills the last block of a file, which is nothing.
+/// Skips the padding of the last block of a file; returns whether it is all zero.
 pub(super) fn skip_padding(input: &mut impl Read, size: u64) -> io::Result<bool> {
     let mut rest = [0; BLOCK];
     let rest = &mut rest[..padding(size)];
@@ -103,7 +101,7 @@ mod tests {
             assert!(skip_padding(&mut input, size).unwrap());
         }
         assert_eq!(read_header(&mut input).unwrap().unwrap(), Header::End);
-        // The reader of archives has its own opinion of what a tar is.
+        // Other readers understand it as well.
         let tree = savoir_package::archive::unpack(&bytes).unwrap();
         assert_eq!(tree.get("a/b").unwrap().bytes, b"hello");
     }

@@ -15,8 +15,8 @@ use super::{
     tar::{self, BLOCK},
 };
 
-/// Writes everything of a registry into a file, which is there as a whole or not at all. `told` is
-/// called with how many blobs were written, and of how many.
+/// Writes a backup of a registry into a file, completely or not at all. `told` is called with the number of
+/// blobs that were written, and the total.
 pub(crate) async fn write(
     registry: Registry<'_>,
     target: &Path,
@@ -55,12 +55,12 @@ pub(crate) async fn write(
     let file = out.into_inner().map_err(|error| fail(error.into_error()))?;
     file.as_file().sync_all().map_err(&fail)?;
     file.persist(target).map_err(|error| fail(error.error))?;
-    // The name of a file is kept by its folder.
+    // The file name is stored in the folder, so sync that as well.
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(&fail)?;
     Ok(end)
 }
 
-/// Writes the records, and tells which blobs they refer to, each with one version that does.
+/// Writes the records; returns the blobs that they refer to, each with one version that does.
 async fn records(
     registry: Registry<'_>,
     spool: &mut File,
@@ -89,7 +89,7 @@ async fn records(
     Ok(wanted)
 }
 
-/// The version that refers to a blob, for a person.
+/// The version that refers to a blob, for messages.
 fn owner(record: &Record, digest: &str) -> String {
     let Record::Package(package) = record else { return String::new() };
     let is_its = |digest: &str, one: &str, two: &str| digest == one || digest == two;

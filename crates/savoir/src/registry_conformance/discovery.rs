@@ -1,4 +1,4 @@
-//! What there is.
+//! Configuration, lists and pages.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use super::{
     subject::{Answer, short},
 };
 
-/// The most pages that are walked.
+/// Maximum number of pages that are read.
 const PAGES: usize = 30;
-/// How many skills a small page has.
+/// Number of skills on a small page.
 const SMALL: usize = 7;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -23,71 +23,65 @@ pub(super) fn checks() -> Vec<Check> {
             Nothing,
             "config",
             config,
-            "The settings of the index say its version, where it is and where archives are."
+            "The index configuration has its version, its address and the address of archives."
         ),
         check!(
             Discovery,
             Nothing,
             "well-known",
             well_known,
-            "Other tools find the skills by the agent-skills index of the server."
+            "The server has an agent-skills index for other tools."
         ),
         check!(
             Discovery,
             Nothing,
             "well-known-digest",
             well_known_digest,
-            "What the agent-skills index leads to has the digest that it says."
+            "The files of the agent-skills index have the digests in the index."
         ),
-        check!(
-            Discovery,
-            Nothing,
-            "list",
-            list,
-            "The list has summaries with all their members, and a cursor."
-        ),
+        check!(Discovery, Nothing, "list", list, "The list has complete summaries and a cursor."),
         check!(
             Discovery,
             Nothing,
             "cursor",
             cursor,
-            "Small pages by cursor visit the same skills as one large page, each once."
+            "Small pages by cursor list the same skills as one large page, each once."
         ),
         check!(
             Discovery,
             Nothing,
             "pages",
             pages,
-            "Numbered pages say which page they are and how many skills there are, sorted by name."
+            "Numbered pages have their number and the total, and are sorted by name."
         ),
-        check!(Discovery, Token, "listed", listed, "What was published is in the list."),
+        check!(Discovery, Token, "listed", listed, "A published skill is in the list."),
         check!(
             Discovery,
             Token,
             "filter-tag",
             filter_tag,
-            "The filter by tag gives those that have it, and no others."
+            "The filter by tag lists only skills with this tag."
         ),
         check!(
             Discovery,
             Nothing,
             "filter-tier",
             filter_tier,
-            "The filter by tier gives those of this tier, and no others."
+            "The filter by tier lists only skills of this tier."
         ),
         check!(
             Discovery,
             Nothing,
             "filter-time",
             filter_time,
-            "The filter by time leaves out what did not change since."
+            "The filter by time leaves out skills that did not change since."
         ),
         check!(
             Discovery,
             Nothing,
             "filter-unknown",
             filter_unknown,
-            "A tag that nobody has gives an empty list and no error."
+            "A tag that no skill has gives an empty list and no error."
         ),
     ]
 }
@@ -98,10 +92,10 @@ async fn config(subject: &Subject) -> Verdict {
     let artifacts = text_of(&config, "artifacts")?;
     let has_both = artifacts.contains("{sha256}") && artifacts.contains("{filename}");
     ensure(has_both, || format!("`artifacts` has no {{sha256}} or {{filename}}: {artifacts}"))?;
-    // Files do not know where they are served from.
+    // A mirror does not know its own address.
     if !subject.is_files() {
         let base = text_of(&config, "base")?;
-        ensure(base.starts_with("http"), || format!("`base` is no whole address: {base}"))?;
+        ensure(base.starts_with("http"), || format!("`base` is not an absolute address: {base}"))?;
     }
     ensure(config["closure"].is_boolean(), || "`closure` is neither true nor false".to_owned())
 }
@@ -123,9 +117,9 @@ async fn well_known(subject: &Subject) -> Verdict {
             text_of(skill, key)?;
         }
         let kind = text_of(skill, "type")?;
-        ensure(["skill-md", "archive"].contains(&kind), || format!("the type {kind} is none"))?;
+        ensure(["skill-md", "archive"].contains(&kind), || format!("the type {kind} is unknown"))?;
         let digest = text_of(skill, "digest")?.strip_prefix("sha256:").unwrap_or_default();
-        ensure(is_digest(digest), || format!("a digest is none: {digest}"))?;
+        ensure(is_digest(digest), || format!("a digest is invalid: {digest}"))?;
     }
     Ok(())
 }
@@ -139,10 +133,10 @@ async fn well_known_digest(subject: &Subject) -> Verdict {
         return Err(Miss::Skipped("the agent-skills index is empty".to_owned()));
     };
     let place = reqwest::Url::parse(&url).and_then(|url| url.join(text_of_or(skill, "url")));
-    let place = place.map_err(|error| fail(format!("`url` leads nowhere: {error}")))?;
+    let place = place.map_err(|error| fail(format!("`url` is invalid: {error}")))?;
     let bytes = subject.look(reqwest::Method::GET, place.into()).send().await?.is(&[200])?.bytes;
     let (said, found) = (text_of(skill, "digest")?, format!("sha256:{}", sha256_hex(&bytes)));
-    ensure(said == found, || format!("it says {said}, and the bytes have {found}"))
+    ensure(said == found, || format!("the index has {said}, but the bytes have {found}"))
 }
 
 fn text_of_or<'a>(object: &'a Value, key: &str) -> &'a str {
@@ -168,7 +162,7 @@ async fn page(subject: &Subject, pairs: &[(&str, &str)]) -> Result<Value, Miss> 
 async fn list(subject: &Subject) -> Verdict {
     let list = page(subject, &[("per_page", "5")]).await?;
     let found = names(&list)?;
-    ensure(found.len() <= 5, || format!("5 were asked for, {} came", found.len()))?;
+    ensure(found.len() <= 5, || format!("5 were requested, {} were returned", found.len()))?;
     ensure(list.get("next_cursor").is_some(), || "there is no `next_cursor`".to_owned())?;
     for item in list["items"].as_array().into_iter().flatten() {
         for key in ["name", "latest_version", "description", "security_tier", "updated_at"] {
@@ -179,7 +173,7 @@ async fn list(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-/// Walks small pages by cursor.
+/// Reads small pages by cursor.
 async fn walk(subject: &Subject) -> Result<Vec<String>, Miss> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     let size = SMALL.to_string();
@@ -192,7 +186,7 @@ async fn walk(subject: &Subject) -> Result<Vec<String>, Miss> {
         found.extend(names);
         match list["next_cursor"].as_str() {
             Some(next) if cursor.as_deref() != Some(next) => cursor = Some(next.to_owned()),
-            Some(_) => return Err(fail("the next cursor is the same again")),
+            Some(_) => return Err(fail("the next cursor is the same as before")),
             None => break,
         }
     }
@@ -201,12 +195,12 @@ async fn walk(subject: &Subject) -> Result<Vec<String>, Miss> {
 
 async fn cursor(subject: &Subject) -> Verdict {
     let mut difference = String::new();
-    // Somebody may publish between the two.
+    // Somebody may publish between the two requests.
     for _ in 0..3 {
         let large = names(&page(subject, &[("per_page", "100")]).await?)?;
         let small = walk(subject).await?;
         let once: BTreeSet<&String> = small.iter().collect();
-        ensure(once.len() == small.len(), || "a skill came twice".to_owned())?;
+        ensure(once.len() == small.len(), || "a skill is listed twice".to_owned())?;
         ensure(!small.is_empty() || !subject.publishes(), || "the list is empty".to_owned())?;
         let length = small.len().min(large.len());
         if small[..length] == large[..length] && (large.len() == 100 || small.len() == large.len())
@@ -223,14 +217,14 @@ async fn pages(subject: &Subject) -> Verdict {
     ensure(list["page"] == 1 && list["per_page"] == 3, || {
         format!("`page` and `per_page` are {} and {}", list["page"], list["per_page"])
     })?;
-    ensure(list["total"].is_u64(), || "`total` is no number".to_owned())?;
+    ensure(list["total"].is_u64(), || "`total` is not a number".to_owned())?;
     let found = names(&list)?;
     let again = page(subject, &[("page", "1"), ("per_page", "2")]).await?;
-    // Others may publish meanwhile; what stays is the order.
+    // Others may publish at the same time, so check only the order.
     let again = names(&again)?;
     let same = again.iter().filter(|name| found.contains(name));
     ensure(same.is_sorted_by_key(|name| found.iter().position(|one| one == name)), || {
-        format!("they come in another order: {} and {}", found.join(", "), again.join(", "))
+        format!("the order differs: {} and {}", found.join(", "), again.join(", "))
     })
 }
 
@@ -245,12 +239,12 @@ async fn listed(subject: &Subject) -> Verdict {
 async fn filter_tag(subject: &Subject) -> Verdict {
     subject.sample().await?;
     let list = page(subject, &[("tag", "conformance")]).await?;
-    ensure(!names(&list)?.is_empty(), || "nothing has the tag of what was published".to_owned())?;
+    ensure(!names(&list)?.is_empty(), || "no skill has the tag of the published skill".to_owned())?;
     let has = |item: &Value| {
         item["tags"].as_array().is_some_and(|tags| tags.iter().any(|tag| tag == "conformance"))
     };
     ensure(list["items"].as_array().into_iter().flatten().all(has), || {
-        "something without the tag came".to_owned()
+        "a skill without the tag is listed".to_owned()
     })
 }
 
@@ -260,7 +254,7 @@ async fn filter_tier(subject: &Subject) -> Verdict {
         names(&list)?;
         for item in list["items"].as_array().into_iter().flatten() {
             ensure(item["security_tier"] == tier, || {
-                format!("{} came for {tier}", short(&item["security_tier"].to_string(), 40))
+                format!("{} is listed for {tier}", short(&item["security_tier"].to_string(), 40))
             })?;
         }
     }
@@ -269,10 +263,10 @@ async fn filter_tier(subject: &Subject) -> Verdict {
 
 async fn filter_time(subject: &Subject) -> Verdict {
     let future = names(&page(subject, &[("updated_since", "2999-01-01T00:00:00Z")]).await?)?;
-    ensure(future.is_empty(), || "something changed after the year 2999".to_owned())?;
+    ensure(future.is_empty(), || "a skill changed after the year 2999".to_owned())?;
     let past = names(&page(subject, &[("updated_since", "2001-01-01T00:00:00Z")]).await?)?;
     let all = names(&page(subject, &[]).await?)?;
-    ensure(past.is_empty() == all.is_empty(), || "nothing changed since 2001".to_owned())?;
+    ensure(past.is_empty() == all.is_empty(), || "no skill changed since 2001".to_owned())?;
     let wrong: Answer =
         subject.get("api/v1/skills").query("updated_since", "yesterday").send().await?;
     wrong.is(&[400]).map(drop)
@@ -280,5 +274,5 @@ async fn filter_time(subject: &Subject) -> Verdict {
 
 async fn filter_unknown(subject: &Subject) -> Verdict {
     let list = page(subject, &[("tag", "a tag that nobody has given to anything")]).await?;
-    ensure(names(&list)?.is_empty(), || "something came".to_owned())
+    ensure(names(&list)?.is_empty(), || "the list is not empty".to_owned())
 }

@@ -1,4 +1,4 @@
-//! How it says no.
+//! Error responses.
 
 use reqwest::Method;
 use serde_json::json;
@@ -7,27 +7,27 @@ use super::{Check, Subject, Verdict, check, ensure, sample::text};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        check!(Errors, Nothing, "not-found", not_found, "What is not there is 404 not_found."),
+        check!(Errors, Nothing, "not-found", not_found, "What does not exist is 404 not_found."),
         check!(
             Errors,
             Nothing,
             "method",
             method,
-            "A wrong method is 405 method_not_allowed, with the right ones."
+            "A wrong method is 405 method_not_allowed, with the allowed methods."
         ),
         check!(
             Errors,
             Nothing,
             "unauthorized",
             unauthorized,
-            "Without a token it is 401 unauthorized."
+            "A request without a token is 401 unauthorized."
         ),
         check!(
             Errors,
             Token,
             "media-type",
             media_type,
-            "A body of another kind is 415 unsupported_media_type."
+            "A body of another media type is 415 unsupported_media_type."
         ),
         check!(Errors, Token, "artifact", artifact, "A bad archive is 400 invalid_artifact."),
         check!(
@@ -38,7 +38,7 @@ pub(super) fn checks() -> Vec<Check> {
             "A bad SKILL.md is 400 invalid_skill_manifest."
         ),
         check!(Errors, Token, "request", request, "A bad body is 400 invalid_request."),
-        check!(Errors, Token, "exists", exists, "A version that is there is 409 version_exists."),
+        check!(Errors, Token, "exists", exists, "An existing version is 409 version_exists."),
         check!(
             Errors,
             Token,
@@ -46,8 +46,14 @@ pub(super) fn checks() -> Vec<Check> {
             too_large,
             "An archive that is too large is 413 artifact_too_large."
         ),
-        check!(Errors, Token, "audit", audit, "A report that is none is 400 invalid_audit_report."),
-        check!(Errors, Nothing, "json", is_json, "Errors are JSON, whatever was asked for."),
+        check!(Errors, Token, "audit", audit, "An invalid report is 400 invalid_audit_report."),
+        check!(
+            Errors,
+            Nothing,
+            "json",
+            is_json,
+            "Errors are JSON, whatever the Accept header says."
+        ),
     ]
 }
 
@@ -140,7 +146,7 @@ async fn too_large(subject: &Subject) -> Verdict {
     for _ in 0..5 {
         match subject.publish_bare(&large).ours().send().await {
             Ok(answer) => return answer.error(413, "artifact_too_large").map(drop),
-            // The answer can get lost when a server hangs up on somebody who is still sending.
+            // The response can get lost if the server closes the connection during the upload.
             Err(miss) => hung_up = Some(miss),
         }
     }

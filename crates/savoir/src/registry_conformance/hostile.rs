@@ -1,4 +1,4 @@
-//! Archives, texts and requests of attackers.
+//! Malicious archives, texts and requests.
 
 use std::sync::Arc;
 
@@ -18,37 +18,37 @@ pub(super) fn checks() -> Vec<Check> {
             Nothing,
             "paths",
             paths,
-            "Addresses that lead elsewhere, or nowhere, are refused as mistakes."
+            "Paths with traversal or invalid characters are refused."
         ),
         check!(
             Hostile,
             Nothing,
             "names",
             names,
-            "Names that no skill can have are not found or refused, and never looked up on a disk."
+            "Invalid names are not found or refused, and never used as file names."
         ),
-        check!(Hostile, Nothing, "cursor", cursor, "A cursor that nobody gave out is refused."),
+        check!(Hostile, Nothing, "cursor", cursor, "A forged cursor is refused or ignored."),
         check!(
             Hostile,
             Nothing,
             "per-page",
             per_page,
-            "Nobody gets a page of a million, of none, or of less than none."
+            "Invalid page sizes are refused or limited."
         ),
-        check!(Hostile, Nothing, "methods", methods, "Methods that nobody knows are refused."),
+        check!(Hostile, Nothing, "methods", methods, "Unknown methods are refused."),
         check!(
             Hostile,
             Token,
             "content-type",
             content_type,
-            "Bodies without a kind, or with a broken one, are refused."
+            "Bodies without a valid content type are refused."
         ),
         check!(
             Hostile,
             Token,
             "encoding",
             encoding,
-            "A body that would be unpacked is refused or taken as it is."
+            "A body with a content encoding is refused or not decompressed."
         ),
         check!(Hostile, Token, "too-large", too_large, "A body that is far too large is refused."),
         check!(
@@ -56,17 +56,29 @@ pub(super) fn checks() -> Vec<Check> {
             Token,
             "many-parts",
             many_parts,
-            "A form of thousands of parts is refused."
+            "A form with thousands of parts is refused."
         ),
-        check!(Hostile, Token, "deep-json", deep_json, "JSON that is nested too deep is refused."),
-        check!(Hostile, Nothing, "headers", headers, "Long headers are refused, or do not matter."),
-        check!(Hostile, Nothing, "alive", alive, "After all that the registry still answers."),
+        check!(
+            Hostile,
+            Token,
+            "deep-json",
+            deep_json,
+            "JSON that is nested too deeply is refused."
+        ),
+        check!(Hostile, Nothing, "headers", headers, "Long headers are refused or ignored."),
+        check!(
+            Hostile,
+            Nothing,
+            "alive",
+            alive,
+            "After all these requests, the registry still answers."
+        ),
         check!(
             Hostile,
             Nothing,
             "no-failure",
             no_failure,
-            "Whatever was asked, the server never said that it failed."
+            "No request caused a server error (5xx)."
         ),
     ]);
     checks
@@ -82,7 +94,7 @@ fn archive((id, proves, make): &'static Hostile) -> Check {
     }
 }
 
-/// Whether an archive is refused, always with the same code, and leaves nothing behind.
+/// Fails unless an archive is refused, always with the same code, and nothing is stored.
 async fn refused(subject: &Subject, id: &str, make: fn(&str) -> Vec<u8>) -> Verdict {
     let name = subject.name(id);
     let zip = make(&name);
@@ -96,16 +108,16 @@ async fn refused(subject: &Subject, id: &str, make: fn(&str) -> Vec<u8>) -> Verd
         "audit_blocked",
         "audit_review_required",
     ];
-    ensure(known.contains(&&*code), || format!("the code is `{code}`"))?;
+    ensure(known.contains(&&*code), || format!("the error code is `{code}`"))?;
     let again = subject.publish(&zip, &[]).ours().send().await?.refused()?.code()?;
-    ensure(code == again, || format!("the code is `{code}`, and then `{again}`"))?;
+    ensure(code == again, || format!("the error code is `{code}`, then `{again}`"))?;
     let full = subject.full(&name);
     subject.index(&full).await?.is(&[404])?;
     subject.get(&format!("api/v1/skills/{full}")).send().await?.is(&[404])?;
     subject.get(&format!("api/v1/skills/{full}/download")).send().await?.is(&[404]).map(drop)
 }
 
-/// Refused in the right shape.
+/// Fails unless a path is refused with a valid error.
 async fn wrong(subject: &Subject, path: &str) -> Verdict {
     let answer = subject.get(path).send().await?;
     let answer = answer.is(&[400, 404, 405, 414, 431])?;
@@ -159,7 +171,9 @@ async fn cursor(subject: &Subject) -> Verdict {
 }
 
 fn empty(page: &Value) -> Verdict {
-    ensure(page["items"].as_array().is_some_and(Vec::is_empty), || "something came".to_owned())
+    ensure(page["items"].as_array().is_some_and(Vec::is_empty), || {
+        "the page is not empty".to_owned()
+    })
 }
 
 async fn per_page(subject: &Subject) -> Verdict {
@@ -172,7 +186,9 @@ async fn per_page(subject: &Subject) -> Verdict {
         }
         let page = answer.value()?;
         let items = page["items"].as_array().ok_or_else(|| fail("`items` is not a list"))?;
-        ensure(items.len() <= 100, || format!("{number} gave {}", items.len()))?;
+        ensure(items.len() <= 100, || {
+            format!("per_page={number} returned {} skills", items.len())
+        })?;
     }
     Ok(())
 }
@@ -207,7 +223,7 @@ async fn encoding(subject: &Subject) -> Verdict {
 
 async fn too_large(subject: &Subject) -> Verdict {
     let large = vec![b'x'; 48 << 20];
-    // A server may hang up on somebody who does not stop.
+    // A server may close the connection during the upload.
     if let Ok(answer) = subject.publish_bare(&large).ours().send().await {
         answer.is(&[413])?;
     }
@@ -235,7 +251,7 @@ async fn headers(subject: &Subject) -> Verdict {
         for name in ["if-none-match", "accept", "range", "x-forwarded-for", "cookie"] {
             match subject.get(path).header(name, &long).send().await {
                 Ok(answer) => answer.is(&[200, 206, 400, 406, 413, 416, 431]).map(drop)?,
-                // A server may hang up.
+                // A server may close the connection.
                 Err(Miss::Failed(_)) if length > 30_000 => {}
                 Err(miss) => return Err(miss),
             }
@@ -257,6 +273,6 @@ async fn no_failure(subject: &Subject) -> Verdict {
     let faults = subject.faults();
     ensure(faults.is_empty(), || {
         let some: Vec<&str> = faults.iter().take(3).map(String::as_str).collect();
-        format!("{} answers did: {}", faults.len(), some.join("; "))
+        format!("{} responses were server errors: {}", faults.len(), some.join("; "))
     })
 }

@@ -1,4 +1,4 @@
-//! What was published never changes.
+//! Published versions never change.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::{Check, Subject, Verdict, check, ensure, fail, sample::Skill};
 
-/// How many publish the same at once.
+/// Number of concurrent uploads of one version.
 const RACERS: usize = 12;
-/// How often the winner is looked at.
+/// Number of times that the accepted version is downloaded.
 const LOOKS: usize = 20;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -18,54 +18,54 @@ pub(super) fn checks() -> Vec<Check> {
             Token,
             "race",
             race,
-            "Of many who publish one version with different bytes at once, one does; the others hear that it exists."
+            "Of many concurrent uploads of one version, one succeeds, and the others are refused."
         ),
         check!(
             Immutability,
             Token,
             "race-forms",
             race_forms,
-            "That holds for forms and bare zips together, and for the first version of a name."
+            "The same applies to forms and bare zips together, and to the first version of a name."
         ),
         check!(
             Immutability,
             Token,
             "methods",
             methods,
-            "No other method changes or removes what was published."
+            "No other method changes or removes a published version."
         ),
         check!(
             Immutability,
             Token,
             "yank-keeps",
             yank_keeps,
-            "Who has a yanked version in a lock gets its bytes."
+            "A yanked version can still be downloaded by its digest."
         ),
         check!(
             Immutability,
             Token,
             "yank-unchosen",
             yank_unchosen,
-            "A yanked version is chosen by no range, and the index says that it is yanked."
+            "No range selects a yanked version, and the index marks it as yanked."
         ),
         check!(
             Immutability,
             Token,
             "yank-back",
             yank_back,
-            "A yanked version can be given back, and nobody can publish it anew."
+            "A yank can be undone, and a yanked version cannot be published again."
         ),
         check!(
             Immutability,
             Token,
             "deprecate",
             deprecate,
-            "A version can be deprecated, and its bytes stay."
+            "A version can be deprecated, and its bytes do not change."
         ),
     ]
 }
 
-/// Races versions of one name; tells who won.
+/// Uploads different bytes for one version concurrently; returns the accepted skill.
 async fn racing(subject: &Subject, what: &str, version: &str) -> Result<Skill, super::Miss> {
     let mut racers = Vec::new();
     for number in 0..RACERS {
@@ -90,20 +90,20 @@ async fn racing(subject: &Subject, what: &str, version: &str) -> Result<Skill, s
     }
     match (winners.pop(), winners.len()) {
         (Some(winner), 0) => Ok(winner),
-        (Some(_), more) => Err(fail(format!("{} won", more + 1))),
-        (None, _) => Err(fail("nobody won")),
+        (Some(_), more) => Err(fail(format!("{} uploads succeeded", more + 1))),
+        (None, _) => Err(fail("no upload succeeded")),
     }
 }
 
-/// Whether everybody sees the bytes of the winner, whenever they look.
+/// Fails unless every download has the bytes of the accepted upload.
 async fn always(subject: &Subject, skill: &Skill) -> Verdict {
     let path = format!("api/v1/skills/{}/download", skill.full);
     for _ in 0..LOOKS {
         let line = subject.line(&skill.full, &skill.version).await?;
         let bytes = subject.artifact(&line).await?.bytes;
-        ensure(bytes == skill.zip, || "the artefact is not that of the winner".to_owned())?;
+        ensure(bytes == skill.zip, || "the artefact is not the accepted one".to_owned())?;
         let down = subject.get(&path).query("version", &skill.version).send().await?.is(&[200])?;
-        ensure(down.bytes == skill.zip, || "the download is not that of the winner".to_owned())?;
+        ensure(down.bytes == skill.zip, || "the download is not the accepted one".to_owned())?;
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ async fn yank_keeps(subject: &Subject) -> Verdict {
     let line = subject.line(&skill.full, "1.0.0").await?;
     ensure(line["yanked"] == true, || "the index does not say that it is yanked".to_owned())?;
     let bytes = subject.artifact(&line).await?.bytes;
-    ensure(bytes == skill.zip, || "its bytes are others".to_owned())?;
+    ensure(bytes == skill.zip, || "its bytes changed".to_owned())?;
     let path = format!("api/v1/skills/{}/1.0.0", skill.full);
     subject.get(&path).send().await?.is(&[200]).map(drop)
 }

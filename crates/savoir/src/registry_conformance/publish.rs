@@ -1,4 +1,4 @@
-//! Publishing, and who may.
+//! Publishing and permissions.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::{
     tokens::forged,
 };
 
-/// Within this time a search finds what was published.
+/// Time after which a search must find a published skill.
 const FOUND_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn checks() -> Vec<Check> {
@@ -21,64 +21,64 @@ pub(super) fn checks() -> Vec<Check> {
             Token,
             "created",
             created,
-            "Who publishes a form gets 201, with what was published."
+            "Publishing a form returns 201 and the published version."
         ),
-        check!(Publish, Token, "bare", bare, "A zip alone can be published, too."),
+        check!(Publish, Token, "bare", bare, "A bare zip can be published as well."),
         check!(
             Publish,
             Token,
             "read-index",
             read_index,
-            "What was published is in its index at once."
+            "A published version is in its index at once."
         ),
         check!(
             Publish,
             Token,
             "read-detail",
             read_detail,
-            "What was published is among the versions of its skill at once."
+            "A published version is in the details of its skill at once."
         ),
         check!(
             Publish,
             Token,
             "read-version",
             read_version,
-            "What was published can be looked at at once."
+            "A published version has its details at once."
         ),
         check!(
             Publish,
             Token,
             "read-download",
             read_download,
-            "What was published can be downloaded at once."
+            "A published version can be downloaded at once."
         ),
         check!(
             Publish,
             Token,
             "read-search",
             read_search,
-            "What was published is found within five seconds."
+            "A search finds a published skill within five seconds."
         ),
         check!(
             Publish,
             Token,
             "same-bytes",
             same_bytes,
-            "The same version with the same bytes exists already."
+            "Publishing a version again with the same bytes is refused."
         ),
         check!(
             Publish,
             Token,
             "other-bytes",
             other_bytes,
-            "The same version with other bytes exists already, and stays as it was."
+            "Publishing a version again with other bytes is refused and changes nothing."
         ),
         check!(
             Publish,
             Token,
             "build-metadata",
             build_metadata,
-            "A version that differs only in build metadata is not new."
+            "A version that differs only in build metadata is refused as existing."
         ),
         check!(
             Publish,
@@ -92,47 +92,47 @@ pub(super) fn checks() -> Vec<Check> {
             Token,
             "skill-part",
             skill_part,
-            "A SKILL.md beside the archive must be the one in it."
+            "A SKILL.md next to the archive must be identical to the one in it."
         ),
         check!(Publish, Token, "no-artifact", no_artifact, "A form without an archive is refused."),
-        check!(Publish, Token, "not-a-zip", not_a_zip, "What is no zip is refused."),
+        check!(Publish, Token, "not-a-zip", not_a_zip, "A file that is not a zip is refused."),
         check!(Publish, Token, "zero", zero, "0.0.0 cannot be published."),
         check!(
             Publish,
             Token,
             "name-differs",
             name_differs,
-            "The folder of an archive has the name of its skill."
+            "The folder of an archive must have the name of the skill."
         ),
-        check!(Publish, Token, "reserved", reserved, "Reserved names are not for everybody."),
-        check!(Publish, Nothing, "no-token", no_token, "Nobody publishes without a token."),
+        check!(Publish, Token, "reserved", reserved, "Reserved names need permission."),
+        check!(Publish, Nothing, "no-token", no_token, "Publishing without a token is refused."),
         check!(
             Publish,
             Nothing,
             "forged-tokens",
             forged_tokens,
-            "Nobody publishes with a forged token, and all of them hear the same."
+            "Publishing with a forged token is refused, always with the same error."
         ),
         check!(
             Publish,
             Nothing,
             "huge-token",
             huge_token,
-            "A huge token is refused, and the registry goes on."
+            "A huge token is refused, and the registry still answers."
         ),
         check!(
             Publish,
             Other,
             "other-owner",
             other_owner,
-            "Nobody publishes a version of what others own."
+            "Publishing a version of a skill of another owner is refused."
         ),
         check!(
             Publish,
             Token,
             "anonymous",
             anonymous,
-            "Prose gets a number from the registry in the namespace anon."
+            "The registry assigns versions to texts in the namespace anon."
         ),
     ]
 }
@@ -142,7 +142,7 @@ async fn created(subject: &Subject) -> Verdict {
     let answer = subject.put(&skill).await?.value()?;
     let published = &answer["published"];
     ensure(published["name"] == skill.full && published["version"] == "1.0.0", || {
-        format!("it says {} {}", published["name"], published["version"])
+        format!("the response has {} {}", published["name"], published["version"])
     })?;
     let latest = &published["latest_version"];
     ensure(latest == "1.0.0", || format!("`latest_version` is {latest}"))?;
@@ -160,7 +160,7 @@ async fn bare(subject: &Subject) -> Verdict {
     is_there(subject, &skill).await
 }
 
-/// Whether the index has a version with these bytes.
+/// Fails unless the index has a version with these bytes.
 async fn is_there(subject: &Subject, skill: &Skill) -> Verdict {
     let line = subject.line(&skill.full, &skill.version).await?;
     let bytes = subject.artifact(&line).await?.bytes;
@@ -184,7 +184,9 @@ async fn read_detail(subject: &Subject) -> Verdict {
         }
         let detail = subject.get(&path).send().await?.is(&[200])?.value()?;
         let latest = &detail["latest_version"];
-        ensure(latest == version, || format!("{version} came, the latest is {latest}"))?;
+        ensure(latest == version, || {
+            format!("{version} was published, but the latest is {latest}")
+        })?;
         let first = &detail["versions"][0]["version"];
         ensure(first == version, || format!("the first version is {first}"))?;
     }
@@ -195,14 +197,14 @@ async fn read_version(subject: &Subject) -> Verdict {
     let skill = subject.put_new("version", "1.0.0", "Version.").await?;
     let path = format!("api/v1/skills/{}/1.0.0", skill.full);
     let version = subject.get(&path).send().await?.is(&[200])?.value()?;
-    ensure(version["skill_md"] == skill.text, || "`skill_md` is another text".to_owned())
+    ensure(version["skill_md"] == skill.text, || "`skill_md` differs".to_owned())
 }
 
 async fn read_download(subject: &Subject) -> Verdict {
     let skill = subject.put_new("download", "1.0.0", "Download.").await?;
     let path = format!("api/v1/skills/{}/download", skill.full);
     let bytes = subject.get(&path).send().await?.is(&[200])?.bytes;
-    ensure(bytes == skill.zip, || "other bytes came".to_owned())
+    ensure(bytes == skill.zip, || "the download has other bytes".to_owned())
 }
 
 async fn read_search(subject: &Subject) -> Verdict {
@@ -210,7 +212,7 @@ async fn read_search(subject: &Subject) -> Verdict {
     found_in_time(subject, &skill.last, &skill.full).await
 }
 
-/// Whether a search finds a skill in time.
+/// Fails unless a search finds a skill in time.
 pub(super) async fn found_in_time(subject: &Subject, query: &str, name: &str) -> Verdict {
     let begun = Instant::now();
     loop {
@@ -307,7 +309,7 @@ async fn name_differs(subject: &Subject) -> Verdict {
 async fn reserved(subject: &Subject) -> Verdict {
     let who = subject.get("api/v1/whoami").ours().send().await?;
     if who.status == 200 && who.value()?["role"] == "admin" {
-        return Err(Miss::Skipped("the token is that of an administrator".to_owned()));
+        return Err(Miss::Skipped("the token belongs to an administrator".to_owned()));
     }
     for prefix in ["amd", "gaia", "mcp"] {
         let name = format!("{prefix}-{}", subject.name("reserved"));
@@ -338,7 +340,7 @@ async fn forged_tokens(subject: &Subject) -> Verdict {
         })?;
         let error = answer.value()?["error"].clone();
         let first = said.get_or_insert_with(|| error.clone());
-        ensure(*first == error, || format!("{what}: it is told more: {error}"))?;
+        ensure(*first == error, || format!("{what}: the error differs: {error}"))?;
     }
     subject.index(&skill.full).await?.is(&[404]).map(drop)
 }
@@ -346,7 +348,7 @@ async fn forged_tokens(subject: &Subject) -> Verdict {
 async fn huge_token(subject: &Subject) -> Verdict {
     for length in [10_000, 100_000, 1 << 20] {
         let answer = subject.post("api/v1/skills").bearer(&"x".repeat(length)).send().await;
-        // A server may hang up on a header that no one needs.
+        // A server may close the connection because of a huge header.
         if let Ok(answer) = answer {
             answer.is(&[400, 401, 413, 431])?;
         }
@@ -360,7 +362,7 @@ async fn other_owner(subject: &Subject) -> Verdict {
     let answer = subject.publish(&next.zip, &[]).theirs().send().await?;
     answer.error(403, "forbidden_scope")?;
     let lines = subject.index(&next.full).await?.is(&[200])?.lines()?;
-    ensure(lines.len() == 1, || "the version is there nevertheless".to_owned())?;
+    ensure(lines.len() == 1, || "the version was published nevertheless".to_owned())?;
     let path = format!("api/v1/skills/{}/1.0.0/yank", next.full);
     let yank = subject.post(&path).json(&serde_json::json!({"yanked": true})).theirs();
     yank.send().await?.error(403, "forbidden_scope").map(drop)
@@ -368,7 +370,7 @@ async fn other_owner(subject: &Subject) -> Verdict {
 
 async fn anonymous(subject: &Subject) -> Verdict {
     let name = subject.name("prose");
-    // A text without frontmatter is called by its heading.
+    // The name of a text without frontmatter is its heading.
     let prose = format!("# {name}\n\nTell a story about {}.\n", subject.rare());
     let zip = zip(&name, &prose)?;
     let ask = subject.post("api/v1/skills").query("namespace", "anon");
@@ -379,5 +381,5 @@ async fn anonymous(subject: &Subject) -> Verdict {
     ensure(version.starts_with("0.0."), || format!("its version is `{version}`"))?;
     let path = format!("{full}/{version}/SKILL.md");
     let text = subject.get(&path).send().await?.is(&[200])?.text();
-    ensure(text == prose, || "its text is another one".to_owned())
+    ensure(text == prose, || "its text differs".to_owned())
 }

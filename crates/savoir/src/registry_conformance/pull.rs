@@ -19,56 +19,56 @@ pub(super) fn checks() -> Vec<Check> {
             Nothing,
             "index-shape",
             index_shape,
-            "Every line of an index has what a resolver needs."
+            "Every index line has the fields that a resolver needs."
         ),
         check!(
             Pull,
             Nothing,
             "index-order",
             index_order,
-            "An index has each version once, the highest first."
+            "An index lists each version once, the highest first."
         ),
         check!(
             Pull,
             Nothing,
             "index-unknown",
             index_unknown,
-            "The index of a name that nobody has is not found."
+            "The index of an unknown name is not found."
         ),
         check!(
             Pull,
             Nothing,
             "index-letters",
             index_letters,
-            "An index is only where its letters are."
+            "An index is only found below the first letters of its name."
         ),
         check!(
             Pull,
             Nothing,
             "index-etag",
             index_etag,
-            "Who has an index already is told so by its strong ETag."
+            "An index has a strong ETag, and a request with it returns 304."
         ),
         check!(
             Pull,
             Nothing,
             "index-caching",
             index_caching,
-            "Caches ask again for an index after a minute."
+            "Caches revalidate an index after a minute."
         ),
         check!(
             Pull,
             Nothing,
             "closure",
             closure,
-            "One question gives the indexes of several skills."
+            "One request returns the indexes of several skills."
         ),
         check!(
             Pull,
             Nothing,
             "artifact-digest",
             artifact_digest,
-            "An artefact has the digest, the size and the integrity of its index line."
+            "An artefact matches the digest, the size and the integrity of its index line."
         ),
         check!(
             Pull,
@@ -82,84 +82,84 @@ pub(super) fn checks() -> Vec<Check> {
             Nothing,
             "artifact-immutable",
             artifact_immutable,
-            "Caches keep an artefact for ever."
+            "Caches can keep an artefact forever."
         ),
         check!(
             Pull,
             Nothing,
             "artifact-etag",
             artifact_etag,
-            "Who has an artefact already is told so."
+            "An artefact has a strong ETag, and a request with it returns 304."
         ),
         check!(
             Pull,
             Nothing,
             "artifact-range",
             artifact_range,
-            "A part of an artefact can be fetched, from the front and from the end."
+            "Ranges of an artefact can be downloaded, from the start and from the end."
         ),
         check!(
             Pull,
             Nothing,
             "artifact-range-outside",
             artifact_range_outside,
-            "A part that is not there is refused with the size."
+            "A range outside of an artefact is refused with its size."
         ),
         check!(
             Pull,
             Nothing,
             "artifact-head",
             artifact_head,
-            "The size of an artefact can be asked for alone."
+            "A HEAD request returns the size of an artefact."
         ),
         check!(
             Pull,
             Nothing,
             "artifact-unknown",
             artifact_unknown,
-            "Bytes that nobody published are not found."
+            "An artefact that was never published is not found."
         ),
         check!(
             Pull,
             Nothing,
             "download",
             download,
-            "A download without a range is the newest, and says its version and integrity."
+            "A download without a range is the latest version, with version and integrity headers."
         ),
         check!(
             Pull,
             Token,
             "download-range",
             download_range,
-            "A download takes the highest version of a range, and no pre-release unasked."
+            "A download has the highest version of a range, and a pre-release only if requested."
         ),
         check!(
             Pull,
             Nothing,
             "download-none",
             download_none,
-            "A range without a version is not found, and what is no range is refused."
+            "A range that no version matches is not found, and an invalid range is refused."
         ),
         check!(
             Pull,
             Nothing,
             "detail",
             detail,
-            "A skill has its versions, the newest first, and its text."
+            "The details of a skill have its versions, the newest first, and its text."
         ),
         check!(
             Pull,
             Nothing,
             "version",
             version,
-            "A version has its files, its manifest and its text, as the artefact has them."
+            "The details of a version have the files, the manifest and the text of its artefact."
         ),
         check!(
             Pull,
             Nothing,
             "skill-md",
             skill_md,
-            "SKILL.md lies at the address of skillrt, byte for byte."
+            "SKILL.md is at the address that skillrt uses, byte for byte."
         ),
     ]
 }
@@ -181,7 +181,7 @@ async fn index_shape(subject: &Subject) -> Verdict {
         let tier = text_of(line, "tier")?;
         let tiers = ["experimental", "community", "verified"];
         ensure(tiers.contains(&tier), || format!("`tier` is {tier}"))?;
-        // What is left out is false, or empty.
+        // A missing field means false or empty.
         let said = |key: &str| line.get(key).is_some();
         ensure(!said("yanked") || line["yanked"].is_boolean(), || {
             "`yanked` is neither true nor false".to_owned()
@@ -212,13 +212,13 @@ async fn index_order(subject: &Subject) -> Verdict {
     ensure(count > 0, || "there is no version".to_owned())?;
     seen.sort();
     seen.dedup();
-    ensure(seen.len() == count, || "a version is there twice".to_owned())
+    ensure(seen.len() == count, || "a version is listed twice".to_owned())
 }
 
 async fn index_unknown(subject: &Subject) -> Verdict {
     for name in [subject.name("nobody"), format!("{}/thing", subject.name("nowhere"))] {
         let answer = subject.index(&name).await?;
-        // Whoever serves files answers in a shape of its own.
+        // The error of a plain web server has another format.
         if subject.is_files() {
             answer.is(&[404])?
         } else {
@@ -233,16 +233,16 @@ async fn index_letters(subject: &Subject) -> Verdict {
     subject.get(&format!("index/v1/zz/{}", sample.name)).send().await?.is(&[404]).map(drop)
 }
 
-/// Asks again with the tag of an answer.
+/// Fails unless a request with the `ETag` of a response returns 304.
 async fn same_again(subject: &Subject, path: &str) -> Verdict {
     let first = subject.get(path).send().await?.is(&[200])?;
     let tag = first.need("etag")?.to_owned();
     ensure(tag.starts_with('"') && tag.len() > 2, || format!("the ETag is not strong: {tag}"))?;
     let again = subject.get(path).header("if-none-match", &tag).send().await?.is(&[304])?;
-    ensure(again.bytes.is_empty(), || "304 came with a body".to_owned())?;
+    ensure(again.bytes.is_empty(), || "304 has a body".to_owned())?;
     let other = subject.get(path).header("if-none-match", "\"something else\"").send().await?;
     let other = other.is(&[200])?;
-    ensure(other.bytes == first.bytes, || "the second answer differs".to_owned())
+    ensure(other.bytes == first.bytes, || "the second response differs".to_owned())
 }
 
 async fn index_etag(subject: &Subject) -> Verdict {
@@ -260,7 +260,7 @@ async fn index_caching(subject: &Subject) -> Verdict {
 async fn closure(subject: &Subject) -> Verdict {
     let config = subject.get("index/v1/config.json").send().await?.is(&[200])?.value()?;
     if config["closure"] != true {
-        return Err(Miss::Skipped("it says that it has no closure".to_owned()));
+        return Err(Miss::Skipped("the registry has no closure".to_owned()));
     }
     let sample = subject.sample().await?;
     let ask = subject.get("index/v1/closure").query("name", &sample.name);
@@ -281,15 +281,17 @@ async fn closure(subject: &Subject) -> Verdict {
 
 async fn artifact_digest(subject: &Subject) -> Verdict {
     let sample = subject.sample().await?;
-    // Files can be spoilt one by one, and nobody but this looks at all of them.
+    // In a mirror each file can be damaged, so check all of them.
     let most = if subject.is_files() { usize::MAX } else { 5 };
     for line in sample.lines.iter().rev().take(most) {
         let bytes = subject.artifact(line).await?.bytes;
         let digest = sha256_hex(&bytes);
-        ensure(line["sha256"] == digest, || format!("the bytes have {digest}"))?;
+        ensure(line["sha256"] == digest, || format!("the digest of the bytes is {digest}"))?;
         ensure(line["size"] == bytes.len(), || format!("there are {} bytes", bytes.len()))?;
         let integrity = unpacked(&bytes)?.1.integrity();
-        ensure(line["integrity"] == integrity, || format!("the files have {integrity}"))?;
+        ensure(line["integrity"] == integrity, || {
+            format!("the integrity of the files is {integrity}")
+        })?;
     }
     ensure(!sample.lines.is_empty(), || "there is no version".to_owned())
 }
@@ -335,7 +337,7 @@ async fn artifact_range(subject: &Subject) -> Verdict {
         let said = answer.need("content-range")?;
         let expected = format!("bytes {}-{}/{length}", part.start, part.end - 1);
         ensure(said == expected, || format!("{asked}: Content-Range is {said}"))?;
-        ensure(answer.bytes == whole[part], || format!("{asked}: other bytes came"))?;
+        ensure(answer.bytes == whole[part], || format!("{asked}: the bytes differ"))?;
     }
     Ok(())
 }
@@ -348,7 +350,7 @@ async fn artifact_range_outside(subject: &Subject) -> Verdict {
     let answer = subject.get(&path).header("range", &asked).send().await?.is(&[416])?;
     let said = answer.need("content-range")?;
     ensure(said == format!("bytes */{size}"), || format!("Content-Range is {said}"))?;
-    // Nobody may be kept busy with a thousand parts of the same bytes.
+    // A request for a thousand ranges must not cause a huge response.
     let many = format!("bytes={}", vec!["0-"; 1000].join(","));
     let answer = subject.get(&path).header("range", &many).send().await?;
     let answer = answer.is(&[200, 206, 400, 416, 431])?;
@@ -360,7 +362,7 @@ async fn artifact_head(subject: &Subject) -> Verdict {
     let line = subject.sample().await?.line()?;
     let url = format!("{}/{}", subject.base(), artifact_path(line)?);
     let answer = subject.look(Method::HEAD, url).send().await?.is(&[200])?;
-    ensure(answer.bytes.is_empty(), || "HEAD came with a body".to_owned())?;
+    ensure(answer.bytes.is_empty(), || "HEAD has a body".to_owned())?;
     let length = answer.need("content-length")?;
     ensure(line["size"].as_u64() == length.parse().ok(), || format!("Content-Length is {length}"))
 }
@@ -378,13 +380,13 @@ async fn artifact_unknown(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-/// Holds a download against the line of its version.
+/// Checks a download against the index line of its version.
 async fn held(subject: &Subject, answer: Answer, name: &str) -> Result<String, Miss> {
     let answer = answer.is(&[200])?;
     let version = answer.need("x-skill-version")?.to_owned();
     let line = subject.line(name, &version).await?;
     let digest = sha256_hex(&answer.bytes);
-    ensure(line["sha256"] == digest, || format!("the bytes of {version} have {digest}"))?;
+    ensure(line["sha256"] == digest, || format!("the digest of {version} is {digest}"))?;
     let integrity = answer.need("x-integrity")?;
     ensure(line["integrity"] == integrity, || format!("X-Integrity is {integrity}"))?;
     answer.need("etag")?;
@@ -397,7 +399,7 @@ async fn download(subject: &Subject) -> Verdict {
     let version = held(subject, answer, name).await?;
     let detail = subject.get(&format!("api/v1/skills/{name}")).send().await?.is(&[200])?.value()?;
     let latest = &detail["latest_version"];
-    ensure(*latest == version, || format!("{version} came, and the latest is {latest}"))
+    ensure(*latest == version, || format!("the download is {version}, but the latest is {latest}"))
 }
 
 async fn download_range(subject: &Subject) -> Verdict {
@@ -431,7 +433,7 @@ async fn detail(subject: &Subject) -> Verdict {
     let path = format!("api/v1/skills/{}", sample.name);
     let detail = subject.get(&path).send().await?.is(&[200])?.value()?;
     ensure(detail["name"] == sample.name, || format!("it is about {}", detail["name"]))?;
-    ensure(detail["readme"].is_string(), || "`readme` is no text".to_owned())?;
+    ensure(detail["readme"].is_string(), || "`readme` is not a string".to_owned())?;
     let listed = detail["versions"].as_array().ok_or_else(|| fail("`versions` is not a list"))?;
     let mut found = Vec::new();
     for version in listed {
@@ -448,7 +450,7 @@ async fn detail(subject: &Subject) -> Verdict {
     let mut expected = versions(sample)?;
     expected.sort();
     found.sort();
-    ensure(found == expected, || "it has other versions than its index".to_owned())
+    ensure(found == expected, || "its versions differ from its index".to_owned())
 }
 
 async fn version(subject: &Subject) -> Verdict {
@@ -475,7 +477,7 @@ async fn version(subject: &Subject) -> Verdict {
                 && other["sha256"] == sha256_hex(&file.bytes)
                 && other["size"] == file.bytes.len()
         };
-        ensure(files.iter().any(is_it), || format!("`files` has no {path} as it is"))?;
+        ensure(files.iter().any(is_it), || format!("`files` does not match {path}"))?;
     }
     Ok(())
 }
@@ -492,7 +494,9 @@ async fn skill_md(subject: &Subject) -> Verdict {
     let path = format!("{}/{}/SKILL.md", sample.name, text_of(line, "version")?);
     let answer = subject.get(&path).send().await?.is(&[200])?;
     let (_, tree) = unpacked(&subject.artifact(line).await?.bytes)?;
-    ensure(answer.text() == own_text(&tree)?, || "it differs from the artefact's".to_owned())?;
+    ensure(answer.text() == own_text(&tree)?, || {
+        "it differs from the one in the artefact".to_owned()
+    })?;
     let missing = format!("{}/999.0.0/SKILL.md", sample.name);
     subject.get(&missing).send().await?.is(&[404]).map(drop)
 }

@@ -1,4 +1,4 @@
-//! What came of it: for people, as JSON, and as `JUnit` XML, which test servers read.
+//! The results as text, as JSON, and as `JUnit` XML for test servers.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::{Group, Miss, Outcome};
 use clap::ValueEnum as _;
 
-/// The longest reason that is written, in characters.
+/// Maximum length of a reason, in characters.
 const LONGEST: usize = 2000;
 
-/// How many passed, failed and were left out.
+/// Number of checks that passed, failed and were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) passed: usize,
@@ -31,7 +31,7 @@ pub(crate) fn counts<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Cou
     counts
 }
 
-/// One line for a person.
+/// The text for one check.
 pub(crate) fn line(outcome: &Outcome) -> String {
     let Outcome { id, proves, .. } = outcome;
     match &outcome.verdict {
@@ -61,7 +61,7 @@ pub(crate) fn as_json(base: &str, prefix: &str, outcomes: &[Outcome]) -> Value {
     })
 }
 
-/// A suite for each group.
+/// The results as XML, with one test suite for each group.
 pub(crate) fn junit(base: &str, outcomes: &[Outcome]) -> String {
     let all = counts(outcomes);
     let total: f64 = outcomes.iter().map(|outcome| outcome.took.as_secs_f64()).sum();
@@ -127,7 +127,7 @@ fn bounded(text: &str) -> String {
     cut
 }
 
-/// Text that XML can hold: some characters have no place in it, however they are written.
+/// Escapes text for XML. Some characters are not allowed in XML at all, so they are written as `\u{…}`.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Skills to publish, and how.
+//! Skills to publish.
 
 use std::fmt::Write as _;
 
@@ -17,20 +17,20 @@ pub(super) const RARE: &str = "quetzalflugelhorn";
 /// A skill that can be published.
 #[derive(Clone, Debug)]
 pub(super) struct Skill {
-    /// With its namespace.
+    /// Name with the namespace.
     pub(super) full: String,
-    /// Without.
+    /// Name without the namespace.
     pub(super) last: String,
     pub(super) version: String,
     pub(super) text: String,
     pub(super) zip: Vec<u8>,
 }
 
-/// Something that is in the registry.
+/// A skill that is in the registry.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) name: String,
-    /// Its index, the highest version first.
+    /// Lines of its index, the highest version first.
     pub(super) lines: Vec<Value>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn zip(name: &str, text: &str) -> Result<Vec<u8>, Miss> {
 }
 
 impl Subject {
-    /// A name of this run.
+    /// A unique name for this run.
     pub(super) fn name(&self, what: &str) -> String {
         format!("{}{what}", self.prefix())
     }
@@ -66,7 +66,7 @@ impl Subject {
         }
     }
 
-    /// A skill of this run.
+    /// A skill with a unique name for this run.
     pub(super) fn skill(&self, what: &str, version: &str, words: &str) -> Result<Skill, Miss> {
         let last = self.name(what);
         let text = text(&last, version, words);
@@ -74,7 +74,7 @@ impl Subject {
         Ok(Skill { full: self.full(&last), last, version: version.to_owned(), text, zip })
     }
 
-    /// A form that publishes, with the namespace and further parts; nobody asks yet.
+    /// A request that publishes a form with the namespace and further parts.
     pub(super) fn publish(&self, zip: &[u8], more: &[(&str, &str)]) -> Ask<'_> {
         let mut parts = vec![("artifact", zip)];
         parts.extend(self.namespace().map(|namespace| ("namespace", namespace.as_bytes())));
@@ -83,7 +83,7 @@ impl Subject {
         self.post("api/v1/skills").body(&kind, bytes)
     }
 
-    /// Publishes a zip as it is; nobody asks yet.
+    /// A request that publishes a bare zip.
     pub(super) fn publish_bare(&self, zip: &[u8]) -> Ask<'_> {
         let ask = self.post("api/v1/skills").body("application/zip", zip.to_vec());
         match self.namespace() {
@@ -92,12 +92,12 @@ impl Subject {
         }
     }
 
-    /// Publishes, which must work.
+    /// Publishes a skill; fails if it is refused.
     pub(super) async fn put(&self, skill: &Skill) -> Result<Answer, Miss> {
         self.publish(&skill.zip, &[]).ours().send().await?.is(&[201])
     }
 
-    /// Publishes a skill of this run, which must work.
+    /// Creates and publishes a skill; fails if it is refused.
     pub(super) async fn put_new(
         &self,
         what: &str,
@@ -120,12 +120,12 @@ impl Subject {
         found.ok_or_else(|| fail(format!("the index of {name} has no version {version}")))
     }
 
-    /// The bytes that an index line leads to.
+    /// Downloads the artefact of an index line.
     pub(super) async fn artifact(&self, line: &Value) -> Result<Answer, Miss> {
         self.get(&artifact_path(line)?).send().await?.is(&[200])
     }
 
-    /// Something to pull: ours, if anything may be published, else the first that is listed.
+    /// A skill to download: a published one if publishing is allowed, else the first listed one.
     pub(super) async fn sample(&self) -> Result<&Sample, Miss> {
         let made = self.sample.get_or_init(|| async {
             if self.publishes() { self.own_sample().await } else { self.any_sample().await }
@@ -151,14 +151,14 @@ impl Subject {
         let lines = self.index(&name).await?.is(&[200])?.lines()?;
         let sample = Sample::new(name, lines);
         if sample.line().is_err() {
-            return Err(Miss::Skipped(format!("nobody is given any version of {}", sample.name)));
+            return Err(Miss::Skipped(format!("no version of {} is available", sample.name)));
         }
         Ok(sample)
     }
 
     async fn first_listed(&self) -> Result<String, Miss> {
         if self.is_files() {
-            let why = "files only: they have no list, so name a skill of theirs with --skill NAME";
+            let why = "a mirror has no list; name one of its skills: --skill NAME";
             return Err(Miss::Skipped(why.to_owned()));
         }
         let list = self.get("api/v1/skills").query("per_page", "1").send().await?;
@@ -167,14 +167,14 @@ impl Subject {
         list["items"][0]["name"].as_str().map(str::to_owned).ok_or_else(empty)
     }
 
-    /// A word that only this run has.
+    /// A word that is unique for this run.
     pub(super) fn rare(&self) -> String {
         format!("zyx{}", self.run)
     }
 }
 
 impl Sample {
-    /// What an index tells of versions that were taken down is for those who have them.
+    /// Leaves out versions that were taken down.
     fn new(name: String, mut lines: Vec<Value>) -> Self {
         lines.retain(|line| line["withdrawn"] != Value::Bool(true));
         Self { name, lines }
@@ -188,7 +188,7 @@ impl Sample {
     }
 }
 
-/// Where the index of a name is.
+/// Path of the index of a name.
 pub(super) fn index_path(name: &str) -> String {
     let letters = |part: &str| part.chars().take(2).collect::<String>();
     match name.split_once('/') {
@@ -200,19 +200,21 @@ pub(super) fn index_path(name: &str) -> String {
     }
 }
 
-/// Where the artefact of an index line is.
+/// Path of the artefact of an index line.
 pub(super) fn artifact_path(line: &Value) -> Result<String, Miss> {
     let (sha256, filename) = (text_of(line, "sha256")?, text_of(line, "filename")?);
     Ok(format!("artifacts/{sha256}/{filename}"))
 }
 
-/// A text that an object must have.
+/// A string field that is required.
 pub(super) fn text_of<'a>(object: &'a Value, key: &str) -> Result<&'a str, Miss> {
     let text = object[key].as_str().filter(|text| !text.is_empty());
-    text.ok_or_else(|| fail(format!("`{key}` is no text in {}", short(&object.to_string(), 150))))
+    text.ok_or_else(|| {
+        fail(format!("`{key}` is not a string in {}", short(&object.to_string(), 150)))
+    })
 }
 
-/// A form, as browsers send it.
+/// A multipart form: its content type and its body.
 fn form(parts: &[(&str, &[u8])]) -> (String, Vec<u8>) {
     let all: Vec<u8> = parts.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
     let boundary = sha256_hex(&all);

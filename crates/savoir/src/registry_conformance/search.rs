@@ -1,4 +1,4 @@
-//! Finding by words.
+//! Search.
 
 use serde_json::Value;
 
@@ -8,39 +8,27 @@ use super::{
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        check!(
-            Search,
-            Nothing,
-            "shape",
-            shape,
-            "A search says what it looked for, and gives summaries."
-        ),
-        check!(Search, Token, "exact", exact, "Who types a name finds it first."),
-        check!(Search, Token, "typo", typo, "A letter that is wrong in a name does no harm."),
-        check!(Search, Token, "body", body, "Words of the text find a skill."),
-        check!(Search, Token, "tag", tag, "Only skills with a tag come if one is given."),
+        check!(Search, Nothing, "shape", shape, "A search returns the query and summaries."),
+        check!(Search, Token, "exact", exact, "A search for a name lists that skill first."),
+        check!(Search, Token, "typo", typo, "A search finds a name despite a typo."),
+        check!(Search, Token, "body", body, "A search finds words in the text of a skill."),
+        check!(Search, Token, "tag", tag, "A search with a tag lists only skills with this tag."),
         check!(
             Search,
             Nothing,
             "nothing",
             nothing,
-            "What nobody wrote finds nothing, without an error."
+            "A search without matches returns an empty list and no error."
         ),
-        check!(
-            Search,
-            Nothing,
-            "empty",
-            empty,
-            "Nothing to look for is no failure of the registry."
-        ),
+        check!(Search, Nothing, "empty", empty, "An empty search is answered or refused."),
         check!(Search, Nothing, "long", long, "A very long search is answered or refused."),
-        check!(Search, Nothing, "unicode", unicode, "Letters of all scripts can be looked for."),
+        check!(Search, Nothing, "unicode", unicode, "A search accepts letters of all scripts."),
         check!(
             Search,
             Nothing,
             "operators",
             operators,
-            "What means something to a search engine or a database is only text."
+            "Operators of search engines and databases are treated as text."
         ),
     ]
 }
@@ -63,9 +51,9 @@ async fn shape(subject: &Subject) -> Verdict {
     let last = sample.name.rsplit('/').next().unwrap_or_default();
     let found = found(subject, &[("q", last)]).await?;
     ensure(found["query"] == last, || format!("`query` is {}", found["query"]))?;
-    // Whoever stopped counting says so with null.
+    // A registry that stopped counting returns null.
     let total = found.get("total").is_some_and(|total| total.is_u64() || total.is_null());
-    ensure(total, || "`total` is no number".to_owned())?;
+    ensure(total, || "`total` is not a number".to_owned())?;
     for item in found["items"].as_array().into_iter().flatten() {
         for key in ["name", "latest_version", "description", "security_tier"] {
             text_of(item, key)?;
@@ -90,7 +78,7 @@ async fn typo(subject: &Subject) -> Verdict {
     let sample = subject.sample().await?;
     let last = sample.name.rsplit('/').next().unwrap_or_default();
     found_in_time(subject, last, &sample.name).await?;
-    // Two letters change places.
+    // Swap two letters.
     let wrong = last.replace("sample", "smaple");
     ensure(wrong != last, || "the name cannot be mistyped".to_owned())?;
     found_in_time(subject, &wrong, &sample.name).await
@@ -108,16 +96,16 @@ async fn tag(subject: &Subject) -> Verdict {
     let with = found(subject, &[("q", &rare), ("tag", "conformance")]).await?;
     ensure(names(&with).contains(&&*sample.name), || "it is not found with its tag".to_owned())?;
     let without = found(subject, &[("q", &rare), ("tag", "another-tag")]).await?;
-    ensure(names(&without).is_empty(), || "it is found with a tag of others".to_owned())
+    ensure(names(&without).is_empty(), || "it is found with a tag that it does not have".to_owned())
 }
 
 async fn nothing(subject: &Subject) -> Verdict {
     let found = found(subject, &[("q", "qqxzjvkwqqxzjvkwqqxzjvkw")]).await?;
     let count = names(&found).len();
-    ensure(count == 0, || format!("it finds {count}"))
+    ensure(count == 0, || format!("it finds {count} skills"))
 }
 
-/// Answered, or refused in the right shape.
+/// Fails unless the query is answered, or refused with a valid error.
 async fn answered(subject: &Subject, query: &str) -> Verdict {
     let answer = subject.get("api/v1/search").query("q", query).send().await?;
     if answer.status == 200 {

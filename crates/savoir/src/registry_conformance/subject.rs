@@ -1,4 +1,4 @@
-//! The registry that is checked, and who asks it.
+//! The registry that is checked, and the client for it.
 
 use std::{
     fmt::Write as _,
@@ -18,16 +18,16 @@ use uuid::Uuid;
 
 use super::{Miss, Needs, fail, sample::Sample};
 
-/// How long a registry may take for one answer.
+/// Timeout of one request.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The most of an answer that is read, in bytes.
+/// Maximum size of a response, in bytes.
 const LARGEST: usize = 64 << 20;
-/// How often one who is told to wait asks again.
+/// Maximum number of tries after 429 responses.
 const TRIES: usize = 4;
-/// The longest that one who is told to wait does, in seconds.
+/// Maximum wait between two tries, in seconds.
 const LONGEST_WAIT: u64 = 61;
 
-/// How a registry is to be asked.
+/// Path of the index configuration.
 const CONFIG: &str = "index/v1/config.json";
 
 fn why(miss: Miss) -> String {
@@ -36,20 +36,20 @@ fn why(miss: Miss) -> String {
     }
 }
 
-/// Which registry, and as whom.
+/// The registry to check, and the tokens for it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
-    /// Its address, with or without `/registry`.
+    /// Address of the registry, with or without `/registry`.
     pub(crate) url: String,
     /// A token that may publish.
     pub(crate) token: Option<String>,
-    /// A token of somebody else.
+    /// A token of another account.
     pub(crate) other: Option<String>,
     /// The namespace to publish in.
     pub(crate) namespace: Option<String>,
     /// Whether nothing is published.
     pub(crate) read_only: bool,
-    /// The skill that is pulled if nothing is published; else the first that is listed.
+    /// The skill to download if nothing is published. Default: the first listed skill.
     pub(crate) skill: Option<Name>,
 }
 
@@ -59,22 +59,22 @@ pub(crate) struct Subject {
     /// Without a slash at the end.
     pub(super) base: String,
     http: reqwest::Client,
-    /// With a connection for each question: a server may hang up on one who sent what it refused, and
-    /// what changes something cannot be asked again.
+    /// Uses a new connection for each request: a server may close a connection after it refused a request,
+    /// and requests that change something cannot be repeated.
     fresh: reqwest::Client,
     settings: Settings,
-    /// Makes the names of this run those of no other.
+    /// Makes the names of this run unique.
     pub(super) run: String,
-    /// Every answer that says that the server failed.
+    /// All server errors (5xx).
     faults: Mutex<Vec<String>>,
-    /// Whether only those who have an account may read.
+    /// Whether reading needs an account.
     private: bool,
-    /// Whether there are files alone, and no program behind them.
+    /// Whether it is a mirror: only files, without an API.
     files: bool,
     pub(super) sample: OnceCell<Result<Sample, Miss>>,
 }
 
-/// A question.
+/// A request.
 pub(super) struct Ask<'a> {
     subject: &'a Subject,
     method: Method,
@@ -83,10 +83,10 @@ pub(super) struct Ask<'a> {
     body: Vec<u8>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// What was asked, for a person.
+    /// Method and address of the request, for messages.
     asked: String,
     pub(super) status: u16,
     headers: HeaderMap,
@@ -94,18 +94,18 @@ pub(super) struct Answer {
 }
 
 impl Subject {
-    /// Finds the registry at an address; a sentence if nothing answers there.
+    /// Finds the registry at an address; an error message if nothing answers.
     pub(crate) async fn find(settings: Settings) -> Result<Self, String> {
         let url = settings.url.trim_end_matches('/').to_owned();
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(format!("`{url}` is no address; write it as https://…/registry"));
+            return Err(format!("`{url}` is not an address; write it as https://…/registry"));
         }
         let client = || reqwest::Client::builder().timeout(PATIENCE);
         let http = client().build().map_err(|error| error.to_string())?;
         let fresh = client().pool_max_idle_per_host(0).build();
         let fresh = fresh.map_err(|error| error.to_string())?;
         let letters = Uuid::new_v4().simple().to_string();
-        // A name begins with a letter, and digits alone are no word.
+        // A name must start with a letter.
         let run = format!("x{}", &letters[..7]);
         let mut subject = Self {
             base: url.clone(),
@@ -128,7 +128,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Whether the settings name no address of a program, and none is there.
+    /// Whether the configuration has no address of an API, and there is no API.
     async fn has_files_alone(&self, config: &Answer) -> Result<bool, Miss> {
         let said = config.value().unwrap_or_default();
         if config.status != 200 || said["version"] != 1 || !said["base"].is_null() {
@@ -137,24 +137,24 @@ impl Subject {
         Ok(self.get("api/v1/skills").send().await?.status == 404)
     }
 
-    /// Why a private registry would answer nothing, in a sentence.
+    /// The error if a private registry refuses all requests.
     pub(crate) async fn shut(&self) -> Option<&'static str> {
         if !self.private {
             return None;
         }
         if self.settings.token.is_none() {
-            return Some("it is private, and answers only those who have an account");
+            return Some("the registry is private and needs an account");
         }
         let answer = self.get(CONFIG).send().await.ok()?;
-        (answer.status == 401).then_some("it is private, and does not take this token")
+        (answer.status == 401).then_some("the registry is private and rejects this token")
     }
 
-    /// Whether there are files alone.
+    /// Whether it is a mirror.
     pub(super) fn is_files(&self) -> bool {
         self.files
     }
 
-    /// The skill that is pulled, if one is named.
+    /// The skill of --skill.
     pub(super) fn named(&self) -> Option<&Name> {
         self.settings.skill.as_ref()
     }
@@ -163,7 +163,7 @@ impl Subject {
         &self.base
     }
 
-    /// How the names of this run begin.
+    /// Prefix of the names of this run.
     pub(crate) fn prefix(&self) -> String {
         format!("conf-{}-", self.run)
     }
@@ -172,12 +172,12 @@ impl Subject {
         self.settings.namespace.as_deref()
     }
 
-    /// Whether it may publish.
+    /// Whether the checks may publish.
     pub(crate) fn publishes(&self) -> bool {
         self.settings.token.is_some() && !self.settings.read_only && !self.files
     }
 
-    /// What is missing for a check.
+    /// Why a check cannot run.
     pub(super) fn lacks(&self, needs: Needs) -> Option<&'static str> {
         match needs {
             Needs::Nothing => None,
@@ -188,7 +188,7 @@ impl Subject {
         }
     }
 
-    /// Answers with which the server said that it failed.
+    /// All server errors (5xx).
     pub(super) fn faults(&self) -> Vec<String> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -197,13 +197,13 @@ impl Subject {
         Ask { subject: self, method, url, headers: HeaderMap::new(), body: Vec::new() }
     }
 
-    /// A question to a path below the address of the registry.
+    /// A request to a path below the address of the registry.
     pub(super) fn get(&self, path: &str) -> Ask<'_> {
         self.look(Method::GET, format!("{}/{path}", self.base))
     }
 
-    /// A question that changes nothing. A private registry is asked as who may publish, and nobody but
-    /// its own server sees the token.
+    /// A request that changes nothing. For a private registry it has the token, which is sent only to the
+    /// server of the registry.
     pub(super) fn look(&self, method: Method, url: String) -> Ask<'_> {
         let own = self.private && url.starts_with(&self.at_server(""));
         let ask = self.ask(method, url);
@@ -241,18 +241,17 @@ impl Ask<'_> {
         self
     }
 
-    /// With a token of one's choice.
     pub(super) fn bearer(self, token: &str) -> Self {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    /// As who may publish.
+    /// Uses the token that may publish.
     pub(super) fn ours(self) -> Self {
         let token = self.subject.settings.token.clone().unwrap_or_default();
         self.bearer(&token)
     }
 
-    /// As somebody else.
+    /// Uses the token of the other account.
     pub(super) fn theirs(self) -> Self {
         let token = self.subject.settings.other.clone().unwrap_or_default();
         self.bearer(&token)
@@ -267,7 +266,7 @@ impl Ask<'_> {
         self.body("application/json", value.to_string().into_bytes())
     }
 
-    /// Asks; waits and asks again if the registry wants that.
+    /// Sends the request; waits and tries again after a 429 response.
     pub(super) async fn send(self) -> Result<Answer, Miss> {
         let asked = format!("{} {}", self.method, short(&self.url, 200));
         let mut tries = 0;
@@ -288,9 +287,8 @@ impl Ask<'_> {
     }
 
     async fn once(&self, asked: &str) -> Result<Answer, Miss> {
-        let wrong = |error: reqwest::Error| {
-            fail(format!("{asked}: there is no answer: {}", error.without_url()))
-        };
+        let wrong =
+            |error: reqwest::Error| fail(format!("{asked}: no response: {}", error.without_url()));
         let safe = self.method.is_safe();
         let http = if safe { &self.subject.http } else { &self.subject.fresh };
         let request = http
@@ -299,7 +297,7 @@ impl Ask<'_> {
             .body(self.body.clone());
         let again = request.try_clone().filter(|_| safe);
         let mut response = match (request.send().await, again) {
-            // A server may have hung up on the one who asked before on this connection.
+            // The server may have closed the connection after the previous request.
             (Err(error), Some(again)) if error.is_request() => again.send().await.map_err(wrong)?,
             (sent, _) => sent.map_err(wrong)?,
         };
@@ -308,7 +306,7 @@ impl Ask<'_> {
         while let Some(chunk) = response.chunk().await.map_err(wrong)? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > LARGEST {
-                return Err(fail(format!("{asked}: the answer has more than {LARGEST} bytes")));
+                return Err(fail(format!("{asked}: the response has more than {LARGEST} bytes")));
             }
         }
         Ok(Answer { asked: asked.to_owned(), status, headers, bytes })
@@ -320,7 +318,7 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// A header that must be there.
+    /// A header that is required.
     pub(super) fn need(&self, name: &str) -> Result<&str, Miss> {
         self.header(name).ok_or_else(|| fail(format!("{}: no header {name}", self.asked)))
     }
@@ -336,7 +334,7 @@ impl Answer {
         Err(fail(format!("{asked}: {status} instead of {}: {said}", wanted.join(" or "))))
     }
 
-    /// Fails unless it is refused as a mistake of who asks.
+    /// Fails unless the status is a client error (4xx).
     pub(super) fn refused(self) -> Result<Self, Miss> {
         if (400..500).contains(&self.status) && self.status != 429 {
             return Ok(self);
@@ -351,7 +349,7 @@ impl Answer {
 
     pub(super) fn value(&self) -> Result<Value, Miss> {
         serde_json::from_slice(&self.bytes).map_err(|error| {
-            fail(format!("{}: no JSON ({error}): {}", self.asked, short(&self.text(), 100)))
+            fail(format!("{}: not JSON ({error}): {}", self.asked, short(&self.text(), 100)))
         })
     }
 
@@ -359,13 +357,13 @@ impl Answer {
     pub(super) fn lines(&self) -> Result<Vec<Value>, Miss> {
         let read = |line: &str| {
             serde_json::from_str(line).map_err(|error| {
-                fail(format!("{}: a line is no JSON ({error}): {}", self.asked, short(line, 100)))
+                fail(format!("{}: a line is not JSON ({error}): {}", self.asked, short(line, 100)))
             })
         };
         self.text().lines().filter(|line| !line.trim().is_empty()).map(read).collect()
     }
 
-    /// The code of an error, whose shape must be right.
+    /// The code of an error; fails if the format of the error is wrong.
     pub(super) fn code(&self) -> Result<String, Miss> {
         let value = self.value()?;
         let error = &value["error"];
@@ -392,11 +390,11 @@ impl Answer {
         if found == code {
             return Ok(answer);
         }
-        Err(fail(format!("{}: the code is `{found}` instead of `{code}`", answer.asked)))
+        Err(fail(format!("{}: the error code is `{found}` instead of `{code}`", answer.asked)))
     }
 }
 
-/// The beginning of a text, harmless on a terminal.
+/// The beginning of a text, escaped for a terminal.
 pub(super) fn short(text: &str, most: usize) -> String {
     let cut: String = text.chars().take(most).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };

@@ -1,6 +1,6 @@
-//! Tokens that nobody gave out.
+//! Forged tokens.
 
-/// Base64 as tokens write it, without padding.
+/// Base64 for URLs, without padding.
 fn encoded(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::new();
@@ -19,17 +19,17 @@ fn token(header: &str, claims: &str, signature: &[u8]) -> String {
     format!("{}.{}.{}", encoded(header.as_bytes()), encoded(claims.as_bytes()), encoded(signature))
 }
 
-/// In the year 2100.
+/// They expire in the year 2100.
 const CLAIMS: &str = r#"{"sub":"1","role":"admin","scope":"admin","exp":4102444800,"iat":1}"#;
 
-/// Each with what is wrong with it.
+/// Forged tokens, each with a description.
 pub(super) fn forged() -> Vec<(&'static str, String)> {
     let junk = [7; 64];
     let expired = r#"{"sub":"1","exp":1}"#;
     vec![
         ("garbage", "garbage".to_owned()),
-        ("no text", "%00%ff".to_owned()),
-        ("a token of a program that does not exist", format!("sv_{}", "a".repeat(43))),
+        ("escaped bytes", "%00%ff".to_owned()),
+        ("an unknown token of a program", format!("sv_{}", "a".repeat(43))),
         ("alg none", token(r#"{"alg":"none","typ":"JWT"}"#, CLAIMS, b"")),
         ("alg nOnE", token(r#"{"alg":"nOnE","typ":"JWT"}"#, CLAIMS, b"")),
         ("HS256 with junk", token(r#"{"alg":"HS256","typ":"JWT"}"#, CLAIMS, &junk[..32])),

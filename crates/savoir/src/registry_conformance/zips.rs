@@ -1,4 +1,4 @@
-//! Archives that must be refused, made byte by byte: no library writes them.
+//! Archives that must be refused, written byte by byte because no library creates them.
 
 use std::{fmt::Write as _, io::Write as _};
 
@@ -10,13 +10,13 @@ const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
 const FILE: u32 = 0o100_644;
 
-/// An entry, with whatever lies it tells.
+/// An entry, whose fields may be inconsistent.
 #[derive(Clone, Debug)]
 struct Entry {
     name: Vec<u8>,
-    /// What its own header calls it, if that differs.
+    /// Name in the local header, if it differs.
     local: Option<Vec<u8>>,
-    /// As it is packed.
+    /// The compressed bytes.
     packed: Vec<u8>,
     size: u32,
     crc: u32,
@@ -49,7 +49,7 @@ impl Entry {
         Self { packed, method: DEFLATED, ..Self::new(name, bytes) }
     }
 
-    /// What both headers say.
+    /// The fields that both headers have.
     fn described(&self, name: &[u8]) -> Vec<u8> {
         let mut fields = Vec::from([20, 0]);
         for number in [self.flags, self.method, 0, 0x21] {
@@ -64,7 +64,6 @@ impl Entry {
     }
 }
 
-/// An archive of entries.
 fn zip(entries: &[Entry]) -> Vec<u8> {
     let (mut bytes, mut places) = (Vec::new(), Vec::new());
     for entry in entries {
@@ -78,7 +77,7 @@ fn zip(entries: &[Entry]) -> Vec<u8> {
     finish(bytes, entries, &places, b"")
 }
 
-/// Adds a directory that has entries at these places.
+/// Adds a central directory with entries at these offsets.
 fn finish(mut bytes: Vec<u8>, entries: &[Entry], places: &[u32], comment: &[u8]) -> Vec<u8> {
     let start = bytes.len();
     for (entry, place) in entries.iter().zip(places) {
@@ -105,7 +104,7 @@ fn good(name: &str) -> Entry {
     Entry::new(format!("{name}/SKILL.md"), text.as_bytes())
 }
 
-/// A good SKILL.md beside further entries.
+/// A valid SKILL.md and further entries.
 fn beside(name: &str, more: impl IntoIterator<Item = Entry>) -> Vec<u8> {
     let entries: Vec<Entry> = std::iter::once(good(name)).chain(more).collect();
     zip(&entries)
@@ -115,7 +114,7 @@ fn beside_path(name: &str, path: impl Into<Vec<u8>>) -> Vec<u8> {
     beside(name, [Entry::new(path, b"evil")])
 }
 
-/// An archive with a SKILL.md that is changed.
+/// An archive with a changed SKILL.md.
 fn with_text(name: &str, change: impl FnOnce(String) -> Vec<u8>) -> Vec<u8> {
     let bytes = change(text(name, "1.0.0", "Hostile."));
     zip(&[Entry::new(format!("{name}/SKILL.md"), &bytes)])
@@ -126,11 +125,11 @@ fn with_yaml(name: &str, line: &str) -> Vec<u8> {
     with_text(name, |text| text.replacen("license: MIT", line, 1).into_bytes())
 }
 
-/// A hostile archive: its name, what its check proves, and how it is made for a name of a skill.
+/// A malicious archive: its id, what its check proves, and a function that creates it for a skill name.
 pub(super) type Hostile = (&'static str, &'static str, fn(&str) -> Vec<u8>);
 
 pub(super) const HOSTILE: &[Hostile] = &[
-    ("zip-traversal", "An archive whose file climbs out of its folder is refused.", |name| {
+    ("zip-traversal", "An archive with path traversal is refused.", |name| {
         beside_path(name, format!("{name}/../../evil.sh"))
     }),
     ("zip-absolute", "An archive with an absolute path is refused.", |name| {
@@ -142,7 +141,7 @@ pub(super) const HOSTILE: &[Hostile] = &[
     ("zip-drive", "An archive with a drive letter is refused.", |name| {
         beside_path(name, format!("{name}/C:evil"))
     }),
-    ("zip-symlink", "An archive with a link is refused.", |name| {
+    ("zip-symlink", "An archive with a symlink is refused.", |name| {
         let link = Entry::new(format!("{name}/link"), b"/etc");
         beside(name, [Entry { mode: 0o120_777, ..link }])
     }),
@@ -157,7 +156,7 @@ pub(super) const HOSTILE: &[Hostile] = &[
         let files = ["notes.md", "NOTES.md"].map(|file| Entry::new(format!("{name}/{file}"), b"x"));
         beside(name, files)
     }),
-    ("zip-unicode", "An archive with two spellings of the same letters is refused.", |name| {
+    ("zip-unicode", "An archive with two Unicode forms of one name is refused.", |name| {
         let files = ["\u{e9}.md", "e\u{301}.md"];
         beside(name, files.map(|file| Entry::new(format!("{name}/{file}"), b"x")))
     }),
@@ -165,13 +164,11 @@ pub(super) const HOSTILE: &[Hostile] = &[
         let other = Some(format!("{name}/OTHER.md").into_bytes());
         beside(name, [Entry { local: other, ..Entry::new(format!("{name}/notes.md"), b"x") }])
     }),
-    ("zip-twice", "Two archives one after the other are refused.", |name| {
-        beside(name, []).repeat(2)
-    }),
-    ("zip-prefix", "An archive behind something else is refused.", |name| {
+    ("zip-twice", "Two concatenated archives are refused.", |name| beside(name, []).repeat(2)),
+    ("zip-prefix", "An archive with leading bytes is refused.", |name| {
         [b"\x7fELF and so on".as_slice(), &beside(name, [])].concat()
     }),
-    ("zip-suffix", "An archive with something behind it is refused.", |name| {
+    ("zip-suffix", "An archive with trailing bytes is refused.", |name| {
         [beside(name, []).as_slice(), b"and so on"].concat()
     }),
     ("zip-comment", "An archive with a comment is refused.", |name| {
@@ -185,7 +182,7 @@ pub(super) const HOSTILE: &[Hostile] = &[
         let secret = Entry::new(format!("{name}/secret"), b"secret");
         beside(name, [Entry { flags: 1 | 1 << 11, ..secret }])
     }),
-    ("zip-truncated", "An archive that is cut off is refused.", |name| {
+    ("zip-truncated", "A truncated archive is refused.", |name| {
         let whole = beside(name, [Entry::new(format!("{name}/notes.md"), &[b'x'; 1000])]);
         whole[..whole.len() * 6 / 10].to_vec()
     }),
@@ -193,15 +190,15 @@ pub(super) const HOSTILE: &[Hostile] = &[
         let file = Entry::new(format!("{name}/notes.md"), b"notes");
         beside(name, [Entry { crc: 7, ..file }])
     }),
-    ("zip-bomb", "A bomb is refused.", |name| {
+    ("zip-bomb", "A zip bomb is refused.", |name| {
         let zeros = vec![0; 64 << 20];
         beside(name, [Entry::deflated(format!("{name}/zeros"), &zeros)])
     }),
-    ("zip-bomb-lie", "A bomb that lies about its size is refused.", |name| {
+    ("zip-bomb-lie", "A zip bomb with a wrong size is refused.", |name| {
         let zeros = vec![0; 32 << 20];
         beside(name, [Entry { size: 100, ..Entry::deflated(format!("{name}/zeros"), &zeros) }])
     }),
-    ("zip-overlap", "An archive whose entries share their bytes is refused.", |name| {
+    ("zip-overlap", "An archive with overlapping entries is refused.", |name| {
         let shared = Entry::new(format!("{name}/a"), &[b'x'; 10_000]);
         let mut bytes = Vec::from(b"PK\x03\x04");
         bytes.extend(shared.described(&shared.name));
@@ -217,35 +214,35 @@ pub(super) const HOSTILE: &[Hostile] = &[
     ("zip-no-skill", "An archive without SKILL.md is refused.", |name| {
         zip(&[Entry::new(format!("{name}/README.md"), b"Hi.")])
     }),
-    ("zip-two-roots", "An archive with a file beside its folder is refused.", |name| {
+    ("zip-two-roots", "An archive with a file outside of its folder is refused.", |name| {
         beside_path(name, "elsewhere/notes.md")
     }),
-    ("zip-git-hooks", "An archive with hooks of git is refused.", |name| {
+    ("zip-git-hooks", "An archive with Git hooks is refused.", |name| {
         beside_path(name, format!("{name}/.git/hooks/post-checkout"))
     }),
     ("zip-reserved-name", "An archive with a name that Windows reserves is refused.", |name| {
         beside_path(name, format!("{name}/CON"))
     }),
-    ("zip-control-name", "An archive with a line end in a name is refused.", |name| {
+    ("zip-control-name", "An archive with a line break in a name is refused.", |name| {
         beside_path(name, format!("{name}/a\nb.md"))
     }),
-    ("zip-bidi-name", "An archive with a name that turns around is refused.", |name| {
+    ("zip-bidi-name", "An archive with a bidi override in a name is refused.", |name| {
         beside_path(name, format!("{name}/a\u{202e}dm.exe"))
     }),
-    ("zip-bytes-name", "An archive with a name that is no UTF-8 is refused.", |name| {
+    ("zip-bytes-name", "An archive with a name that is not UTF-8 is refused.", |name| {
         beside_path(name, [name.as_bytes(), b"/\xff\xfe.md"].concat())
     }),
     ("zip-long-name", "An archive with a very long name is refused.", |name| {
         beside_path(name, format!("{name}/{}", "x".repeat(400)))
     }),
-    ("zip-deep", "An archive with very deep folders is refused.", |name| {
+    ("zip-deep", "An archive with deeply nested folders is refused.", |name| {
         beside_path(name, format!("{name}/{}x.md", "d/".repeat(60)))
     }),
-    ("zip-file-as-folder", "An archive with a file that is a folder, too, is refused.", |name| {
+    ("zip-file-as-folder", "An archive with a file that is also a folder is refused.", |name| {
         let paths = ["x", "x/y"].map(|path| Entry::new(format!("{name}/{path}"), b"x"));
         beside(name, paths)
     }),
-    ("yaml-alias", "Frontmatter whose aliases grow without end is refused.", |name| {
+    ("yaml-alias", "Frontmatter with exponential aliases is refused.", |name| {
         let mut laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x]".to_owned();
         for at in 1..9 {
             let again = vec![format!("*a{}", at - 1); 9].join(",");
@@ -253,13 +250,13 @@ pub(super) const HOSTILE: &[Hostile] = &[
         }
         with_yaml(name, &laughs)
     }),
-    ("yaml-duplicate", "Frontmatter that says something twice is refused.", |name| {
+    ("yaml-duplicate", "Frontmatter with a duplicate field is refused.", |name| {
         with_yaml(name, "license: MIT\nlicense: Apache-2.0")
     }),
     ("yaml-merge", "Frontmatter with a merge key is refused.", |name| {
         with_yaml(name, "base: &base\n  license: MIT\n<<: *base")
     }),
-    ("yaml-tag", "Frontmatter with a tag of a language is refused.", |name| {
+    ("yaml-tag", "Frontmatter with a language-specific tag is refused.", |name| {
         with_yaml(name, "license: !!python/object/apply:os.system [\"id\"]")
     }),
     ("yaml-deep", "Frontmatter with deep nesting is refused.", |name| {
@@ -274,7 +271,7 @@ pub(super) const HOSTILE: &[Hostile] = &[
     ("yaml-unclosed", "Frontmatter without an end is refused.", |name| {
         with_text(name, |text| text.replace("\n---\n\n", "\n").into_bytes())
     }),
-    ("text-bytes", "A SKILL.md that is no UTF-8 is refused.", |name| {
+    ("text-bytes", "A SKILL.md that is not UTF-8 is refused.", |name| {
         with_text(name, |text| [text.as_bytes(), b"\xff\xfe\xc3\x28"].concat())
     }),
     ("text-wide", "A SKILL.md in UTF-16 is refused.", |name| {
@@ -282,23 +279,23 @@ pub(super) const HOSTILE: &[Hostile] = &[
             std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
         })
     }),
-    ("text-control", "A description that plays with terminals is refused.", |name| {
+    ("text-control", "A description with terminal escape codes is refused.", |name| {
         with_text(name, |text| text.replace("Made to", "\u{1b}[2J\u{1b}[1mMade to").into_bytes())
     }),
 ];
 
 #[cfg(test)]
 mod tests {
-    use savoir_package::submission::{Asked, Submission};
+    use savoir_package::submission::{PublishOptions, Submission};
 
     use super::*;
 
-    /// The same verdict from every door: what a registry must refuse, this program refuses, too.
+    /// This program must refuse everything that a registry must refuse.
     #[test]
     fn each_is_refused_by_this_program() {
         let name = "demo";
-        let read = |bytes: &[u8]| Submission::read(bytes, &Asked::default());
-        assert!(read(&beside(name, [])).is_ok(), "what is good is not refused");
+        let read = |bytes: &[u8]| Submission::read(bytes, &PublishOptions::default());
+        assert!(read(&beside(name, [])).is_ok(), "a valid archive is not refused");
         for (id, _, make) in HOSTILE {
             assert!(read(&make(name)).is_err(), "{id}");
         }

@@ -1,10 +1,9 @@
-//! What was found in a version, as the routes of the registry keep it.
+//! Scan results in the format of the registry.
 
 use savoir_package::scan::{self, Report, Verdict};
 use savoir_store::registry::{ScanResult, ScanVerdict};
 use serde_json::{Value, json};
 
-/// What a scan came to, as it is kept.
 pub(super) fn result(report: &Report) -> ScanResult {
     let verdict = match report.verdict {
         Verdict::Allow => ScanVerdict::Allow,

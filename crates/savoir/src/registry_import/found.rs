@@ -1,4 +1,4 @@
-//! What a tree has.
+//! Finds skills in a folder or a mirror.
 
 use std::{
     fs,
@@ -13,26 +13,24 @@ use savoir_skill::folder::is_skill_file;
 
 use super::{Refusal, is_mirror};
 
-/// Folders in folders that are looked into.
+/// Maximum depth of nested folders.
 const DEEPEST: usize = 12;
 
-/// What there is.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) jobs: Vec<Job>,
-    /// Markdown files that are no skill's SKILL.md, and lie in no skill.
+    /// Markdown files that are not part of a skill.
     pub(super) texts: Vec<PathBuf>,
     pub(super) refused: Vec<Refusal>,
 }
 
-/// Something to be read.
 #[derive(Debug)]
 pub(super) enum Job {
     /// A skill's folder.
     Folder(PathBuf),
     /// An archive of a skill.
     Archive(PathBuf),
-    /// A text that is a skill by itself.
+    /// A text without frontmatter.
     Text(PathBuf),
     /// The versions of one package of a mirror.
     Package(Mirrored),
@@ -43,11 +41,11 @@ pub(super) enum Job {
 pub(super) struct Mirrored {
     /// The root of the mirror.
     pub(super) root: PathBuf,
-    /// Its index.
+    /// Path of its index file.
     pub(super) index: PathBuf,
-    /// Each with its line.
+    /// Each with its line number.
     pub(super) versions: Vec<(usize, IndexLine)>,
-    /// What was taken down: nobody can have it any more, and nothing else gets its number.
+    /// Versions that were taken down; their numbers cannot be used again.
     pub(super) gone: Vec<GoneLine>,
 }
 
@@ -62,7 +60,7 @@ pub(super) fn found(folder: &Path) -> Found {
     found
 }
 
-/// The entries of a folder, by name.
+/// The entries of a folder, sorted by name.
 fn entries(folder: &Path, found: &mut Found) -> Vec<fs::DirEntry> {
     let listed = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match listed {
@@ -86,13 +84,13 @@ fn skills(folder: &Path, depth: usize, found: &mut Found) {
     }
     for entry in entries {
         let (path, name) = (entry.path(), name(&entry));
-        // Links could lead anywhere; what is hidden belongs to other programs.
+        // Skip symlinks, which could lead anywhere, and hidden folders, which belong to other programs.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && !name.starts_with('.') => {
                 if depth < DEEPEST {
                     skills(&path, depth + 1, found);
                 } else {
-                    found.refused.push(Refusal::new(&path, "too_deep", "it lies too deep"));
+                    found.refused.push(Refusal::new(&path, "too_deep", "it is nested too deeply"));
                 }
             }
             Ok(kind) if kind.is_file() && is_archive(&path) => found.jobs.push(Job::Archive(path)),
@@ -106,7 +104,7 @@ fn is_archive(path: &Path) -> bool {
     ends_with(path, &["zip", "skill"])
 }
 
-/// A README tells of the others, and is none of them.
+/// A README describes the skills, and is not one of them.
 fn is_text(path: &Path) -> bool {
     let is_readme = path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case("readme"));
     ends_with(path, &["md"]) && !is_readme
@@ -121,7 +119,7 @@ fn indexes(root: &Path, index: &Path, folder: &Path, depth: usize, found: &mut F
     for entry in entries(folder, found) {
         let path = entry.path();
         match entry.file_type() {
-            // The letters, the namespace, and the files.
+            // Folders of letters and namespaces contain the index files.
             Ok(kind) if kind.is_dir() && depth < 2 => {
                 indexes(root, index, &path, depth + 1, found);
             }
@@ -150,7 +148,7 @@ fn package(root: &Path, index: &Path, path: PathBuf, found: &mut Found) {
             continue;
         }
         match serde_json::from_str::<IndexLine>(text) {
-            Err(error) => refuse(format!("it is no version of a skill: {error}")),
+            Err(error) => refuse(format!("it is not a version of a skill: {error}")),
             Ok(line) => match wrong(&line, index, &path) {
                 Some(why) => refuse(why),
                 None => versions.push((at + 1, line)),
@@ -160,7 +158,7 @@ fn package(root: &Path, index: &Path, path: PathBuf, found: &mut Found) {
     found.jobs.push(Job::Package(Mirrored { root: root.to_owned(), index: path, versions, gone }));
 }
 
-/// What keeps a line from being followed.
+/// Why a line cannot be used.
 fn wrong(line: &IndexLine, index: &Path, path: &Path) -> Option<String> {
     let small_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
@@ -171,12 +169,12 @@ fn wrong(line: &IndexLine, index: &Path, path: &Path) -> Option<String> {
         return Some("its sha256 is not 64 hexadecimal digits".to_owned());
     }
     if line.filename.starts_with('.') || !line.filename.bytes().all(plain) {
-        return Some("its archive is called what no file can be called".to_owned());
+        return Some("the file name of its archive is invalid".to_owned());
     }
     None
 }
 
 fn misplaced(name: &Name, index: &Path, path: &Path) -> Option<String> {
-    let elsewhere = || format!("it is about `{name}`, whose index lies elsewhere");
+    let elsewhere = || format!("it is about `{name}`, which has another index file");
     (index.join(name.index_path()) != path).then(elsewhere)
 }

@@ -1,4 +1,4 @@
-//! How versions come into the registry.
+//! Adds versions to the registry.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,40 +20,39 @@ use super::{
     ready::Ready,
 };
 
-/// Bytes of a reason that are kept.
+/// Maximum size of a reason, in bytes.
 const LONGEST_REASON: usize = 4096;
 
-/// What precedes the reason of those who took a version down elsewhere.
+/// Prefix of the reason if a version was taken down in the mirror.
 const TAKEN_DOWN: &str = "it was taken down where it came from: ";
 
-/// A version that is there.
+/// An existing version.
 #[derive(Debug)]
 struct There {
-    /// Nothing if it was taken down.
+    /// Empty if it was taken down.
     sha256: String,
     yanked: bool,
 }
 
-/// What is known of a package, once somebody asked.
+/// Cached data of a package.
 #[derive(Debug, Default)]
 struct Known {
-    /// Whether the registry has it.
+    /// Whether the package exists in the registry.
     is_old: bool,
-    /// The last number of prose that it has or had.
+    /// The last number that the registry assigned to a text.
     last: u64,
     versions: BTreeMap<Version, There>,
 }
 
-/// Publishes what it is given.
 pub(super) struct Publisher<'a> {
     registry: Registry<'a>,
     plan: &'a Plan,
     known: HashMap<PackageName, Known>,
-    /// The numbers of this batch that were taken down where it comes from, and why.
+    /// Versions of this batch that were taken down in the mirror, with their reasons.
     gone: BTreeMap<PackageName, Vec<(Version, Option<String>)>>,
 }
 
-/// Two versions that differ in build metadata alone are the same.
+/// Removes build metadata: versions that differ only in it are the same.
 fn plain(version: &Version) -> Version {
     Version { build: BuildMetadata::EMPTY, ..version.clone() }
 }
@@ -83,7 +82,7 @@ impl<'a> Publisher<'a> {
         Ok(self.known.entry(package.clone()).or_default())
     }
 
-    /// Takes out what the registry has, as far as that can be told without reading it. Begins a batch.
+    /// Starts a batch: leaves out versions that exist, as far as that is known without reading them.
     pub(super) async fn without_known(
         &mut self,
         jobs: Vec<Job>,
@@ -104,8 +103,8 @@ impl<'a> Publisher<'a> {
         Ok(left)
     }
 
-    /// Notes which numbers nothing may get any more. What is here is only yanked: it was taken down by
-    /// others, and who did so here can do the rest.
+    /// Reserves versions that were taken down in the mirror. Existing ones are only yanked; an
+    /// administrator of this registry can take them down.
     async fn take_down(&mut self, mirrored: &Mirrored, done: &mut Done) -> Result<(), StoreError> {
         for line in &mirrored.gone {
             let Ok(package) = line.name.to_string().parse::<PackageName>() else { continue };
@@ -149,7 +148,7 @@ impl<'a> Publisher<'a> {
 
     async fn strip(&mut self, mirrored: &mut Mirrored, done: &mut Done) -> Result<(), StoreError> {
         let Some((_, first)) = mirrored.versions.first() else { return Ok(()) };
-        // A name that the registry does not take is told when it is read.
+        // An invalid name is reported when the version is read.
         let Ok(package) = first.name.to_string().parse::<PackageName>() else { return Ok(()) };
         let known = self.known(&package).await?;
         let mut yanked = Vec::new();
@@ -169,7 +168,7 @@ impl<'a> Publisher<'a> {
         Ok(())
     }
 
-    /// The version, unless it is there. What is there with other bytes is refused.
+    /// The version, unless it exists. If it exists with other bytes, it is refused.
     pub(super) async fn is_new(
         &mut self,
         mut ready: Ready,
@@ -178,7 +177,7 @@ impl<'a> Publisher<'a> {
         let known = self.known(&ready.package).await?;
         let version = match &ready.version {
             Some(version) => plain(version),
-            // Prose is counted, and the same text is not counted twice.
+            // The registry assigns versions to texts; the same text does not get a second one.
             None if known.versions.values().any(|there| there.sha256 == ready.sha256) => {
                 done.skipped += 1;
                 return Ok(None);
@@ -195,8 +194,7 @@ impl<'a> Publisher<'a> {
                 Ok(None)
             }
             Some(_) => {
-                let reason = "this version is there with other bytes, and never changes; raise its \
-                              version";
+                let reason = "this version already exists with other bytes; raise its version";
                 let refusal = Refusal::new(&ready.path, "version_exists", reason);
                 done.refused.push(refusal.of(&ready));
                 Ok(None)
@@ -209,7 +207,7 @@ impl<'a> Publisher<'a> {
         }
     }
 
-    /// Publishes versions that are not there.
+    /// Publishes versions that do not exist.
     pub(super) async fn publish(
         &mut self,
         ready: Vec<Ready>,
@@ -237,7 +235,7 @@ impl<'a> Publisher<'a> {
         match self.together(&new).await {
             Ok(added) => self.count(added, &new, done),
             Err(RegistryError::Store(error)) => return Err(error),
-            // One of them is the reason; the others need not suffer for it.
+            // One of them failed, so try each of them alone.
             Err(_) => {
                 for (package, versions) in new {
                     let path = versions.first().map(|one| one.path.clone()).unwrap_or_default();
@@ -252,7 +250,7 @@ impl<'a> Publisher<'a> {
         Ok(())
     }
 
-    /// Counts versions of packages that were added.
+    /// Counts the versions of added packages.
     fn count(&self, added: u64, packages: &BTreeMap<PackageName, Vec<Ready>>, done: &mut Done) {
         let gone = packages.keys().filter_map(|package| self.gone.get(package));
         let gone = gone.map(|gone| gone.len() as u64).sum();
@@ -260,7 +258,7 @@ impl<'a> Publisher<'a> {
         done.taken_down += gone;
     }
 
-    /// Takes numbers of a package that is there.
+    /// Reserves versions of an existing package.
     async fn reserve(
         &self,
         package: &PackageName,
@@ -278,7 +276,7 @@ impl<'a> Publisher<'a> {
         Ok(())
     }
 
-    /// Packages that are new, in one transaction.
+    /// Adds new packages in one transaction.
     async fn together(
         &self,
         packages: &BTreeMap<PackageName, Vec<Ready>>,
@@ -367,7 +365,7 @@ impl<'a> Publisher<'a> {
         })))
     }
 
-    /// Adds a version to a package that is there.
+    /// Adds a version to an existing package.
     async fn add(&self, ready: Ready, done: &mut Done) -> Result<(), StoreError> {
         let added = self.add_one(&ready).await;
         if added.is_ok() {
@@ -399,7 +397,7 @@ impl<'a> Publisher<'a> {
         self.registry.publish(&actor, new).await?;
         let Some(line) = &ready.line else { return Ok(()) };
         if line.yanked {
-            // A mirror may say anything, and what it says must not keep the version choosable.
+            // Shorten the reason of the mirror, so that a long one cannot prevent the yank.
             let why = line.yanked_reason.as_deref();
             let why = why.map(|why| &why[..why.floor_char_boundary(LONGEST_REASON)]);
             self.registry.yank(&actor, package, version, why).await?;
@@ -447,13 +445,13 @@ fn version(
     }
 }
 
-/// When a mirror says that a version was published; not later than now.
+/// The publication time in a mirror, unless it is in the future.
 fn published(line: &IndexLine) -> Option<i64> {
     let time: Timestamp = line.published_at.as_deref()?.parse().ok()?;
     Some(time.as_microsecond()).filter(|time| *time <= Time::now().micros())
 }
 
-/// A refusal is told; only what makes all further work useless ends the import.
+/// Records a refusal. Only an error of the database ends the import.
 fn told(
     outcome: Result<(), RegistryError>,
     path: &std::path::Path,

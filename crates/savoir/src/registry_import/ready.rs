@@ -1,4 +1,4 @@
-//! A version that can be published.
+//! Reads skills and prepares versions that can be published.
 
 use std::{
     fs::File,
@@ -11,7 +11,7 @@ use savoir_package::{
     limits::MAX_ARCHIVE_BYTES,
     registry::wire::IndexLine,
     scan::{self, Verdict},
-    submission::{Asked, Rejection, Submission},
+    submission::{PublishOptions, Rejection, Submission},
 };
 use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{Facts, PackageName, ScanResult};
@@ -26,17 +26,16 @@ use super::{
 /// A version that can be published.
 #[derive(Debug)]
 pub(super) struct Ready {
-    /// Where it came from.
     pub(super) path: PathBuf,
     pub(super) package: PackageName,
-    /// None for prose, whose versions are counted.
+    /// `None` for texts, whose versions the registry assigns.
     pub(super) version: Option<Version>,
     pub(super) artefact: Vec<u8>,
     pub(super) sha256: String,
     pub(super) facts: Facts,
     pub(super) submission: Submission,
     pub(super) scan: Option<ScanResult>,
-    /// What the index of a mirror said.
+    /// The index line of a mirror.
     pub(super) line: Option<IndexLine>,
 }
 
@@ -59,7 +58,7 @@ pub(super) fn read(job: Job, plan: &Plan) -> Vec<Result<Ready, Refusal>> {
 
 fn folder(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
     let tree = Tree::read(path).map_err(|error| Refusal::new(path, error.code(), error))?;
-    // `.` has no name of its own.
+    // `.` has no name.
     let named = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let called = named.file_name().map(|name| name.to_string_lossy().into_owned());
     packed(path, tree, called.as_deref(), plan)
@@ -71,8 +70,7 @@ fn zip(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
     packed(path, tree, called.as_deref(), plan)
 }
 
-/// A text becomes a skill as `savoir publish` makes it one: called by its first heading, else by its
-/// file.
+/// Reads a text as `savoir publish` does: its name is its first heading or its file name.
 fn text(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
     let mut tree = Tree::default();
     let file = savoir_package::File { bytes: bytes(path)?, executable: false };
@@ -82,13 +80,16 @@ fn text(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
     packed(path, tree, called.as_deref(), plan)
 }
 
-/// Packs files as everybody does who publishes.
+/// Packs files as `savoir publish` does.
 fn packed(path: &Path, tree: Tree, called: Option<&str>, plan: &Plan) -> Result<Ready, Refusal> {
     let namespace = plan.namespace.as_ref().filter(|namespace| !namespace.is_default());
-    let asked = Asked { namespace: namespace.map(ToString::to_string), ..Asked::default() };
+    let asked = PublishOptions {
+        namespace: namespace.map(ToString::to_string),
+        ..PublishOptions::default()
+    };
     let refuse = |rejection: Rejection| rejected(path, &rejection);
     let submission = Submission::of_tree(tree, called, &asked).map_err(refuse)?;
-    // Among skills, one that lost its frontmatter is no text.
+    // Outside of `anon`, a skill without frontmatter is probably a mistake.
     if submission.version.is_none() && !plan.is_for_texts() {
         return Err(refuse(Rejection::Prose));
     }
@@ -97,7 +98,7 @@ fn packed(path: &Path, tree: Tree, called: Option<&str>, plan: &Plan) -> Result<
     Ready::new(path, version, artefact, submission)
 }
 
-/// Holds a version of a mirror against what its index says.
+/// Checks a version of a mirror against its index.
 fn mirrored(root: &Path, line: IndexLine) -> Result<Ready, Refusal> {
     let path = root.join("artifacts").join(&line.sha256).join(&line.filename);
     let refuse = |code, reason: String| {
@@ -106,15 +107,15 @@ fn mirrored(root: &Path, line: IndexLine) -> Result<Ready, Refusal> {
     };
     let bytes = bytes(&path).map_err(|refusal| refuse(refusal.code, refusal.reason))?;
     if sha256_hex(&bytes) != line.sha256 || bytes.len() as u64 != line.size {
-        let reason = "its bytes are not those that the index says".to_owned();
+        let reason = "its bytes do not match the index".to_owned();
         return Err(refuse("digest_mismatch", reason));
     }
     let read = |version: Option<String>| {
         let namespace = line.name.namespace().map(str::to_owned);
         let name = Some(line.name.last().to_owned());
-        Submission::read(&bytes, &Asked { namespace, name, version, skill_md: None })
+        Submission::read(&bytes, &PublishOptions { namespace, name, version, skill_md: None })
     };
-    // The index has the version of a file that says none.
+    // If SKILL.md has no version, the one of the index is used.
     let submission = match read(Some(line.version.to_string())) {
         Err(Rejection::CountedVersion | Rejection::VersionDiffers { .. }) => read(None),
         read => read,
@@ -124,12 +125,12 @@ fn mirrored(root: &Path, line: IndexLine) -> Result<Ready, Refusal> {
         refuse(found.code, found.reason)
     })?;
     if submission.integrity != line.integrity {
-        let reason = "its files are not those that the index says".to_owned();
+        let reason = "its files do not match the index".to_owned();
         return Err(refuse("integrity_mismatch", reason));
     }
     let is_its = submission.version.as_ref().is_none_or(|version| *version == line.version);
     if !is_its || submission.name != line.name {
-        let reason = "its SKILL.md is that of another skill, or of another version".to_owned();
+        let reason = "its SKILL.md is for another skill or version".to_owned();
         return Err(refuse("name_mismatch", reason));
     }
     let ready = Ready::new(&path, Some(line.version.clone()), bytes, submission)?;
@@ -140,12 +141,12 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Refusal> {
     let fail = |error| Refusal::new(path, "io", error);
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(fail)?;
-    // One byte more than allowed is enough to be refused.
+    // One byte more than allowed is read, so that a larger file is refused.
     file.take(MAX_ARCHIVE_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
     Ok(bytes)
 }
 
-/// A rejection, at the first place that it names.
+/// A refusal with the place of the first finding.
 fn rejected(path: &Path, rejection: &Rejection) -> Refusal {
     let first = rejection.findings().first();
     let (place, line, reason) = match first {
@@ -173,19 +174,19 @@ impl Ready {
         Ok(Self { path, package, version, artefact, sha256, facts, submission, scan, line })
     }
 
-    /// Its version; prose that was not counted yet has none.
+    /// Its version; 0.0.0 for a text that has none yet.
     pub(super) fn number(&self) -> Version {
         self.version.clone().unwrap_or_else(|| Version::new(0, 0, 0))
     }
 
-    /// The keys whose signatures hold, each with what is kept of it.
+    /// The keys of valid signatures, each with its record.
     pub(super) fn signatures(&self) -> impl Iterator<Item = (&String, &String)> {
         let holding = self.submission.signatures.iter().filter(|found| found.holds);
         holding.filter_map(|found| Some((found.record.key_id.as_ref()?, &found.record.text)))
     }
 
-    /// Holds it against what harmful skills do. What is blocked comes in only with a mirror, whose
-    /// users may have it already; it earns nothing then.
+    /// Scans the version. A blocked version is imported only from a mirror, because its users may have it
+    /// already.
     pub(super) fn scanned(mut self) -> Result<Self, Refusal> {
         let report = scan::scan(&self.submission.tree);
         if report.verdict == Verdict::Block && self.line.is_none() {

@@ -19,8 +19,8 @@ fn sandbox() -> Sandbox {
 }
 
 fn approvals(sandbox: &Sandbox) -> Vec<serde_json::Value> {
-    let run = sandbox.run(&["approvals", "--json"]);
-    run.json().as_array().unwrap_or_else(|| panic!("{run}")).clone()
+    let run = sandbox.run(&["approve", "--list", "--json"]);
+    run.json()["approvals"].as_array().unwrap_or_else(|| panic!("{run}")).clone()
 }
 
 #[test]
@@ -29,7 +29,8 @@ fn without_a_terminal_nothing_is_approved() {
     let run = sandbox.run(&["approve", "demo", "--allow-host", "*.example.com"]);
     assert_eq!(run.code, 3, "{run}");
     assert!(
-        run.stderr.contains("agree with: savoir approve demo --allow-host '*.example.com' --yes\n"),
+        run.stderr
+            .contains("approve with: savoir approve demo --allow-host '*.example.com' --yes\n"),
         "{run}"
     );
     assert!(run.stdout.contains("tools        hello: echo \"hello world\"\n"), "{run}");
@@ -221,7 +222,7 @@ fn revoking() {
     fs::remove_dir_all(sandbox.path("other")).expect("removed");
     let place = sandbox.path("").canonicalize().expect("a folder").join("other");
     assert_eq!(sandbox.run(&["revoke", &place.to_string_lossy()]).code, 0);
-    assert_eq!(sandbox.run(&["revoke", "--all"]).stdout, "nothing was approved\n");
+    assert_eq!(sandbox.run(&["revoke", "--all"]).stdout, "no skill was approved\n");
     assert_eq!(sandbox.run(&["revoke"]).code, 2);
     assert_eq!(sandbox.run(&["revoke", "x", "--all"]).code, 2);
 }
@@ -253,7 +254,7 @@ fn a_damaged_store_stops_everything_and_is_kept() {
         let run = sandbox.run(args);
         assert_eq!(run.code, 2, "{run}");
         assert!(run.stderr.contains("approvals.json is damaged"), "{run}");
-        assert!(run.stderr.contains("help: mend it, or move it away"), "{run}");
+        assert!(run.stderr.contains("hint: mend it, or move it away"), "{run}");
     }
     assert_eq!(fs::read_to_string(file).expect("the file"), "{ not json");
 }
@@ -387,7 +388,7 @@ fn runs_are_listed_and_shown() {
     assert_eq!(json["files"]["read"][1], "/b");
     let ambiguous = sandbox.run(&["runs", "show", "20261115-0601"]);
     assert!(ambiguous.stderr.contains("could be any of 3 runs"), "{ambiguous}");
-    assert!(ambiguous.stderr.contains("help: give more of its digits"), "{ambiguous}");
+    assert!(ambiguous.stderr.contains("hint: give more of its digits"), "{ambiguous}");
 }
 
 /// A tool that fills the disk on which its record would be.
@@ -416,6 +417,28 @@ fn a_tool_that_fills_the_disk_does_not_get_rid_of_its_record() {
     let records = records.as_array().unwrap_or_else(|| panic!("{run}"));
     assert_eq!(records.len(), 1, "{run}");
     assert_eq!(records[0]["skill"], "demo", "{run}");
-    assert!(!run.stderr.contains("not in the records"), "{run}");
+    assert!(!run.stderr.contains("could not be recorded"), "{run}");
     assert!(run.stderr.contains("No space left"), "the disk was not full: {run}");
+}
+
+#[test]
+fn former_names_of_commands_still_work() {
+    let sandbox = sandbox();
+    assert_eq!(sandbox.run(&["approve", "demo", "--yes"]).code, 0);
+    let list = sandbox.run(&["approve", "--list"]);
+    assert!(list.stdout.contains("demo"), "{list}");
+    assert_eq!(sandbox.run(&["approvals"]).stdout, list.stdout);
+    let revoked = sandbox.run(&["approve", "--revoke", "demo"]);
+    assert!(revoked.stdout.starts_with("revoked demo"), "{revoked}");
+    assert_eq!(sandbox.run(&["revoke", "--all"]).stdout, "no skill was approved\n");
+    for args in [&["preamble"][..], &["context", "show"]] {
+        assert_eq!(sandbox.run(args).code, 0, "{args:?}");
+    }
+    let help = sandbox.run(&["help", "--all"]);
+    for hidden in ["approvals", "preamble"] {
+        assert!(!help.stdout.contains(hidden), "{help}");
+    }
+    assert!(help.stdout.contains("Publish and serve:"), "{help}");
+    let wrong = sandbox.run(&["help", "instal"]);
+    assert!(wrong.stderr.contains("did you mean `install`?"), "{wrong}");
 }

@@ -113,8 +113,8 @@ fn links_that_lead_nowhere_or_out() {
     symlink("nowhere.md", sandbox.path("skills/lost/SKILL.md")).expect("link");
     symlink("../../secret.md", sandbox.path("skills/out/SKILL.md")).expect("link");
     let run = sandbox.run(&["check", "skills"]);
-    assert!(run.stdout.contains("the link leads nowhere"), "{run}");
-    assert!(run.stdout.contains("the link leads out of the folder"), "{run}");
+    assert!(run.stdout.contains("the symlink is broken"), "{run}");
+    assert!(run.stdout.contains("the symlink leads out of the folder"), "{run}");
     assert_eq!(run.code, 1, "{run}");
 }
 
@@ -124,8 +124,8 @@ fn paths_without_a_skill() {
     fs::create_dir_all(sandbox.path("empty")).expect("folder");
     sandbox.write("demo/SKILL.md", GOOD);
     let run = sandbox.run(&["check", "missing", "empty", "demo"]);
-    assert!(run.stdout.contains("there is no such file or folder"), "{run}");
-    assert!(run.stdout.contains("there is no SKILL.md below this folder"), "{run}");
+    assert!(run.stdout.contains("the file or folder does not exist"), "{run}");
+    assert!(run.stdout.contains("no SKILL.md below this folder"), "{run}");
     assert!(run.stdout.contains("checked 3 skills"), "{run}");
     assert_eq!(run.code, 2);
 }
@@ -135,7 +135,7 @@ fn names_that_would_leave_the_folder() {
     let sandbox = Sandbox::new();
     let run = sandbox.run(&["new", "../../evil"]);
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("is no name for a skill"), "{run}");
+    assert!(run.stderr.contains("is not a valid skill name"), "{run}");
     let codes = codes_of(b"---\nname: ../../evil\ndescription: d\n---\nx\n");
     assert!(codes.contains(&"invalid-name".into()), "{codes:?}");
 }

@@ -11,7 +11,7 @@ use std::{
 
 use savoir_package::{
     File, Tree, archive,
-    submission::{Asked, Submission},
+    submission::{PublishOptions, Submission},
 };
 use serde_json::Value;
 
@@ -187,7 +187,9 @@ impl Case {
     /// What a registry says.
     fn submitted(&self) -> Option<&'static str> {
         if self.is_zip {
-            return Submission::read(&self.bytes, &Asked::default()).err().map(|no| no.code());
+            return Submission::read(&self.bytes, &PublishOptions::default())
+                .err()
+                .map(|no| no.code());
         }
         let folder = self.path.rsplit('/').next().expect("a folder");
         let mut tree = Tree::default();
@@ -196,7 +198,7 @@ impl Case {
             return Some(refused.code());
         }
         let bytes = archive::pack(folder, &tree).expect("an archive");
-        Submission::read(&bytes, &Asked::default()).err().map(|no| no.code())
+        Submission::read(&bytes, &PublishOptions::default()).err().map(|no| no.code())
     }
 
     /// What lies in the project, and whatever `savoir` keeps for the person, but for the empty file

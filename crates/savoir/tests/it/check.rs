@@ -203,7 +203,7 @@ fn the_last_line_counts_what_can_be_fixed() {
 fn a_diff_of_a_missing_path_names_it() {
     let run = Sandbox::new().run(&["check", "--diff", "missing"]);
     assert_eq!(run.code, 2, "{run}");
-    assert!(run.stderr.contains("error: missing: there is no such file or folder"), "{run}");
+    assert!(run.stderr.contains("error: missing: the file or folder does not exist"), "{run}");
     assert!(run.stderr.contains("hint: "), "{run}");
 }
 

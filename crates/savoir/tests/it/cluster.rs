@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    house::{Answer, House, Manner, Provider, events},
-    outside::{Ground, upload},
+    house::{Answer, House, OutputArgs, Provider, events},
+    outside::{RunEnvironment, upload},
 };
 
 const OFF: [&str; 2] = ["--rate-limit", "off"];
@@ -34,7 +34,7 @@ fn greeter(words: &str) -> String {
 
 #[test]
 fn a_login_is_good_at_both_and_ends_at_both() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let (one, two) = (ground.house(&OFF, None), ground.house(&OFF, None));
     let token = register(&one, "ada@example.com");
     for _ in 0..3 {
@@ -53,8 +53,8 @@ fn a_login_is_good_at_both_and_ends_at_both() {
 
 #[test]
 fn runs_are_counted_together() {
-    let Some(ground) = Ground::new() else { return };
-    let provider = Provider::new(Manner::Says(&["Hello."]));
+    let Some(ground) = RunEnvironment::new() else { return };
+    let provider = Provider::new(OutputArgs::Says(&["Hello."]));
     let (one, two) = (ground.house(&[], Some(&provider)), ground.house(&[], Some(&provider)));
     let addresses = [one.address.as_str(), &two.address];
     let run = |number: usize, token: &str| {
@@ -80,8 +80,8 @@ fn runs_are_counted_together() {
 
 #[test]
 fn what_one_writes_the_other_has() {
-    let Some(ground) = Ground::new() else { return };
-    let provider = Provider::new(Manner::Says(&["Good ", "day."]));
+    let Some(ground) = RunEnvironment::new() else { return };
+    let provider = Provider::new(OutputArgs::Says(&["Good ", "day."]));
     let (one, two) = (ground.house(&OFF, Some(&provider)), ground.house(&OFF, Some(&provider)));
     let token = register(&one, "ada@example.com");
     let ask = |house: &House, method: &str, path: &str, body: Option<Value>| {
@@ -126,7 +126,7 @@ fn what_one_writes_the_other_has() {
 
 #[test]
 fn a_document_is_read_by_one_and_found_by_both() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let (one, two) = (ground.house(&OFF, None), ground.house(&OFF, None));
     let token = register(&one, "ada@example.com");
     let base = one.ask("POST", "/api/v1/knowledge", &token, Some(&json!({"name": "garden"})));
@@ -161,8 +161,9 @@ fn a_document_is_read_by_one_and_found_by_both() {
 
 #[test]
 fn a_run_whose_house_died_goes_on_elsewhere() {
-    let Some(ground) = Ground::new() else { return };
-    let (slow, quick) = (Provider::new(Manner::Dawdles), Provider::new(Manner::Says(&["Done."])));
+    let Some(ground) = RunEnvironment::new() else { return };
+    let (slow, quick) =
+        (Provider::new(OutputArgs::Dawdles), Provider::new(OutputArgs::Says(&["Done."])));
     let one = ground.house(&OFF, Some(&slow));
     let two = ground.house(&OFF, Some(&quick));
     let token = register(&one, "ada@example.com");
@@ -221,7 +222,7 @@ fn a_run_whose_house_died_goes_on_elsewhere() {
 
 #[test]
 fn houses_that_start_at_once_make_one_database() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let houses: Vec<House> = thread::scope(|scope| {
         let started: Vec<_> = (0..3).map(|_| scope.spawn(|| ground.house(&OFF, None))).collect();
         started.into_iter().map(|thread| thread.join().expect("a house")).collect()
@@ -238,7 +239,7 @@ fn houses_that_start_at_once_make_one_database() {
 
 #[test]
 fn cut_connections_heal() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let house = ground.house(&OFF, None);
     let token = register(&house, "ada@example.com");
     for pause in [0, 2500] {
@@ -273,7 +274,7 @@ fn cut_connections_heal() {
 
 #[test]
 fn a_bucket_out_of_reach_is_told_and_nothing_is_left_half_done() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let house = ground.house(&OFF, None);
     let token = register(&house, "ada@example.com");
     let base = house.ask("POST", "/api/v1/knowledge", &token, Some(&json!({"name": "garden"})));
@@ -335,8 +336,9 @@ fn at_once(houses: [&House; 2], path: &str, token: &str, body: Option<&Value>) -
 
 #[test]
 fn of_many_at_once_one_wins() {
-    let Some(ground) = Ground::new() else { return };
-    let (no, slow) = (Provider::new(Manner::Refuses), Provider::new(Manner::Slowly(&["On."; 4])));
+    let Some(ground) = RunEnvironment::new() else { return };
+    let (no, slow) =
+        (Provider::new(OutputArgs::Refuses), Provider::new(OutputArgs::Slowly(&["On."; 4])));
     let one = ground.house(&OFF, Some(&no));
     let token = register(&one, "ada@example.com");
     let workflow = json!({"name": "w", "graph_data": {

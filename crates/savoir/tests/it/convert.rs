@@ -116,7 +116,7 @@ fn other_files_come_along_and_nothing_is_overwritten() {
         "out/weekly-report",
     ]);
     assert_eq!(again.code, 2, "{again}");
-    assert!(again.stderr.contains("exists already"), "{again}");
+    assert!(again.stderr.contains("already exists"), "{again}");
     assert!(!sandbox.read("out/weekly-report/SKILL.md").contains("security_tier"));
 }
 

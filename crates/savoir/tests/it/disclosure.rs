@@ -76,7 +76,7 @@ fn a_simulation_tells_what_is_not_seen() {
     let sandbox = machine(&SKILLS);
     let shown = run(&sandbox, &["simulate", "--agent", "claude-code"]);
     assert_eq!(shown.code, 0, "{shown}");
-    assert!(shown.stdout.contains("2 of 3 skills are seen"), "{shown}");
+    assert!(shown.stdout.contains("2 of 3 skills are visible"), "{shown}");
     let seen = |args: &[&str]| {
         let all = [&["simulate", "--agent", "claude-code", "--json"], args].concat();
         let run = run(&sandbox, &all);

@@ -75,9 +75,10 @@ fn run(sandbox: &Sandbox, command: &str) -> String {
                 Some(&("list" | "status" | "info" | "which" | "enable" | "disable")) => {
                     sandbox.run_as("samples/machine/home", "samples/machine/project", &args)
                 }
-                Some(&("install" | "sync" | "update" | "remove" | "undo" | "adopt" | "agent")) => {
-                    sandbox.run_as("samples/machine/home", "", &args)
-                }
+                Some(
+                    &("install" | "sync" | "update" | "outdated" | "remove" | "undo" | "adopt"
+                    | "agent"),
+                ) => sandbox.run_as("samples/machine/home", "", &args),
                 Some(&"verify") if args.len() == 1 => {
                     sandbox.run_as("samples/machine/home", "", &args)
                 }
@@ -93,13 +94,20 @@ fn run(sandbox: &Sandbox, command: &str) -> String {
 /// The pages in `docs/`, and these of the root.
 fn pages(root: &[&str]) -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> = root.iter().map(|name| repository().join(name)).collect();
-    for entry in fs::read_dir(repository().join("docs")).expect("docs") {
+    add_pages(&repository().join("docs"), &mut pages);
+    pages
+}
+
+/// Adds the pages of a folder and of the folders below it.
+fn add_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("docs") {
         let path = entry.expect("entry").path();
-        if path.extension().is_some_and(|extension| extension == "md") {
+        if path.is_dir() && !path.ends_with("samples") {
+            add_pages(&path, pages);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
             pages.push(path);
         }
     }
-    pages
 }
 
 #[test]

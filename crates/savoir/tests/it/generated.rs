@@ -6,9 +6,10 @@ use crate::support::{Sandbox, repository};
 
 #[test]
 fn the_page_of_rules_is_up_to_date() {
-    let page = fs::read_to_string(repository().join("docs/rules.md")).expect("docs/rules.md");
+    let page = fs::read_to_string(repository().join("docs/reference/rules.md"))
+        .expect("docs/reference/rules.md");
     let now = Sandbox::new().run(&["rules", "--markdown"]).stdout;
-    assert!(page == now, "docs/rules.md is stale: run `make generated`");
+    assert!(page == now, "docs/reference/rules.md is stale: run `make generated`");
 }
 
 /// The files of a folder by their names.

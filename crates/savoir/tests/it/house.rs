@@ -27,7 +27,7 @@ pub(crate) struct Provider {
 
 /// What a provider does with a question.
 #[derive(Clone, Copy)]
-pub(crate) enum Manner {
+pub(crate) enum OutputArgs {
     /// Sends these words, one after the other.
     Says(&'static [&'static str]),
     /// Sends these words with a pause before each.
@@ -41,7 +41,7 @@ pub(crate) enum Manner {
 }
 
 impl Provider {
-    pub(crate) fn new(manner: Manner) -> Self {
+    pub(crate) fn new(manner: OutputArgs) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
         let questions = Arc::new(Mutex::new(Vec::new()));
@@ -71,7 +71,7 @@ impl Provider {
     }
 }
 
-fn answer(stream: TcpStream, manner: Manner, asked: &Mutex<Vec<Value>>) -> Option<()> {
+fn answer(stream: TcpStream, manner: OutputArgs, asked: &Mutex<Vec<Value>>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut out = stream;
     let mut line = String::new();
@@ -87,26 +87,28 @@ fn answer(stream: TcpStream, manner: Manner, asked: &Mutex<Vec<Value>>) -> Optio
     let done = answers_in(&body);
     asked.lock().ok()?.push(body);
     let words = match manner {
-        Manner::Refuses => {
+        OutputArgs::Refuses => {
             let error = json!({"error": {"message": "the key is wrong", "type": "auth"}});
             return reply(&mut out, "401 Unauthorized", &error);
         }
-        Manner::Calls(calls, _) if done < calls.len() => return ask_for(&mut out, calls[done]),
-        Manner::Says(words) | Manner::Slowly(words) | Manner::Calls(_, words) => words.to_vec(),
-        Manner::Dawdles => vec!["and so on "; 600],
+        OutputArgs::Calls(calls, _) if done < calls.len() => return ask_for(&mut out, calls[done]),
+        OutputArgs::Says(words) | OutputArgs::Slowly(words) | OutputArgs::Calls(_, words) => {
+            words.to_vec()
+        }
+        OutputArgs::Dawdles => vec!["and so on "; 600],
     };
     out.write_all(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
     )
     .ok()?;
     for word in words {
-        if matches!(manner, Manner::Slowly(_)) {
+        if matches!(manner, OutputArgs::Slowly(_)) {
             thread::sleep(Duration::from_millis(400));
         }
         let delta = json!({"choices": [{"index": 0, "delta": {"content": word}}]});
         write!(out, "data: {delta}\n\n").ok()?;
         out.flush().ok()?;
-        if matches!(manner, Manner::Dawdles) {
+        if matches!(manner, OutputArgs::Dawdles) {
             thread::sleep(Duration::from_millis(50));
         }
     }

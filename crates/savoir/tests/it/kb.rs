@@ -1,7 +1,7 @@
 //! `kb`: documents without a server.
 
 use crate::{
-    house::{Manner, Provider},
+    house::{OutputArgs, Provider},
     support::Sandbox,
 };
 
@@ -12,7 +12,7 @@ fn a_round_trip() {
     sandbox.write("broken.txt", b"\xff\xfe\x00");
     let run = sandbox.run(&["kb", "add", "handbook", "returns.md"]);
     assert_eq!(run.code, 2, "{run}");
-    assert!(run.stderr.contains("help: make it with: savoir kb create handbook\n"), "{run}");
+    assert!(run.stderr.contains("hint: create it with: savoir kb create handbook\n"), "{run}");
     assert_eq!(sandbox.run(&["kb", "create", "handbook"]).code, 0);
     assert_eq!(sandbox.run(&["kb", "create", "handbook"]).code, 2);
 
@@ -28,7 +28,10 @@ fn a_round_trip() {
     sandbox.write("long.txt", vec![b'a'; (5 << 20) + 1]);
     let run = sandbox.run(&["kb", "add", "handbook", "x.exe", "long.txt"]);
     let lines: Vec<&str> = run.stdout.lines().collect();
-    assert_eq!(lines[0], "refused     x.exe: only .txt, .md, .html, .docx and .pdf files are read");
+    assert_eq!(
+        lines[0],
+        "refused     x.exe: only .txt, .md, .html, .docx and .pdf files are supported"
+    );
     assert_eq!(lines[1], "refused     long.txt: it is larger than 5 MiB");
 
     let run = sandbox.run(&["kb", "search", "handbook", "when are returns paid"]);
@@ -104,13 +107,13 @@ fn a_skill_answers_from_its_knowledge_base() {
     sandbox.run(&["kb", "create", "handbook"]);
     sandbox.run(&["kb", "add", "handbook", "returns.md"]);
     sandbox.write("ask/SKILL.md", "---\nname: ask\ndescription: Answers.\nknowledge_base: handbook\ninputs:\n  - {name: question, label: Question, type: text, required: true}\nmodel: {temperature: 0.1, max_tokens: 50}\n---\n\n{{question}}\n");
-    let provider = Provider::new(Manner::Says(&["Within 14 days."]));
+    let provider = Provider::new(OutputArgs::Says(&["Within 14 days."]));
     let text = sandbox.read("ask/SKILL.md").replace("handbook", "nowhere");
     sandbox.write("lost/SKILL.md", text.replace("name: ask", "name: lost"));
     let mut command = sandbox.command(&["run", "lost", "--input", "question=When?"]);
     provider.of(&mut command);
     let said = String::from_utf8(command.output().expect("savoir runs").stderr).expect("text");
-    assert!(said.starts_with("there is no knowledge base `nowhere` here; make it"), "{said}");
+    assert!(said.starts_with("knowledge base `nowhere` does not exist; create it"), "{said}");
     let mut command =
         sandbox.command(&["run", "ask", "--input", "question=When are returns paid?"]);
     provider.of(&mut command);

@@ -117,7 +117,7 @@ fn every_skill_is_listed_however_it_came() {
 fn the_long_list_reads_every_skill() {
     let run = Machine::with_all().run(&["list", "--long"]);
     let lines = words(&run.stdout);
-    assert_eq!(lines[0], ["NAME", "VERSION", "STATE", "ORIGIN", "SOURCE", "AGENTS", "PLACE"]);
+    assert_eq!(lines[0], ["NAME", "VERSION", "STATE", "ORIGIN", "SOURCE", "AGENTS", "FOLDER"]);
     assert_eq!(lines[1][..5], ["filter", "1.0.0", "unknown", "gh", "dotnet/skills@v1.0.0"]);
     assert_eq!(lines[2][..5], ["notes", "-", "unknown", "plain", "-"]);
     assert_eq!(lines[3][..5], ["pdf", "-", "modified", "npx", "ada/skills@main"]);
@@ -158,13 +158,13 @@ fn words_that_mean_nothing() {
     let machine = Machine::with_all();
     let run = machine.run(&["list", "pd"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
-    assert_eq!(run.stderr, "error: there is no skill `pd`\nhelp: did you mean `pdf`?\n");
+    assert_eq!(run.stderr, "error: there is no skill `pd`\nhint: did you mean `pdf`?\n");
     let run = machine.run(&["list", "--agent", "claud-code"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("did you mean `claude-code`?"), "{run}");
     let run = machine.run(&["status", "--project", "nowhere"]);
     assert_eq!(run.code, 2, "{run}");
-    assert!(run.stderr.contains("help: --project takes the folder of a project"), "{run}");
+    assert!(run.stderr.contains("hint: --project takes the folder of a project"), "{run}");
     assert_eq!(machine.run(&["info", "nothing-like-it"]).code, 2);
 }
 
@@ -220,12 +220,12 @@ fn the_status_tells_what_is_not_as_it_was() {
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
     let empty = machine.sandbox.path("project/.claude/skills/empty");
     let expected = format!(
-        "modified since they were installed\n  pdf (npx)  ~/.agents/skills/pdf\n\n\
-         missing\n  gone  by skills-lock.json\n\n\
+        "modified since installation\n  pdf (npx)  ~/.agents/skills/pdf\n\n\
+         missing\n  gone  listed in skills-lock.json\n\n\
          broken\n  {} has no SKILL.md\n\n\
-         more than once\n  notes  ~/.claude/skills/notes hides .claude/skills/notes in claude-code; \
+         duplicates\n  notes  ~/.claude/skills/notes hides .claude/skills/notes in claude-code; \
          different files\n\n\
-         unknown whether they were modified\n  \
+         unknown whether modified\n  \
          filter: `gh skill` rewrote the frontmatter, so that its hash is not that of the files\n  \
          notes, weather: no hash was written down when it was installed\n\n\
          6 skills: 1 modified, 4 unknown, 1 broken; 1 missing\n",
@@ -320,7 +320,7 @@ fn info_of_what_no_agent_sees() {
     let run = machine.run(&["info", "drafts/maps"]);
     assert_eq!(run.code, 0, "{run}");
     for line in [
-        "agents         none sees it",
+        "agents         no agent sees it",
         "claimed tier   community",
         "permissions    network:read:example.com",
         "state          unknown: no hash was written down when it was installed",

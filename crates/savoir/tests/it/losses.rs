@@ -12,8 +12,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    house::{House, Manner, Provider},
-    outside::Ground,
+    house::{House, OutputArgs, Provider},
+    outside::RunEnvironment,
     support::Sandbox,
 };
 
@@ -156,7 +156,7 @@ fn check(house: &House, token: &str, ledger: &Ledger) {
 #[test]
 fn a_kill_loses_nothing_of_a_folder() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(Manner::Says(&["Nothing."]));
+    let provider = Provider::new(OutputArgs::Says(&["Nothing."]));
     let mut house = House::start(&sandbox, &OPTIONS, Some(&provider));
     let token = house.log_in(&sandbox);
     let ledger = Ledger::default();
@@ -171,8 +171,8 @@ fn a_kill_loses_nothing_of_a_folder() {
 
 #[test]
 fn a_kill_loses_nothing_of_a_database_and_a_bucket() {
-    let Some(ground) = Ground::new() else { return };
-    let provider = Provider::new(Manner::Says(&["Nothing."]));
+    let Some(ground) = RunEnvironment::new() else { return };
+    let provider = Provider::new(OutputArgs::Says(&["Nothing."]));
     let other = ground.house(&OPTIONS, Some(&provider));
     let token = crate::cluster::register(&other, "ada@example.com");
     let ledger = Ledger::default();

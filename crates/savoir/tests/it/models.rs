@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    house::{Manner, Provider},
+    house::{OutputArgs, Provider},
     support::{GOOD, Sandbox},
 };
 
@@ -17,12 +17,12 @@ fn what_can_be_reached_is_listed() {
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
     assert!(
         run.stderr.starts_with(
-            "error: no language model is configured\nhelp: set one in a line: OPENAI_API_KEY=…"
+            "error: no language model is configured\nhint: set one in a line: OPENAI_API_KEY=…"
         ),
         "{run}"
     );
 
-    let provider = Provider::new(Manner::Refuses);
+    let provider = Provider::new(OutputArgs::Refuses);
     let mut command = sandbox.command(&["models", "--json"]);
     provider.of(&mut command);
     let output = command.output().expect("savoir runs");
@@ -44,9 +44,9 @@ fn a_prompt_needs_a_model_and_says_how_to_get_one() {
     sandbox.write("demo/SKILL.md", GOOD);
     let run = sandbox.run(&["run", "demo"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
-    assert!(run.stderr.contains("help: set one in a line: OPENAI_API_KEY=…"), "{run}");
+    assert!(run.stderr.contains("hint: set one in a line: OPENAI_API_KEY=…"), "{run}");
     assert!(
-        run.stderr.ends_with("help: `savoir render` shows the prompt without a model\n"),
+        run.stderr.ends_with("hint: `savoir render` shows the prompt without a model\n"),
         "{run}"
     );
 }
@@ -70,7 +70,7 @@ fn programs_read_of_every_failure_of_a_prompt_in_events() {
         let error = &events[0]["data"];
         assert_eq!(error["code"], code, "{run}");
         let help = error["help"][0].as_str().unwrap_or_else(|| panic!("no help: {run}"));
-        assert!(run.stderr.contains(&format!("help: {help}\n")), "{run}");
+        assert!(run.stderr.contains(&format!("hint: {help}\n")), "{run}");
         assert_eq!(events[1]["data"]["status"], "error", "{run}");
         assert_eq!(events[1]["data"]["message"], error["message"], "{run}");
     }
@@ -81,7 +81,7 @@ fn a_model_reads_where_the_folder_of_the_skill_is() {
     let sandbox = Sandbox::new();
     let text = "---\nname: shot\ndescription: Takes shots.\nmetadata:\n  openclaw:\n    requires: {bins: [sh]}\n---\n\nRun `{baseDir}/shot.sh`.\n";
     sandbox.write("shot/SKILL.md", text);
-    let provider = Provider::new(Manner::Says(&["Done."]));
+    let provider = Provider::new(OutputArgs::Says(&["Done."]));
     let mut command = sandbox.command(&["run", "shot"]);
     provider.of(&mut command);
     let output = command.output().expect("savoir runs");
@@ -100,7 +100,7 @@ fn an_answer_is_held_against_what_the_skill_promises() {
     let sandbox = Sandbox::new();
     sandbox.write("review/SKILL.md", REVIEW);
     let run = |words: &'static [&'static str], json: &[&str]| {
-        let provider = Provider::new(Manner::Says(words));
+        let provider = Provider::new(OutputArgs::Says(words));
         let mut command = sandbox.command(&[&["run", "review"], json].concat());
         provider.of(&mut command);
         let output = command.output().expect("savoir runs");
@@ -125,7 +125,7 @@ fn an_answer_is_held_against_what_the_skill_promises() {
 fn why_a_model_failed_is_told_to_who_asked_it() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", GOOD);
-    let provider = Provider::new(Manner::Refuses);
+    let provider = Provider::new(OutputArgs::Refuses);
     let run = |words: &[&str]| {
         let mut command = sandbox.command(words);
         provider.of(&mut command);
@@ -135,7 +135,7 @@ fn why_a_model_failed_is_told_to_who_asked_it() {
     };
     let (code, stdout, stderr) = run(&["run", "demo"]);
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
-    assert!(stderr.contains("openai answered 401: the key is wrong\nhelp: "), "{stderr}");
+    assert!(stderr.contains("openai answered 401: the key is wrong\nhint: "), "{stderr}");
     let (code, _, stderr) = run(&["run", "demo", "--model", "anthropic:x"]);
     assert!(matches!(code, Some(1 | 2)), "{stderr}");
     let (code, stdout, stderr) = run(&["run", "demo", "--json"]);
@@ -149,7 +149,7 @@ fn why_a_model_failed_is_told_to_who_asked_it() {
 fn an_interrupt_ends_an_answer() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", GOOD);
-    let provider = Provider::new(Manner::Dawdles);
+    let provider = Provider::new(OutputArgs::Dawdles);
     let mut command = sandbox.command(&["run", "demo"]);
     provider.of(&mut command);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("savoir");

@@ -36,7 +36,7 @@ pub(crate) fn skipped(what: &str) {
 }
 
 /// A database and a bucket of their own, for several houses.
-pub(crate) struct Ground {
+pub(crate) struct RunEnvironment {
     pub(crate) sandbox: Sandbox,
     server: String,
     name: String,
@@ -45,7 +45,7 @@ pub(crate) struct Ground {
     pub(crate) line: Line,
 }
 
-impl Ground {
+impl RunEnvironment {
     pub(crate) fn new() -> Option<Self> {
         let server = service("SAVOIR_TEST_POSTGRES", "houses on one PostgreSQL")?;
         let s3 = service("SAVOIR_TEST_S3", "houses on one bucket")?;
@@ -128,7 +128,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for RunEnvironment {
     fn drop(&mut self) {
         execute(&self.server, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
     }

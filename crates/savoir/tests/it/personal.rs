@@ -16,7 +16,7 @@ fn a_file_and_a_folder() {
     let sandbox = Sandbox::new();
     sandbox.write("tea.md", TEXT);
     let run = sandbox.run(&["import", "tea.md"]);
-    assert_eq!((run.code, run.stdout.as_str()), (0, "tea is kept\n"), "{run}");
+    assert_eq!((run.code, run.stdout.as_str()), (0, "tea was added\n"), "{run}");
     let run = sandbox.run(&["export", "tea"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, CLEAN), "{run}");
 
@@ -46,13 +46,13 @@ fn a_skill_has_one_owner() {
     let run = sandbox.run(&["import", "tea.md", "--owner", "ann@example.org"]);
     assert_eq!(run.code, 0, "{run}");
     let run = sandbox.run(&["import", "tea.md", "--owner", "bob@example.org"]);
-    let told = "tea-2 is kept; the name tea belongs to another skill\n";
+    let told = "tea-2 was added; the name tea belongs to another skill\n";
     assert_eq!((run.code, run.stdout.as_str()), (0, told), "{run}");
     let run = sandbox.run(&["import", "tea.md", "--json"]);
     assert_eq!(run.json()["name"], "tea-3", "nor does it become everybody's: {run}");
     sandbox.write("tea.md", TEXT.replace("Boil", "Heat"));
     let run = sandbox.run(&["import", "tea.md", "--owner", "bob@example.org"]);
-    assert!(run.stdout.starts_with("tea-2 took the place of the old one"), "{run}");
+    assert!(run.stdout.starts_with("tea-2 was replaced"), "{run}");
     let run = sandbox.run(&["import", "tea.md", "--owner", "nobody@example.org"]);
     assert!(run.code == 2 && run.stderr.contains("savoir admin list"), "{run}");
     assert_eq!(sandbox.run(&["export", "tea", "--owner", "bob@example.org"]).code, 2);
@@ -71,5 +71,5 @@ fn what_is_no_skill() {
         assert!(run.code == 2 && run.stderr.contains(path), "{run}");
     }
     let run = sandbox.run(&["export", "../gone"]);
-    assert!(run.code == 2 && run.stderr.contains("there is no skill"), "{run}");
+    assert!(run.code == 2 && run.stderr.contains("the server has no skill"), "{run}");
 }

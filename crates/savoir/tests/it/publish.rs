@@ -87,7 +87,7 @@ fn a_home_is_not_published() {
         let refused = run(&sandbox, &["publish", &path, "--dry-run", "--json"]);
         let code = &refused.json()["error"]["code"];
         assert_eq!((refused.code, code), (3, &"secrets_inside".into()), "{folder}: {refused}");
-        assert!(refused.stderr.contains("folder of its own"), "{refused}");
+        assert!(refused.stderr.contains("its own folder"), "{refused}");
     }
 }
 
@@ -96,9 +96,14 @@ fn a_dry_run_shows_what_would_be_published() {
     let sandbox = sandbox(SKILL);
     let shown = run(&sandbox, &["publish", "pdf", "--dry-run", "--namespace", "acme"]);
     assert_eq!(shown.code, 0, "{shown}");
-    for words in
-        ["acme/pdf 1.2.0", "pdf-1.2.0.zip", "2 files", "references/more.md", "no tier", "allow"]
-    {
+    for words in [
+        "acme/pdf 1.2.0",
+        "pdf-1.2.0.zip",
+        "2 files",
+        "references/more.md",
+        "claimed tier   none",
+        "allow",
+    ] {
         assert!(shown.stdout.contains(words), "{words}: {shown}");
     }
     let told = run(&sandbox, &["publish", "pdf", "--dry-run", "--json"]).json();
@@ -267,8 +272,8 @@ fn what_the_registry_found_is_told() {
         taken.join().expect("a request");
         assert_eq!(refused.code, 3, "{refused}");
         let first = "SKILL.md:9: download-and-execute: It runs what it fetches.; ask for the file";
-        assert!(refused.stderr.contains(&format!("help: {first}\n")), "{refused}");
-        assert!(refused.stderr.contains("help: detonation-secret: It read a "), "{refused}");
+        assert!(refused.stderr.contains(&format!("hint: {first}\n")), "{refused}");
+        assert!(refused.stderr.contains("hint: detonation-secret: It read a "), "{refused}");
         assert!(!refused.stderr.contains('\u{1b}'), "{refused}");
         if json {
             let error = &refused.json()["error"];
@@ -302,7 +307,7 @@ fn a_skill_with_a_name_gets_no_other() {
         let refused = publish("other", more);
         let error = &refused.json()["error"];
         assert_eq!((refused.code, &error["code"]), (2, &"name_differs".into()), "{refused}");
-        for words in ["`pdf`", "`other`", "`name` in SKILL.md", "without --name"] {
+        for words in ["`pdf`", "`other`", "set `name: other` in SKILL.md", "leave out --name"] {
             assert!(refused.stderr.contains(words), "{words}: {refused}");
         }
     }

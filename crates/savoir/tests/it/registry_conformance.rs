@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{
     cluster::register,
     house::House,
-    outside::Ground,
+    outside::RunEnvironment,
     registry_faults::{OFF, Publishers, some},
     support::{Sandbox, Transcript},
 };
@@ -69,7 +69,7 @@ fn a_house_with_a_folder_keeps_every_promise() {
 
 #[test]
 fn a_house_with_a_server_and_a_bucket_keeps_every_promise() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let house = ground.house(&OFF, None);
     let done = check(&ground.sandbox, &house.address, &People::at(&house), &[]);
     all_passed(&ground.sandbox, &[done]);
@@ -100,7 +100,7 @@ const GROUPS: [&[&str]; 2] =
 /// publishes at both all the time.
 #[test]
 fn every_promise_is_kept_while_the_other_house_is_killed() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let mut houses = [ground.house(&OFF, None), ground.house(&OFF, None)];
     let people = People::at(&houses[0]);
     let token = register(&houses[1], "ada@example.com");
@@ -119,7 +119,7 @@ fn every_promise_is_kept_while_the_other_house_is_killed() {
 
 /// Checks one house, and kills the other up to three times meanwhile.
 fn checked_beside_deaths(
-    ground: &Ground,
+    ground: &RunEnvironment,
     houses: &mut [House; 2],
     which: usize,
     people: &People,

@@ -19,7 +19,7 @@ use savoir_skill::digest::sha256_hex;
 use crate::{
     cluster::register,
     house::House,
-    outside::{Ground, skipped},
+    outside::{RunEnvironment, skipped},
     support::Sandbox,
 };
 
@@ -197,7 +197,7 @@ pub(crate) fn some(below: u64) -> u64 {
 
 #[test]
 fn two_houses_that_are_killed_lose_nothing() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let mut houses = [ground.house(&OFF, None), ground.house(&OFF, None)];
     let token = register(&houses[0], "ada@example.com");
     let publishers = Publishers::new(token, &[&houses[0], &houses[1]]);
@@ -236,7 +236,7 @@ fn a_house_that_is_killed_while_it_publishes_has_all_or_nothing() {
 
 #[test]
 fn what_cannot_be_kept_is_refused_and_can_be_tried_again() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let house = ground.house(&OFF, None);
     let token = register(&house, "ada@example.com");
     let bytes = skill("patient", "1.0.0");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     cluster::register,
     house::{House, create_account},
-    outside::Ground,
+    outside::RunEnvironment,
     registry::piped,
     registry_faults::{OFF, SKILLS, large_skill, publish, send, skill},
     support::{Sandbox, Transcript},
@@ -168,7 +168,7 @@ fn a_publisher_and_an_auditor_make_a_version_verified() {
 
 #[test]
 fn who_installs_follows_to_the_bucket() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let house = ground.house(&[&OFF[..], &["--registry-redirect"]].concat(), None);
     let token = register(&house, "ada@example.com");
     let bytes = large_skill("large", 3000);

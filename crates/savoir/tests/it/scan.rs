@@ -77,8 +77,8 @@ fn what_cannot_be_scanned() {
     sandbox.write("broken.zip", "PK\u{3}\u{4}and nothing else");
     for (path, why) in [
         ("nowhere", "there is no skill `nowhere`"),
-        ("./nowhere", "there is no such file or folder"),
-        ("empty", "there is no SKILL.md in it"),
+        ("./nowhere", "the file or folder does not exist"),
+        ("empty", "it contains no SKILL.md"),
         ("broken.zip", "broken.zip: "),
     ] {
         let run = sandbox.run(&["scan", path]);

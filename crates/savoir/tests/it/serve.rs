@@ -17,7 +17,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    house::{House, Manner, Provider, events},
+    house::{House, OutputArgs, Provider, events},
     support::Sandbox,
 };
 
@@ -30,8 +30,8 @@ fn shown(greeting: &str, house: &House, sandbox: &Sandbox) -> String {
     let text = text.replace(env!("CARGO_BIN_EXE_savoir"), "savoir");
     let mut lines = Vec::new();
     for line in text.lines() {
-        let line = match line.split_once("open this once: ") {
-            Some((before, _)) => format!("{before}open this once: [LINK]"),
+        let line = match line.split_once("create one here: ") {
+            Some((before, _)) => format!("{before}create one here: [LINK]"),
             None => line.to_owned(),
         };
         lines.push(line);
@@ -79,7 +79,7 @@ fn examples_come_once_and_overwrite_nothing() {
 #[test]
 fn a_run_over_http_and_in_the_terminal_are_the_same() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(Manner::Says(&["It ", "rained.", "\n"]));
+    let provider = Provider::new(OutputArgs::Says(&["It ", "rained.", "\n"]));
     let house = House::start(&sandbox, &[], Some(&provider));
     assert!(house.greeting.contains("openai: echo-1 by default, 1 model"), "{}", house.greeting);
     let token = house.log_in(&sandbox);
@@ -115,7 +115,7 @@ fn a_run_over_http_and_in_the_terminal_are_the_same() {
 #[test]
 fn a_stream_ends_with_words_when_the_server_stops() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(Manner::Dawdles);
+    let provider = Provider::new(OutputArgs::Dawdles);
     let house = House::start(&sandbox, &["--grace", "0"], Some(&provider));
     let token = house.log_in(&sandbox);
     let inputs = json!({"inputs": {"article": "Rain fell."}});
@@ -138,7 +138,7 @@ fn a_stream_ends_with_words_when_the_server_stops() {
 #[test]
 fn a_second_signal_stops_at_once() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(Manner::Dawdles);
+    let provider = Provider::new(OutputArgs::Dawdles);
     let house = House::start(&sandbox, &["--grace", "60"], Some(&provider));
     let token = house.log_in(&sandbox);
     let inputs = json!({"inputs": {"article": "Rain fell."}});
@@ -158,7 +158,7 @@ fn a_port_in_use_is_named_before_anything_is_made() {
     let run = sandbox.run(&["serve", "--address", &address]);
     assert_eq!(run.code, 2, "{run}");
     let said = format!(
-        "error: {address} is in use by another program\nhelp: choose another port: --address"
+        "error: {address} is in use by another program\nhint: choose another port: --address"
     );
     assert!(run.stderr.starts_with(&said), "{run}");
     assert!(!sandbox.path(".savoir").exists());
@@ -168,7 +168,7 @@ fn a_port_in_use_is_named_before_anything_is_made() {
 fn the_link_makes_one_administrator() {
     let sandbox = Sandbox::new();
     let house = House::start(&sandbox, &[], None);
-    let link = house.greeting.split("open this once: ").nth(1).expect("a link");
+    let link = house.greeting.split("create one here: ").nth(1).expect("a link");
     let link = link.split_whitespace().next().expect("a link");
     let path = link.split_once(&house.address).expect("the address").1;
     let page = house.ask("GET", path, "", None);
@@ -285,7 +285,7 @@ fn settings_have_an_origin_and_no_passwords() {
         .write("savoir.toml", "[models.openai]\nkind = \"openai\"\nbase-url = \"http://evil\"\n");
     let run = sandbox.run(&["config"]);
     assert_eq!(run.code, 2, "{run}");
-    assert!(run.stderr.contains("`[models]` is for a person to say"), "{run}");
+    assert!(run.stderr.contains("`[models]` is not allowed in the settings of a project"), "{run}");
 
     // Which skills it uses, and in which agents, is read elsewhere.
     sandbox.write("savoir.toml", "[skills]\nnotes = \"^1\"\n[agents]\nuse = [\"codex\"]\n");
@@ -299,11 +299,11 @@ fn wrong_settings_are_named_before_anything_is_made() {
     for (words, said) in [
         (
             &["--public-url", "skills.example.com"][..],
-            "--public-url: `skills.example.com` is no address",
+            "--public-url: `skills.example.com` is not a URL",
         ),
-        (&["--cors-origin", "*"], "--cors-origin: `*` is no address"),
-        (&["--rate-limit", "fast"], "`fast` is no limit; write runs=10"),
-        (&["--address", "nowhere"], "nowhere cannot be listened at"),
+        (&["--cors-origin", "*"], "--cors-origin: `*` is not a URL"),
+        (&["--rate-limit", "fast"], "`fast` is not a rate limit; write runs=10"),
+        (&["--address", "nowhere"], "cannot listen on nowhere"),
     ] {
         let run = sandbox.run(&[&["serve"], words].concat());
         assert_eq!(run.code, 2, "{words:?}: {run}");
@@ -323,7 +323,7 @@ fn wrong_settings_are_named_before_anything_is_made() {
 #[test]
 fn a_setting_that_does_nothing_is_told() {
     let sandbox = Sandbox::new();
-    let told = "--registry-redirect does nothing here";
+    let told = "--registry-redirect has no effect";
     let house = House::start(&sandbox, &["--registry-redirect"], None);
     assert!(house.greeting.contains(told), "{}", house.greeting);
     drop(house);

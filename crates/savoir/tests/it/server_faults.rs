@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::{
     cluster::register,
     house::House,
-    outside::{Ground, skipped},
+    outside::{RunEnvironment, skipped},
     registry_faults::{OFF, Publishers, login, publish, skill, wait_for_ready},
     support::Sandbox,
 };
@@ -140,7 +140,7 @@ fn a_postgresql_that_went_down_and_came_back_needs_no_restart() {
 
 #[test]
 fn a_database_that_hangs_is_given_up_and_used_again() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let line = ground.database_line();
     let house = ground.house_through(&line, &OFF);
     register(&house, "ada@example.com");
@@ -160,7 +160,7 @@ fn a_database_that_hangs_is_given_up_and_used_again() {
 
 #[test]
 fn a_bucket_that_hangs_stops_nothing_else_and_is_used_again() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let house = ground.house(&OFF, None);
     let token = register(&house, "ada@example.com");
     wait_for_ready(&house, 200);

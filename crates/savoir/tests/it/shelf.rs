@@ -100,7 +100,7 @@ fn a_folder_is_installed_listed_checked_and_taken_back() {
     }
     let listed = machine.well(&["list", "--long"]);
     assert!(listed.stdout.contains("unmodified"), "{listed}");
-    assert_eq!(machine.well(&["verify"]).stdout, "1 skill: every file is what savoir.lock says\n");
+    assert_eq!(machine.well(&["verify"]).stdout, "1 skill: every file matches savoir.lock\n");
     assert_eq!(
         machine.well(&["install", "../elsewhere/pdf", "--allow-experimental"]).stdout,
         "nothing to do\n"
@@ -279,7 +279,7 @@ fn skills_are_verified_by_name() {
     machine.sandbox.write("project/.claude/skills/mail/SKILL.md", GOOD);
     assert_eq!(
         machine.well(&["verify", "pdf"]).stdout,
-        "1 skill: every file is what savoir.lock says\n"
+        "1 skill: every file matches savoir.lock\n"
     );
     assert_eq!(machine.run(&["verify", "mail"]).code, 1);
     assert_eq!(machine.run(&["verify", "--all"]).code, 1);
@@ -315,7 +315,7 @@ fn a_lock_that_does_not_fit_is_made_to_fit_or_refused() {
         assert_eq!(stale.code, 1, "{stale}");
         assert!(stale.stderr.contains("`notes` is not in the lock"), "{stale}");
     }
-    assert_eq!(machine.run(&["sync"]).code, 3, "nobody vouches for it");
+    assert_eq!(machine.run(&["sync"]).code, 3, "it is unsigned");
     machine.well(&["sync", "--allow-experimental"]);
     assert!(machine.has("project/.claude/skills/notes/SKILL.md"));
     assert_eq!(machine.read("project/savoir.toml"), manifest);
@@ -333,8 +333,8 @@ fn updates_merge_with_edits() {
     let edited = machine.read(PDF).replace("one", "one, by me");
     machine.sandbox.write(PDF, &edited);
     machine.skill("elsewhere/pdf", "1.1.0", "one\ntwo\nthree\nfour\nfive and a half");
-    let looked = machine.well(&["update"]);
-    assert_eq!(looked.stdout, "`pdf` could go from 1.0.0 to 1.1.0\n");
+    let looked = machine.well(&["outdated"]);
+    assert_eq!(looked.stdout, "`pdf` can be updated from 1.0.0 to 1.1.0\n");
     let listed = machine.well(&["list", "--long"]);
     assert!(listed.stdout.contains("1.0.0 → 1.1.0"), "{listed}");
     let status = machine.well(&["status"]);

@@ -111,7 +111,7 @@ fn what_cannot_be_used_is_left_out_aloud() {
     let run = sandbox.run(&["tools", "examples/hello-world", "bad"]);
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stdout.contains("say_hello") && !run.stdout.contains("bad"), "{run}");
-    assert!(run.stderr.starts_with("warning: bad/SKILL.md is left out: "), "{run}");
+    assert!(run.stderr.starts_with("warning: skipped bad/SKILL.md: "), "{run}");
     assert_eq!(sandbox.run(&["tools", "examples/hello-world", "bad", "--strict"]).code, 1);
     let run = sandbox.run(&["tools", "bad"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run}");
@@ -125,8 +125,8 @@ fn two_skills_of_one_name_are_one_too_many() {
     assert_eq!(run.json()["tools"].as_array().map(Vec::len), Some(1), "{run}");
     assert_eq!(
         run.stderr,
-        "warning: other/hello-world/SKILL.md is left out: \
-         examples/hello-world/SKILL.md has the name `hello-world`, too\n"
+        "warning: skipped other/hello-world/SKILL.md: \
+         examples/hello-world/SKILL.md also has the name `hello-world`\n"
     );
     // The same place, named twice, is no clash.
     let run = sandbox.run(&["tools", "examples/hello-world", "examples/hello-world/SKILL.md"]);

@@ -45,7 +45,7 @@ fn signed() -> Sandbox {
 fn a_new_key_is_for_its_owner_alone() {
     let sandbox = Sandbox::new();
     let empty = done(sandbox.run(&["keys", "list"]));
-    assert_eq!(empty.stdout, "there are no keys; `savoir keys new NAME` makes one\n");
+    assert_eq!(empty.stdout, "no keys; create one with: savoir keys new NAME\n");
     let made = done(sandbox.run(&["keys", "new", "ada", "--json"])).json();
     assert_eq!(made["mode"], "600");
     let file = sandbox.path(KEY);
@@ -107,8 +107,7 @@ fn whatever_differs_is_named() {
     // Signing anew says what it replaces.
     sandbox.write("demo/references/more.md", "More.\n");
     let run = done(sandbox.run(&["sign", "demo"]));
-    let replaced =
-        "in place of    a signature that held no more: `SKILL.md` is not what was signed";
+    let replaced = "replaced       an invalid signature: `SKILL.md` is not what was signed";
     assert!(run.stdout.contains(replaced), "{run}");
     done(sandbox.run(&["verify", "demo"]));
     // A record of another version is none.
@@ -120,7 +119,7 @@ fn whatever_differs_is_named() {
     sandbox.write("demo/SKILL.md", "# Demo\n");
     let run = sandbox.run(&["verify", "demo"]);
     assert_eq!(run.code, 3, "{run}");
-    assert!(run.stderr.contains("is not what was signed"), "{run}");
+    assert!(run.stderr.contains("does not match its signature"), "{run}");
     assert!(run.stdout.contains("changed        SKILL.md\n"), "{run}");
     sandbox.write("demo/SKILL.md", SKILL);
     let record = sandbox.read("demo/signature.json").replace(KEY_ID, &"0".repeat(32));
@@ -170,13 +169,13 @@ fn only_public_keys_are_trusted() {
     let run = trust(KEY);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("it is a private key"), "{run}");
-    assert!(run.stderr.contains("help: name .config/savoir/keys/ada.pub\n"), "{run}");
+    assert!(run.stderr.contains("hint: use .config/savoir/keys/ada.pub\n"), "{run}");
     let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIA==\n-----END PRIVATE KEY-----\n";
     let run = sandbox.run(&["keys", "trust", "--publisher", "Ada", "--", pem]);
     assert_eq!(run.code, 2, "{run}");
     assert!(!run.stderr.contains("MC4C"), "what is secret is not repeated: {run}");
     let run = trust("nobody.pub");
-    assert!(run.stderr.contains("there is no file `nobody.pub`, and as a text"), "{run}");
+    assert!(run.stderr.contains("file `nobody.pub` does not exist, and as a key"), "{run}");
     assert_eq!(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", " "]).code, 2);
     let odd = ["keys", "trust", PUBLIC, "--publisher", "Ada", "--namespace", "*"];
     assert_eq!(sandbox.run(&odd).code, 2);
@@ -196,8 +195,8 @@ fn not_every_skill_can_be_signed() {
     };
     let plain = "---\nname: plain\ndescription: Shows how. Use when learning.\n---\nx\n";
     sandbox.write("plain/SKILL.md", plain);
-    refused("plain", 1, "plain/SKILL.md has no version, and a signature is for one version");
-    refused("plain", 1, "help: add it to the frontmatter: metadata: {version: \"1.0.0\"}\n");
+    refused("plain", 1, "plain/SKILL.md has no version, which a signature needs");
+    refused("plain", 1, "hint: add it to the frontmatter: metadata: {version: \"1.0.0\"}\n");
     done(sandbox.run(&["verify", "plain"]));
     sandbox.write("nameless/SKILL.md", plain.replace("name: plain\n", ""));
     // It is called after its folder.
@@ -206,8 +205,8 @@ fn not_every_skill_can_be_signed() {
     sandbox.write("broken/tools.py", TOOLS);
     refused("broken", 1, "broken/SKILL.md:2:");
     sandbox.write("text.md", SKILL);
-    refused("text.md", 2, "text.md is a file, and signatures are for folders");
-    refused("nothing", 2, "nothing: there is no such file or folder");
+    refused("text.md", 2, "text.md is a file, and only folders can be signed");
+    refused("nothing", 2, "nothing: the file or folder does not exist");
     symlink("/etc/hostname", sandbox.path("demo/host")).expect("a link");
     refused(
         "demo",
@@ -216,7 +215,7 @@ fn not_every_skill_can_be_signed() {
     );
     fs::remove_file(sandbox.path("demo/host")).expect("a link");
     symlink("SKILL.md", sandbox.path("demo/signature.json")).expect("a link");
-    refused("demo", 2, "it is a link");
+    refused("demo", 2, "it is a symlink");
     assert_eq!(sandbox.read("demo/SKILL.md"), SKILL);
     fs::remove_file(sandbox.path("demo/signature.json")).expect("a link");
     done(sandbox.run(&["keys", "new", "second"]));
@@ -384,7 +383,7 @@ fn bundles_of_model_signing() {
     sandbox.write("demo/references/more.md", "Less.\n");
     let run = sandbox.run(&["sign", "demo", "--key", "ada"]);
     assert_eq!(run.code, 1, "{run}");
-    assert!(run.stderr.contains("help: nothing was written"), "{run}");
+    assert!(run.stderr.contains("hint: nothing was written"), "{run}");
     let run = sandbox.run(&["sign", "demo", "--oms-key", KEY]);
     assert_eq!(run.code, 2, "{run}");
 }
@@ -395,11 +394,10 @@ fn sources_are_trusted_and_listed() {
     let empty = done(sandbox.run(&["trust", "list"])).stdout;
     assert!(empty.starts_with("nothing is trusted"), "{empty}");
     let added = done(sandbox.run(&["trust", "add", "github:Anthropics"])).stdout;
-    let told =
-        "trusted github:anthropics: skills fetched from there are installed without a question\n";
+    let told = "trusted github:anthropics: its skills are installed without confirmation\n";
     assert_eq!(added, told);
     let again = done(sandbox.run(&["trust", "add", "github:anthropics"])).stdout;
-    assert_eq!(again, "github:anthropics is trusted already\n");
+    assert_eq!(again, "github:anthropics is already trusted\n");
     done(sandbox.run(&["trust", "add", "registry:https://skills.example.com/registry#acme"]));
     done(sandbox.run(&["keys", "trust", PUBLIC, "--publisher", "Ada"]));
     insta::assert_snapshot!("sources", done(sandbox.run(&["trust", "list"])));

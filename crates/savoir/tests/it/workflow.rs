@@ -1,7 +1,7 @@
 //! `workflow`: files without a server.
 
 use crate::{
-    house::{Manner, Provider},
+    house::{OutputArgs, Provider},
     support::Sandbox,
 };
 
@@ -40,7 +40,7 @@ fn a_file_runs() {
     assert_eq!((run.code, lines.len()), (2, 2), "{run}");
     assert!(lines[0].contains(r#""code":"no-model","help":["#), "{run}");
     assert!(lines[1].starts_with(r#"{"event":"done""#), "{run}");
-    let provider = Provider::new(Manner::Says(&["Call ", "the fire brigade."]));
+    let provider = Provider::new(OutputArgs::Says(&["Call ", "the fire brigade."]));
     let run = |more: &[&str]| {
         let words = ["workflow", "run", "triage.json", "--input", "The printer is on fire"];
         let mut command = sandbox.command(&[&words[..], more].concat());
@@ -67,7 +67,7 @@ fn what_is_not_allowed_does_not_happen() {
     sandbox.write("fetch.json", node);
     let run = sandbox.run(&["workflow", "run", "fetch.json", "--input", "x"]);
     assert_eq!(run.code, 1, "{run}");
-    let expected = "error: a node asks a server or runs code, which is not allowed\n\
-                    help: a code node needs --allow-code, an http node --allow-http HOST\n";
+    let expected = "error: a node sends a request or runs code, which is not allowed\n\
+                    hint: a code node needs --allow-code, an http node --allow-http HOST\n";
     assert_eq!(run.stderr, expected, "{run}");
 }

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use savoir_engine::agent::{
+    builtin_tools::BuiltinTools,
     library::{Draft, Library as _, MOST_FILE_BYTES},
-    machinery::Machinery,
 };
 use savoir_model::Models;
 use savoir_skill::dialect::personal_agent::Lifecycle;
@@ -126,7 +126,7 @@ async fn use_is_noted_and_wakes() {
         })
         .await;
     let library = Arc::new(stage.library(&stage.bob));
-    let told = Machinery::new(library.clone(), None).use_skill("a").await.unwrap();
+    let told = BuiltinTools::new(library.clone(), None).use_skill("a").await.unwrap();
     assert_eq!(told.allowed_tools, ["read_file"], "although it is read as another dialect");
     assert_eq!(told.resources, ["references/a.md"], "only what can be read");
     let candidate = library.skills().await.unwrap()[0].clone();

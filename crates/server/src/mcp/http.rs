@@ -29,26 +29,26 @@ use rmcp::{
     },
 };
 use savoir_engine::{
-    agent::allowance::Allowance,
+    agent::allowed_tools::AllowedTools,
     manifest::{MODES, mode},
 };
 use savoir_store::Role;
 use tokio::sync::{Mutex as Turn, Semaphore};
 
 use super::{
-    Desk,
-    asker::Rounds,
+    McpContext,
+    elicitation::Rounds,
     message::{self, Wrong},
     session::{Session, Standing},
-    visits::{Visit, Visits},
+    session_activity::{SessionActivity, SessionRequest},
 };
 use crate::{
     app::App,
-    asked::{Asked, Caller, Raw},
+    auth::{Authenticated, Caller, Raw},
     body,
     error::{ApiError, ApiResult},
     library::PersonalLibrary,
-    workshop,
+    tool_runner,
 };
 
 /// Where it is.
@@ -78,11 +78,11 @@ type Service = StreamableHttpService<Session, LocalSessionManager>;
 
 /// The door of one caller.
 #[derive(Clone)]
-struct Door {
+struct McpSession {
     /// One for each mode. They share the sessions: each stays in the mode in which it began.
     services: Arc<[(&'static str, Service)]>,
     sessions: Arc<LocalSessionManager>,
-    visits: Visits,
+    visits: SessionActivity,
     /// Requests that may still begin.
     places: Arc<Semaphore>,
     /// Sessions begin one after the other.
@@ -90,21 +90,21 @@ struct Door {
 }
 
 #[derive(Default)]
-struct Doors(Mutex<HashMap<Key, Door>>);
+struct McpSessions(Mutex<HashMap<Key, McpSession>>);
 
 /// The route.
 pub(crate) fn router() -> Router<App> {
-    let doors = Arc::<Doors>::default();
-    let route = move |State(app): State<App>, asked: Asked<Raw>| {
+    let doors = Arc::<McpSessions>::default();
+    let route = move |State(app): State<App>, asked: Authenticated<Raw>| {
         let doors = Arc::clone(&doors);
         async move { doors.answer(app, asked).await }
     };
     Router::new().route(PATH, any(route))
 }
 
-impl Doors {
-    async fn answer(&self, app: App, asked: Asked<Raw>) -> ApiResult<Response> {
-        let Asked { caller, body: Raw(request) } = asked;
+impl McpSessions {
+    async fn answer(&self, app: App, asked: Authenticated<Raw>) -> ApiResult<Response> {
+        let Authenticated { caller, body: Raw(request) } = asked;
         let mode = wanted_mode(&request)?;
         let door = self.of(&app, caller);
         let Ok(place) = Arc::clone(&door.places).try_acquire_owned() else {
@@ -140,7 +140,7 @@ impl Doors {
         Ok(response)
     }
 
-    fn of(&self, app: &App, caller: Caller) -> Door {
+    fn of(&self, app: &App, caller: Caller) -> McpSession {
         let token = caller.token.as_ref().map(|token| token.id.clone());
         let key = Key { user: caller.user.id, role: caller.user.role, token };
         let mut doors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -152,22 +152,22 @@ impl Doors {
                 door.sessions.sessions.try_read().map_or(true, |sessions| !sessions.is_empty())
             });
         }
-        let door = Door::new(app, caller);
+        let door = McpSession::new(app, caller);
         doors.insert(key, door.clone());
         door
     }
 }
 
-impl Door {
+impl McpSession {
     fn new(app: &App, caller: Caller) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
         let sessions = Arc::new(sessions);
-        let tools = workshop::tools(app, &caller);
-        let lacking = workshop::lacking(app, &caller);
+        let tools = tool_runner::tools(app, &caller);
+        let lacking = tool_runner::lacking(app, &caller);
         let skills = Arc::new(PersonalLibrary::new(app.clone(), caller));
         let rounds = Arc::new(Rounds::default());
-        let lasting = Arc::new(Lasting::default());
+        let lasting = Arc::new(ExpiringSession::default());
         let service = |mode| {
             let tools = tools.as_ref().map(|tools| Arc::new(tools.in_mode(mode)));
             let (skills, lacking) = (Arc::clone(&skills), lacking.clone());
@@ -176,7 +176,7 @@ impl Door {
                 let desk = || {
                     let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
                     let (tools, lacking) = (tools.clone(), lacking.clone());
-                    Desk { library, files, tools, lacking, pinned: Vec::new() }
+                    McpContext { library, files, tools, lacking, pinned: Vec::new() }
                 };
                 let shared = lasting.get(mode, |list| Standing::held_to(desk(), list));
                 Ok(Session::new(desk(), Arc::clone(&rounds)).sharing(shared))
@@ -186,7 +186,7 @@ impl Door {
         Self {
             services: MODES.into_iter().map(service).collect(),
             sessions,
-            visits: Visits::default(),
+            visits: SessionActivity::default(),
             places: Arc::new(Semaphore::new(MOST_AT_ONCE)),
             beginning: Arc::default(),
         }
@@ -199,7 +199,7 @@ impl Door {
     }
 
     /// A request in the session that it names, if there is one.
-    async fn visit(&self, headers: &HeaderMap) -> Option<Visit> {
+    async fn visit(&self, headers: &HeaderMap) -> Option<SessionRequest> {
         let session: SessionId = headers.get(SESSION)?.to_str().ok()?.into();
         let there = self.sessions.sessions.read().await.contains_key(&session);
         there.then(|| self.visits.begin(session))
@@ -224,21 +224,21 @@ impl Door {
 /// What holds for the requests of one token that belong to no session: else a skill would fence in
 /// nothing but the request that loads it. It ends as sessions do.
 #[derive(Default)]
-struct Lasting(Mutex<Option<(Instant, Kept)>>);
+struct ExpiringSession(Mutex<Option<(Instant, Kept)>>);
 
 /// What holds in each mode, and the list of the skill that is followed, which is the same in all of
 /// them: nobody leaves it by another mode.
 #[derive(Default)]
 struct Kept {
-    list: Arc<Allowance>,
+    list: Arc<AllowedTools>,
     by_mode: HashMap<&'static str, Arc<Standing>>,
 }
 
-impl Lasting {
+impl ExpiringSession {
     fn get(
         &self,
         mode: &'static str,
-        new: impl FnOnce(Arc<Allowance>) -> Standing,
+        new: impl FnOnce(Arc<AllowedTools>) -> Standing,
     ) -> Arc<Standing> {
         let mut lasting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lasting.take().filter(|(last, _)| last.elapsed() < IDLE);

@@ -18,7 +18,7 @@ use savoir_skill::{
 };
 
 use super::{
-    resources::{FRESH, Stacks, behind, failed},
+    resources::{FRESH, SkillResources, behind, failed},
     session::invalid,
     tools::origin,
 };
@@ -27,7 +27,7 @@ use super::{
 const PAGE: usize = 50;
 const LOOKED_AT: usize = 200;
 
-impl Stacks {
+impl SkillResources {
     /// A page of prompts. A cursor is the name of the last skill that was looked at.
     pub(super) async fn prompts(
         &self,

@@ -34,12 +34,12 @@ const SKILL_FILE: &str = "SKILL.md";
 
 /// The skills with their files.
 #[derive(Clone, Debug)]
-pub(super) struct Stacks {
+pub(super) struct SkillResources {
     pub(super) library: Arc<dyn Library>,
     pub(super) files: Arc<dyn SkillFiles>,
 }
 
-impl Stacks {
+impl SkillResources {
     /// The names of the skills, in order.
     async fn names(&self) -> Result<Vec<String>, ErrorData> {
         let skills = self.library.skills().await.map_err(|error| failed(&error))?;

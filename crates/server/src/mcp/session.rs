@@ -16,13 +16,13 @@ use rmcp::{
     },
     service::{Peer, RequestContext, SubscriptionContext, SubscriptionSink},
 };
-use savoir_engine::agent::{allowance::Allowance, library::Library};
+use savoir_engine::agent::{allowed_tools::AllowedTools, library::Library};
 use savoir_skill::name::told;
 
 use super::{
-    Desk,
-    asker::{self, Rounds, Told},
-    resources::{self, EXTENSION, FRESH, Stacks},
+    McpContext,
+    elicitation::{self, Rounds, Told},
+    resources::{self, EXTENSION, FRESH, SkillResources},
     tools::{self, Counter},
 };
 
@@ -60,12 +60,12 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    pub(super) fn new(desk: Desk) -> Self {
+    pub(super) fn new(desk: McpContext) -> Self {
         Self::held_to(desk, Arc::default())
     }
 
     /// With a list that others are held to as well.
-    pub(super) fn held_to(desk: Desk, allowance: Arc<Allowance>) -> Self {
+    pub(super) fn held_to(desk: McpContext, allowance: Arc<AllowedTools>) -> Self {
         let counter = Arc::new(Counter::new(desk, allowance));
         Self { counter, listeners: Mutex::default(), told: AtomicU64::new(0) }
     }
@@ -107,15 +107,15 @@ pub(super) struct Session {
     standing: Arc<Standing>,
     /// What holds for a request without a session, where each has a client of its own.
     shared: Option<Arc<Standing>>,
-    stacks: Stacks,
+    stacks: SkillResources,
     rounds: Arc<Rounds>,
 }
 
 impl Session {
-    pub(super) fn new(desk: Desk, rounds: Arc<Rounds>) -> Self {
+    pub(super) fn new(desk: McpContext, rounds: Arc<Rounds>) -> Self {
         let (library, files) = (Arc::clone(&desk.library), Arc::clone(&desk.files));
         let standing = Arc::new(Standing::new(desk));
-        Self { standing, shared: None, stacks: Stacks { library, files }, rounds }
+        Self { standing, shared: None, stacks: SkillResources { library, files }, rounds }
     }
 
     /// With what holds for requests that belong to no session.
@@ -174,12 +174,12 @@ impl Session {
         let counter = Arc::clone(&self.standing(context).counter);
         let moment = counter.now();
         let work = counter.call(name.clone().into_owned(), arguments.clone(), moment);
-        if !asker::can_ask(context) {
+        if !elicitation::can_ask(context) {
             Told::Answer(work.await)
         } else if modern {
             self.rounds.begin(&name, &arguments, work).await
         } else {
-            Told::Answer(asker::asking(context.peer.clone(), work).await)
+            Told::Answer(elicitation::asking(context.peer.clone(), work).await)
         }
     }
 }

@@ -29,8 +29,8 @@ use tokio::{
 };
 
 use super::{
-    Desk,
-    asker::Rounds,
+    McpContext,
+    elicitation::Rounds,
     message::{self, Wrong},
     session::{Session, Standing},
     tools::runs_a_tool,
@@ -54,13 +54,13 @@ const FIRST_LOOK: Duration = Duration::from_millis(500);
 const LOOKED_EVERY: Duration = Duration::from_secs(5);
 
 /// Serves one client over standard input and output, until the input ends.
-pub async fn serve_stdio(desk: Desk) -> io::Result<()> {
+pub async fn serve_stdio(desk: McpContext) -> io::Result<()> {
     let (read, write) = stdio_pipes();
     Box::pin(serve_lines(desk, read, write)).await
 }
 
 /// Serves one client over lines of JSON, until the input ends.
-pub async fn serve_lines<R, W>(desk: Desk, read: R, write: W) -> io::Result<()>
+pub async fn serve_lines<R, W>(desk: McpContext, read: R, write: W) -> io::Result<()>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,

@@ -7,9 +7,9 @@ use rmcp::model::{
 };
 use savoir_engine::{
     agent::{
-        allowance::{Allowance, Fence, Moment},
+        allowed_tools::{AllowedTools, Fence, Moment},
+        builtin_tools::BuiltinTools,
         library::{Library, LibraryError, Opened},
-        machinery::Machinery,
         skill_tools::SkillTools,
         toolset::{Origin, ToolAnswer, ToolSpec, Toolset as _},
     },
@@ -20,7 +20,7 @@ use savoir_skill::{Skill, name::told};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as Turn;
 
-use super::Desk;
+use super::McpContext;
 
 /// Bytes of all tools together; what does not fit is called through [`RUN`].
 const MOST_BYTES: usize = 20_000;
@@ -40,12 +40,12 @@ pub(super) fn runs_a_tool(name: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct Counter {
     library: Arc<dyn Library>,
-    machinery: Machinery,
+    machinery: BuiltinTools,
     tools: Option<Arc<SkillTools>>,
     /// What the client needs for tools to run that do not.
     lacking: Option<String>,
     /// What the skill that is followed leaves of the tools.
-    allowance: Arc<Allowance>,
+    allowance: Arc<AllowedTools>,
     pinned: Vec<String>,
     /// Which edition of the library the tools that are offered are from; nothing before the first look.
     edition: Turn<Option<u64>>,
@@ -53,7 +53,7 @@ pub(super) struct Counter {
 
 /// Why it is looked which tools there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Occasion {
+enum ToolListReason {
     List,
     /// What is called is opened anyway.
     Call,
@@ -90,10 +90,10 @@ impl Answered {
 }
 
 impl Counter {
-    pub(super) fn new(desk: Desk, allowance: Arc<Allowance>) -> Self {
-        let Desk { library, tools, lacking, pinned, .. } = desk;
+    pub(super) fn new(desk: McpContext, allowance: Arc<AllowedTools>) -> Self {
+        let McpContext { library, tools, lacking, pinned, .. } = desk;
         let tools = tools.map(|tools| Arc::new(tools.apart()));
-        let machinery = Machinery::new(Arc::clone(&library), Some(Arc::clone(&allowance)));
+        let machinery = BuiltinTools::new(Arc::clone(&library), Some(Arc::clone(&allowance)));
         // Whether an agent of others can start another one, only that agent knows.
         let machinery = machinery.leaving_forks();
         let machinery = match &tools {
@@ -123,11 +123,11 @@ impl Counter {
     /// Offers the tools of the skills that somebody pinned, and those of the skills in use as they are
     /// now: once, and again when there are other skills. Where nobody looks out for that, whoever lists
     /// them does.
-    async fn renew(&self, tools: &SkillTools, occasion: Occasion) {
+    async fn renew(&self, tools: &SkillTools, occasion: ToolListReason) {
         let mut last = self.edition.lock().await;
         let edition = self.library.edition();
         let now = Some(edition.unwrap_or_default());
-        let must_look = edition.is_none() && occasion == Occasion::List;
+        let must_look = edition.is_none() && occasion == ToolListReason::List;
         if *last == now && !must_look {
             return;
         }
@@ -155,7 +155,7 @@ impl Counter {
         let mut tools: Vec<Tool> = self.machinery.tools().iter().map(of_machinery).collect();
         let Some(own) = &self.tools else { return tools };
         tools.push(of_machinery(&run_tool()));
-        self.renew(own, Occasion::List).await;
+        self.renew(own, ToolListReason::List).await;
         let (moment, specs) = (self.now(), own.tools());
         let mut size = AROUND + tools.iter().map(bytes).sum::<usize>();
         for skill in own.in_use().iter().rev() {
@@ -223,7 +223,7 @@ impl Counter {
             let refused = self.not_run_here().filter(|_| name.contains("__"));
             return refused.unwrap_or_else(unknown);
         };
-        self.renew(tools, Occasion::Call).await;
+        self.renew(tools, ToolListReason::Call).await;
         let specs = tools.tools();
         let Some(spec) = specs.iter().find(|spec| spec.definition.name == name) else {
             return unknown();
@@ -322,7 +322,7 @@ fn run_tool() -> ToolSpec {
         "tool": text("The name of its tool, as use_skill tells it"),
         "arguments": {"type": "object", "description": "What the tool takes"},
     });
-    ToolSpec::new(RUN, description, properties, &["skill", "tool"], Origin::Machinery)
+    ToolSpec::new(RUN, description, properties, &["skill", "tool"], Origin::BuiltinTools)
 }
 
 fn tool(spec: &ToolSpec, annotations: ToolAnnotations) -> Tool {

@@ -17,7 +17,10 @@ use savoir_skill::{
 use savoir_store::{Facts, StoreError, Time, WriteError};
 use serde_json::Value;
 
-use super::{Before, Keep, Keeper, New, Notes, Package, SettleError, Stays, digest, from_tree};
+use super::{
+    Before, ConflictReason, Keep, New, Notes, Package, SkillWriter, StoreSkillError, digest,
+    from_tree,
+};
 
 /// How long one round may take before another process begins one.
 const LEASE: Duration = Duration::from_mins(10);
@@ -48,7 +51,7 @@ struct Integration {
 
 /// What a round found out about the integrations that there are. What cannot be read is not gone.
 #[derive(Default)]
-struct Sight {
+struct AddressVisibility {
     /// Skills that are there, broken ones too.
     seen: BTreeSet<String>,
     /// Integrations whose skills are all known.
@@ -61,7 +64,7 @@ struct Sight {
     incomplete: bool,
 }
 
-impl Sight {
+impl AddressVisibility {
     /// Whether a skill is gone for sure.
     fn misses(&self, id: &str) -> bool {
         let (domain, skill) = id.split_once(':').unwrap_or((id, ""));
@@ -82,7 +85,7 @@ fn may_bring(folder: &Path, domain: &str, skill: &str) -> bool {
 /// Keeps the skills of all integrations in some folders, and removes those whose integration is gone:
 /// all of them, if there are no folders any more. What a person wrote, imported or changed stays as it
 /// is. Nothing happens if another process is at it.
-pub async fn project(keeper: &Keeper, folders: &[PathBuf]) -> Result<Projected, StoreError> {
+pub async fn project(keeper: &SkillWriter, folders: &[PathBuf]) -> Result<Projected, StoreError> {
     let done = project_until(keeper, folders, std::future::pending()).await?;
     Ok(done.unwrap_or_default())
 }
@@ -90,7 +93,7 @@ pub async fn project(keeper: &Keeper, folders: &[PathBuf]) -> Result<Projected, 
 /// Does what [`project`] does, until it is told to stop: then the next round is anybody's. Nothing, if
 /// another process is at it, or if it was stopped.
 pub(crate) async fn project_until(
-    keeper: &Keeper,
+    keeper: &SkillWriter,
     folders: &[PathBuf],
     stopped: impl Future<Output = ()>,
 ) -> Result<Option<Projected>, StoreError> {
@@ -109,11 +112,11 @@ pub(crate) async fn project_until(
 }
 
 async fn project_all(
-    keeper: &Keeper,
+    keeper: &SkillWriter,
     folders: &[PathBuf],
     projected: &mut Projected,
 ) -> Result<(), StoreError> {
-    let mut sight = Sight::default();
+    let mut sight = AddressVisibility::default();
     for folder in folders {
         let Inside { folders: domains, links } = match Inside::of(folder) {
             Ok(inside) => inside,
@@ -182,7 +185,7 @@ fn file_name(path: &Path) -> String {
 
 impl Integration {
     /// The outer error is one of the store, the inner one of the manifest.
-    async fn read(keeper: &Keeper, folder: &Path) -> Result<Result<Self, String>, StoreError> {
+    async fn read(keeper: &SkillWriter, folder: &Path) -> Result<Result<Self, String>, StoreError> {
         let fields = match manifest(&folder.join("manifest.yaml")) {
             Ok(fields) => fields,
             Err(why) => return Ok(Err(why)),
@@ -211,8 +214,8 @@ impl Integration {
 
     async fn project(
         &self,
-        keeper: &Keeper,
-        sight: &mut Sight,
+        keeper: &SkillWriter,
+        sight: &mut AddressVisibility,
         projected: &mut Projected,
     ) -> Result<(), StoreError> {
         let folder = self.folder.join("skills");
@@ -251,7 +254,7 @@ impl Integration {
 
     async fn keep(
         &self,
-        keeper: &Keeper,
+        keeper: &SkillWriter,
         package: Package,
         id: String,
         place: &Path,
@@ -270,8 +273,10 @@ impl Integration {
         let settled = keeper.settle(new, move |before| replaces(before, fresh));
         match settled.await {
             Ok(_) => projected.kept.push(name),
-            Err(SettleError::Stays(_) | SettleError::Edited(_)) => projected.left.push(name),
-            Err(SettleError::Store(error)) => return Err(error),
+            Err(StoreSkillError::ConflictReason(_) | StoreSkillError::Edited(_)) => {
+                projected.left.push(name)
+            }
+            Err(StoreSkillError::Store(error)) => return Err(error),
             Err(error) => broken(projected, place, &error),
         }
         Ok(())
@@ -279,7 +284,7 @@ impl Integration {
 }
 
 /// Whether somebody had switched off a skill of an integration before it went.
-async fn was_disabled(keeper: &Keeper, name: &str, id: &str) -> Result<bool, StoreError> {
+async fn was_disabled(keeper: &SkillWriter, name: &str, id: &str) -> Result<bool, StoreError> {
     let noted = keeper.database().skill_facts().get(name).await?;
     Ok(noted.is_some_and(|noted| {
         let is_own = noted.source == Provenance::Integration;
@@ -288,22 +293,22 @@ async fn was_disabled(keeper: &Keeper, name: &str, id: &str) -> Result<bool, Sto
 }
 
 /// What will be known of a skill of an integration, if it takes the place of what is there.
-fn replaces(before: Option<&Before>, fresh: Facts) -> Result<Facts, Stays> {
+fn replaces(before: Option<&Before>, fresh: Facts) -> Result<Facts, ConflictReason> {
     let Some(before) = before else { return Ok(fresh) };
     let was = &before.facts;
     let is_own = was.source == Provenance::Integration && was.source_id == fresh.source_id;
     let is_new = was.digest != fresh.digest || was.source_version != fresh.source_version;
     if !is_own || !is_new {
-        return Err(Stays::There);
+        return Err(ConflictReason::There);
     }
     if !before.is_untouched(&fresh) {
-        return Err(Stays::Changed);
+        return Err(ConflictReason::Changed);
     }
     Ok(Facts { enabled: was.enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
 }
 
 /// What all files of a skill are now.
-async fn current(keeper: &Keeper, name: &str) -> Result<Option<String>, StoreError> {
+async fn current(keeper: &SkillWriter, name: &str) -> Result<Option<String>, StoreError> {
     let file = match keeper.files().read(name).await {
         Err(StoreError::Damaged { .. }) => return Ok(None),
         file => file?,
@@ -339,8 +344,8 @@ fn manifest(path: &Path) -> Result<HashMap<String, Value>, String> {
 
 /// Removes skills whose integration is gone, unless somebody changed them.
 async fn remove_others(
-    keeper: &Keeper,
-    sight: &Sight,
+    keeper: &SkillWriter,
+    sight: &AddressVisibility,
     projected: &mut Projected,
 ) -> Result<(), StoreError> {
     for (name, facts) in keeper.database().skill_facts().all().await? {
@@ -356,7 +361,7 @@ async fn remove_others(
         let notes = if facts.enabled { Notes::Forgotten } else { Notes::Kept };
         match keeper.remove_with(&name, &file.version, notes).await {
             Ok(Ok(())) => projected.removed.push(name),
-            Ok(Err(WriteError::Store(error))) | Err(SettleError::Store(error)) => {
+            Ok(Err(WriteError::Store(error))) | Err(StoreSkillError::Store(error)) => {
                 return Err(error);
             }
             // Somebody changed it now, or is about to.
@@ -376,7 +381,7 @@ mod tests {
         let unread = folder.path().join("calendar");
         fs::create_dir_all(unread.join("skills/meet")).unwrap();
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let mut sight = Sight {
+        let mut sight = AddressVisibility {
             seen: set(&["mail:inbox"]),
             known: set(&["mail", "twice"]),
             unlisted: set(&["tracker", "twice"]),

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 /// How long others may keep an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caching {
+pub(crate) enum CachePolicy {
     /// For a minute; then they ask whether it changed.
     Minute,
     /// For ever: the address names the bytes.
@@ -21,7 +21,7 @@ pub(crate) enum Caching {
     Check,
 }
 
-impl Caching {
+impl CachePolicy {
     pub(crate) fn header(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Minute => "public, max-age=60, must-revalidate",
@@ -41,7 +41,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// With a tag of its own, which changes with its bytes.
-    pub(crate) fn new(kind: &'static str, caching: Caching, body: impl Into<Bytes>) -> Self {
+    pub(crate) fn new(kind: &'static str, caching: CachePolicy, body: impl Into<Bytes>) -> Self {
         let body = body.into();
         let tag = short_digest(&body);
         Self::tagged(kind, caching, &tag, body)
@@ -50,7 +50,7 @@ impl Answer {
     /// With a tag that is known: letters and digits.
     pub(crate) fn tagged(
         kind: &'static str,
-        caching: Caching,
+        caching: CachePolicy,
         tag: &str,
         body: impl Into<Bytes>,
     ) -> Self {
@@ -240,7 +240,8 @@ mod tests {
             assert!(has_already(&asked(header::IF_NONE_MATCH, known), &tag), "{known}");
         }
         assert!(!has_already(&asked(header::IF_NONE_MATCH, "\"ab\""), &tag));
-        let answer = Answer::tagged("text/plain", Caching::Minute, "abc", "0123456789").in_parts();
+        let answer =
+            Answer::tagged("text/plain", CachePolicy::Minute, "abc", "0123456789").in_parts();
         let respond = |name, value: &str| answer.respond(&Method::GET, &asked(name, value));
         assert_eq!(respond(header::IF_NONE_MATCH, "\"abc\"").status(), 304);
         assert_eq!(respond(header::RANGE, "bytes=20-").status(), 416);

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Desk, EXCERPT,
+    EXCERPT, RegistryState,
     search::{Document, Entry, SearchError, SearchIndex},
 };
 
@@ -44,7 +44,7 @@ enum FollowError {
 
 /// Follows until it is told to stop. `folder` is for the index.
 pub(crate) async fn follow(
-    desk: &Desk,
+    desk: &RegistryState,
     database: &Database,
     storage: &Storage,
     folder: &Path,
@@ -92,14 +92,14 @@ async fn failed(error: &FollowError) {
     tokio::time::sleep(BREATH).await;
 }
 
-async fn count(desk: &Desk, registry: Registry<'_>) {
+async fn count(desk: &RegistryState, registry: Registry<'_>) {
     if let Err(error) = registry.add_downloads(&desk.downloads).await {
         tracing::warn!(%error, "downloads were not written down; they are counted on");
     }
 }
 
 /// Lets the writer finish: one that is ended in the middle leaves files behind.
-async fn settle(desk: &Desk) {
+async fn settle(desk: &RegistryState) {
     let Some(index) = desk.search() else { return };
     let settling = tokio::task::spawn_blocking(move || index.settle());
     if tokio::time::timeout(LAST_COMMIT, settling).await.is_err() {
@@ -108,7 +108,7 @@ async fn settle(desk: &Desk) {
 }
 
 async fn open<'a>(
-    desk: &Desk,
+    desk: &RegistryState,
     database: &Database,
     registry: Registry<'a>,
     folder: &Path,

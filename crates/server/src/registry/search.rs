@@ -36,14 +36,14 @@ use tantivy::{Index, IndexReader, IndexWriter, TantivyError, indexer::IndexWrite
 
 use self::{
     fields::Fields,
-    folder::{Opened, Slot},
+    folder::{IndexFolderLock, OpenIndex},
     query::Wanted,
     queue::{Queue, Waiting},
     rank::{Ranking, Yanked},
     stages::Question,
 };
 
-/// Memory for documents that are not written yet; it is there only while documents are applied.
+/// ResponseCache for documents that are not written yet; it is there only while documents are applied.
 const WRITER_MEMORY: usize = 20_000_000;
 /// Skills that one question can page through.
 pub(crate) const MOST_RESULTS: usize = 1000;
@@ -190,14 +190,14 @@ impl SearchError {
 pub(crate) struct SearchIndex {
     // Dropped in this order: the folder is let go last.
     /// Another one after [`Self::start_over`].
-    open: RwLock<Opened>,
+    open: RwLock<OpenIndex>,
     fields: Fields,
     database: String,
     /// The number of the last change; held while changes are applied.
     applied: Mutex<u64>,
     /// The same, for those who only look.
     shown: AtomicU64,
-    slot: Slot,
+    slot: IndexFolderLock,
 }
 
 impl fmt::Debug for SearchIndex {
@@ -210,7 +210,7 @@ impl SearchIndex {
     /// Opens the index in a folder, or begins a new one; tells the number of the last change that it
     /// has. `database` is anything that tells one database from another, on one line.
     pub(crate) fn open(folder: &Path, database: &str) -> Result<(Self, u64), SearchError> {
-        let slot = Slot::take(folder)?;
+        let slot = IndexFolderLock::take(folder)?;
         let (fields, schema) = Fields::new();
         let (opened, applied) = slot.open(&schema, database)?;
         let database = database.to_owned();
@@ -336,7 +336,7 @@ impl SearchIndex {
             .num_merge_threads(1)
             .build();
         let writer = self.index().writer_with_options(options)?;
-        writer.set_merge_policy(Box::new(merge::Merging::default()));
+        writer.set_merge_policy(Box::new(merge::SegmentMergePolicy::default()));
         // What a process left that was ended while it wrote would be in the way.
         writer.garbage_collect_files().wait()?;
         Ok(writer)

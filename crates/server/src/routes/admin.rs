@@ -9,7 +9,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{auth::Person, docs};
 use crate::{
     app::App,
-    asked::{Asked, Caller},
+    auth::{Authenticated, Caller},
     error::{ApiError, ApiResult},
     params::Path,
 };
@@ -48,7 +48,7 @@ impl UserChanged {
     get, path = "/admin/users", tag = "admin", security(("bearer" = [])),
     responses((status = 200, body = UserList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<UserList>> {
+async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<UserList>> {
     asked.caller.must_be_admin()?;
     let users = app.database.accounts().list().await?;
     let users: Vec<Person> = users.into_iter().map(Into::into).collect();
@@ -67,7 +67,7 @@ async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<UserList
 async fn disable(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<UserChanged>> {
     set(&app, &id, Access::Disabled, &asked.caller).await
 }
@@ -86,7 +86,7 @@ async fn disable(
 async fn enable(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<UserChanged>> {
     set(&app, &id, Access::Enabled, &asked.caller).await
 }
@@ -126,7 +126,7 @@ async fn set(app: &App, id: &str, access: Access, by: &Caller) -> ApiResult<Answ
 async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<UserChanged>> {
     asked.caller.must_be_admin()?;
     let user = find(&app, &id).await?;

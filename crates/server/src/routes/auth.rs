@@ -10,7 +10,7 @@ use super::docs;
 use crate::{
     accounts::{AccountError, Email, NewAccount, NewPassword},
     app::App,
-    asked::{Asked, Json, Stranger},
+    auth::{Anonymous, Authenticated, Json},
     body::{Members, Shape, Text},
     config::Registration,
     error::{ApiError, ApiResult},
@@ -127,9 +127,9 @@ impl From<AccountError> for ApiError {
 )]
 async fn register(
     State(app): State<App>,
-    stranger: Stranger<Json<Credentials>>,
+    stranger: Anonymous<Json<Credentials>>,
 ) -> ApiResult<Answer<LoggedIn>> {
-    let Stranger { address, local, body: Json(Credentials { email, password }) } = stranger;
+    let Anonymous { address, local, body: Json(Credentials { email, password }) } = stranger;
     // Strangers learn nothing of the addresses that are known here.
     let open = match app.config.registration {
         Registration::Local => local,
@@ -176,9 +176,9 @@ fn is_of_admin(app: &App, email: &Email) -> bool {
 )]
 async fn login(
     State(app): State<App>,
-    stranger: Stranger<Json<Credentials>>,
+    stranger: Anonymous<Json<Credentials>>,
 ) -> ApiResult<Answer<LoggedIn>> {
-    let Stranger { address, body: Json(Credentials { email, password }), .. } = stranger;
+    let Anonymous { address, body: Json(Credentials { email, password }), .. } = stranger;
     let email = Email::parse(&email).ok_or(AccountError::Email)?;
     if password.is_empty() {
         return Err(ApiError::bad_request("Password is required"));
@@ -210,7 +210,7 @@ async fn logged_in(app: &App, user: User, since: Time) -> ApiResult<Answer<Logge
     get, path = "/auth/me", tag = "auth", security(("bearer" = [])),
     responses((status = 200, body = Person), docs::Unauthorized, docs::Forbidden, docs::TooMany)
 )]
-async fn me(asked: Asked) -> Answer<Person> {
+async fn me(asked: Authenticated) -> Answer<Person> {
     Answer(asked.caller.user.into())
 }
 
@@ -221,7 +221,7 @@ async fn me(asked: Asked) -> Answer<Person> {
         (status = 200, body = LoggedOut), docs::Unauthorized, docs::Forbidden, docs::TooMany
     )
 )]
-async fn logout(State(app): State<App>, asked: Asked) -> ApiResult<Answer<LoggedOut>> {
+async fn logout(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<LoggedOut>> {
     let success = match asked.caller.claims {
         Some(claims) => app.database.accounts().revoke(&claims.jti, claims.expires_at()).await?,
         None => false,
@@ -240,9 +240,9 @@ async fn logout(State(app): State<App>, asked: Asked) -> ApiResult<Answer<Logged
 )]
 async fn password(
     State(app): State<App>,
-    asked: Asked<Json<Passwords>>,
+    asked: Authenticated<Json<Passwords>>,
 ) -> ApiResult<Answer<PasswordChanged>> {
-    let Asked { caller, body: Json(Passwords { current, new }) } = asked;
+    let Authenticated { caller, body: Json(Passwords { current, new }) } = asked;
     let new = NewPassword::check(&new)?;
     let attempt = Attempt::confirm(&app, caller.user.id).await?;
     let accounts = app.database.accounts();

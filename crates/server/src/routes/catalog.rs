@@ -23,12 +23,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{docs, personal};
 use crate::{
     app::App,
-    asked::{Asked, Caller, Json},
+    auth::{Authenticated, Caller, Json},
     body::{Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
     params::Path,
     personal::{
-        Arrival, Before, Item, Keep, New, Package, SettleError, Settled, Stays,
+        Arrival, Before, ConflictReason, Item, Keep, New, Package, StoreSkillError, StoredSkill,
         catalog::{Listed, NotFetched, Repository},
         digest, from_tree,
     },
@@ -49,7 +49,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 
 /// What the catalogue has.
 #[derive(Debug, Serialize, ToSchema)]
-struct Shelves {
+struct CatalogListing {
     items: Vec<CatalogItem>,
     /// Sources that could not be asked.
     errors: Vec<SourceFailure>,
@@ -92,14 +92,14 @@ struct SourceFailure {
 /// Browse the skills of all sources.
 #[utoipa::path(
     get, path = "/skills/catalog", tag = "catalog", security(("bearer" = [])),
-    responses((status = 200, body = Shelves), docs::Unauthorized, docs::TooMany)
+    responses((status = 200, body = CatalogListing), docs::Unauthorized, docs::TooMany)
 )]
-async fn browse(State(app): State<App>, asked: Asked) -> ApiResult<Answer<Shelves>> {
+async fn browse(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<CatalogListing>> {
     let mut sources = app.database.catalog_sources().list().await?;
     sources.retain(|source| source.enabled);
     let installed = installed(&app, &asked.caller).await?;
     let answers = join_all(sources.iter().map(|source| app.catalog.list(source))).await;
-    let mut shelves = Shelves { items: Vec::new(), errors: Vec::new() };
+    let mut shelves = CatalogListing { items: Vec::new(), errors: Vec::new() };
     for (source, answer) in sources.iter().zip(answers) {
         let repository = app.catalog.repository(&source.repo_url, source.reference.as_deref());
         match (answer, repository) {
@@ -114,7 +114,7 @@ async fn browse(State(app): State<App>, asked: Asked) -> ApiResult<Answer<Shelve
     Ok(Answer(shelves))
 }
 
-impl Shelves {
+impl CatalogListing {
     fn fail(&mut self, source: &CatalogSource, error: String) {
         tracing::warn!(source = source.id, error, "a source of the catalogue gave no answer");
         let (source_id, label) = (source.id.clone(), source.label.clone());
@@ -198,8 +198,11 @@ impl Shape for Wanted {
         (status = 502, description = "The source gave no answer.", body = docs::Detail)
     )
 )]
-async fn install(State(app): State<App>, asked: Asked<Json<Wanted>>) -> ApiResult<Response> {
-    let Asked { caller, body: Json(Wanted { source_id, folder, overwrite }) } = asked;
+async fn install(
+    State(app): State<App>,
+    asked: Authenticated<Json<Wanted>>,
+) -> ApiResult<Response> {
+    let Authenticated { caller, body: Json(Wanted { source_id, folder, overwrite }) } = asked;
     let source = app.database.catalog_sources().get(&source_id).await?;
     let source = source.filter(|source| source.enabled);
     let source = source.ok_or_else(|| ApiError::not_found("Catalog source not found"))?;
@@ -210,7 +213,7 @@ async fn install(State(app): State<App>, asked: Asked<Json<Wanted>>) -> ApiResul
     let listed = listed.ok_or_else(|| ApiError::not_found("Catalog skill not found"))?;
     let tree = app.catalog.fetch(&listed).await.map_err(|why| match why {
         NotFetched::NoAnswer(why) => unreachable(why),
-        NotFetched::Refused(why) => refused(&folder, &why),
+        NotFetched::RegistryError(why) => refused(&folder, &why),
     })?;
     let called = folder.rsplit('/').next().filter(|name| !name.is_empty());
     let called = called.unwrap_or_else(|| repository.last_name()).to_owned();
@@ -273,7 +276,7 @@ async fn settle(
     arrival: Arrival,
     version: String,
     overwrite: bool,
-) -> Result<Settled, SettleError> {
+) -> Result<StoredSkill, StoreSkillError> {
     let id = arrival.source_id.clone();
     let decide = move |new: &New| {
         let fresh = Facts {
@@ -290,14 +293,18 @@ async fn settle(
 }
 
 /// What will be known of a skill of the catalogue, if it takes the place of what is there.
-fn renewed(before: Option<&Before>, fresh: Facts, overwrite: bool) -> Result<Facts, Stays> {
+fn renewed(
+    before: Option<&Before>,
+    fresh: Facts,
+    overwrite: bool,
+) -> Result<Facts, ConflictReason> {
     let Some(before) = before else { return Ok(fresh) };
     let was = &before.facts;
     if was.source != Provenance::Catalog || was.source_id != fresh.source_id {
-        return Err(Stays::There);
+        return Err(ConflictReason::There);
     }
     if !overwrite && !before.is_untouched(&fresh) {
-        return Err(Stays::Changed);
+        return Err(ConflictReason::Changed);
     }
     // Somebody looked at what is there now, and at nothing else.
     let enabled = was.enabled && before.is_already(&fresh);
@@ -380,7 +387,7 @@ impl SourceBody {
     get, path = "/admin/skill-catalog", tag = "catalog", security(("bearer" = [])),
     responses((status = 200, body = SourceList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SourceList>> {
+async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<SourceList>> {
     asked.caller.must_be_admin()?;
     let sources = app.database.catalog_sources().list().await?;
     Ok(Answer(SourceList { items: sources.into_iter().map(Into::into).collect() }))
@@ -397,9 +404,9 @@ async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SourceLi
 )]
 async fn add(
     State(app): State<App>,
-    asked: Asked<Json<SourceBody>>,
+    asked: Authenticated<Json<SourceBody>>,
 ) -> ApiResult<(StatusCode, Answer<SourceItem>)> {
-    let Asked { caller, body: Json(body) } = asked;
+    let Authenticated { caller, body: Json(body) } = asked;
     caller.must_be_admin()?;
     let new = body.check(&app)?;
     let sources = app.database.catalog_sources();
@@ -423,9 +430,9 @@ async fn add(
 async fn replace(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked<Json<SourceBody>>,
+    asked: Authenticated<Json<SourceBody>>,
 ) -> ApiResult<Answer<SourceItem>> {
-    let Asked { caller, body: Json(body) } = asked;
+    let Authenticated { caller, body: Json(body) } = asked;
     caller.must_be_admin()?;
     let new = body.check(&app)?;
     let replaced = app.database.catalog_sources().replace(&id, &new).await?;
@@ -446,7 +453,7 @@ async fn replace(
 async fn remove(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<StatusCode> {
     asked.caller.must_be_admin()?;
     let removed = app.database.catalog_sources().remove(&id).await?;

@@ -18,15 +18,15 @@ use super::docs;
 use crate::{
     access::Scope,
     app::App,
-    asked::{Asked, Caller, Json},
+    auth::{Authenticated, Caller, Json},
     body::{Members, Shape, Text},
     error::{ApiError, ApiResult},
-    flows::{self, Begun},
+    executions::{self, RunningExecution},
     library::PersonalLibrary,
     limits::MAX_MESSAGE_CHARS,
-    shelf::PersonalShelf,
+    skill_lookup::PersonalSkills,
     stream::{self, Running},
-    workshop,
+    tool_runner,
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -81,8 +81,11 @@ impl Shape for ChatMessage {
         docs::TooMany
     )
 )]
-async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> ApiResult<Response> {
-    let Asked { caller, body: Json(said) } = asked;
+async fn complete(
+    State(app): State<App>,
+    asked: Authenticated<Json<ChatMessage>>,
+) -> ApiResult<Response> {
+    let Authenticated { caller, body: Json(said) } = asked;
     if said.message.trim().is_empty() {
         return Err(ApiError::bad_request("Message cannot be empty"));
     }
@@ -95,11 +98,11 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
     }
     // One that is not there for them is not noted in the conversation either.
     let workflow = match &said.workflow_id {
-        Some(id) => flows::find(&app, &caller, id).await?,
+        Some(id) => executions::find(&app, &caller, id).await?,
         None => None,
     };
     let session = session(&app, &caller, &said.session_id).await?;
-    let shelf = Arc::new(PersonalShelf { app: app.clone(), caller: caller.clone() });
+    let shelf = Arc::new(PersonalSkills { app: app.clone(), caller: caller.clone() });
     let room = Room { services: app.services.clone(), shelf, database: app.database.clone() };
     let turn = Turn {
         session: session.id,
@@ -112,7 +115,7 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
     let Some(workflow_id) = said.workflow_id else {
         // Whoever may not run a skill does not get one by talking to a model.
         if app.config.chat_tools && caller.must_have(Scope::SkillsRun).is_ok() {
-            let tools = workshop::tools(&app, &caller).map(|tools| tools.in_mode(mode));
+            let tools = tool_runner::tools(&app, &caller).map(|tools| tools.in_mode(mode));
             let library = Arc::new(PersonalLibrary::new(app.clone(), caller));
             return Ok(stream::answer(&app, Running::Chat, async move |out| {
                 room.answer_with_tools(&turn, library, tools, &out).await;
@@ -130,9 +133,10 @@ async fn complete(State(app): State<App>, asked: Asked<Json<ChatMessage>>) -> Ap
             let _ = out.emit(Event::failed(message)).await;
         }));
     };
-    let begun = flows::begin(&app, &caller, workflow, &turn.message, turn.model.as_deref()).await?;
+    let begun =
+        executions::begin(&app, &caller, workflow, &turn.message, turn.model.as_deref()).await?;
     Ok(stream::answer(&app, Running::Chat, async move |out| {
-        let Begun { host, journal, .. } = &begun;
+        let RunningExecution { host, journal, .. } = &begun;
         room.answer_by_workflow(&turn, host, begun.run(), journal, &out).await;
     }))
 }
@@ -172,7 +176,7 @@ struct ModelList {
     get, path = "/chat/models", tag = "chat", security(("bearer" = [])),
     responses((status = 200, body = ModelList), docs::Unauthorized, docs::TooMany)
 )]
-async fn models(State(app): State<App>, _: Asked) -> Answer<ModelList> {
+async fn models(State(app): State<App>, _: Authenticated) -> Answer<ModelList> {
     let mut items = Vec::new();
     for listed in app.services.models.list().await {
         let provider = &listed.provider;

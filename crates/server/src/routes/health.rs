@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     access::Scope,
     app::App,
-    asked::authenticate,
+    auth::authenticate,
     client::is_local,
     error::{ApiError, ApiResult},
 };

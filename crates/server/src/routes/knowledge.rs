@@ -23,11 +23,11 @@ use uuid::Uuid;
 use super::docs;
 use crate::{
     app::App,
-    asked::{Asked, Caller, Json, Raw},
+    auth::{Authenticated, Caller, Json, Raw},
     body::{Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
     limits::{BODY_SECONDS, MAX_UPLOAD_BYTES},
-    params::{Pairs, Params, Path, Query},
+    params::{Params, Path, Query, QueryPairs},
 };
 
 /// When one whose documents wait may try again, in seconds.
@@ -234,7 +234,7 @@ struct SearchQuery {
 }
 
 impl Params for SearchQuery {
-    fn read(pairs: &mut Pairs) -> Self {
+    fn read(pairs: &mut QueryPairs) -> Self {
         let query = pairs.text("query");
         let top_k = pairs.integer("top_k", 5, 1, 20);
         Self { query, top_k: u32::try_from(top_k).unwrap_or(5) }
@@ -246,7 +246,7 @@ impl Params for SearchQuery {
     get, path = "/knowledge", tag = "knowledge", security(("bearer" = [])),
     responses((status = 200, body = BaseList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list(State(app): State<App>, _: Asked) -> ApiResult<Answer<BaseList>> {
+async fn list(State(app): State<App>, _: Authenticated) -> ApiResult<Answer<BaseList>> {
     let bases = app.knowledge.list().await?;
     let items: Vec<BaseItem> = bases.into_iter().map(Into::into).collect();
     Ok(Answer(BaseList { total: items.len(), items }))
@@ -261,7 +261,10 @@ async fn list(State(app): State<App>, _: Asked) -> ApiResult<Answer<BaseList>> {
         docs::TooMany
     )
 )]
-async fn create(State(app): State<App>, asked: Asked<Json<NewBase>>) -> ApiResult<Response> {
+async fn create(
+    State(app): State<App>,
+    asked: Authenticated<Json<NewBase>>,
+) -> ApiResult<Response> {
     let Json(NewBase { name }) = asked.body;
     let base = app.knowledge.create(&name, Some(asked.caller.user.id)).await?;
     Ok((StatusCode::CREATED, Answer(BaseItem::from(base))).into_response())
@@ -279,7 +282,7 @@ async fn create(State(app): State<App>, asked: Asked<Json<NewBase>>) -> ApiResul
 async fn delete(
     State(app): State<App>,
     Path(kb): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<StatusCode> {
     if !is_id(&kb) {
         return Err(ApiError::bad_request("Invalid kb_id format"));
@@ -310,7 +313,7 @@ struct UploadForm {
 async fn upload(
     State(app): State<App>,
     Path(kb): Path<String>,
-    asked: Asked<Raw>,
+    asked: Authenticated<Raw>,
 ) -> ApiResult<Answer<DocumentItem>> {
     check_id(&kb)?;
     let base = changeable(&app, &asked.caller, &kb).await?;
@@ -389,7 +392,7 @@ pub(super) fn form_error(error: &MultipartError) -> ApiError {
 async fn documents(
     State(app): State<App>,
     Path(kb): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<DocumentList>> {
     check_id(&kb)?;
     let base = find(&app, &asked.caller, &kb).await?.ok_or_else(no_base)?;
@@ -414,7 +417,7 @@ async fn documents(
 async fn delete_document(
     State(app): State<App>,
     Path((kb, doc)): Path<(String, String)>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<DocumentDeleted>> {
     check_id(&kb)?;
     let base = changeable(&app, &asked.caller, &kb).await?;
@@ -440,7 +443,7 @@ async fn delete_document(
 async fn process(
     State(app): State<App>,
     Path((kb, doc)): Path<(String, String)>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Response> {
     check_id(&kb)?;
     let base = changeable(&app, &asked.caller, &kb).await?;
@@ -465,7 +468,7 @@ async fn process(
 async fn task(
     State(app): State<App>,
     Path(id): Path<String>,
-    _: Asked,
+    _: Authenticated,
 ) -> ApiResult<Answer<TaskItem>> {
     let task = app.knowledge.task(&id).await?;
     Ok(Answer(task.ok_or_else(|| ApiError::not_found("Task not found"))?.into()))
@@ -483,7 +486,7 @@ async fn task(
 async fn search(
     State(app): State<App>,
     Path(kb): Path<String>,
-    asked: Asked<Query<SearchQuery>>,
+    asked: Authenticated<Query<SearchQuery>>,
 ) -> ApiResult<Answer<Found>> {
     check_id(&kb)?;
     let Query(SearchQuery { query, top_k }) = asked.body;
@@ -515,7 +518,7 @@ fn search_error(error: &SearchError) -> ApiError {
 async fn info(
     State(app): State<App>,
     Path(kb): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<BaseInfo>> {
     check_id(&kb)?;
     let info = match find(&app, &asked.caller, &kb).await? {

@@ -25,13 +25,13 @@ use super::{
 };
 use crate::{
     app::App,
-    asked::{Asked, Json, Raw},
+    auth::{Authenticated, Json, Raw},
     body::{self, Members, Shape},
     error::{ApiError, ApiResult},
     limits::BODY_SECONDS,
     params::Path,
-    personal::{By, Exported, Item, PackageError, SettleError, from_bytes, to_others},
-    shelf::Kept,
+    personal::{By, Exported, Item, PackageError, StoreSkillError, from_bytes, to_others},
+    skill_lookup::Kept,
 };
 
 /// The file and the form around it.
@@ -61,7 +61,7 @@ struct ItemList {
     security(("bearer" = [])),
     responses((status = 200, body = ItemList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<ItemList>> {
+async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<ItemList>> {
     let kept = app.skills.list(&asked.caller).await?;
     let noted = app.database.skill_facts().all().await?;
     let mut skills = Vec::with_capacity(kept.len());
@@ -96,8 +96,8 @@ struct ImportForm {
         docs::BadShape, docs::TooMany
     )
 )]
-async fn import(State(app): State<App>, asked: Asked<Raw>) -> ApiResult<Response> {
-    let Asked { caller, body: Raw(request) } = asked;
+async fn import(State(app): State<App>, asked: Authenticated<Raw>) -> ApiResult<Response> {
+    let Authenticated { caller, body: Raw(request) } = asked;
     let deadline = Duration::from_secs(BODY_SECONDS);
     let given = tokio::time::timeout(deadline, given(request)).await;
     let (file, bytes) = given.map_err(|_| ApiError::too_slow())?.map_err(about_the_file)?;
@@ -174,7 +174,7 @@ async fn part(request: Request) -> ApiResult<(Option<String>, Bytes)> {
 async fn export(
     State(app): State<App>,
     Path(name): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Response> {
     let kept = app.skills.get(&asked.caller, &name).await?;
     let resources = app.skills.keeper().resources(&name).await?;
@@ -239,9 +239,9 @@ impl Change {
 async fn change(
     State(app): State<App>,
     Path(name): Path<String>,
-    asked: Asked<Json<Change>>,
+    asked: Authenticated<Json<Change>>,
 ) -> ApiResult<Answer<Item>> {
-    let Asked { caller, body: Json(change) } = asked;
+    let Authenticated { caller, body: Json(change) } = asked;
     app.skills.check_changeable(&caller, &name).await?;
     let kept = app.skills.get(&caller, &name).await?;
     // Whoever puts another text in its place has it disabled meanwhile: that must not be undone.
@@ -255,7 +255,7 @@ async fn change(
         facts_of.put(&name, &facts).await?;
         Ok(Some(facts))
     });
-    let facts = facts.await.map_err(|error: SettleError| not_settled(&error))?;
+    let facts = facts.await.map_err(|error: StoreSkillError| not_settled(&error))?;
     let facts = facts.ok_or_else(for_a_person)?;
     item(&app, &kept, &facts).await.map(Answer)
 }
@@ -277,16 +277,16 @@ pub(super) fn unfit(error: &PackageError) -> ApiError {
     ApiError::field(StatusCode::BAD_REQUEST, "file", error.to_string())
 }
 
-pub(super) fn not_settled(error: &SettleError) -> ApiError {
+pub(super) fn not_settled(error: &StoreSkillError) -> ApiError {
     let status = match error {
-        SettleError::Store(error) => return ApiError::internal("Failed to keep skill", error),
-        SettleError::Quota(reached) => return (*reached).into(),
-        SettleError::Reserved(_) | SettleError::Unfit(_) => StatusCode::BAD_REQUEST,
-        SettleError::Taken(_)
-        | SettleError::Busy(_)
-        | SettleError::Stays(_)
-        | SettleError::Edited(_) => StatusCode::CONFLICT,
+        StoreSkillError::Store(error) => return ApiError::internal("Failed to keep skill", error),
+        StoreSkillError::Quota(reached) => return (*reached).into(),
+        StoreSkillError::Reserved(_) | StoreSkillError::Unfit(_) => StatusCode::BAD_REQUEST,
+        StoreSkillError::Taken(_)
+        | StoreSkillError::Busy(_)
+        | StoreSkillError::ConflictReason(_)
+        | StoreSkillError::Edited(_) => StatusCode::CONFLICT,
     };
-    let field = if matches!(error, SettleError::Unfit(_)) { "content" } else { "name" };
+    let field = if matches!(error, StoreSkillError::Unfit(_)) { "content" } else { "name" };
     ApiError::field(status, field, error.to_string())
 }

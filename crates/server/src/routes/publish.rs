@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{
     app::App,
-    asked::{Asked, Caller, Json, Raw, Stranger, digest, spend},
+    auth::{Anonymous, Authenticated, Caller, Json, Raw, digest, spend},
     body::{self, Members, Shape, Text},
     error::{ApiError, ApiResult},
-    flows,
+    executions,
     keys::Link,
     limits::MAX_JSON_BYTES,
     pages::{escape, for_frames, page},
@@ -75,9 +75,9 @@ struct Published {
 )]
 async fn publish(
     State(app): State<App>,
-    asked: Asked<Json<ToPublish>>,
+    asked: Authenticated<Json<ToPublish>>,
 ) -> ApiResult<Answer<Published>> {
-    let Asked { caller, body: Json(ToPublish { workflow_id }) } = asked;
+    let Authenticated { caller, body: Json(ToPublish { workflow_id }) } = asked;
     must_be_on(&app).await?;
     let workflow = app.database.workflows().get(&workflow_id).await?;
     let workflow = workflow.filter(|workflow| may_publish(&caller.user, workflow));
@@ -103,7 +103,7 @@ async fn publish(
 async fn show(
     State(app): State<App>,
     Path(token): Path<String>,
-    _: Stranger<()>,
+    _: Anonymous<()>,
 ) -> ApiResult<Response> {
     let (workflow, _) = find(&app, &token).await?;
     Ok(form(StatusCode::OK, &workflow, &token, "", ""))
@@ -128,9 +128,9 @@ async fn show(
 async fn submit(
     State(app): State<App>,
     Path(token): Path<String>,
-    stranger: Stranger<Raw>,
+    stranger: Anonymous<Raw>,
 ) -> ApiResult<Response> {
-    let Stranger { address, body: Raw(request), .. } = stranger;
+    let Anonymous { address, body: Raw(request), .. } = stranger;
     let bytes = body::bytes(request, MAX_JSON_BYTES).await?;
     let (workflow, user) = find(&app, &token).await?;
     let input = url::form_urlencoded::parse(&bytes).find(|(name, _)| name == "input");
@@ -189,7 +189,7 @@ async fn run(
         return Ok(Err("its graph cannot be read".to_owned()));
     };
     let user_id = user.id;
-    let host = flows::host(app, &Caller::on_behalf_of(user)).await?;
+    let host = executions::host(app, &Caller::on_behalf_of(user)).await?;
     let run = WorkflowRun {
         workflow_id: &workflow.id,
         workflow_name: &workflow.name,

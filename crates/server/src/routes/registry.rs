@@ -10,23 +10,23 @@
 
 mod account;
 mod artefacts;
-mod asked;
 mod audit;
 mod change;
 mod docs;
+mod error;
+mod extract;
 mod form;
 mod index;
 mod keys;
 mod log;
 mod people;
 mod publish;
-mod refused;
+mod render;
+mod request;
 mod review;
 mod search;
-mod shown;
 mod skills;
 mod texts;
-mod told;
 mod well_known;
 
 use std::future::Future;
@@ -42,13 +42,13 @@ use semver::Version;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::{
-    asked::registry,
-    refused::{Given, Refused},
+    error::{RegistryApiError, RegistryResult},
+    extract::registry,
 };
 use crate::{
     app::App,
     config::Readers,
-    registry::{Answer, LEASE, Remembered},
+    registry::{Answer, CachedResponse, LEASE},
 };
 
 pub(super) use self::docs::describe;
@@ -79,14 +79,15 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().nest(PLACE, routes)
 }
 
-async fn nothing() -> Refused {
-    Refused::not_found("there is nothing at this address")
+async fn nothing() -> RegistryApiError {
+    RegistryApiError::not_found("there is nothing at this address")
 }
 
 /// The answer to a method that an address of the registry does not take; nothing if it is another's.
 pub(super) fn wrong_method(uri: &Uri) -> Option<Response> {
     let message = "this address does not take this method";
-    let refused = Refused::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
+    let refused =
+        RegistryApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
     uri.path().starts_with("/registry/").then(|| refused.into_response())
 }
 
@@ -169,14 +170,14 @@ async fn remembered(
     uri: &Uri,
     package: &PackageName,
     download: Option<&Version>,
-    make: impl Future<Output = Given<Answer>>,
-) -> Given<Answer> {
+    make: impl Future<Output = RegistryResult<Answer>>,
+) -> RegistryResult<Answer> {
     let seq = app.desk.freshen(registry(app)).await?;
     let answer = make.await?;
     if uri.query().is_none() {
         let download = download.map(|version| app.desk.downloads.tally(package, version));
         let remembered =
-            Remembered { answer: answer.clone(), package: package.clone(), download, seq };
+            CachedResponse { answer: answer.clone(), package: package.clone(), download, seq };
         app.desk.remember(uri.path(), remembered);
     }
     Ok(answer)

@@ -18,9 +18,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::docs;
 use crate::{
     app::App,
-    asked::{Asked, Caller},
+    auth::{Authenticated, Caller},
     error::{ApiError, ApiResult},
-    params::{Pairs, Params, Path, Query},
+    params::{Params, Path, Query, QueryPairs},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -57,7 +57,7 @@ struct FileQuery {
 }
 
 impl Params for FileQuery {
-    fn read(pairs: &mut Pairs) -> Self {
+    fn read(pairs: &mut QueryPairs) -> Self {
         Self { path: pairs.text("path") }
     }
 }
@@ -72,7 +72,7 @@ impl Params for FileQuery {
 async fn list(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<FileList>> {
     let files = look(&app, &asked.caller, move |all| all.files(&id)).await?;
     let files: Vec<FileItem> = files.into_iter().map(Into::into).collect();
@@ -91,7 +91,7 @@ async fn list(
 async fn download(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked<Query<FileQuery>>,
+    asked: Authenticated<Query<FileQuery>>,
 ) -> ApiResult<Response> {
     let Query(FileQuery { path }) = asked.body;
     let file = look(&app, &asked.caller, move |all| all.open(&id, &path)).await?;

@@ -9,7 +9,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::docs;
 use crate::{
     app::App,
-    asked::Asked,
+    auth::Authenticated,
     error::{ApiError, ApiResult},
     limits::MAX_SHOWN_MESSAGES,
     params::Path,
@@ -96,7 +96,7 @@ impl From<SessionMessage> for MessageItem {
     get, path = "/chat/sessions", tag = "chat", security(("bearer" = [])),
     responses((status = 200, body = SessionList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SessionList>> {
+async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<SessionList>> {
     let sessions = app.database.sessions().list(owner(&asked)).await?;
     let viewer = asked.caller.user.id;
     let item = |session| SessionItem::new(session, viewer);
@@ -115,7 +115,7 @@ async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SessionL
 async fn get(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<SessionDetail>> {
     let session = find(&app, &asked, &id).await?;
     let messages = app.database.sessions().messages(&session.id, Some(MAX_SHOWN_MESSAGES)).await?;
@@ -143,7 +143,7 @@ async fn get(
 async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<Deleted>> {
     let session = find(&app, &asked, &id).await?;
     // Once more by its owner: another may have taken its name since.
@@ -155,14 +155,14 @@ async fn delete(
 }
 
 /// Whose conversations are theirs to see and to remove: their own, or all.
-fn owner(asked: &Asked) -> Option<i64> {
+fn owner(asked: &Authenticated) -> Option<i64> {
     let user = &asked.caller.user;
     if user.is_admin() { None } else { Some(user.id) }
 }
 
 /// A conversation of the one who asks, or any for an administrator. Those of others are as if they
 /// were not there.
-async fn find(app: &App, asked: &Asked, id: &str) -> ApiResult<Session> {
+async fn find(app: &App, asked: &Authenticated, id: &str) -> ApiResult<Session> {
     let (sessions, user) = (app.database.sessions(), &asked.caller.user);
     let found = match sessions.own(id, user.id).await? {
         None if user.is_admin() => sessions.get(id).await?,

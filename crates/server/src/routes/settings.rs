@@ -11,10 +11,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::docs;
 use crate::{
     app::App,
-    asked::{Asked, Json},
+    auth::{Authenticated, Json},
     body::{Members, Shape},
     error::{ApiError, ApiResult},
-    params::{Pairs, Params, Path, Query},
+    params::{Params, Path, Query, QueryPairs},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -91,7 +91,7 @@ impl Shape for Enabled {
     get, path = "/settings/feature-flags", tag = "settings", security(("bearer" = [])),
     responses((status = 200, body = SwitchList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list_flags(State(app): State<App>, _: Asked) -> ApiResult<Answer<SwitchList>> {
+async fn list_flags(State(app): State<App>, _: Authenticated) -> ApiResult<Answer<SwitchList>> {
     let mut items = Vec::with_capacity(Flag::ALL.len());
     for one in Flag::ALL {
         items.push(Switch { key: one.key(), enabled: flag(&app, one).await? });
@@ -112,9 +112,9 @@ async fn list_flags(State(app): State<App>, _: Asked) -> ApiResult<Answer<Switch
 async fn set_flag(
     State(app): State<App>,
     Path(key): Path<String>,
-    asked: Asked<Json<Enabled>>,
+    asked: Authenticated<Json<Enabled>>,
 ) -> ApiResult<Answer<Switch>> {
-    let Asked { caller, body: Json(Enabled { enabled }) } = asked;
+    let Authenticated { caller, body: Json(Enabled { enabled }) } = asked;
     caller.must_be_admin()?;
     let unknown = || ApiError::bad_request(format!("Unsupported feature flag: {key}"));
     let flag = Flag::of_key(&key).ok_or_else(unknown)?;
@@ -136,7 +136,7 @@ struct Embedding {
     get, path = "/settings/embedding", tag = "settings", security(("bearer" = [])),
     responses((status = 200, body = Embedding), docs::Unauthorized, docs::TooMany)
 )]
-async fn embedding(State(app): State<App>, _: Asked) -> Answer<Embedding> {
+async fn embedding(State(app): State<App>, _: Authenticated) -> Answer<Embedding> {
     let identity =
         app.services.models.embedder().map_or("none:bm25", |embedder| embedder.identity());
     let (provider, model) = identity.split_once(':').unwrap_or(("", identity));
@@ -150,7 +150,7 @@ struct Since {
 }
 
 impl Params for Since {
-    fn read(pairs: &mut Pairs) -> Self {
+    fn read(pairs: &mut QueryPairs) -> Self {
         Self { hours: pairs.integer("hours", 24, 1, 720).unsigned_abs() }
     }
 }
@@ -194,7 +194,7 @@ impl From<Tokens> for Sums {
 )]
 async fn token_usage(
     State(app): State<App>,
-    asked: Asked<Query<Since>>,
+    asked: Authenticated<Query<Since>>,
 ) -> ApiResult<Answer<TokenUsage>> {
     asked.caller.must_be_admin()?;
     let Query(Since { hours }) = asked.body;

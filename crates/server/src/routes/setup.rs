@@ -14,7 +14,7 @@ use savoir_store::{Role, StoreError, Time};
 use crate::{
     accounts::{AccountError, NewAccount, random_secret},
     app::App,
-    asked::digest,
+    auth::digest,
     body,
     client::address_key,
     error::{ApiError, ApiResult},

@@ -16,11 +16,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::docs;
 use crate::{
     app::App,
-    asked::{Asked, Json},
+    auth::{Authenticated, Json},
     body::{Members, Shape, Text},
-    error::{ApiResult, OrFailed as _},
+    error::{ApiResult, WithRouteMessage as _},
     params::Path,
-    shelf::{Kept, SkillDetail, SkillSummary},
+    skill_lookup::{Kept, SkillDetail, SkillSummary},
     stream::{self, Running},
 };
 
@@ -84,7 +84,7 @@ struct SkillList {
     get, path = "/skills", tag = "skills", security(("bearer" = [])),
     responses((status = 200, body = SkillList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SkillList>> {
+async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<SkillList>> {
     let kept = app.skills.list(&asked.caller).await.or_failed("Failed to list skills")?;
     let skills: Vec<SkillSummary> = kept.iter().map(|kept| kept.summary()).collect();
     Ok(Answer(SkillList { total: skills.len(), skills }))
@@ -98,7 +98,10 @@ async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<SkillLis
         docs::ConflictingField, docs::TooLarge, docs::BadShape, docs::TooMany
     )
 )]
-async fn create(State(app): State<App>, asked: Asked<Json<NewSkill>>) -> ApiResult<Response> {
+async fn create(
+    State(app): State<App>,
+    asked: Authenticated<Json<NewSkill>>,
+) -> ApiResult<Response> {
     let Json(NewSkill { name, content }) = asked.body;
     let kept = app.skills.create(&asked.caller, &name, &content).await?;
     Ok(detail(StatusCode::CREATED, &kept))
@@ -116,7 +119,7 @@ async fn create(State(app): State<App>, asked: Asked<Json<NewSkill>>) -> ApiResu
 async fn get(
     State(app): State<App>,
     Path(name): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Response> {
     let kept = app.skills.get(&asked.caller, &name).await?;
     Ok(detail(StatusCode::OK, &kept))
@@ -135,7 +138,7 @@ async fn get(
 async fn update(
     State(app): State<App>,
     Path(name): Path<String>,
-    asked: Asked<Json<NewContent>>,
+    asked: Authenticated<Json<NewContent>>,
 ) -> ApiResult<Response> {
     let Json(NewContent { content }) = asked.body;
     let kept = app.skills.update(&asked.caller, &name, &content).await?;
@@ -154,7 +157,7 @@ async fn update(
 async fn delete(
     State(app): State<App>,
     Path(name): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<StatusCode> {
     app.skills.delete(&asked.caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -175,7 +178,7 @@ async fn run(
     State(app): State<App>,
     Path(name): Path<String>,
     headers: HeaderMap,
-    asked: Asked<Json<RunInputs>>,
+    asked: Authenticated<Json<RunInputs>>,
 ) -> ApiResult<Response> {
     let Json(RunInputs { inputs }) = asked.body;
     let kept = app.skills.load(&asked.caller, &name).await?;

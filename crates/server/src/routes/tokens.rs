@@ -17,7 +17,7 @@ use crate::{
     access::Scope,
     accounts::random_secret,
     app::App,
-    asked::{API_TOKEN_PREFIX, Asked, Caller, Json, digest},
+    auth::{API_TOKEN_PREFIX, Authenticated, Caller, Json, digest},
     body::{Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
     keys::Claims,
@@ -182,7 +182,7 @@ impl From<ApiToken> for ListedToken {
     get, path = "/auth/tokens", tag = "tokens", security(("bearer" = [])),
     responses((status = 200, body = TokenList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<TokenList>> {
+async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<TokenList>> {
     let tokens = app.database.accounts().tokens(asked.caller.user.id).await?;
     let tokens: Vec<ListedToken> = tokens.into_iter().map(Into::into).collect();
     Ok(Answer(TokenList { total: tokens.len(), tokens }))
@@ -205,13 +205,13 @@ async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<TokenLis
 )]
 async fn create(
     State(app): State<App>,
-    asked: Asked<Json<WantedToken>>,
+    asked: Authenticated<Json<WantedToken>>,
 ) -> ApiResult<(StatusCode, Answer<MadeToken>)> {
-    let Asked { caller, body: Json(WantedToken { name, scopes, expires_in_days }) } = asked;
+    let Authenticated { caller, body: Json(WantedToken { name, scopes, expires_in_days }) } = asked;
     if scopes.iter().any(|scope| scope == Scope::Admin.as_str()) {
         caller.must_be_admin()?;
     }
-    let NewlyMade { kept, secret } =
+    let CreatedToken { kept, secret } =
         make(&app, &caller, Wanted { name, scopes, expires_in_days }).await?;
     let ListedToken { id, name, scopes, created_at, expires_at, .. } = kept.into();
     let made = MadeToken { id, name, scopes, token: secret, created_at, expires_at };
@@ -228,13 +228,13 @@ pub(super) struct Wanted {
 
 /// A token and the secret that is shown once.
 #[derive(Debug)]
-pub(super) struct NewlyMade {
+pub(super) struct CreatedToken {
     pub(super) kept: ApiToken,
     pub(super) secret: String,
 }
 
 /// Makes a token of a person.
-pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResult<NewlyMade> {
+pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResult<CreatedToken> {
     let accounts = app.database.accounts();
     if accounts.tokens(caller.user.id).await?.len() >= MAX_TOKENS {
         let text = format!("At most {MAX_TOKENS} tokens. Delete one that is not used any more.");
@@ -252,7 +252,7 @@ pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResul
     };
     let kept = accounts.add_token(&caller.actor(), new).await?;
     let kept = kept.ok_or_else(|| ApiError::unauthorized("Invalid or expired token"))?;
-    Ok(NewlyMade { kept, secret })
+    Ok(CreatedToken { kept, secret })
 }
 
 /// Ends a token of a person; false if there is none.
@@ -272,7 +272,7 @@ pub(super) async fn end(app: &App, caller: &Caller, id: &str) -> ApiResult<bool>
 async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<StatusCode> {
     if end(&app, &asked.caller, &id).await? {
         Ok(StatusCode::NO_CONTENT)

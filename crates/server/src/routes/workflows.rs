@@ -16,10 +16,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::docs;
 use crate::{
     app::App,
-    asked::{Asked, Json},
+    auth::{Authenticated, Json},
     body::{self, Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
-    flows::{self, Begun},
+    executions::{self, RunningExecution},
     limits::{MAX_GRAPH_BYTES, MAX_GRAPH_VALUES, MAX_WORKFLOWS},
     params::Path,
     stream::{self, Running},
@@ -290,7 +290,7 @@ impl From<Execution> for ExecutionItem {
     get, path = "/workflows", tag = "workflows", security(("bearer" = [])),
     responses((status = 200, body = WorkflowList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<WorkflowList>> {
+async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<WorkflowList>> {
     let user = asked.caller.user;
     let owner = if user.is_admin() { None } else { Some(user.id) };
     let items = app.database.workflows().list(owner).await?;
@@ -307,7 +307,10 @@ async fn list(State(app): State<App>, asked: Asked) -> ApiResult<Answer<Workflow
         docs::TooMany
     )
 )]
-async fn create(State(app): State<App>, asked: Asked<Json<WorkflowBody>>) -> ApiResult<Response> {
+async fn create(
+    State(app): State<App>,
+    asked: Authenticated<Json<WorkflowBody>>,
+) -> ApiResult<Response> {
     let Json(body) = asked.body;
     keep(&app, asked.caller.user.id, body).await
 }
@@ -335,9 +338,9 @@ async fn keep(app: &App, user_id: i64, body: WorkflowBody) -> ApiResult<Response
 async fn get(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<WorkflowItem>> {
-    let found = flows::find(&app, &asked.caller, &id).await?;
+    let found = executions::find(&app, &asked.caller, &id).await?;
     Ok(Answer(found.ok_or_else(|| not_found(&id))?.into()))
 }
 
@@ -353,7 +356,7 @@ async fn get(
 async fn update(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked<Json<WorkflowChange>>,
+    asked: Authenticated<Json<WorkflowChange>>,
 ) -> ApiResult<Answer<WorkflowItem>> {
     changeable(&app, &asked.caller, &id).await?;
     let Json(WorkflowChange { name, description, graph_data }) = asked.body;
@@ -374,7 +377,7 @@ async fn update(
 async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<StatusCode> {
     changeable(&app, &asked.caller, &id).await?;
     let removed = app.database.workflows().delete(&id).await?;
@@ -395,15 +398,15 @@ async fn delete(
 async fn execute(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked<Json<ExecuteBody>>,
+    asked: Authenticated<Json<ExecuteBody>>,
 ) -> ApiResult<Response> {
     let Json(ExecuteBody { input, model }) = asked.body;
-    let found = flows::find(&app, &asked.caller, &id).await?.ok_or_else(|| not_found(&id))?;
-    let begun = flows::begin(&app, &asked.caller, found, &input, model.as_deref()).await?;
+    let found = executions::find(&app, &asked.caller, &id).await?.ok_or_else(|| not_found(&id))?;
+    let begun = executions::begin(&app, &asked.caller, found, &input, model.as_deref()).await?;
     Ok(run(&app, begun))
 }
 
-fn run(app: &App, begun: Begun) -> Response {
+fn run(app: &App, begun: RunningExecution) -> Response {
     stream::answer(app, Running::Workflow, async move |out| {
         // Nobody is left to tell when the client is gone.
         let _ = workflow::run_to_end(&begun.host, begun.run(), &begun.journal, &out).await;
@@ -421,9 +424,9 @@ fn run(app: &App, begun: Begun) -> Response {
 async fn export(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<WorkflowExport>> {
-    let found = flows::find(&app, &asked.caller, &id).await?.ok_or_else(|| not_found(&id))?;
+    let found = executions::find(&app, &asked.caller, &id).await?.ok_or_else(|| not_found(&id))?;
     let Workflow { name, description, graph, .. } = found;
     let workflow = ExportedWorkflow { name, description, graph_data: graph };
     Ok(Answer(WorkflowExport { version: 1, workflow }))
@@ -447,7 +450,7 @@ const TEMPLATE_NAME: &str = "x-template-name";
 async fn import(
     State(app): State<App>,
     headers: HeaderMap,
-    asked: Asked<Json<ImportBody>>,
+    asked: Authenticated<Json<ImportBody>>,
 ) -> ApiResult<Response> {
     let Json(ImportBody { version, workflow }) = asked.body;
     let Some(mut workflow) = workflow.filter(|_| body::integer(&version) == Some(1)) else {
@@ -486,7 +489,7 @@ fn template_name(wanted: &str, name: &mut String) -> ApiResult<()> {
 async fn execution(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Answer<ExecutionItem>> {
     Ok(Answer(find_execution(&app, &asked.caller, &id).await?.into()))
 }
@@ -505,21 +508,17 @@ async fn execution(
 async fn resume(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked,
+    asked: Authenticated,
 ) -> ApiResult<Response> {
     let execution = find_execution(&app, &asked.caller, &id).await?;
     if execution.status == ExecutionStatus::Completed {
         return Err(ApiError::bad_request("Execution already completed"));
     }
-    let begun = flows::resume(&app, execution).await?;
+    let begun = executions::resume(&app, execution).await?;
     Ok(run(&app, begun.ok_or_else(|| ApiError::conflict("Execution is still running"))?))
 }
 
-async fn find_execution(
-    app: &App,
-    caller: &crate::asked::Caller,
-    id: &str,
-) -> ApiResult<Execution> {
+async fn find_execution(app: &App, caller: &crate::auth::Caller, id: &str) -> ApiResult<Execution> {
     let found = app.database.workflows().execution(id).await?;
     found
         .filter(|execution| caller.may_touch(execution.user_id))
@@ -527,8 +526,8 @@ async fn find_execution(
 }
 
 /// Only the owner and administrators change a workflow; others' are as if they were not there.
-async fn changeable(app: &App, caller: &crate::asked::Caller, id: &str) -> ApiResult<()> {
-    let found = flows::find(app, caller, id).await?;
+async fn changeable(app: &App, caller: &crate::auth::Caller, id: &str) -> ApiResult<()> {
+    let found = executions::find(app, caller, id).await?;
     match found {
         Some(workflow) if caller.may_touch(workflow.user_id) => Ok(()),
         Some(_) => {

@@ -335,7 +335,7 @@ async fn administrators_choose_the_sources() {
 
 /// Skills of integrations.
 mod integrations {
-    use savoir_server::personal::{Keeper, Projected, project};
+    use savoir_server::personal::{Projected, SkillWriter, project};
 
     use super::*;
 
@@ -371,7 +371,7 @@ mod integrations {
                 skill(root, "mail/skills/inbox/SKILL.md", "inbox");
                 write(root, "rest/readme.md", "no manifest");
                 server.write_skill("mine", "---\nname: mine\ndescription: by hand\n---\nmine\n");
-                let keeper = Keeper::new(server.storage.skills(), server.database.clone());
+                let keeper = SkillWriter::new(server.storage.skills(), server.database.clone());
                 let folders = [root.to_owned()];
                 let run = async || project(&keeper, &folders).await.unwrap();
                 let Projected { mut kept, left, removed, broken } = run().await;
@@ -413,12 +413,12 @@ mod integrations {
     }
 
     /// Two integrations with a skill each, kept by a server.
-    async fn two(server: &TestServer, root: &Path) -> (Keeper, [std::path::PathBuf; 1]) {
+    async fn two(server: &TestServer, root: &Path) -> (SkillWriter, [std::path::PathBuf; 1]) {
         for domain in ["mail", "tracker"] {
             write(root, &format!("{domain}/manifest.yaml"), "version: 1.0\n");
             skill(root, &format!("{domain}/skills/of-{domain}/SKILL.md"), "one");
         }
-        let keeper = Keeper::new(server.storage.skills(), server.database.clone());
+        let keeper = SkillWriter::new(server.storage.skills(), server.database.clone());
         let folders = [root.to_owned()];
         let first = project(&keeper, &folders).await.unwrap();
         assert_eq!(first.kept, ["of-mail", "of-tracker"]);
@@ -533,7 +533,7 @@ mod integrations {
         assert!(is_free(&first, Duration::from_millis(1)).await, "the round is nobody's any more");
         assert!(kept().await < SKILLS, "it was stopped");
         tokio::time::sleep(Duration::from_millis(5)).await;
-        let keeper = Keeper::new(first.storage.skills(), first.database.clone());
+        let keeper = SkillWriter::new(first.storage.skills(), first.database.clone());
         project(&keeper, &folders).await.unwrap();
         assert_eq!(kept().await, SKILLS);
     }

@@ -298,7 +298,7 @@ async fn idle_skills_are_laid_aside_and_use_wakes_them() {
             }
             markdown(&ann, "---\nname: brought\ndescription: d\n---\nHi\n").await;
             patch(&ann, "kept", &json!({"pinned": true})).await;
-            let keeper = savoir_server::personal::Keeper::new(
+            let keeper = savoir_server::personal::SkillWriter::new(
                 server.storage.skills(),
                 server.database.clone(),
             );
@@ -436,7 +436,7 @@ async fn an_import_wakes_what_was_laid_aside() {
             let body = json!({"name": "old", "content": text("old", "Hi")});
             assert_eq!(ann.post("/api/v1/skills", &body).await.status, 201);
             let (files, database) = (server.storage.skills(), server.database.clone());
-            let keeper = savoir_server::personal::Keeper::new(files, database);
+            let keeper = savoir_server::personal::SkillWriter::new(files, database);
             let later = Time::now().plus(std::time::Duration::from_hours(24 * 100));
             assert_eq!(keeper.lay_aside(later).await.unwrap(), 1);
             let facts = server.database.skill_facts().get("old").await.unwrap().unwrap();
@@ -506,7 +506,7 @@ async fn what_waits_for_a_person_waits_whoever_owns_it() {
             };
             assert_eq!(run().await, 409);
             let (files, database) = (server.storage.skills(), server.database.clone());
-            let keeper = savoir_server::personal::Keeper::new(files, database);
+            let keeper = savoir_server::personal::SkillWriter::new(files, database);
             let later = Time::now().plus(std::time::Duration::from_hours(24 * 40));
             keeper.lay_aside(later).await.unwrap();
             assert_eq!(run().await, 409, "nor does age enable it");

@@ -10,7 +10,7 @@ use std::{
 use savoir_package::{
     File, Tree, archive,
     limits::MAX_ARCHIVE_BYTES,
-    submission::{Asked, Submission},
+    submission::{PublishOptions, Submission},
 };
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ fn sent(place: &Path, path: &Path) -> Option<(Vec<u8>, Option<&'static str>)> {
         }
         _ => return None,
     };
-    let reason = match Submission::read(&bytes, &Asked::default()) {
+    let reason = match Submission::read(&bytes, &PublishOptions::default()) {
         Err(refused) => Some(refused.code()),
         // Archives in archives are told, and nobody opens them.
         Ok(found) => {

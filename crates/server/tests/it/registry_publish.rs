@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, time::Duration};
 use reqwest::Method;
 use savoir_package::{
     File, Tree, archive,
-    submission::{Asked, Submission},
+    submission::{PublishOptions, Submission},
     trust::{self, SigningKey},
 };
 use savoir_skill::digest::sha256_hex;
@@ -241,7 +241,7 @@ async fn what_is_no_skill_stays_out() {
         let reply = publish(&ada, "", bytes.clone()).await;
         is(&reply, status, expected);
         // The reason is the same that `savoir publish --dry-run` gives.
-        let rejection = Submission::read(&bytes, &Asked::default()).unwrap_err();
+        let rejection = Submission::read(&bytes, &PublishOptions::default()).unwrap_err();
         assert_eq!(reply.json()["error"]["reason"], rejection.code());
     }
     let (bytes, other) = (skill("tool", "1.0.0", ""), manifest("tool", "1.0.0", "Something else."));

@@ -5,13 +5,13 @@ use std::{fs, path::Path, sync::Arc};
 
 use savoir_engine::{
     Home, RunError,
-    approval::{Approval, Approvals, Trust, Widening},
-    ground::Ground,
+    approval::{Approval, Approvals, ExtraGrants, Trust},
+    loaded_skill::LoadedSkill,
     run::{Call, Given, plan},
-    subject::Subject,
+    run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
-use savoir_server::{ReadFolder, Workshop};
+use savoir_server::{ReadFolder, ToolRunner};
 use savoir_skill::{Folder, Source, read};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -29,13 +29,13 @@ const DEMO: &str = "---\nname: demo\nversion: 1.0.0\ndescription: Says hello. Us
 struct Disk;
 
 impl ReadFolder for Disk {
-    fn read(&self, folder: &Path) -> Result<Subject, RunError> {
+    fn read(&self, folder: &Path) -> Result<LoadedSkill, RunError> {
         let file = folder.join("SKILL.md");
         let bytes = fs::read(&file).map_err(|error| RunError::call("no-skill", error))?;
         let opened = Folder::open(folder).expect("a folder");
         let reading = read(Source::from_bytes(bytes).expect("text"), Some(&opened));
         let store = TrustStore::default();
-        Ok(Subject::new(&reading, &file, Some(folder), Trust::User, &store)?)
+        Ok(LoadedSkill::new(&reading, &file, Some(folder), Trust::User, &store)?)
     }
 }
 
@@ -43,7 +43,7 @@ impl ReadFolder for Disk {
 struct Stage {
     server: TestServer,
     home: Home,
-    ground: Ground,
+    ground: RunEnvironment,
     _folder: TempDir,
 }
 
@@ -53,10 +53,10 @@ impl Stage {
         let home = Home::at(&folder.path().join("savoir"));
         fs::create_dir_all(folder.path().join("work")).unwrap();
         fs::write(folder.path().join("work/secret"), "of the operator").unwrap();
-        let here = Ground::at(&folder.path().join("work"), folder.path());
+        let here = RunEnvironment::at(&folder.path().join("work"), folder.path());
         let variables = vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())];
-        let ground = Ground { variables, ..here.keeping(&home) };
-        let workshop = Workshop::new(home.clone(), ground.clone(), Arc::new(Disk));
+        let ground = RunEnvironment { variables, ..here.keeping(&home) };
+        let workshop = ToolRunner::new(home.clone(), ground.clone(), Arc::new(Disk));
         let server = TestServer::with(|config| config.skill_tools = Some(workshop)).await;
         Self { server, home, ground, _folder: folder }
     }
@@ -74,7 +74,7 @@ impl Stage {
             given: Given::Json(Map::new()),
             ground: &self.ground,
             mode,
-            extra: &Widening::default(),
+            extra: &ExtraGrants::default(),
         };
         let request = plan(&call).unwrap().request;
         Approvals::new(&self.home).keep(Approval::new(&request, "operator".to_owned())).unwrap();

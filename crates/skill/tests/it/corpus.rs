@@ -206,7 +206,7 @@ fn we_read_what_a_careful_reader_read() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// How many files of the corpus are read in which dialect. Reviewed by eye: see `docs/dialects.md`.
+/// How many files of the corpus are read in which dialect. Reviewed by eye: see `docs/concepts/dialects.md`.
 const DIALECTS: [(&str, usize); 6] = [
     ("agent-flow", 1),
     ("agentskills", 468),

@@ -1,4 +1,4 @@
-//! The code of docs/library.md: it stands here, too, so that it compiles and holds.
+//! The code of docs/reference/library.md: it stands here, too, so that it compiles and holds.
 
 use std::{error::Error, fs, path::Path};
 
@@ -10,8 +10,8 @@ fn between(text: &str, open: &str, close: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn the_page_shows_this_code() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/library.md");
-    let page = fs::read_to_string(path).expect("docs/library.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/library.md");
+    let page = fs::read_to_string(path).expect("docs/reference/library.md");
     let shown = between(&page, "```rust\n", "```\n");
     let here = between(include_str!("library.rs"), "    // The page:\n", "    // End.\n");
     assert_eq!(shown.len(), 2);

@@ -5,7 +5,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::{Holding, RegistryError};
+use super::{OwnerScope, RegistryError};
 use crate::{ApiToken, User};
 
 /// The scope of those who may do everything.
@@ -51,11 +51,11 @@ pub struct Grant {
     /// What may be done.
     pub right: Right,
     /// Where; everywhere if nothing is said.
-    pub place: Option<Holding>,
+    pub place: Option<OwnerScope>,
 }
 
 impl Grant {
-    fn covers(&self, right: Right, place: Option<&Holding>) -> bool {
+    fn covers(&self, right: Right, place: Option<&OwnerScope>) -> bool {
         self.right == right && (self.place.is_none() || self.place.as_ref() == place)
     }
 }
@@ -144,7 +144,7 @@ impl Actor {
     }
 
     /// Whether a token has a right at a place, or everywhere. A person has all.
-    pub fn must_have(&self, right: Right, place: Option<&Holding>) -> Result<(), RegistryError> {
+    pub fn must_have(&self, right: Right, place: Option<&OwnerScope>) -> Result<(), RegistryError> {
         match &self.grants {
             Some(grants) if !grants.iter().any(|grant| grant.covers(right, place)) => {
                 Err(RegistryError::MissingScope { right, place: place.cloned() })
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_scope_is_for_its_place() {
-        let [acme, other]: [Holding; 2] = ["acme", "other"].map(|text| text.parse().unwrap());
+        let [acme, other]: [OwnerScope; 2] = ["acme", "other"].map(|text| text.parse().unwrap());
         let grant: Grant = "registry:publish:acme".parse().unwrap();
         assert!(grant.covers(Right::Publish, Some(&acme)));
         assert!(!grant.covers(Right::Publish, Some(&other)));

@@ -12,7 +12,7 @@ use super::{
     change::check,
     facts::read_name,
     found,
-    log::{Act, Deed, note},
+    log::{Act, AuditEvent, note},
     people::must_publish,
     publish::is_taken,
 };
@@ -88,7 +88,7 @@ impl Registry<'_> {
         if let Some(details) = details.as_object_mut() {
             details.extend(found::known(work.connection(), package, version, sha256).await?);
         }
-        let deed = Deed::new(Act::Appealed).version(package, version).details(details);
+        let deed = AuditEvent::new(Act::Appealed).version(package, version).details(details);
         note(work.connection(), actor, Time::now(), vec![deed]).await?;
         Ok(work.commit().await?)
     }
@@ -118,7 +118,7 @@ impl Registry<'_> {
         .run(work.connection())
         .await?;
         let details = json!({"sha256": sha256, "why": why});
-        let deed = Deed::new(Act::Cleared).package(&package).details(details);
+        let deed = AuditEvent::new(Act::Cleared).package(&package).details(details);
         note(work.connection(), actor, Time::now(), vec![deed]).await?;
         work.commit().await?;
         Ok(package)
@@ -161,7 +161,7 @@ impl Registry<'_> {
         }
         let mut deeds = Vec::new();
         for row in rows {
-            let deed = Deed::new(Act::Uncleared).details(json!({"sha256": sha256}));
+            let deed = AuditEvent::new(Act::Uncleared).details(json!({"sha256": sha256}));
             deeds.push(match read_setting(&row.text(0)?)? {
                 (_, Some(package)) => deed.package(&package),
                 (_, None) => deed,

@@ -9,7 +9,7 @@ use super::{
     appeal::why_cleared,
     facts::read_version,
     index::renew,
-    log::{Act, Deed, note},
+    log::{Act, AuditEvent, note},
     order::{self, sort_key},
     people::must_publish,
     signatures::earn,
@@ -101,7 +101,7 @@ impl Work {
         mut self,
         actor: &Actor,
         package: &PackageName,
-        deed: Deed,
+        deed: AuditEvent,
     ) -> Result<(), RegistryError> {
         let now = Time::now();
         renew(self.connection(), package, now).await?;
@@ -131,7 +131,7 @@ impl Registry<'_> {
         actor: &Actor,
         (package, version): (&PackageName, &Version),
         statement: Sql,
-        deed: Deed,
+        deed: AuditEvent,
     ) -> Result<bool, RegistryError> {
         let mut work = self.as_publisher(actor, package).await?;
         work.must_be_live(package, version).await?;
@@ -155,7 +155,7 @@ impl Registry<'_> {
         let statement = sql("UPDATE versions SET yanked_at = $1, yanked_why = $2
              WHERE package = $3 AND sort_key = $4 AND yanked_at IS NULL");
         let statement = statement.time(Time::now()).maybe_text(why);
-        let deed = Deed::new(Act::Yanked).details(json!({"why": why}));
+        let deed = AuditEvent::new(Act::Yanked).details(json!({"why": why}));
         self.change_live(actor, (package, version), statement, deed).await
     }
 
@@ -168,7 +168,7 @@ impl Registry<'_> {
     ) -> Result<bool, RegistryError> {
         let statement = sql("UPDATE versions SET yanked_at = NULL, yanked_why = NULL
              WHERE package = $1 AND sort_key = $2 AND yanked_at IS NOT NULL");
-        self.change_live(actor, (package, version), statement, Deed::new(Act::Unyanked)).await
+        self.change_live(actor, (package, version), statement, AuditEvent::new(Act::Unyanked)).await
     }
 
     /// Says what users of a version should know, or of all versions; `None` takes it back.
@@ -180,7 +180,7 @@ impl Registry<'_> {
         message: Option<&str>,
     ) -> Result<(), RegistryError> {
         check(message)?;
-        let deed = Deed::new(Act::Deprecated).details(json!({"message": message}));
+        let deed = AuditEvent::new(Act::Deprecated).details(json!({"message": message}));
         if let Some(version) = version {
             let statement = sql("UPDATE versions SET deprecated = $1
                  WHERE package = $2 AND sort_key = $3")
@@ -234,7 +234,7 @@ impl Registry<'_> {
             .bytes(&key)
             .run(work.connection())
             .await?;
-        let deed = Deed::new(Act::Withdrawn).version(package, version).details(details);
+        let deed = AuditEvent::new(Act::Withdrawn).version(package, version).details(details);
         work.done(actor, package, deed).await
     }
 
@@ -268,7 +268,8 @@ impl Registry<'_> {
         if added == 0 {
             return Ok(false);
         }
-        let deed = Deed::new(Act::Withdrawn).version(package, version).details(json!({"why": why}));
+        let deed =
+            AuditEvent::new(Act::Withdrawn).version(package, version).details(json!({"why": why}));
         work.done(actor, package, deed).await?;
         Ok(true)
     }
@@ -319,7 +320,7 @@ impl Registry<'_> {
         } else {
             Act::Scanned
         };
-        let deed = Deed::new(act).version(package, version).details(details);
+        let deed = AuditEvent::new(act).version(package, version).details(details);
         work.done(actor, package, deed).await?;
         Ok((tier, scan))
     }

@@ -3,7 +3,7 @@
 use semver::Version;
 use thiserror::Error;
 
-use super::{Holding, PackageName, Right};
+use super::{OwnerScope, PackageName, Right};
 use crate::StoreError;
 
 /// Why the registry refuses.
@@ -34,19 +34,19 @@ pub enum RegistryError {
         /// What it would need.
         right: Right,
         /// Where.
-        place: Option<Holding>,
+        place: Option<OwnerScope>,
     },
     /// It belongs to others.
     #[error("`{holding}` belongs to others; ask one of its owners to add you")]
     NotMember {
         /// What belongs to others.
-        holding: Holding,
+        holding: OwnerScope,
     },
     /// One who publishes there wants to do what owners do.
     #[error("only an owner of `{holding}` may do this")]
     NotOwner {
         /// What they own.
-        holding: Holding,
+        holding: OwnerScope,
     },
     /// Only an administrator of the registry may do this.
     #[error("only an administrator of the registry may do this")]
@@ -107,7 +107,7 @@ pub enum RegistryError {
     )]
     KeyTaken {
         /// What it signs for.
-        holding: Holding,
+        holding: OwnerScope,
         /// Which one.
         key_id: String,
     },
@@ -121,7 +121,7 @@ pub enum RegistryError {
     #[error("the key {key_id} of `{holding}` was revoked; use another one")]
     KeyRevoked {
         /// What it signed for.
-        holding: Holding,
+        holding: OwnerScope,
         /// Which one.
         key_id: String,
     },
@@ -129,7 +129,7 @@ pub enum RegistryError {
     #[error("`{holding}` would have no owner; make somebody else one first")]
     LastOwner {
         /// What would have none.
-        holding: Holding,
+        holding: OwnerScope,
     },
     /// Publishing took so long that its files may be gone again.
     #[error("publishing took too long; try again")]
@@ -236,10 +236,10 @@ fn because(why: &str) -> String {
     if why.is_empty() { String::new() } else { format!(": {why}") }
 }
 
-fn place(holding: &Holding) -> String {
+fn place(holding: &OwnerScope) -> String {
     if holding.is_for_auditors() { "an auditor".to_owned() } else { format!("`{holding}`") }
 }
 
-fn wanted(right: Right, place: Option<&Holding>) -> String {
+fn wanted(right: Right, place: Option<&OwnerScope>) -> String {
     place.map_or_else(|| right.to_string(), |place| format!("{right} or {right}:{place}"))
 }

@@ -6,7 +6,7 @@ use savoir_skill::permission::{Tier, effective};
 use semver::Version;
 use serde::{Deserialize, Serialize};
 
-use super::{Holding, PackageName, RegistryError, index::why_blocked};
+use super::{OwnerScope, PackageName, RegistryError, index::why_blocked};
 use crate::{StoreError, Time, sql::damaged};
 
 const MOST_TAGS: usize = 50;
@@ -167,10 +167,10 @@ impl Signer {
     }
 
     /// For what their keys are registered.
-    pub(super) fn holding(self, package: &PackageName) -> Holding {
+    pub(super) fn holding(self, package: &PackageName) -> OwnerScope {
         match self {
             Self::Publisher => package.holding(),
-            Self::Auditor => Holding::auditors(),
+            Self::Auditor => OwnerScope::auditors(),
         }
     }
 }

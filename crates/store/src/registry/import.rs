@@ -15,9 +15,9 @@ use semver::Version;
 use serde_json::json;
 
 use super::{
-    Actor, Holding, PackageName, Record, Registry, RegistryError, Work,
+    Actor, OwnerScope, PackageName, Record, Registry, RegistryError, Work,
     blobs::BLOBS_LEASE,
-    log::{Act, Deed},
+    log::{Act, AuditEvent},
 };
 use crate::{
     Kind, Lease, Role, Time,
@@ -54,7 +54,7 @@ pub struct Import<'a> {
     /// The packages that were added.
     added: Vec<String>,
     /// What the log says of namespaces and members.
-    deeds: Vec<Deed>,
+    deeds: Vec<AuditEvent>,
     /// Whether the records have a log that counts here.
     has_log: bool,
     waiting: Vec<Record>,
@@ -371,12 +371,12 @@ impl Import<'_> {
         let mut rows = Vec::with_capacity(records.len());
         for record in records {
             let Record::Namespace { name, created_by, created_at } = record else { continue };
-            let holding = Holding::of_namespace(&super::Namespace::parse(&name)?)?;
+            let holding = OwnerScope::of_namespace(&super::Namespace::parse(&name)?)?;
             if old.contains(&name) {
                 self.done.left_out += 1;
                 continue;
             }
-            self.deeds.push(Deed::new(Act::NamespaceCreated).holding(&holding));
+            self.deeds.push(AuditEvent::new(Act::NamespaceCreated).holding(&holding));
             rows.push(vec![
                 Value::Text(name),
                 Value::MaybeNumber(self.account(created_by)),
@@ -441,8 +441,8 @@ impl Import<'_> {
         // Of a package that is owned by itself, the entries of its versions tell whose it is.
         if !member.holding.contains('/') {
             let details = json!({"user_id": user, "role": member.role});
-            let holding = Holding::read(member.holding.clone());
-            self.deeds.push(Deed::new(Act::MemberSet).holding(&holding).details(details));
+            let holding = OwnerScope::read(member.holding.clone());
+            self.deeds.push(AuditEvent::new(Act::MemberSet).holding(&holding).details(details));
         }
         Ok(Some(vec![
             Value::Text(member.holding),
@@ -536,7 +536,11 @@ impl Import<'_> {
 
 /// A name of the auditors', of a namespace, or of a package.
 fn check_holding(text: &str) -> Result<(), RegistryError> {
-    if text == Holding::auditors().as_str() { Ok(()) } else { text.parse::<Holding>().map(drop) }
+    if text == OwnerScope::auditors().as_str() {
+        Ok(())
+    } else {
+        text.parse::<OwnerScope>().map(drop)
+    }
 }
 
 /// What is read again with every page of the log.

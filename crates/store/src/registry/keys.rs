@@ -4,9 +4,9 @@ use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::{
-    Actor, Holding, Lock, Registry, RegistryError, Right, SignatureState, TeamRole, Work,
+    Actor, Lock, OwnerScope, Registry, RegistryError, Right, SignatureState, TeamRole, Work,
     facts::read_name,
-    log::{Act, Deed, note},
+    log::{Act, AuditEvent, note},
     people::must_be,
 };
 use crate::{
@@ -19,8 +19,8 @@ const LONGEST: usize = 16 * 1024;
 /// A key that is to be registered. Whoever hands it over has checked that it is one.
 #[derive(Clone, Debug)]
 pub struct NewKey<'a> {
-    /// What it signs for; [`Holding::auditors`] for those of the registry's auditors.
-    pub holding: &'a Holding,
+    /// What it signs for; [`OwnerScope::auditors`] for those of the registry's auditors.
+    pub holding: &'a OwnerScope,
     /// Identifies it.
     pub key_id: &'a str,
     /// Its public half.
@@ -37,7 +37,7 @@ pub struct NewKey<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryKey {
     /// What it signs for.
-    pub holding: Holding,
+    pub holding: OwnerScope,
     /// Identifies it.
     pub key_id: String,
     /// Its public half.
@@ -58,7 +58,7 @@ pub struct RegistryKey {
 fn key(row: &Row) -> Result<RegistryKey, StoreError> {
     let why = row.maybe_text(7)?.unwrap_or_default();
     Ok(RegistryKey {
-        holding: Holding::read(row.text(0)?),
+        holding: OwnerScope::read(row.text(0)?),
         key_id: row.text(1)?,
         public_key: row.text(2)?,
         label: row.text(3)?,
@@ -109,7 +109,7 @@ impl<'a> End<'a> {
 impl Work {
     pub(super) async fn key_state(
         &mut self,
-        holding: &Holding,
+        holding: &OwnerScope,
         key_id: &str,
         lock: Lock,
     ) -> Result<KeyState, RegistryError> {
@@ -142,7 +142,11 @@ impl Work {
     }
 
     /// Whether it ended because somebody else showed that it is theirs.
-    async fn is_displaced(&mut self, holding: &Holding, key_id: &str) -> Result<bool, StoreError> {
+    async fn is_displaced(
+        &mut self,
+        holding: &OwnerScope,
+        key_id: &str,
+    ) -> Result<bool, StoreError> {
         let row = sql("SELECT 1 FROM registry_keys
              WHERE holding = $1 AND key_id = $2 AND displaced_at IS NOT NULL")
         .text(holding.as_str())
@@ -155,10 +159,10 @@ impl Work {
     /// Revokes a key, and lowers what it signed.
     async fn revoke(
         &mut self,
-        (holding, key_id): (&Holding, &str),
+        (holding, key_id): (&OwnerScope, &str),
         end: End<'_>,
         now: Time,
-    ) -> Result<Vec<Deed>, RegistryError> {
+    ) -> Result<Vec<AuditEvent>, RegistryError> {
         let why = end.why();
         sql("UPDATE registry_keys SET revoked_at = $3, revoked_why = $4, displaced_at = $5
              WHERE holding = $1 AND key_id = $2")
@@ -176,7 +180,7 @@ impl Work {
         .all(self.connection())
         .await?;
         let details = json!({"key_id": key_id, "why": why});
-        let mut deeds = vec![Deed::new(Act::KeyRevoked).holding(holding).details(details)];
+        let mut deeds = vec![AuditEvent::new(Act::KeyRevoked).holding(holding).details(details)];
         for row in packages {
             let package = read_name(&row.text(0)?)?;
             deeds.extend(self.unsign(&package, (holding, key_id), now).await?);
@@ -219,7 +223,7 @@ impl Registry<'_> {
         let details = json!({
             "key_id": new.key_id, "label": new.label, "account": new.account, "proved": new.proved,
         });
-        let mut deeds = vec![Deed::new(Act::KeyAdded).holding(new.holding).details(details)];
+        let mut deeds = vec![AuditEvent::new(Act::KeyAdded).holding(new.holding).details(details)];
         for holding in displaced(work.connection(), actor, &new).await? {
             deeds.extend(work.revoke((&holding, new.key_id), End::Displaced, now).await?);
         }
@@ -232,7 +236,7 @@ impl Registry<'_> {
     }
 
     /// The keys of a holding, also those that were revoked, oldest first.
-    pub async fn keys(&self, holding: &Holding) -> Result<Vec<RegistryKey>, StoreError> {
+    pub async fn keys(&self, holding: &OwnerScope) -> Result<Vec<RegistryKey>, StoreError> {
         let rows = sql("SELECT holding, key_id, public_key, label, account, added_at, revoked_at,
                 revoked_why, proved_at
              FROM registry_keys WHERE holding = $1 ORDER BY added_at, key_id")
@@ -247,7 +251,7 @@ impl Registry<'_> {
     pub async fn revoke_key(
         &self,
         actor: &Actor,
-        holding: &Holding,
+        holding: &OwnerScope,
         key_id: &str,
         why: &str,
     ) -> Result<u64, RegistryError> {
@@ -275,7 +279,7 @@ impl Registry<'_> {
 async fn must_own_keys(
     connection: &mut AnyConnection,
     actor: &Actor,
-    holding: &Holding,
+    holding: &OwnerScope,
 ) -> Result<(), RegistryError> {
     if holding.is_for_auditors() {
         return actor.must_be_admin();
@@ -289,7 +293,7 @@ async fn displaced(
     connection: &mut AnyConnection,
     actor: &Actor,
     new: &NewKey<'_>,
-) -> Result<Vec<Holding>, RegistryError> {
+) -> Result<Vec<OwnerScope>, RegistryError> {
     if !new.proved || new.holding.is_for_auditors() {
         return Ok(Vec::new());
     }
@@ -298,12 +302,12 @@ async fn displaced(
             AND proved_at IS NULL ORDER BY holding")
     .text(new.key_id)
     .text(new.holding.as_str())
-    .text(Holding::auditors().as_str())
+    .text(OwnerScope::auditors().as_str())
     .all(&mut *connection)
     .await?;
     let mut displaced = Vec::new();
     for row in rows {
-        let holding = Holding::read(row.text(0)?);
+        let holding = OwnerScope::read(row.text(0)?);
         if !owns(connection, actor, &holding).await? {
             displaced.push(holding);
         }
@@ -327,7 +331,7 @@ async fn must_be_free(
     .all(&mut *connection)
     .await?;
     for row in rows {
-        let (holding, revoked) = (Holding::read(row.text(0)?), row.maybe_number(1)?.is_some());
+        let (holding, revoked) = (OwnerScope::read(row.text(0)?), row.maybe_number(1)?.is_some());
         let never_theirs = new.proved && row.maybe_number(2)?.is_none();
         let shared = if new.holding.is_for_auditors() {
             revoked
@@ -348,7 +352,7 @@ async fn must_be_free(
 pub(super) async fn owns(
     connection: &mut AnyConnection,
     actor: &Actor,
-    holding: &Holding,
+    holding: &OwnerScope,
 ) -> Result<bool, RegistryError> {
     let Some(account) = actor.account else { return Ok(false) };
     let row = sql("SELECT 1 FROM members WHERE holding = $1 AND user_id = $2 AND role = $3")
@@ -371,7 +375,7 @@ pub(super) async fn may_audit(
     };
     let row = sql("SELECT 1 FROM registry_keys
          WHERE holding = $1 AND key_id = $2 AND account = $3")
-    .text(Holding::auditors().as_str())
+    .text(OwnerScope::auditors().as_str())
     .text(key_id)
     .number(account)
     .optional(connection)

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use sqlx::AnyConnection;
 
 use super::{
-    Actor, Holding, PackageName, Registry,
+    Actor, OwnerScope, PackageName, Registry,
     facts::{read_name, read_version},
 };
 use crate::{
@@ -128,7 +128,7 @@ pub struct AuditEntry {
     /// With which token.
     pub token: Option<String>,
     /// To what people own.
-    pub holding: Option<Holding>,
+    pub holding: Option<OwnerScope>,
     /// What else there is to know.
     pub details: Json,
 }
@@ -139,7 +139,7 @@ pub struct AuditFilter {
     /// Those of a package.
     pub package: Option<PackageName>,
     /// Those of a holding.
-    pub holding: Option<Holding>,
+    pub holding: Option<OwnerScope>,
     /// What an account did.
     pub account: Option<i64>,
     /// Those of some kinds; all if there are none.
@@ -148,15 +148,15 @@ pub struct AuditFilter {
 
 /// Something that was done, before it has a number.
 #[derive(Clone, Debug)]
-pub(super) struct Deed {
+pub(super) struct AuditEvent {
     act: Act,
-    holding: Option<Holding>,
+    holding: Option<OwnerScope>,
     package: Option<PackageName>,
     version: Option<Version>,
     details: Json,
 }
 
-impl Deed {
+impl AuditEvent {
     pub(super) fn new(act: Act) -> Self {
         Self {
             act,
@@ -167,7 +167,7 @@ impl Deed {
         }
     }
 
-    pub(super) fn holding(self, holding: &Holding) -> Self {
+    pub(super) fn holding(self, holding: &OwnerScope) -> Self {
         Self { holding: Some(holding.clone()), ..self }
     }
 
@@ -191,7 +191,7 @@ pub(super) async fn note(
     connection: &mut AnyConnection,
     actor: &Actor,
     now: Time,
-    deeds: Vec<Deed>,
+    deeds: Vec<AuditEvent>,
 ) -> Result<u64, StoreError> {
     let row = sql("UPDATE registry_counter SET seq = seq + $1 WHERE id = 1 RETURNING seq")
         .count(deeds.len() as u64)
@@ -199,7 +199,7 @@ pub(super) async fn note(
         .await?;
     let last = row.number(0)?;
     let first = last - i64::try_from(deeds.len()).unwrap_or(0) + 1;
-    let row = |(seq, deed): (i64, Deed)| {
+    let row = |(seq, deed): (i64, AuditEvent)| {
         vec![
             Value::Number(seq),
             Value::Number(now.micros()),
@@ -228,7 +228,7 @@ pub(crate) async fn note_made(
     if !token.counts_here() {
         return Ok(());
     }
-    let deed = Deed::new(Act::TokenMade).details(details(token));
+    let deed = AuditEvent::new(Act::TokenMade).details(details(token));
     note(connection, actor, Time::now(), vec![deed]).await.map(drop)
 }
 
@@ -245,10 +245,10 @@ pub(crate) async fn note_ended(
         if let Some(why) = why {
             details["why"] = why.into();
         }
-        Deed::new(Act::TokenEnded).details(details)
+        AuditEvent::new(Act::TokenEnded).details(details)
     };
     let counts = |token: &&ApiToken| token.counts_here() && !token.is_over(now);
-    let deeds: Vec<Deed> = tokens.iter().filter(counts).map(deed).collect();
+    let deeds: Vec<AuditEvent> = tokens.iter().filter(counts).map(deed).collect();
     if deeds.is_empty() {
         return Ok(());
     }
@@ -332,7 +332,7 @@ fn audit_entry(row: &Row) -> Result<AuditEntry, StoreError> {
         done_at: row.time(4)?,
         account: row.maybe_number(5)?,
         token: row.maybe_text(6)?,
-        holding: row.maybe_text(7)?.map(Holding::read),
+        holding: row.maybe_text(7)?.map(OwnerScope::read),
         details: serde_json::from_str(&details)
             .map_err(|_| damaged("the details of a change", &details))?,
     })

@@ -115,11 +115,11 @@ impl PackageName {
     }
 
     /// What its owners own.
-    pub fn holding(&self) -> Holding {
+    pub fn holding(&self) -> OwnerScope {
         if self.namespace.is_shared() {
-            Holding(self.id())
+            OwnerScope(self.id())
         } else {
-            Holding(self.namespace.0.clone())
+            OwnerScope(self.namespace.0.clone())
         }
     }
 
@@ -174,9 +174,9 @@ impl<'de> serde::Deserialize<'de> for PackageName {
 /// What people own together, and what a key signs for: a namespace with all its packages, or one
 /// package of a namespace that is everybody's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Holding(String);
+pub struct OwnerScope(String);
 
-impl Holding {
+impl OwnerScope {
     /// A namespace. Those that are everybody's are nobody's.
     pub fn of_namespace(namespace: &Namespace) -> Result<Self, RegistryError> {
         if namespace.is_shared() {
@@ -206,7 +206,7 @@ impl Holding {
     }
 }
 
-impl FromStr for Holding {
+impl FromStr for OwnerScope {
     type Err = RegistryError;
 
     /// Reads `acme`, `acme/tool` (which is `acme`), `_/tool` or `anon/note`.
@@ -218,7 +218,7 @@ impl FromStr for Holding {
     }
 }
 
-impl fmt::Display for Holding {
+impl fmt::Display for OwnerScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -271,7 +271,7 @@ mod tests {
             assert!(text.parse::<PackageName>().is_err(), "{text:?}");
         }
         for text in ["", "_", "anon", "*", "index", "a--b"] {
-            assert!(text.parse::<Holding>().is_err(), "{text:?}");
+            assert!(text.parse::<OwnerScope>().is_err(), "{text:?}");
         }
     }
 

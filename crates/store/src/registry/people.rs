@@ -4,8 +4,8 @@ use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::{
-    Actor, Holding, Lock, Namespace, PackageName, Registry, RegistryError, Right, Work,
-    log::{Act, Deed, note},
+    Actor, Lock, Namespace, OwnerScope, PackageName, Registry, RegistryError, Right, Work,
+    log::{Act, AuditEvent, note},
 };
 use crate::{
     Kind, StoreError, Time,
@@ -47,7 +47,7 @@ impl TeamRole {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// What they are a member of.
-    pub holding: Holding,
+    pub holding: OwnerScope,
     /// Their account.
     pub user_id: i64,
     /// What they may do.
@@ -59,7 +59,7 @@ pub struct Member {
 /// Reads `holding, user_id, role, added_at`.
 fn member(row: &Row) -> Result<Member, StoreError> {
     Ok(Member {
-        holding: Holding::read(row.text(0)?),
+        holding: OwnerScope::read(row.text(0)?),
         user_id: row.number(1)?,
         role: TeamRole::read(&row.text(2)?)?,
         added_at: row.time(3)?,
@@ -68,7 +68,7 @@ fn member(row: &Row) -> Result<Member, StoreError> {
 
 async fn role_of(
     connection: &mut AnyConnection,
-    holding: &Holding,
+    holding: &OwnerScope,
     user_id: i64,
 ) -> Result<Option<TeamRole>, StoreError> {
     let row = sql("SELECT role FROM members WHERE holding = $1 AND user_id = $2")
@@ -83,7 +83,7 @@ async fn role_of(
 pub(super) async fn must_be(
     connection: &mut AnyConnection,
     actor: &Actor,
-    holding: &Holding,
+    holding: &OwnerScope,
     role: TeamRole,
 ) -> Result<(), RegistryError> {
     if actor.is_admin() {
@@ -117,7 +117,7 @@ pub(super) async fn must_have_prefix(
 pub(super) async fn put_member(
     connection: &mut AnyConnection,
     actor: &Actor,
-    holding: &Holding,
+    holding: &OwnerScope,
     (user_id, role): (i64, TeamRole),
     now: Time,
 ) -> Result<(), StoreError> {
@@ -141,7 +141,7 @@ impl Work {
         actor: &Actor,
         namespace: &Namespace,
         now: Time,
-    ) -> Result<Option<Deed>, RegistryError> {
+    ) -> Result<Option<AuditEvent>, RegistryError> {
         let taken = sql("INSERT INTO namespaces (name, created_by, created_at) VALUES ($1, $2, $3)
              ON CONFLICT (name) DO NOTHING")
         .text(namespace.as_str())
@@ -153,12 +153,12 @@ impl Work {
             return Ok(None);
         }
         self.must_not_look_like_another(actor, namespace).await?;
-        let holding = Holding::read(namespace.to_string());
+        let holding = OwnerScope::read(namespace.to_string());
         if let Some(account) = actor.account {
             self.must_not_have_too_many(actor, account).await?;
             put_member(self.connection(), actor, &holding, (account, TeamRole::Owner), now).await?;
         }
-        Ok(Some(Deed::new(Act::NamespaceCreated).holding(&holding)))
+        Ok(Some(AuditEvent::new(Act::NamespaceCreated).holding(&holding)))
     }
 
     /// Those count that an account took, whoever has them now: else they would be given away.
@@ -184,7 +184,7 @@ impl Work {
     }
 
     /// Makes sure that nobody else changes the members of a holding meanwhile.
-    async fn lock_holding(&mut self, holding: &Holding) -> Result<(), RegistryError> {
+    async fn lock_holding(&mut self, holding: &OwnerScope) -> Result<(), RegistryError> {
         let text = if holding.as_str().contains('/') {
             "SELECT 1 FROM packages WHERE id = $1"
         } else {
@@ -197,7 +197,7 @@ impl Work {
         found.map(drop).ok_or_else(missing)
     }
 
-    async fn must_keep_an_owner(&mut self, holding: &Holding) -> Result<(), RegistryError> {
+    async fn must_keep_an_owner(&mut self, holding: &OwnerScope) -> Result<(), RegistryError> {
         let row = sql("SELECT 1 FROM members WHERE holding = $1 AND role = 'owner' LIMIT 1")
             .text(holding.as_str())
             .optional(self.connection())
@@ -221,7 +221,7 @@ impl Registry<'_> {
         actor: &Actor,
         namespace: &Namespace,
     ) -> Result<(), RegistryError> {
-        let holding = Holding::of_namespace(namespace)?;
+        let holding = OwnerScope::of_namespace(namespace)?;
         actor.must_have(Right::Own, Some(&holding))?;
         let (mut work, now) = (self.begin().await?, Time::now());
         must_have_prefix(work.connection(), actor, namespace.reserved_prefix()).await?;
@@ -234,7 +234,7 @@ impl Registry<'_> {
     }
 
     /// The members of a holding, by account.
-    pub async fn members(&self, holding: &Holding) -> Result<Vec<Member>, StoreError> {
+    pub async fn members(&self, holding: &OwnerScope) -> Result<Vec<Member>, StoreError> {
         let rows = sql("SELECT holding, user_id, role, added_at FROM members
              WHERE holding = $1 ORDER BY user_id")
         .text(holding.as_str())
@@ -257,7 +257,7 @@ impl Registry<'_> {
     pub async fn set_member(
         &self,
         actor: &Actor,
-        holding: &Holding,
+        holding: &OwnerScope,
         user_id: i64,
         role: TeamRole,
     ) -> Result<(), RegistryError> {
@@ -267,7 +267,7 @@ impl Registry<'_> {
         put_member(work.connection(), actor, holding, (user_id, role), now).await?;
         work.must_keep_an_owner(holding).await?;
         let details = json!({"user_id": user_id, "role": role.as_str()});
-        let deed = Deed::new(Act::MemberSet).holding(holding).details(details);
+        let deed = AuditEvent::new(Act::MemberSet).holding(holding).details(details);
         note(work.connection(), actor, now, vec![deed]).await?;
         Ok(work.commit().await?)
     }
@@ -276,7 +276,7 @@ impl Registry<'_> {
     pub async fn remove_member(
         &self,
         actor: &Actor,
-        holding: &Holding,
+        holding: &OwnerScope,
         user_id: i64,
     ) -> Result<(), RegistryError> {
         let mut work = if actor.account == Some(user_id) {
@@ -290,7 +290,7 @@ impl Registry<'_> {
         remove(work.connection(), holding, user_id).await?;
         work.must_keep_an_owner(holding).await?;
         let details = json!({"user_id": user_id});
-        let deed = Deed::new(Act::MemberRemoved).holding(holding).details(details);
+        let deed = AuditEvent::new(Act::MemberRemoved).holding(holding).details(details);
         note(work.connection(), actor, Time::now(), vec![deed]).await?;
         Ok(work.commit().await?)
     }
@@ -299,7 +299,7 @@ impl Registry<'_> {
     pub async fn transfer(
         &self,
         actor: &Actor,
-        holding: &Holding,
+        holding: &OwnerScope,
         from: i64,
         to: i64,
     ) -> Result<(), RegistryError> {
@@ -312,13 +312,13 @@ impl Registry<'_> {
         remove(work.connection(), holding, from).await?;
         put_member(work.connection(), actor, holding, (to, TeamRole::Owner), now).await?;
         let details = json!({"from": from, "to": to});
-        let deed = Deed::new(Act::Transferred).holding(holding).details(details);
+        let deed = AuditEvent::new(Act::Transferred).holding(holding).details(details);
         note(work.connection(), actor, now, vec![deed]).await?;
         Ok(work.commit().await?)
     }
 
     /// Begins what only owners do.
-    async fn as_owner(&self, actor: &Actor, holding: &Holding) -> Result<Work, RegistryError> {
+    async fn as_owner(&self, actor: &Actor, holding: &OwnerScope) -> Result<Work, RegistryError> {
         actor.must_have(Right::Own, Some(holding))?;
         let mut work = self.begin().await?;
         work.lock_holding(holding).await?;
@@ -347,7 +347,7 @@ impl Registry<'_> {
         .run(work.connection())
         .await?;
         let details = json!({"user_id": user_id, "prefix": prefix});
-        let deed = Deed::new(Act::PrefixGranted).details(details);
+        let deed = AuditEvent::new(Act::PrefixGranted).details(details);
         note(work.connection(), actor, now, vec![deed]).await?;
         Ok(work.commit().await?)
     }
@@ -373,7 +373,7 @@ impl Registry<'_> {
             });
         }
         let details = json!({"user_id": user_id, "prefix": prefix});
-        let deed = Deed::new(Act::PrefixRevoked).details(details);
+        let deed = AuditEvent::new(Act::PrefixRevoked).details(details);
         note(work.connection(), actor, Time::now(), vec![deed]).await?;
         Ok(work.commit().await?)
     }
@@ -390,7 +390,7 @@ impl Registry<'_> {
 
 async fn remove(
     connection: &mut AnyConnection,
-    holding: &Holding,
+    holding: &OwnerScope,
     user_id: i64,
 ) -> Result<(), RegistryError> {
     let removed = sql("DELETE FROM members WHERE holding = $1 AND user_id = $2")

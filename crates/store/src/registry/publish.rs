@@ -12,7 +12,7 @@ use super::{
     facts::{attested, read_version, tier_number},
     index::{Entry, renew},
     keys::KeyState,
-    log::{Act, Deed, note},
+    log::{Act, AuditEvent, note},
     order::{self, sort_key},
     people::{must_have_prefix, must_publish, put_member},
     signatures::{Files, put_signature},
@@ -179,9 +179,9 @@ fn earned(new: &NewVersion<'_>, states: &[KeyState]) -> Tier {
     attested(verdict, has(Signer::Publisher), has(Signer::Auditor))
 }
 
-fn published(new: &NewVersion<'_>, blobs: &[String; 2], tier: Tier) -> Deed {
+fn published(new: &NewVersion<'_>, blobs: &[String; 2], tier: Tier) -> AuditEvent {
     let keys: Vec<_> = new.signatures.iter().map(|signature| &signature.key_id).collect();
-    Deed::new(Act::Published).version(new.package, new.version).details(json!({
+    AuditEvent::new(Act::Published).version(new.package, new.version).details(json!({
         "sha256": blobs[0],
         "integrity": new.integrity,
         "attested": tier.as_str(),

@@ -6,12 +6,12 @@ use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::{
-    Actor, Holding, Lock, NewSignature, PackageName, Registry, RegistryError, Right, Signature,
+    Actor, Lock, NewSignature, OwnerScope, PackageName, Registry, RegistryError, Right, Signature,
     SignatureState, Signer, Work,
     facts::{ScanVerdict, attested, read_name, read_tier, read_version, tier_number},
     index::renew,
     keys::{KeyState, may_audit, owns},
-    log::{Act, Deed, note},
+    log::{Act, AuditEvent, note},
     order::sort_key,
     people::must_publish,
 };
@@ -83,7 +83,7 @@ pub(super) async fn earn(
     .await?;
     let mut has = [false, false];
     for row in rows {
-        has[usize::from(Holding::read(row.text(0)?).is_for_auditors())] = true;
+        has[usize::from(OwnerScope::read(row.text(0)?).is_for_auditors())] = true;
     }
     let now = attested(verdict, has[0], has[1]);
     sql("UPDATE versions SET attested = $3 WHERE package = $1 AND sort_key = $2")
@@ -128,9 +128,9 @@ impl Work {
     pub(super) async fn count_earlier(
         &mut self,
         actor: &Actor,
-        (holding, key_id): (&Holding, &str),
+        (holding, key_id): (&OwnerScope, &str),
         now: Time,
-    ) -> Result<Vec<Deed>, RegistryError> {
+    ) -> Result<Vec<AuditEvent>, RegistryError> {
         if holding.is_for_auditors() {
             return Ok(Vec::new());
         }
@@ -167,7 +167,7 @@ impl Work {
                 "before": before.as_str(), "attested": after.as_str(),
             });
             let version = read_version(&row.text(2)?)?;
-            deeds.push(Deed::new(Act::Signed).version(&package, &version).details(details));
+            deeds.push(AuditEvent::new(Act::Signed).version(&package, &version).details(details));
             if !changed.contains(&package) {
                 changed.push(package);
             }
@@ -182,9 +182,9 @@ impl Work {
     pub(super) async fn unsign(
         &mut self,
         package: &PackageName,
-        (holding, key_id): (&Holding, &str),
+        (holding, key_id): (&OwnerScope, &str),
         now: Time,
-    ) -> Result<Vec<Deed>, RegistryError> {
+    ) -> Result<Vec<AuditEvent>, RegistryError> {
         self.lock_package(package).await?;
         let id = package.id();
         sql("UPDATE signatures SET state = 'revoked'
@@ -208,7 +208,7 @@ impl Work {
             let details =
                 json!({"key_id": key_id, "before": before.as_str(), "attested": after.as_str()});
             let version = read_version(&row.text(1)?)?;
-            deeds.push(Deed::new(Act::Unsigned).version(package, &version).details(details));
+            deeds.push(AuditEvent::new(Act::Unsigned).version(package, &version).details(details));
         }
         renew(self.connection(), package, now).await?;
         Ok(deeds)
@@ -272,7 +272,7 @@ impl Registry<'_> {
             "key_id": new.key_id, "signer": new.signer.as_str(),
             "before": before.as_str(), "attested": tier.as_str(),
         });
-        let deed = Deed::new(Act::Signed).version(package, version).details(details);
+        let deed = AuditEvent::new(Act::Signed).version(package, version).details(details);
         note(work.connection(), actor, now, vec![deed]).await?;
         work.commit().await?;
         Ok(tier)
@@ -295,7 +295,7 @@ impl Registry<'_> {
 }
 
 fn signature(row: &Row) -> Result<Signature, StoreError> {
-    let auditor = Holding::read(row.text(0)?).is_for_auditors();
+    let auditor = OwnerScope::read(row.text(0)?).is_for_auditors();
     Ok(Signature {
         signer: if auditor { Signer::Auditor } else { Signer::Publisher },
         key_id: row.text(1)?,
@@ -310,9 +310,9 @@ fn signature(row: &Row) -> Result<Signature, StoreError> {
 async fn signed_for(
     connection: &mut AnyConnection,
     actor: &Actor,
-    (holding, key_id): (&Holding, &str),
+    (holding, key_id): (&OwnerScope, &str),
     Files { integrity, skill_md }: Files<'_>,
-) -> Result<Option<Holding>, RegistryError> {
+) -> Result<Option<OwnerScope>, RegistryError> {
     let rows = sql("SELECT DISTINCT s.holding FROM signatures s
          JOIN versions v ON v.package = s.package AND v.sort_key = s.sort_key
          WHERE v.skill_md = $1 AND v.integrity = $2 AND s.key_id = $4 AND s.holding <> $3
@@ -324,7 +324,7 @@ async fn signed_for(
     .all(&mut *connection)
     .await?;
     for row in rows {
-        let other = Holding::read(row.text(0)?);
+        let other = OwnerScope::read(row.text(0)?);
         if !other.is_for_auditors() && !owns(connection, actor, &other).await? {
             return Ok(Some(other));
         }

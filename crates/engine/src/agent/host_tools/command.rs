@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{HostTools, Wrong, unusable};
 use crate::{
-    agent::{allowance::Fence, consent::Deed, toolset::ToolAnswer},
+    agent::{allowed_tools::Fence, consent::HostAction, toolset::ToolAnswer},
     cancel::Cancel,
     envelope::{Capture, Captured, Stream as Printed},
     grant,
@@ -45,7 +45,7 @@ impl HostTools {
         let shell = find("bash", &shells).or_else(|| find("sh", &shells));
         let shell = shell.ok_or_else(|| ("no-shell", "there is no shell".to_owned()))?;
         let policy = self.policy(&shell, Duration::from_secs(seconds))?;
-        self.agree(Deed::Run { command: command.to_owned() }, fence).await?;
+        self.agree(HostAction::Run { command: command.to_owned() }, fence).await?;
         let cancel = Cancel::default();
         // Whoever stops waiting for it ends it.
         let _guard = cancel.guard();

@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{
     agent::{
-        allowance::Fence,
-        consent::{Change, Deed},
+        allowed_tools::Fence,
+        consent::{Change, HostAction},
         toolset::ToolAnswer,
     },
-    grant::{self, Care, Obeyed},
+    grant::{self, ProtectedPaths, WritePolicy},
 };
 
 /// Whether git takes a folder above a path for a repository once something lies there.
@@ -92,7 +92,7 @@ impl HostTools {
     }
 
     /// What is obeyed now, also because a link or a setting leads there.
-    async fn led(&self) -> Result<Obeyed, Wrong> {
+    async fn led(&self) -> Result<ProtectedPaths, Wrong> {
         let (workspace, baseline) = (Arc::clone(&self.workspace), Arc::clone(&self.baseline));
         let (obeyed, home) = (self.obeyed(), self.ground.home.clone());
         let look =
@@ -102,12 +102,12 @@ impl HostTools {
     }
 
     /// A path that may be written: nothing that others execute or obey.
-    fn writable(&self, path: &str, obeyed: &Obeyed) -> Result<Inside, Wrong> {
+    fn writable(&self, path: &str, obeyed: &ProtectedPaths) -> Result<Inside, Wrong> {
         let inside = self.workspace.inside(path)?;
         let root = self.workspace.root();
         let whole = inside.below(root);
         let is_kept = grant::is_protected(&whole, &self.ground)
-            || self.care(&whole, obeyed) == Some(Care::Kept)
+            || self.care(&whole, obeyed) == Some(WritePolicy::Kept)
             || makes_a_repository(&whole, root);
         if is_kept {
             let message =
@@ -118,11 +118,11 @@ impl HostTools {
     }
 
     /// How a path is kept, also by the repositories around it.
-    fn care(&self, path: &Path, obeyed: &Obeyed) -> Option<Care> {
+    fn care(&self, path: &Path, obeyed: &ProtectedPaths) -> Option<WritePolicy> {
         let (root, mut obeyed) = (self.workspace.root(), obeyed.clone());
         for folder in path.ancestors().skip(1).take_while(|folder| *folder != root) {
             let led = grant::led_by_repository(folder, &self.ground.home);
-            obeyed.add(led.into_iter().map(|place| (place, Care::Kept)), root);
+            obeyed.add(led.into_iter().map(|place| (place, WritePolicy::Kept)), root);
         }
         obeyed.strictest(path, root)
     }
@@ -131,16 +131,21 @@ impl HostTools {
         &self,
         path: &str,
         (before, after): (&str, &str),
-        obeyed: &Obeyed,
+        obeyed: &ProtectedPaths,
         fence: Fence<'_>,
     ) -> Result<(), Wrong> {
         let inside = self.workspace.inside(path)?;
         let is_obeyed = self.care(&inside.below(self.workspace.root()), obeyed).is_some();
         let (path, change) = (inside.text(), Change::between(before, after));
-        self.agree(Deed::Write { path, bytes: after.len(), change, is_obeyed }, fence).await
+        self.agree(HostAction::Write { path, bytes: after.len(), change, is_obeyed }, fence).await
     }
 
-    fn keep(&self, path: &Inside, text: &str, obeyed: &Obeyed) -> Result<ToolAnswer, Wrong> {
+    fn keep(
+        &self,
+        path: &Inside,
+        text: &str,
+        obeyed: &ProtectedPaths,
+    ) -> Result<ToolAnswer, Wrong> {
         let root = self.workspace.root();
         let write = || self.workspace.write(path, text);
         if obeyed.strictest(&path.below(root), root).is_some() {

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use super::{Conversation, Forks, Limit, Offer, Run, offer::Found};
 use crate::{
     agent::{
-        allowance::{Fence, Moment},
+        allowed_tools::{Fence, Moment},
+        builtin_tools::noted,
         library::Opened,
-        machinery::noted,
         toolset::{Origin, ToolAnswer},
     },
     event::{Gone, Thought},
@@ -307,7 +307,7 @@ fn origin(found: &Found, given: &Map<String, Value>) -> String {
         (Origin::Skill { skill, .. }, _) => {
             format!("tool `{}` of the skill `{}`", shown_name(name), shown_name(skill))
         }
-        (Origin::Machinery, Some(skill))
+        (Origin::BuiltinTools, Some(skill))
             if matches!(name.as_str(), "use_skill" | "read_skill_file") =>
         {
             format!("skill `{skill}`")

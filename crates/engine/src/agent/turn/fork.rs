@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     agent::{
-        allowance::{Allowance, Moment},
+        allowed_tools::{AllowedTools, Moment},
+        builtin_tools::SkillInstructions,
         library::Opened,
-        machinery::SkillInstructions,
         toolset::ToolAnswer,
     },
     event::Thought,
@@ -55,7 +55,7 @@ impl Run<'_> {
         };
         self.agent.library.used(&skill.name).await;
         let list = AllowList::of(&skill.policy);
-        let allowance = Arc::new(Allowance::of(&skill.name, list));
+        let allowance = Arc::new(AllowedTools::of(&skill.name, list));
         let skill_tools = self.skill_tools.as_ref().map(|tools| Arc::new(tools.apart()));
         let brought = skill_tools.as_ref().map(|tools| tools.bring(skill)).unwrap_or_default();
         let run = Run {

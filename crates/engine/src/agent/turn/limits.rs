@@ -84,7 +84,7 @@ impl Limit {
 }
 
 /// Counts what a turn takes. What is counted within counts outside, too.
-pub(super) struct Meter {
+pub(super) struct TurnMeter {
     most_steps: u32,
     most_tokens: u64,
     time: Duration,
@@ -94,7 +94,7 @@ pub(super) struct Meter {
     outer: Option<Arc<Self>>,
 }
 
-impl Meter {
+impl TurnMeter {
     pub(super) fn new(limits: &TurnLimits) -> Self {
         Self {
             most_steps: limits.steps,
@@ -170,7 +170,7 @@ impl Meter {
     }
 }
 
-impl fmt::Debug for Meter {
+impl fmt::Debug for TurnMeter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Meter({} steps, {} tokens left)", self.rest_of_steps(), self.rest_of_tokens())
     }
@@ -180,8 +180,8 @@ impl fmt::Debug for Meter {
 mod tests {
     use super::*;
 
-    fn meter(steps: u32, tokens: u64) -> Arc<Meter> {
-        Arc::new(Meter::new(&TurnLimits { steps, tokens, ..TurnLimits::default() }))
+    fn meter(steps: u32, tokens: u64) -> Arc<TurnMeter> {
+        Arc::new(TurnMeter::new(&TurnLimits { steps, tokens, ..TurnLimits::default() }))
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
     #[tokio::test]
     async fn time_is_a_limit_too() {
         let limits = TurnLimits { time: Duration::ZERO, ..TurnLimits::default() };
-        let late = Meter::new(&limits).begin_step().unwrap_err();
+        let late = TurnMeter::new(&limits).begin_step().unwrap_err();
         assert_eq!(
             (late.code(), late.to_string().as_str()),
             ("time-limit", "the time limit of 0 s is reached")

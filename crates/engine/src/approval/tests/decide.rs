@@ -67,7 +67,7 @@ fn table() {
 
 #[test]
 fn what_a_person_adds_needs_an_answer_whatever_the_signature() {
-    let extra = Widening { hosts: vec!["example.com".to_owned()], ..Widening::default() };
+    let extra = ExtraGrants { hosts: vec!["example.com".to_owned()], ..ExtraGrants::default() };
     let permissions = permissions(&["network:read:example.org"]);
     for (trust, tier) in [
         (Trust::User, Tier::Verified),
@@ -78,7 +78,7 @@ fn what_a_person_adds_needs_an_answer_whatever_the_signature() {
         let wide = Request { trust, tier, read_only: true, extra, permissions, ..request() };
         assert_eq!(outcome(&wide, None), "ask", "{trust:?} {tier}");
         assert_eq!(outcome(&wide, Some(&kept(&wide))), "run", "{trust:?} {tier}");
-        let narrow = Request { extra: Widening::default(), ..wide.clone() };
+        let narrow = Request { extra: ExtraGrants::default(), ..wide.clone() };
         assert_eq!(outcome(&wide, Some(&kept(&narrow))), "ask", "{trust:?} {tier}");
         assert_eq!(reasons(&wide, Some(&kept(&narrow))), ["you add: --allow-host example.com"]);
     }
@@ -186,26 +186,26 @@ fn what_nothing_can_hold_is_refused() {
         assert_eq!(outcome(&bad, Some(&kept(&bad))), "refuse", "{:?}", bad.permissions);
     }
     let one = |entry: &str| vec![entry.to_owned()];
-    let none = Widening::default;
+    let none = ExtraGrants::default;
     for extra in [
-        Widening { hosts: one("*"), ..none() },
-        Widening { hosts: one("*:443"), ..none() },
-        Widening { hosts: one("ftp://example.com/"), ..none() },
-        Widening { hosts: one("example.com/x"), ..none() },
-        Widening { hosts: one("example.com:99999"), ..none() },
-        Widening { hosts: one("https://user@example.com"), ..none() },
-        Widening { private_hosts: one("10.0.0.1/8"), ..none() },
-        Widening { read: one("/a/../b"), ..none() },
-        Widening { write: one(" "), ..none() },
-        Widening { write: one("/a\u{1b}"), ..none() },
-        Widening { programs: one("/usr/bin/git"), ..none() },
-        Widening { programs: one("git,sh"), ..none() },
-        Widening { env: one("A B"), ..none() },
+        ExtraGrants { hosts: one("*"), ..none() },
+        ExtraGrants { hosts: one("*:443"), ..none() },
+        ExtraGrants { hosts: one("ftp://example.com/"), ..none() },
+        ExtraGrants { hosts: one("example.com/x"), ..none() },
+        ExtraGrants { hosts: one("example.com:99999"), ..none() },
+        ExtraGrants { hosts: one("https://user@example.com"), ..none() },
+        ExtraGrants { private_hosts: one("10.0.0.1/8"), ..none() },
+        ExtraGrants { read: one("/a/../b"), ..none() },
+        ExtraGrants { write: one(" "), ..none() },
+        ExtraGrants { write: one("/a\u{1b}"), ..none() },
+        ExtraGrants { programs: one("/usr/bin/git"), ..none() },
+        ExtraGrants { programs: one("git,sh"), ..none() },
+        ExtraGrants { env: one("A B"), ..none() },
     ] {
         let case = format!("{extra:?}");
         assert_eq!(outcome(&Request { extra, ..request() }, None), "refuse", "{case}");
     }
-    let extra = Widening {
+    let extra = ExtraGrants {
         hosts: one("*.example.com"),
         private_hosts: one("192.168.1.7"),
         read: one("~/x"),
@@ -215,7 +215,7 @@ fn what_nothing_can_hold_is_refused() {
     };
     assert_eq!(outcome(&Request { extra, ..request() }, None), "ask");
     for host in ["127.0.0.1:8080", "[::1]:80", "*.example.com:8443", "https://example.com/x"] {
-        let extra = Widening { hosts: one(host), private_hosts: one(host), ..none() };
+        let extra = ExtraGrants { hosts: one(host), private_hosts: one(host), ..none() };
         assert_eq!(outcome(&Request { extra, ..request() }, None), "ask", "{host}");
     }
 }

@@ -47,7 +47,7 @@ fn order_repetition_and_the_call_do_not() {
     }
     let with = |read: &[&str]| {
         let read = read.iter().map(|path| (*path).to_owned()).collect();
-        let extra = Widening { read, ..Widening::default() };
+        let extra = ExtraGrants { read, ..ExtraGrants::default() };
         Fingerprint::of(&Request { extra, ..request() })
     };
     assert_eq!(with(&["/a", "/b"]), with(&["/b", "/a", "/a"]));

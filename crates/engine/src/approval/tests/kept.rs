@@ -18,10 +18,10 @@ fn at(path: &str) -> Approval {
 fn what_is_kept_comes_back() {
     let (dir, approvals) = store();
     assert_eq!(approvals.list().unwrap(), []);
-    assert_eq!(approvals.extra_for(Path::new("/a")).unwrap(), Widening::default());
+    assert_eq!(approvals.extra_for(Path::new("/a")).unwrap(), ExtraGrants::default());
     assert!(!dir.path().join("data").exists(), "reading makes nothing");
 
-    let extra = Widening { hosts: vec!["example.com".to_owned()], ..Widening::default() };
+    let extra = ExtraGrants { hosts: vec!["example.com".to_owned()], ..ExtraGrants::default() };
     let wide = Approval::new(&Request { extra: extra.clone(), ..request() }, "me");
     for approval in [at("/z/one"), at("/a/two"), wide.clone()] {
         approvals.keep(approval).unwrap();
@@ -42,7 +42,7 @@ fn what_is_kept_comes_back() {
 #[test]
 fn a_stored_addition_holds_until_the_skill_changes() {
     let (_dir, approvals) = store();
-    let extra = Widening { write: vec!["/tmp/out".to_owned()], ..Widening::default() };
+    let extra = ExtraGrants { write: vec!["/tmp/out".to_owned()], ..ExtraGrants::default() };
     let approved = Request { extra, ..request() };
     approvals.keep(Approval::new(&approved, "me")).unwrap();
 

@@ -52,7 +52,7 @@ fn an_untrusted_skill_with_everything() {
             "env:read:APP_*",
             "database:write:./x.db",
         ]),
-        extra: Widening {
+        extra: ExtraGrants {
             read: one("/data"),
             write: one("/data/out/**"),
             hosts: one("example.net"),
@@ -177,7 +177,7 @@ fn nothing_scrolls_the_question_away() {
             .map(|n| format!("network:read:{n}.{long}").parse().unwrap())
             .chain(permissions(&["shell:execute"]))
             .collect(),
-        extra: Widening { read: vec![long.clone(); 200], ..Widening::default() },
+        extra: ExtraGrants { read: vec![long.clone(); 200], ..ExtraGrants::default() },
         digest: long,
         ..request()
     };
@@ -365,7 +365,7 @@ fn hosts_say_what_they_look_like() {
 
 #[test]
 fn additions_are_part_of_the_rights() {
-    let extra = Widening { write: vec!["/work".to_owned()], ..Widening::default() };
+    let extra = ExtraGrants { write: vec!["/work".to_owned()], ..ExtraGrants::default() };
     let request = Request { permissions: Vec::new(), extra, ..request() };
     let text = text(&request);
     assert!(text.contains("rights       none but what you add\n"), "{text}");

@@ -10,7 +10,7 @@ use savoir_sandbox::{Access, PathGrant};
 
 use crate::{
     approval::shell_word,
-    grant::{Care, Grants, Obeyed, Refusal},
+    grant::{Grants, ProtectedPaths, Refusal, WritePolicy},
 };
 
 /// Files and folders beside one that does not exist; each is a mount.
@@ -64,8 +64,8 @@ fn is_kept(folder: &Path, grants: &Grants<'_>, paths: &[PathGrant]) -> bool {
     let is_around =
         |grant: &&PathGrant| grant.access == Access::Write && folder.starts_with(&grant.path);
     let root = paths.iter().filter(is_around).max_by_key(|grant| grant.path.components().count());
-    let care = |root: &PathGrant| Obeyed::of(grants.ground).strictest(folder, &root.path);
-    root.and_then(care) == Some(Care::Kept)
+    let care = |root: &PathGrant| ProtectedPaths::of(grants.ground).strictest(folder, &root.path);
+    root.and_then(care) == Some(WritePolicy::Kept)
 }
 
 /// Whether a path that is missing is one that a run may make.

@@ -8,7 +8,7 @@ const WORD: usize = 64;
 /// How well a text can be cut at a place. Between the words of a table row or a code block it can
 /// be cut only if nothing else helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Joint {
+pub(super) enum CutPoint {
     /// Within a long word.
     Within,
     /// Within a row or a line of code.
@@ -27,7 +27,7 @@ pub(super) enum Joint {
     Heading(u8),
 }
 
-impl Joint {
+impl CutPoint {
     /// The end of a text.
     pub(super) const END: Self = Self::Heading(u8::MAX);
 
@@ -42,7 +42,7 @@ impl Joint {
 pub(super) struct Word {
     pub(super) range: Range<usize>,
     /// The joint before it.
-    pub(super) joint: Joint,
+    pub(super) joint: CutPoint,
 }
 
 /// Signs that are words by themselves, since their languages have no blanks.
@@ -105,19 +105,19 @@ pub(super) fn words(text: &str) -> Vec<Word> {
 }
 
 /// The joint between two lines.
-fn joint(before: Line, line: Line, blank: bool, sentence: bool) -> Joint {
+fn joint(before: Line, line: Line, blank: bool, sentence: bool) -> CutPoint {
     match (before, line) {
-        (_, Line::Heading(level)) => Joint::heading(level),
-        (Line::Heading(_), _) => Joint::Word,
-        (Line::Fence | Line::Code, Line::Code) => Joint::CodeLine,
+        (_, Line::Heading(level)) => CutPoint::heading(level),
+        (Line::Heading(_), _) => CutPoint::Word,
+        (Line::Fence | Line::Code, Line::Code) => CutPoint::CodeLine,
         // The closing line; an opening one follows no code.
-        (Line::Code, Line::Fence) | (_, Line::Rule) => Joint::Inside,
-        (_, Line::Fence) | (Line::Fence, _) => Joint::Block,
-        _ if blank => Joint::Block,
-        (Line::Row | Line::Rule, Line::Row) | (_, Line::Item) => Joint::Line,
-        (_, Line::Row) | (Line::Row | Line::Rule, _) => Joint::Block,
-        _ if sentence => Joint::Sentence,
-        _ => Joint::Word,
+        (Line::Code, Line::Fence) | (_, Line::Rule) => CutPoint::Inside,
+        (_, Line::Fence) | (Line::Fence, _) => CutPoint::Block,
+        _ if blank => CutPoint::Block,
+        (Line::Row | Line::Rule, Line::Row) | (_, Line::Item) => CutPoint::Line,
+        (_, Line::Row) | (Line::Row | Line::Rule, _) => CutPoint::Block,
+        _ if sentence => CutPoint::Sentence,
+        _ => CutPoint::Word,
     }
 }
 
@@ -189,7 +189,7 @@ fn ends(word: &str) -> bool {
 }
 
 /// Adds the words of a line.
-fn push_line(words: &mut Vec<Word>, text: &str, line: Range<usize>, kind: Line, first: Joint) {
+fn push_line(words: &mut Vec<Word>, text: &str, line: Range<usize>, kind: Line, first: CutPoint) {
     let mut joint = first;
     let mut start = line.start;
     // Blanks at the start of a line belong to its first word.
@@ -205,10 +205,10 @@ fn push_line(words: &mut Vec<Word>, text: &str, line: Range<usize>, kind: Line, 
         if cut {
             words.push(Word { range: start..at, joint });
             joint = match kind {
-                _ if kind.holds_together() => Joint::Inside,
-                _ if !new_word => Joint::Within,
-                _ if ends(&text[start..at]) => Joint::Sentence,
-                _ => Joint::Word,
+                _ if kind.holds_together() => CutPoint::Inside,
+                _ if !new_word => CutPoint::Within,
+                _ if ends(&text[start..at]) => CutPoint::Sentence,
+                _ => CutPoint::Word,
             };
             (start, length) = (at, 0);
         }

@@ -6,7 +6,7 @@ use savoir_package::{Tree, scan::Severity};
 use savoir_sandbox::{HostGrant, HostPattern, Methods, Network, Scheme};
 use serde::Deserialize;
 
-use super::{Engine, Scanner, Trouble, missing, not_needed, shown};
+use super::{Engine, Scanner, ScannerFailure, missing, not_needed, shown};
 use crate::vetting::{Audit, Options, finding::Finding, stage};
 
 pub(super) const NAME: &str = "pip-audit";
@@ -25,13 +25,13 @@ struct Package {
     #[serde(default)]
     version: Option<String>,
     #[serde(default)]
-    vulns: Vec<Hole>,
+    vulns: Vec<KnownVulnerability>,
     #[serde(default)]
     skip_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Hole {
+struct KnownVulnerability {
     id: String,
     #[serde(default)]
     fix_versions: Vec<String>,
@@ -104,7 +104,7 @@ fn ask(
     pinned: &[Pinned],
     service: &str,
     options: &Options,
-) -> Result<Vec<Finding>, Trouble> {
+) -> Result<Vec<Finding>, ScannerFailure> {
     let failed = |error: std::io::Error| error.to_string();
     let folder = tempfile::Builder::new().prefix("savoir-scanner-").tempdir().map_err(failed)?;
     let place = folder.path().canonicalize().map_err(failed)?;
@@ -138,17 +138,17 @@ fn ask(
     findings(&report, pinned)
 }
 
-fn findings(report: &Report, pinned: &[Pinned]) -> Result<Vec<Finding>, Trouble> {
+fn findings(report: &Report, pinned: &[Pinned]) -> Result<Vec<Finding>, ScannerFailure> {
     let mut findings = Vec::new();
     for package in &report.dependencies {
         let Some(known) = pinned.iter().find(|one| one.name == package.name.to_ascii_lowercase())
         else {
             let why =
                 format!("it named a package that is not asked about: {}", shown(&package.name));
-            return Err(Trouble { findings, why });
+            return Err(ScannerFailure { findings, why });
         };
         if let Some(reason) = &package.skip_reason {
-            return Err(Trouble { findings, why: shown(reason) });
+            return Err(ScannerFailure { findings, why: shown(reason) });
         }
         let version = package.version.as_deref().unwrap_or(&known.version);
         for hole in &package.vulns {

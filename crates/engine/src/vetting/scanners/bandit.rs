@@ -9,7 +9,7 @@ use savoir_package::{
 use savoir_sandbox::Network;
 use serde::Deserialize;
 
-use super::{Copies, Engine, Scanner, Trouble, missing, not_needed, shown, unknown_file};
+use super::{Copies, Engine, Scanner, ScannerFailure, missing, not_needed, shown, unknown_file};
 use crate::vetting::{Options, finding::Finding};
 
 pub(super) const NAME: &str = "bandit";
@@ -60,7 +60,11 @@ fn is_python(path: &str, bytes: &[u8]) -> Option<&'static str> {
     (script || named).then_some("py")
 }
 
-fn ask(scanner: &Scanner, copies: &Copies, options: &Options) -> Result<Vec<Finding>, Trouble> {
+fn ask(
+    scanner: &Scanner,
+    copies: &Copies,
+    options: &Options,
+) -> Result<Vec<Finding>, ScannerFailure> {
     let folder = copies.path().map_err(|error| error.to_string())?;
     // Comments that switch it off, and folders that it leaves out, are the author's wish.
     let words = ["-q", "-r", "--ignore-nosec", "-x", "/nothing", "-f", "json", "."];
@@ -68,11 +72,11 @@ fn ask(scanner: &Scanner, copies: &Copies, options: &Options) -> Result<Vec<Find
     findings(report, copies)
 }
 
-fn findings(report: Report, copies: &Copies) -> Result<Vec<Finding>, Trouble> {
+fn findings(report: Report, copies: &Copies) -> Result<Vec<Finding>, ScannerFailure> {
     let mut findings = Vec::new();
     for issue in report.results {
         let Some(path) = copies.original(&issue.filename) else {
-            return Err(Trouble { findings, why: unknown_file(&issue.filename) });
+            return Err(ScannerFailure { findings, why: unknown_file(&issue.filename) });
         };
         findings.push(finding(&issue, path));
     }
@@ -80,7 +84,7 @@ fn findings(report: Report, copies: &Copies) -> Result<Vec<Finding>, Trouble> {
         None => Ok(findings),
         Some(Problem { filename, reason }) => {
             let path = copies.original(filename).unwrap_or("a file");
-            Err(Trouble { findings, why: format!("{path}: {}", shown(reason)) })
+            Err(ScannerFailure { findings, why: format!("{path}: {}", shown(reason)) })
         }
     }
 }

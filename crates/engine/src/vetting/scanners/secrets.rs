@@ -6,7 +6,7 @@ use savoir_package::{Tree, scan::Severity};
 use savoir_sandbox::Network;
 use serde::Deserialize;
 
-use super::{Copies, Engine, Scanner, Trouble, missing, not_needed, shown, unknown_file};
+use super::{Copies, Engine, Scanner, ScannerFailure, missing, not_needed, shown, unknown_file};
 use crate::vetting::{Options, finding::Finding};
 
 pub(super) const NAME: &str = "detect-secrets";
@@ -51,7 +51,11 @@ fn kind(path: &str, bytes: &[u8]) -> Option<&'static str> {
     is_text.then(|| known.unwrap_or("txt"))
 }
 
-fn ask(scanner: &Scanner, copies: &Copies, options: &Options) -> Result<Vec<Finding>, Trouble> {
+fn ask(
+    scanner: &Scanner,
+    copies: &Copies,
+    options: &Options,
+) -> Result<Vec<Finding>, ScannerFailure> {
     let folder = copies.path().map_err(|error| error.to_string())?;
     // Nothing is tried out at the service that a key is for, and comments do not hide one.
     let allowed = "detect_secrets.filters.allowlist.is_line_allowlisted";
@@ -60,11 +64,11 @@ fn ask(scanner: &Scanner, copies: &Copies, options: &Options) -> Result<Vec<Find
     findings(report, copies)
 }
 
-fn findings(report: Report, copies: &Copies) -> Result<Vec<Finding>, Trouble> {
+fn findings(report: Report, copies: &Copies) -> Result<Vec<Finding>, ScannerFailure> {
     let mut findings = Vec::new();
     for (name, secrets) in report.results {
         let Some(path) = copies.original(&name) else {
-            return Err(Trouble { findings, why: unknown_file(&name) });
+            return Err(ScannerFailure { findings, why: unknown_file(&name) });
         };
         findings.extend(secrets.iter().map(|secret| finding(secret, path)));
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     services::{Services, TimeLimits},
-    shelf::EmptyShelf,
+    skill_lookup::NoSkills,
     workflow::{CodePolicy, Features, HttpPolicy, NoJournal},
 };
 
@@ -37,7 +37,7 @@ fn host() -> Host {
     let limits = TimeLimits { workflow, ..TimeLimits::default() };
     Host {
         services: Services { models: Arc::new(models), knowledge: None, database: None, limits },
-        shelf: Arc::new(EmptyShelf),
+        shelf: Arc::new(NoSkills),
         features: Features::default(),
         http: HttpPolicy::default(),
         code: CodePolicy::default(),

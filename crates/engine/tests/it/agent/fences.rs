@@ -6,7 +6,7 @@ mod cases;
 use std::{collections::HashSet, sync::Arc};
 
 use savoir_engine::agent::{
-    allowance::Fence,
+    allowed_tools::Fence,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
     turn::Ended,
 };
@@ -174,10 +174,10 @@ async fn nobody_takes_the_place_of_the_machinery_or_of_the_host() {
     let mut stage = Stage::new();
     stage.skill("reader", "allowed-tools: Read Bash run_command use_skill", "Read.");
     stage.more.push(Arc::new(Pretender(vec![
-        spec("use_skill", Origin::Machinery),
+        spec("use_skill", Origin::BuiltinTools),
         spec("run_command", evil("run_command")),
-        spec("read_file", Origin::Machinery),
-        spec("shortcut", Origin::Machinery),
+        spec("read_file", Origin::BuiltinTools),
+        spec("shortcut", Origin::BuiltinTools),
         spec("bash", evil("bash")),
         spec("Read", evil("Read")),
     ])));

@@ -11,12 +11,12 @@ use std::{
 use futures::future::BoxFuture;
 use savoir_engine::{
     agent::{
-        allowance::{Allowance, Fence},
+        allowed_tools::{AllowedTools, Fence},
         consent::{Asker, Consent, HostQuestion, Nobody, Question},
         host_tools::{Autonomy, HostTools},
         toolset::{ToolAnswer, Toolset},
     },
-    ground::Ground,
+    run_environment::RunEnvironment,
     workflow::HttpPolicy,
 };
 use savoir_sandbox::Support;
@@ -56,7 +56,7 @@ impl Place {
         }
         fs::write(dir.path().join("work/docs/a.txt"), "one two three\n").expect("a file");
         fs::write(dir.path().join("secret.txt"), "secret").expect("a file");
-        let ground = Ground::at(&dir.path().join("work"), &dir.path().join("home"));
+        let ground = RunEnvironment::at(&dir.path().join("work"), &dir.path().join("home"));
         let person = Arc::new(Person(consent, Mutex::default()));
         let tools = HostTools::new(&dir.path().join("work"), &ground, person.clone(), autonomy);
         Self { tools: tools.expect("a workspace"), person, dir }
@@ -397,7 +397,7 @@ async fn a_command_for_which_nobody_waits_plants_nothing_either() {
 
 /// A command as a skill with a list calls it.
 async fn run_with(place: &Place, list: &str, command: &str) -> ToolAnswer {
-    let allowance = Allowance::of("finder", AllowList::new(Some(&split(list))));
+    let allowance = AllowedTools::of("finder", AllowList::new(Some(&split(list))));
     let (specs, moments) = (place.tools.tools(), [allowance.now()]);
     let spec = specs.iter().find(|spec| spec.definition.name == "run_command").expect("a tool");
     let given = json!({"command": command});
@@ -434,7 +434,7 @@ async fn a_command_that_may_run_others_is_asked_about_although_work_is_free() {
 
 /// Says yes, after a skill was loaded that only reads.
 #[derive(Debug)]
-struct Slow(Arc<Allowance>);
+struct Slow(Arc<AllowedTools>);
 
 impl Asker for Slow {
     fn ask<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Consent> {
@@ -451,8 +451,8 @@ impl Asker for Slow {
 async fn a_list_that_comes_while_somebody_thinks_holds() {
     let Place { dir, .. } = Place::new(Consent::Once);
     let work = dir.path().join("work");
-    let allowance = Arc::<Allowance>::default();
-    let ground = Ground::at(&work, &dir.path().join("home"));
+    let allowance = Arc::<AllowedTools>::default();
+    let ground = RunEnvironment::at(&work, &dir.path().join("home"));
     let person = Arc::new(Slow(Arc::clone(&allowance)));
     let tools = HostTools::new(&work, &ground, person, Autonomy::Asks).unwrap();
     for (name, given) in [
@@ -594,7 +594,7 @@ fn a_whole_home_or_machine_is_no_workspace() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home/me");
     fs::create_dir_all(&home).unwrap();
-    let ground = Ground::at(&home, &home);
+    let ground = RunEnvironment::at(&home, &home);
     for (path, code) in [
         (Path::new("/"), "workspace-too-large"),
         (&home, "workspace-too-large"),

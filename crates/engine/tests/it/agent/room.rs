@@ -5,7 +5,7 @@ use std::sync::Arc;
 use savoir_engine::{
     chat::{Room, Turn},
     event::{Emitter, Event},
-    shelf::EmptyShelf,
+    skill_lookup::NoSkills,
 };
 use savoir_model::{Chunk, Message};
 use savoir_store::{Database, Role, Speaker};
@@ -26,7 +26,7 @@ async fn a_conversation_with_tools_is_kept_and_goes_on() {
     let user = account.unwrap().unwrap().id;
     let room = Room {
         services: agent.services.clone(),
-        shelf: Arc::new(EmptyShelf),
+        shelf: Arc::new(NoSkills),
         database: database.clone(),
     };
     let turn = |message: &str| Turn {

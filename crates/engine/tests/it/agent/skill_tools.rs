@@ -13,12 +13,12 @@ use savoir_engine::{
     Home, RunError,
     agent::{
         consent::{Asker, Consent, Question},
-        skill_tools::{Bench, SkillTools, Subjects},
+        skill_tools::{SkillFolders, SkillToolEnvironment, SkillTools},
     },
     approval::Trust,
-    ground::Ground,
+    loaded_skill::LoadedSkill,
     record::Records,
-    subject::Subject,
+    run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
 use savoir_sandbox::Support;
@@ -31,15 +31,15 @@ use super::stage::{Stage, Told, call, use_skill};
 #[derive(Debug)]
 struct InFolder(PathBuf);
 
-impl Subjects for InFolder {
-    fn subject(&self, skill: &str) -> Result<Subject, RunError> {
+impl SkillFolders for InFolder {
+    fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         let (folder, file) = (self.0.join(skill), self.0.join(skill).join("SKILL.md"));
         let bytes = fs::read(&file).map_err(|error| RunError::call("unknown-skill", error))?;
         let source = Source::from_bytes(bytes).expect("text");
         let opened = Folder::open(&folder).expect("a folder");
         let reading = read(source, Some(&opened));
         let store = TrustStore::default();
-        Ok(Subject::new(&reading, &file, Some(&folder), Trust::User, &store)?)
+        Ok(LoadedSkill::new(&reading, &file, Some(&folder), Trust::User, &store)?)
     }
 }
 
@@ -79,11 +79,11 @@ impl Bringing {
         fs::create_dir_all(root.join("work")).expect("a folder");
         let home = Home::at(&root.join("savoir"));
         let person = Arc::new(Person(consent, Mutex::default()));
-        let bench = Bench {
+        let bench = SkillToolEnvironment {
             subjects: Arc::new(InFolder(root.join("skills"))),
             asker: person.clone(),
             home: home.clone(),
-            ground: Ground::at(&root.join("work"), &root.join("home")).keeping(&home),
+            ground: RunEnvironment::at(&root.join("work"), &root.join("home")).keeping(&home),
             mode: mode.to_owned(),
         };
         stage.skill_tools = Some(Arc::new(SkillTools::new(bench)));

@@ -16,7 +16,7 @@ use futures::{
 };
 use savoir_engine::{
     agent::{
-        allowance::Fence,
+        allowed_tools::Fence,
         library::Folders,
         skill_tools::SkillTools,
         toolset::{Origin, ToolAnswer, ToolSpec, Toolset},

@@ -5,7 +5,7 @@ use url::Url;
 
 use super::{Client, Config, IndexLine, RegistryError, malformed};
 use crate::{
-    Card, Tree,
+    SkillSummary, Tree,
     archive::{one_skill, unpack},
     registry::{
         Name, Release,
@@ -168,9 +168,11 @@ pub(in crate::registry) fn tree(
 
 /// Whether SKILL.md says what the index says.
 fn check_card(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), RegistryError> {
-    let card = Card::read(tree, line.name.last()).map_err(|error| RegistryError::Card {
-        of: Box::new(release(registry, line)),
-        error: Box::new(error),
+    let card = SkillSummary::read(tree, line.name.last()).map_err(|error| {
+        RegistryError::SkillSummary {
+            of: Box::new(release(registry, line)),
+            error: Box::new(error),
+        }
     })?;
     let content = |expected: String, found: String| {
         Err(RegistryError::Content { of: Box::new(release(registry, line)), expected, found })
@@ -213,8 +215,8 @@ fn said(needs: &[SkillRef]) -> String {
 /// What the index says of a skill, for those who publish it.
 impl IndexLine {
     /// The line of a skill that nobody vouches for yet, made from its files and its archive.
-    pub fn describe(name: &Name, tree: &Tree, archive: &[u8]) -> Result<Self, crate::CardError> {
-        let card = Card::read(tree, name.last())?;
+    pub fn describe(name: &Name, tree: &Tree, archive: &[u8]) -> Result<Self, crate::SummaryError> {
+        let card = SkillSummary::read(tree, name.last())?;
         Ok(Self {
             integrity: tree.integrity(),
             sha256: sha256_hex(archive),

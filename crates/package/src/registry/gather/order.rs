@@ -7,11 +7,11 @@ use semver::Version;
 
 use super::{Wish, folder};
 use crate::{
+    install::{Ready, Why},
     lock::LockedSkill,
     manifest::Wanted,
     registry::{Name, Registries, RegistryError},
-    resolve::{Asker, Root, Update},
-    shelf::{Ready, Why},
+    resolve::{Root, RootRequest, Update},
     trust::Tier,
 };
 
@@ -97,19 +97,19 @@ impl Order {
                 namespace: asked.name.namespace().map(str::to_owned),
             };
             let folder = asked.name.last();
-            let name = self.take_root(registries, folder, &wanted, Asker::CommandLine)?;
+            let name = self.take_root(registries, folder, &wanted, RootRequest::CommandLine)?;
             self.asked.insert(name, wanted);
         }
         for ready in wish.arrived {
             if let Why::Asked(wanted) = &ready.why
                 && !self.published.contains_key(&ready.card.name)
             {
-                self.take_root(registries, &ready.card.name, wanted, Asker::CommandLine)?;
+                self.take_root(registries, &ready.card.name, wanted, RootRequest::CommandLine)?;
             }
         }
         for (folder, wanted) in &wish.state.manifest.skills {
             if !self.published.contains_key(folder) {
-                self.take_root(registries, folder, wanted, Asker::Manifest)?;
+                self.take_root(registries, folder, wanted, RootRequest::Manifest)?;
             }
         }
         Ok(())
@@ -120,7 +120,7 @@ impl Order {
         registries: &mut Registries,
         folder: &str,
         wanted: &Wanted,
-        asker: Asker,
+        asker: RootRequest,
     ) -> Result<String, RegistryError> {
         let (mut name, mut versions) = (folder.to_owned(), VersionRange::any());
         if let Wanted::Version { range, registry, namespace } = wanted {

@@ -1,13 +1,13 @@
 //! Which versions are chosen.
 
 use savoir_package::{
+    install::{Change, Edits, Why},
     registry::Note,
     resolve::Update,
-    shelf::{Change, Edits, Why},
 };
 
 use super::{gathered, installed, registries, site::Site, take, versions};
-use crate::shelf::bench::{Bench, gaia, skill};
+use crate::install::bench::{Bench, gaia, skill};
 
 /// Publishes a skill that is trusted, and needs others.
 fn publish(bench: &Bench, site: &Site, name: &str, version: &str, needs: &[&str]) {
@@ -120,7 +120,7 @@ async fn an_unsigned_dependency_is_gathered_and_keeps_its_tier() {
     let other = Bench::new();
     let all = registries(&other, vec![site.entry()]);
     let found = gathered(&other, &all, &["top"], Update::Nothing).await.unwrap();
-    let check = |arrival| savoir_package::shelf::Ready::check(arrival, &bench.trust()).unwrap();
+    let check = |arrival| savoir_package::install::Ready::check(arrival, &bench.trust()).unwrap();
     let ready: Vec<_> = found.arrivals.into_iter().map(check).collect();
     let base = ready.iter().find(|one| one.card.name == "base").unwrap();
     assert_eq!(base.tier, savoir_package::trust::Tier::Experimental);

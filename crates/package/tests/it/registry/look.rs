@@ -1,8 +1,8 @@
 //! What registries say about what is installed.
 
 use savoir_package::{
+    install::updates::{self, Availability},
     registry::{Entry, Plain, Published, look},
-    shelf::updates::{self, Availability},
 };
 use semver::Version;
 use wiremock::{
@@ -15,7 +15,7 @@ use super::{
     installed, registries,
     site::Site,
 };
-use crate::shelf::bench::{Bench, gaia};
+use crate::install::bench::{Bench, gaia};
 
 fn published(newer: Option<&str>, beyond: Option<&str>) -> Published {
     let version = |text: Option<&str>| text.map(|text| Version::parse(text).unwrap());

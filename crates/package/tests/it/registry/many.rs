@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use savoir_package::{
     registry::{Entry, wire::IndexLine},
-    resolve::{Asker, Request, Root, resolve},
+    resolve::{Request, Root, RootRequest, resolve},
     trust::Tier,
 };
 use savoir_skill::version::SkillRef;
@@ -15,7 +15,7 @@ use super::{
     name, registries,
     site::Site,
 };
-use crate::shelf::bench::{Bench, skill};
+use crate::install::bench::{Bench, skill};
 
 const COUNT: usize = 1_000;
 
@@ -37,7 +37,7 @@ fn lines() -> Vec<IndexLine> {
 
 fn request() -> Request {
     let skill = SkillRef::parse("skill-0").unwrap();
-    Request { roots: vec![Root::required(skill, Asker::CommandLine)], ..Request::default() }
+    Request { roots: vec![Root::required(skill, RootRequest::CommandLine)], ..Request::default() }
 }
 
 #[tokio::test]

@@ -4,17 +4,17 @@ use std::fs;
 
 use savoir_package::{
     File, Tree,
-    registry::look,
-    resolve::Update,
-    shelf::{
+    install::{
         Change, Edits,
         updates::{Availability, remember, remembered},
     },
+    registry::look,
+    resolve::Update,
 };
 use semver::Version;
 
 use super::{gathered, installed, registries, site::Site, take, versions};
-use crate::shelf::bench::Bench;
+use crate::install::bench::Bench;
 
 fn text(words: &str) -> Tree {
     let mut tree = Tree::default();

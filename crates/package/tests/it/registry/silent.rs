@@ -3,9 +3,9 @@
 use std::{path::Path, time::Duration};
 
 use savoir_package::{
+    install::updates::Availability,
     registry::{Client, Entry, Registries, Settings, look, wire::Config},
     resolve::Update,
-    shelf::updates::Availability,
 };
 use semver::Version;
 use tempfile::TempDir;
@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{answers::packed, gathered, installed, name, registries, settings, site::Site};
-use crate::shelf::bench::{Bench, skill};
+use crate::install::bench::{Bench, skill};
 
 /// Nobody waits for this.
 const FOR_EVER: Duration = Duration::from_hours(1);

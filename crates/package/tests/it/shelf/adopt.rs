@@ -8,11 +8,11 @@ use std::{
 };
 
 use savoir_package::{
-    Agent, Agents, Ledger, Shelf, Tree,
+    Agent, Agents, Ledger, SkillSet, Tree,
+    install::{Change, Edits, Found, Plan, Why, updates::Availability},
     ledger::{Entry, Places},
     lock::Lock,
     manifest::Scope,
-    shelf::{Change, Edits, Found, Plan, Why, updates::Availability},
     source::{Fetcher, Settings},
 };
 use savoir_skill::digest::sha256_hex;
@@ -41,7 +41,7 @@ fn ledger(bench: &Bench) -> Ledger {
     })
 }
 
-async fn look(bench: &Bench, shelf: &Shelf, fetcher: Option<&Fetcher>) -> Vec<Found> {
+async fn look(bench: &Bench, shelf: &SkillSet, fetcher: Option<&Fetcher>) -> Vec<Found> {
     let ledger = ledger(bench);
     let entries: Vec<&Entry> = ledger.entries().iter().collect();
     shelf.found(&entries, fetcher, &bench.trust()).await.unwrap()

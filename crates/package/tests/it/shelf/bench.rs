@@ -7,9 +7,9 @@ use std::{
 };
 
 use savoir_package::{
-    Agent, Agents, File, Shelf, ShelfError, Tree,
+    Agent, Agents, File, InstallFailure, SkillSet, Tree,
+    install::{Arrival, Change, Edits, Install, Plan, Ready, Why},
     manifest::{Scope, Wanted},
-    shelf::{Arrival, Change, Edits, Install, Plan, Ready, Why},
     trust::{Role, SigningKey, TrustStore, TrustedKey, sign},
 };
 
@@ -36,13 +36,13 @@ impl Bench {
         Self { place: place.to_owned(), _temporary: None, key }
     }
 
-    pub(crate) fn shelf(&self) -> Shelf {
+    pub(crate) fn shelf(&self) -> SkillSet {
         self.shelf_of(Scope::Project, &self.place.join("project"))
     }
 
-    pub(crate) fn shelf_of(&self, scope: Scope, root: &Path) -> Shelf {
+    pub(crate) fn shelf_of(&self, scope: Scope, root: &Path) -> SkillSet {
         let agents = Agents::new(&self.place.join("home"), |_| None);
-        Shelf::new(root, scope, agents, self.data())
+        SkillSet::new(root, scope, agents, self.data())
     }
 
     pub(crate) fn data(&self) -> PathBuf {
@@ -97,7 +97,7 @@ impl Bench {
         Ready::check(arrival, &self.trust()).unwrap()
     }
 
-    pub(crate) fn plan(&self, ready: &[Ready], agents: &[&str]) -> Result<Plan, ShelfError> {
+    pub(crate) fn plan(&self, ready: &[Ready], agents: &[&str]) -> Result<Plan, InstallFailure> {
         self.shelf().install(ready, &install(agents))
     }
 
@@ -116,7 +116,7 @@ impl Bench {
         self.shelf().sync(edits, &mut |_, _| Err("there is no network".into())).unwrap()
     }
 
-    pub(crate) fn sync_plan(&self) -> Result<Plan, ShelfError> {
+    pub(crate) fn sync_plan(&self) -> Result<Plan, InstallFailure> {
         self.shelf().sync(Edits::Keep, &mut |_, _| Err("there is no network".into()))
     }
 

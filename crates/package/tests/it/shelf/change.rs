@@ -3,9 +3,9 @@
 use std::{fs, thread};
 
 use savoir_package::{
-    ShelfError,
+    InstallFailure,
+    install::{Change, Edits, Stale, Why},
     lock::Lock,
-    shelf::{Change, Edits, Stale, Why},
 };
 
 use super::bench::{Bench, asked, gaia, install, skill, with};
@@ -204,7 +204,7 @@ fn many_at_once() {
                     let plan = bench.shelf().install(&ready, &install(&["claude-code", "codex"]));
                     match bench.shelf().apply(&plan.unwrap(), &|| ()) {
                         Ok(()) => break,
-                        Err(ShelfError::Moved(_)) => {}
+                        Err(InstallFailure::Moved(_)) => {}
                         Err(error) => panic!("{error}"),
                     }
                 }

@@ -10,9 +10,9 @@ use std::{
 };
 
 use savoir_package::{
-    Shelf, ShelfError,
+    InstallFailure, SkillSet,
     gaia_lock::GaiaLock,
-    shelf::{Arrival, Edits, Plan, Ready},
+    install::{Arrival, Edits, Plan, Ready},
     trust::TrustStore,
 };
 
@@ -83,7 +83,7 @@ fn in_lock(bench: &Bench) -> BTreeMap<String, String> {
 /// Starts a program that changes the shelf, and kills it a moment after it began to.
 fn kill_one(bench: &Bench, first: u64, moment: Duration) {
     let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "shelf::dead::child", "--nocapture"])
+        .args(["--exact", "install::dead::child", "--nocapture"])
         .env(PLACE, bench.path("").parent().unwrap())
         .env(FIRST, first.to_string())
         .stdout(Stdio::null())
@@ -142,11 +142,15 @@ fn child() {
     }
 }
 
-fn apply(shelf: &Shelf, plan: Result<Plan, ShelfError>) {
+fn apply(shelf: &SkillSet, plan: Result<Plan, InstallFailure>) {
     let plan = match plan {
         Ok(plan) if plan.is_empty() => return,
         // Somebody else has done it, or undone it.
-        Err(ShelfError::NotInstalled(_) | ShelfError::NothingToUndo(_) | ShelfError::Edited(_)) => {
+        Err(
+            InstallFailure::NotInstalled(_)
+            | InstallFailure::NothingToUndo(_)
+            | InstallFailure::Edited(_),
+        ) => {
             return;
         }
         plan => plan.unwrap(),

@@ -4,7 +4,7 @@ use std::{env, process::Command};
 
 use savoir_package::{
     Tree,
-    shelf::{Arrival, Ready},
+    install::{Arrival, Ready},
     trust::TrustStore,
 };
 
@@ -25,7 +25,7 @@ fn a_full_disk_changes_nothing() {
         let output = Command::new("sh")
             .args(["-c", &script])
             .arg(env::current_exe().unwrap())
-            .args(["--exact", "shelf::full::child", "--nocapture"])
+            .args(["--exact", "install::full::child", "--nocapture"])
             .env(VARIABLE, bench.path("").parent().unwrap())
             .output()
             .unwrap();

@@ -5,8 +5,8 @@ use std::{fs, path::PathBuf};
 use savoir_package::{
     Tree,
     gaia_lock::{GaiaLock, dependencies_hash},
+    install::{Edits, Install, Occupied, Why},
     manifest::Scope,
-    shelf::{Edits, Install, Occupied, Why},
 };
 use serde_json::{Value, json};
 

@@ -3,10 +3,10 @@
 use std::fs;
 
 use savoir_package::{
-    Agent, Card, File, Tree,
+    Agent, File, SkillSummary, Tree,
+    install::{Change, Edits, Occupied, Question, Why, deployed},
     lock::Lock,
     manifest::Scope,
-    shelf::{Change, Edits, Occupied, Question, Why, deployed},
 };
 use savoir_skill::convert::How;
 
@@ -67,7 +67,7 @@ fn a_skill_that_an_agent_cannot_read_is_converted() {
     let there = Tree::read(&bench.path(".agents/skills/greet")).unwrap();
     assert!(there.get("signature.json").is_none(), "it signs the original");
     assert!(there.get("notes.txt").is_some());
-    let card = Card::read(&tree, "greet").unwrap();
+    let card = SkillSummary::read(&tree, "greet").unwrap();
     let agent = Agent::by_id("codex").unwrap();
     assert_eq!(deployed(&tree, &card, agent).unwrap().tree, there, "it can be computed again");
     assert_eq!(bench.problems(), [""; 0]);
@@ -91,7 +91,7 @@ fn tools_count_in_whatever_dialect_they_are_granted() {
             format!("---\nname: a\ndescription: Does it.\nversion: \"1.0.0\"\n{head}---\nDo it.\n");
         let mut tree = Tree::default();
         tree.add("SKILL.md".into(), File { bytes: text.into(), executable: false }).unwrap();
-        Card::read(&tree, "a").unwrap()
+        SkillSummary::read(&tree, "a").unwrap()
     };
     assert_eq!(card("").tools, [""; 0]);
     assert_eq!(card("allowed-tools: Read Bash\n").tools, ["Bash", "Read"]);
@@ -114,7 +114,7 @@ fn tools_count_in_whatever_dialect_they_are_granted() {
 fn what_stands_beside_a_skill_counts_too() {
     let tools = |beside: &str| {
         let tree = with(&skill("pdf", "1.0.0", "Read."), "agents/openai.yaml", beside);
-        Card::read(&tree, "pdf").unwrap().tools
+        SkillSummary::read(&tree, "pdf").unwrap().tools
     };
     let server = |url: &str| {
         tools(&format!(
@@ -234,7 +234,7 @@ fn what_a_door_must_ask() {
 
 #[test]
 fn what_is_never_ready() {
-    use savoir_package::shelf::{Arrival, Ready};
+    use savoir_package::install::{Arrival, Ready};
     let bench = Bench::new();
     let check = |tree: Tree| {
         let source = "path+./source".parse().unwrap();

@@ -3,8 +3,8 @@
 use std::{fs, os::unix::fs::symlink};
 
 use savoir_package::{
+    install::{Edits, Outside},
     manifest::Scope,
-    shelf::{Edits, Outside},
 };
 
 use super::bench::{Bench, asked, install, skill};

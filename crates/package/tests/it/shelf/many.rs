@@ -3,7 +3,7 @@
 use std::fs;
 
 use savoir_package::{
-    shelf::{Arrival, Edits, Ready, Why},
+    install::{Arrival, Edits, Ready, Why},
     source::{Fetcher, Settings, Source},
     trust::TrustStore,
 };

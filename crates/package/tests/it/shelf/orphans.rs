@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use savoir_package::shelf::{Change, Edits, Occupied, Stale, Why};
+use savoir_package::install::{Change, Edits, Occupied, Stale, Why};
 
 use super::bench::{Bench, asked, gaia, install, put, skill};
 

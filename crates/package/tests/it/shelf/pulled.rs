@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use savoir_package::shelf::{Change, Edits, Why};
+use savoir_package::install::{Change, Edits, Why};
 
 use super::bench::{Bench, skill};
 

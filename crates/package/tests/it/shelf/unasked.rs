@@ -3,8 +3,8 @@
 use std::fs;
 
 use savoir_package::{
+    install::{Change, Edits, Why},
     manifest::Manifest,
-    shelf::{Change, Edits, Why},
 };
 
 use super::bench::{Bench, asked, gaia, skill};

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use savoir_package::shelf::{Change, Edits, Why};
+use savoir_package::install::{Change, Edits, Why};
 
 use super::bench::{Bench, asked, skill, with};
 

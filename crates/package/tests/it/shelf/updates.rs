@@ -8,12 +8,12 @@ use std::{
 
 use savoir_package::{
     Tree,
-    manifest::{Revision, Wanted},
-    shelf::{
+    install::{
         Arrival, Ready, Why, locked_source,
         updates::{self, Availability, newest, remember, remembered},
         wanted,
     },
+    manifest::{Revision, Wanted},
     source::{Digest, Fetcher, Offer, Place, Progress, Settings, Source},
 };
 use serde_json::json;

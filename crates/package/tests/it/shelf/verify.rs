@@ -3,7 +3,7 @@
 use std::fs;
 
 use savoir_package::{
-    shelf::Why,
+    install::Why,
     trust::{SigningKey, sign},
 };
 

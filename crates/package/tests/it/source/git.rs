@@ -4,8 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use savoir_package::{
     Tree,
+    install::{locked_source, wanted},
     manifest::Wanted,
-    shelf::{locked_source, wanted},
     source::{ExtraKind, Offer, Place, Source, SourceError},
 };
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};

@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _};
 
 use savoir_package::{
-    Agent, Agents, Shelf, Tree,
-    lock::Lock,
-    manifest::{Scope, Wanted},
-    shelf::{
+    Agent, Agents, SkillSet, Tree,
+    install::{
         Arrival, Change, Edits, Install, Ready, Why,
         updates::{self, Availability},
     },
+    lock::Lock,
+    manifest::{Scope, Wanted},
     source::{Fetcher, Offer, Settings},
     trust::TrustStore,
 };
@@ -18,9 +18,9 @@ use serde_json::Value;
 use super::{Entry, Machine, Path, PathBuf, Registry};
 
 impl Machine {
-    fn shelf(&self) -> Shelf {
+    fn shelf(&self) -> SkillSet {
         let agents = Agents::new(&self.path("home"), |_| None);
-        Shelf::new(&self.path("project"), Scope::Project, agents, self.path("data"))
+        SkillSet::new(&self.path("project"), Scope::Project, agents, self.path("data"))
     }
 
     /// A fetcher whose git finds the repository of the test under its address on the web.
@@ -141,7 +141,7 @@ async fn update(machine: &Machine, fetcher: &Fetcher, offer: &Offer) {
     let arrival = Arrival {
         tree: fetcher.fetch(offer).await.unwrap(),
         called: "pdf".into(),
-        source: savoir_package::shelf::locked_source(&offer.place, shelf.root()).unwrap(),
+        source: savoir_package::install::locked_source(&offer.place, shelf.root()).unwrap(),
         why: Why::Newer,
         counted: None,
     };

@@ -24,7 +24,7 @@ fn nothing_else_changes() {
         for piece in ["// note", "// mine", "/* end */", "\"y\": [1, 2,]", "\"\\\"//\""] {
             assert_eq!(with.contains(piece), text.contains(piece), "{with}");
         }
-        // Once more changes nothing, and without it the members are those from before.
+        // Setting it again changes nothing, and removing it restores the other members.
         assert_eq!(set(&with, "servers", "savoir", &ours, OURS).unwrap(), with);
         let without = remove(&with, "servers", "savoir").unwrap();
         assert_eq!(get(&without, "servers", "savoir").unwrap(), None, "{without}");
@@ -73,7 +73,7 @@ fn a_name_that_is_there_twice_is_told_with_both_lines() {
         assert!(wrong.message.contains(&format!("line {first}")), "{wrong:?}");
         assert!(get(text, "m", "s").is_err() && remove(text, "m", "s").is_err());
     }
-    // What is none of ours is nobody's business.
+    // Duplicate keys of other settings are ignored.
     let text = "{\"a\": {\"b\": 1, \"b\": 2}, \"m\": {\"t\": {\"x\": 1, \"x\": 2}}}";
     set(text, "m", "s", &json!(1), OURS).unwrap();
 }
@@ -86,7 +86,7 @@ fn what_a_person_added_to_it_stays() {
     let wanted = json!({"command": "new", "args": ["mcp", "--pin", "x"], "type": "stdio"});
     let new = set(text, "m", "s", &wanted, OURS).unwrap();
     assert_eq!(new, text.replace("\"old\"", "\"new\""));
-    // What is missing is added.
+    // Missing keys are added.
     let new = set("{\"m\": {\"s\": {\"env\": {}}}}", "m", "s", &json!({"command": "x"}), OURS);
     assert_eq!(new.unwrap(), "{\"m\": {\"s\": {\"env\": {}, \"command\": \"x\"}}}");
 }
@@ -122,7 +122,7 @@ fn a_comma_in_a_comment_is_none() {
     assert_eq!(remove(&with, "m", "s").unwrap(), text);
 }
 
-/// Blanks and comments that may stand between two words.
+/// Whitespace and comments between two tokens.
 fn gap() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just(" "),
@@ -137,7 +137,7 @@ fn gap() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
 }
 
-/// Members of an object, with whatever stands around them.
+/// An object with whitespace and comments between its members.
 fn object(value: impl Strategy<Value = String> + Clone) -> impl Strategy<Value = String> {
     let member = (gap(), 0..1000u32, gap(), gap(), value, gap());
     (prop::collection::vec(member, 0..4), any::<bool>(), gap()).prop_map(|(members, comma, end)| {
@@ -161,7 +161,7 @@ fn value() -> impl Strategy<Value = String> {
     plain.prop_recursive(2, 8, 3, |inner| object(inner).boxed())
 }
 
-/// A file with servers in it, of any layout.
+/// A file with servers, in any layout.
 fn file() -> impl Strategy<Value = String> {
     let around = (gap(), gap(), gap(), gap(), gap());
     let marks = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());

@@ -1,4 +1,4 @@
-//! Finding the skills that an agent can be made of.
+//! Finds the skills that an agent can use.
 
 use std::{
     collections::BTreeSet,
@@ -19,10 +19,10 @@ use crate::{
     trust::Keyring,
 };
 
-/// The folder beside an agent's file that has its skills.
+/// The folder of skills next to an agent file.
 const BESIDE: &str = "skills";
 
-/// Looks for skills, the nearest places first.
+/// Searches for skills, the nearest places first.
 pub(super) struct Gatherer<'a> {
     installed: &'a Installed,
     trust: TrustStore,
@@ -40,7 +40,7 @@ impl<'a> Gatherer<'a> {
         })
     }
 
-    /// Takes in the skills below paths that a person named. One that has none is an error.
+    /// Adds the skills below the paths of --skills. A path without skills is an error.
     pub(super) fn named(&mut self, paths: &[PathBuf]) -> Result<(), CommandError> {
         let mut wrong = None;
         discover::walk(paths, &mut |candidate| {
@@ -48,7 +48,7 @@ impl<'a> Gatherer<'a> {
                 Candidate::Skill { path, .. } => self.found(&path, Way::Named),
                 Candidate::Unreadable { path, problem } => wrong = Some((path, problem)),
                 Candidate::Empty { path } => {
-                    wrong = Some((path, "there is no SKILL.md below this folder".to_owned()));
+                    wrong = Some((path, "no SKILL.md below this folder".to_owned()));
                 }
             }
             wrong.is_none()
@@ -57,12 +57,12 @@ impl<'a> Gatherer<'a> {
             None => Ok(()),
             Some((path, problem)) => {
                 Err(CommandError::input(format!("{}: {problem}", path.display()))
-                    .hint("--skills takes the folder of a skill, or one above it"))
+                    .hint("pass a skill folder, or a folder that contains skills, to --skills"))
             }
         }
     }
 
-    /// Takes in the skills that lie beside the agent's file.
+    /// Adds the skills in the folder next to the agent file.
     pub(super) fn beside(&mut self, file: &Path) {
         let folder = file.parent().unwrap_or(Path::new("")).join(BESIDE);
         if folder.is_dir() {
@@ -75,8 +75,8 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    /// Looks for these skills and for what they need on the whole machine. Only their own folders
-    /// are read: there may be ten thousand others.
+    /// Searches for these skills and their dependencies in savoir.lock and the folders of agents.
+    /// Only folders of matching names are read, because there may be ten thousand others.
     pub(super) fn gather(mut self, names: impl Iterator<Item = String>) -> Offers {
         let mut open: Vec<String> = names.collect();
         let mut seen: BTreeSet<String> = open.iter().cloned().collect();
@@ -91,7 +91,7 @@ impl<'a> Gatherer<'a> {
         self.offers
     }
 
-    /// What Savoir's locks have: as it was fetched if it is kept, else as it was written.
+    /// Adds skills of savoir.lock: the stored tree if there is one, otherwise the installed files.
     fn locked(&mut self, name: &str) {
         let installed = self.installed;
         for locked in installed.locked.iter().filter(|locked| locked.name == name) {
@@ -99,12 +99,12 @@ impl<'a> Gatherer<'a> {
             let tree = self.store.get(&locked.skill.integrity).ok().flatten();
             match tree.or_else(|| written(locked)) {
                 Some(tree) => self.offer(&tree, name, &place, Way::Locked),
-                None => self.refuse(name, &place, "its files are not on this machine: savoir sync"),
+                None => self.refuse(name, &place, "it is not installed: run savoir sync"),
             }
         }
     }
 
-    /// What lies in the folders of agents.
+    /// Adds skills in the folders of agents.
     fn installed(&mut self, name: &str) {
         let installed = self.installed;
         for entry in installed.ledger.named(name) {
@@ -113,7 +113,7 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    /// A skill by its file.
+    /// Adds a skill by the path of its SKILL.md.
     fn found(&mut self, path: &Path, way: Way) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -121,7 +121,7 @@ impl<'a> Gatherer<'a> {
     }
 
     fn folder(&mut self, folder: &Path, place: &str, way: Way) {
-        // The name of `.` is that of the folder it stands for.
+        // `.` has no file name, so use the name of the real folder.
         let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let called = real.file_name().unwrap_or_default().to_string_lossy();
         match Tree::read(folder) {
@@ -143,7 +143,7 @@ impl<'a> Gatherer<'a> {
     }
 }
 
-/// A locked skill in the folder of an agent.
+/// The installed files of a locked skill.
 fn written(locked: &Locked) -> Option<Tree> {
     locked.written.iter().find_map(|written| Tree::read(&written.folder).ok())
 }

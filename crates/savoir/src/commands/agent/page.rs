@@ -1,4 +1,4 @@
-//! What is told of an agent.
+//! The output of `savoir agent check`.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -6,7 +6,7 @@ use savoir_package::{
     agent_file::{
         AgentFile, Assembly, Constraint, Finding, Grant, Level, Member, Model, Quantity, Role,
     },
-    resolve::{Asker, Demand, Requester},
+    resolve::{Demand, Requester, RootRequest},
 };
 use savoir_skill::permission::Decision;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn demand_json(demand: &Demand) -> Value {
         Requester::Skill { name, version } => {
             json!({"skill": name, "version": version.to_string(), "range": range})
         }
-        Requester::Root(Asker::AgentFile(file)) => json!({"file": file, "range": range}),
+        Requester::Root(RootRequest::AgentFile(file)) => json!({"file": file, "range": range}),
         Requester::Root(asker) => json!({"by": asker.to_string(), "range": range}),
     }
 }
@@ -93,13 +93,13 @@ fn finding_json(found: &Finding) -> Value {
 pub(super) fn text(agent: &AgentFile, assembly: &Assembly<'_>, model: &Model) -> String {
     let mut page = assembly.composition.to_string();
     if !assembly.members.is_empty() {
-        let _ = write!(page, "\nskills, in the order of installing them\n{}", skills(assembly));
+        let _ = write!(page, "\nskills, in install order\n{}", skills(assembly));
     }
     if !assembly.grants.is_empty() {
-        let _ = write!(page, "\nwhat they may do\n{}", grants(&assembly.grants));
+        let _ = write!(page, "\npermissions\n{}", grants(&assembly.grants));
     }
     if !assembly.constraints.is_empty() {
-        let _ = write!(page, "\nwhat they need, {}\n", told(model));
+        let _ = write!(page, "\nrequirements, {}\n", told(model));
         page.push_str(&constraints(agent, &assembly.constraints));
     }
     if !assembly.findings.is_empty() {
@@ -128,7 +128,7 @@ fn skills(assembly: &Assembly<'_>) -> String {
             ]
         })
         .collect();
-    output::table(["  NAME", "VERSION", "TIER", "WHY", "PLACE", "BRINGS"], &rows)
+    output::table(["  NAME", "VERSION", "TIER", "WHY", "PLACE", "PROVIDES"], &rows)
 }
 
 fn why(member: &Member<'_>) -> String {
@@ -139,7 +139,7 @@ fn why(member: &Member<'_>) -> String {
     }
 }
 
-/// Its tools, as the model sees them, and how much it has to read.
+/// The tools of a skill, with the names that the model sees, and the length of its instructions.
 fn brings(member: &Member<'_>) -> String {
     let mut parts: Vec<String> = member.tools.iter().map(|tool| tool.shown.clone()).collect();
     if let Some(text) = member.instructions() {
@@ -168,9 +168,9 @@ fn grants(grants: &[Grant]) -> String {
     output::table(["  PERMISSION", "DECISION", "SKILLS"], &rows)
 }
 
-/// What is known of the model, in a few words.
+/// A short description of the model.
 fn told(model: &Model) -> String {
-    let name = model.name.as_deref().unwrap_or("a model that nobody named");
+    let name = model.name.as_deref().unwrap_or("an unspecified model");
     let size = match model.parameters {
         Some(size) => format!(" with {} parameters", Quantity::Parameters.amount(size)),
         None => " of unknown size".to_owned(),
@@ -179,7 +179,7 @@ fn told(model: &Model) -> String {
         Some(tokens) => format!("a context of {}", Quantity::Context.amount(tokens)),
         None => "an unknown context".to_owned(),
     };
-    format!("held against {name}{size} and {context}")
+    format!("checked against {name}{size} and {context}")
 }
 
 fn constraints(agent: &AgentFile, constraints: &[Constraint]) -> String {
@@ -198,7 +198,7 @@ fn constraints(agent: &AgentFile, constraints: &[Constraint]) -> String {
     output::table(["  STATUS", "WHAT", "AT LEAST", "FOR"], &rows)
 }
 
-/// As the findings of `savoir check`: the place, how bad it is, what it is; then what to do.
+/// Same layout as the findings of `savoir check`: place, level, message, then hints.
 fn finding(agent: &AgentFile, found: &Finding) -> String {
     let place = found.place.as_ref().map_or_else(|| agent.file.clone(), ToString::to_string);
     let message = found.message.replace('\n', "\n  ");

@@ -1,28 +1,28 @@
-//! Signals that end a conversation: what runs is ended, and what it left is looked at.
+//! Signals that end a conversation.
 
 use tokio::sync::watch;
 
 use crate::error::CommandError;
 
-/// Whether the program was told to end.
+/// Whether a signal to end the program was received.
 #[derive(Debug)]
 pub(super) struct Hangup(watch::Receiver<bool>);
 
 impl Hangup {
-    /// Listens for SIGTERM and SIGHUP from now on. Ctrl-C ends an answer only.
+    /// Starts listening for SIGTERM and SIGHUP. Ctrl-C only stops an answer.
     pub(super) fn listen() -> Result<Self, CommandError> {
         let (told, heard) = watch::channel(false);
         let waiting = signals()
-            .map_err(|error| CommandError::input(format!("signals cannot be heard: {error}")))?;
+            .map_err(|error| CommandError::input(format!("cannot listen for signals: {error}")))?;
         tokio::spawn(async move {
             waiting.await;
-            // Who does not listen has ended.
+            // Without a receiver, the conversation has already ended.
             let _ = told.send(true);
         });
         Ok(Self(heard))
     }
 
-    /// Ends when the program is told to end, or was before.
+    /// Waits for a signal; returns immediately if one was received before.
     pub(super) async fn heard(&self) {
         if self.0.clone().wait_for(|told| *told).await.is_err() {
             std::future::pending::<()>().await;

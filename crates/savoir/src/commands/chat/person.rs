@@ -1,7 +1,6 @@
-//! Whoever sits before the terminal: types lines, and answers questions.
+//! The user at the terminal, who types messages and answers questions.
 //!
-//! One thread reads all lines, so that a question that nobody waits for any more does not swallow the
-//! next one.
+//! One thread reads all lines, so that a cancelled question does not consume the next line.
 
 use std::{
     io::{self, BufRead as _, Write as _},
@@ -18,18 +17,18 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::{ask, output};
 
-/// How often an answer that means nothing is asked for again.
+/// How often a question is repeated after an invalid answer.
 const TRIES: usize = 3;
 
-/// Lines that somebody types.
+/// Lines that the user types.
 #[derive(Debug)]
 pub(super) struct Lines(Mutex<mpsc::Receiver<String>>);
 
 impl Lines {
-    /// Lines of standard input, read as they are asked for.
+    /// Reads lines of standard input when they are requested.
     pub(super) fn of_terminal() -> Self {
         let (sender, receiver) = mpsc::channel(1);
-        // Ends with the program.
+        // The thread ends with the program.
         thread::spawn(move || {
             for line in io::stdin().lock().lines() {
                 let Ok(line) = line else { break };
@@ -41,8 +40,8 @@ impl Lines {
         Self(Mutex::new(receiver))
     }
 
-    /// Shows something and waits for the next line; none if there are no more. Ctrl-C begins the line
-    /// anew.
+    /// Prints the prompt and waits for the next line; `None` at the end of input. Ctrl-C prints the
+    /// prompt again.
     pub(super) async fn ask(&self, prompt: &str) -> Option<String> {
         loop {
             show(prompt);
@@ -54,7 +53,7 @@ impl Lines {
                     }
                     return line;
                 }
-                _ = tokio::signal::ctrl_c() => output::note("(/quit ends)"),
+                _ = tokio::signal::ctrl_c() => output::note("(type /quit to quit)"),
             }
         }
     }
@@ -67,11 +66,11 @@ impl Lines {
 
 fn show(text: &str) {
     let mut err = io::stderr().lock();
-    // Nobody is left to ask when standard error is closed.
+    // If standard error is closed, nobody can read the question.
     let _ = write!(err, "{text}").and_then(|()| err.flush());
 }
 
-/// Somebody who is asked before something runs; nobody, where there is no terminal.
+/// Asks the user before something runs. Without a terminal, nobody is asked.
 #[derive(Debug)]
 pub(super) struct Person {
     lines: Option<Arc<Lines>>,
@@ -85,7 +84,7 @@ impl Person {
         Self { lines, turn: Mutex::new(()) }
     }
 
-    /// The one before this terminal, if it is one.
+    /// Asks on standard input and error, if they are a terminal.
     pub(super) fn of_terminal() -> Self {
         let lines = ask::is_interactive().then(|| Arc::new(Lines::of_terminal()));
         Self { lines, turn: Mutex::new(()) }
@@ -94,7 +93,7 @@ impl Person {
     async fn decide(&self, lines: Vec<Line>, question: &str) -> Consent {
         let Some(typed) = &self.lines else { return Consent::Nobody };
         let _turn = self.turn.lock().await;
-        // What was told so far is on the screen before the question is.
+        // Let the printer show earlier events before the question.
         tokio::task::yield_now().await;
         tokio::task::yield_now().await;
         let shown = ask::show_lines(&mut anstream::stderr(), lines);

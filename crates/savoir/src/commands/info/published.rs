@@ -1,9 +1,9 @@
-//! What a registry knows of a skill.
+//! `savoir info` for a skill in a registry.
 
 use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 
 use savoir_package::{
-    Card,
+    SkillSummary,
     registry::{
         Client, Name, Network, Package, RegistryError,
         wire::{Audit, IndexLine, VersionDetail},
@@ -16,17 +16,16 @@ use serde_json::{Value, json};
 use super::super::show::Page;
 use crate::{error::CommandError, findings, installed::Installed, output, remote::Remote, runtime};
 
-/// How many versions, and lines about one, a person is shown.
+/// Most versions and changelog lines that are printed; `--json` has all.
 const SHOWN: usize = 20;
 
-/// A skill that somebody asks a registry about.
 pub(super) struct Wanted {
     name: Name,
     range: VersionRange,
 }
 
 impl Wanted {
-    /// Reads `NAME` or `NAME@RANGE`; nothing if it is no name that could be published.
+    /// Parses `NAME` or `NAME@RANGE`; `None` if no published skill can have the name.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, range) = match text.split_once('@') {
             Some((name, range)) => (name, VersionRange::parse(range).ok()?),
@@ -40,8 +39,8 @@ impl Wanted {
     }
 }
 
-/// The registry that is asked, as `savoir install` would choose it: that of the namespace, also if only
-/// a lock names it. Nothing if there is none at all.
+/// The registry that `savoir install` would use: that of the namespace, even if only a lockfile
+/// names it. `None` if no registry is configured.
 pub(super) fn home(
     wanted: &Wanted,
     remote: &Remote,
@@ -58,7 +57,7 @@ pub(super) fn home(
     Ok(is_any.then(|| remote.client_on(network, &wanted.name)))
 }
 
-/// The one registry from which something of a namespace came before.
+/// The registry of the installed skills of a namespace, if it is the same for all.
 fn locked_home(name: &Name, installed: &Installed) -> Option<String> {
     let namespace = name.namespace()?;
     let published = installed.locked.iter().filter_map(|one| one.skill.source.published(&one.name));
@@ -69,14 +68,14 @@ fn locked_home(name: &Name, installed: &Installed) -> Option<String> {
     homes.first().filter(|_| homes.len() == 1).map(|&address| address.to_owned())
 }
 
-/// What is known of one version, and which others there are.
+/// One version of a skill, and the list of all versions.
 struct Known {
     registry: String,
     line: IndexLine,
     package: Package,
-    /// What it does, from its files where the registry does not tell.
+    /// Read from the files of the skill if the registry does not return it.
     description: String,
-    /// Only of a registry with a program behind it.
+    /// `None` for a static mirror, which has only files.
     detail: Option<VersionDetail>,
 }
 
@@ -113,10 +112,10 @@ async fn ask(client: &Client, wanted: &Wanted) -> Result<Known, RegistryError> {
     let line = fits.max_by_key(rank).ok_or_else(none)?.clone();
     let (description, detail) = match client.version(&wanted.name, &line.version).await {
         Ok(detail) => (said(&detail, "description"), Some(detail)),
-        // A copy has files only.
+        // A static mirror has only files.
         Err(RegistryError::NoVersion(_)) => {
             let tree = client.download(&line).await?;
-            let card = Card::read(&tree, line.name.last());
+            let card = SkillSummary::read(&tree, line.name.last());
             (card.map(|card| card.description).unwrap_or_default(), None)
         }
         Err(error) => return Err(error),
@@ -124,7 +123,7 @@ async fn ask(client: &Client, wanted: &Wanted) -> Result<Known, RegistryError> {
     Ok(Known { registry: client.address(), line, package, description, detail })
 }
 
-/// What the head of a SKILL.md says.
+/// A text field of the frontmatter.
 fn said(detail: &VersionDetail, key: &str) -> String {
     detail.manifest.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
@@ -175,7 +174,7 @@ impl Known {
         match detail.map(|detail| detail.audit.as_ref()) {
             Some(Some(audit)) => audited(audit, &mut page),
             Some(None) => page.field("scan", "none yet"),
-            None => page.field("scan", "unknown: this registry is a copy that has files only"),
+            None => page.field("scan", "unknown: this registry is a static mirror"),
         }
         page.field("archive", &output::plural(usize::try_from(line.size).unwrap_or(0), "byte"));
         page.field("integrity", &line.integrity);
@@ -184,19 +183,19 @@ impl Known {
         page.text
     }
 
-    /// The tier that it earned, as `search` and `publish` tell it.
+    /// The tier that it earned, as `search` and `publish` print it.
     fn tier(&self) -> Tier {
         self.detail.as_ref().map_or(self.line.earned(), |detail| detail.security_tier)
     }
 
-    /// What it claims, where that is not what it earned.
+    /// The claimed tier, if it differs from the earned one.
     fn claimed(&self) -> String {
         match (self.line.claimed, self.tier()) {
             (Some(claimed), earned) if claimed > earned => {
-                format!("{claimed}, which it has not earned")
+                format!("{claimed}, but not earned")
             }
             (Some(claimed), earned) if claimed < earned => {
-                format!("{claimed}, so that it is trusted no further")
+                format!("{claimed}, which limits its trust")
             }
             _ => String::new(),
         }
@@ -204,8 +203,8 @@ impl Known {
 
     fn warnings(&self, page: &mut Page) {
         if self.line.yanked {
-            page.field("withdrawn", "nobody gets this version any more who does not have it");
-            page.field("because", self.line.yanked_reason.as_deref().unwrap_or_default());
+            page.field("yanked", "existing installs keep working, new installs skip this version");
+            page.field("reason", self.line.yanked_reason.as_deref().unwrap_or_default());
         }
         let told = self.detail.as_ref().and_then(|detail| detail.deprecated.as_deref());
         let told = told.or(self.line.deprecated.as_deref());
@@ -216,7 +215,7 @@ impl Known {
         let shown = |line: &IndexLine| {
             let mut text = line.version.to_string();
             if line.yanked {
-                text.push_str(", withdrawn");
+                text.push_str(", yanked");
                 if let Some(reason) = &line.yanked_reason {
                     // Writing to a string cannot fail.
                     let _ = write!(text, " ({})", output::cell(reason));
@@ -236,7 +235,7 @@ impl Known {
 
     fn install(&self, remote: &Remote) -> String {
         let IndexLine { name, version, .. } = &self.line;
-        // Pre-releases and what was withdrawn are had by their exact version, or not at all.
+        // A pre-release is only installed by its exact version.
         let range =
             if version.pre.is_empty() { format!("^{version}") } else { version.to_string() };
         let from = remote.registry.as_deref();
@@ -245,7 +244,7 @@ impl Known {
     }
 }
 
-/// What changed, as far as a person reads it here.
+/// The first lines of the changelog.
 fn changes(text: &str) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
     match lines.len().saturating_sub(SHOWN) {
@@ -266,7 +265,7 @@ fn audited(audit: &Audit, page: &mut Page) {
     page.list("findings", findings::lines(&audit.findings, finding).into_iter());
 }
 
-/// A finding with how grave it is.
+/// A finding with its severity.
 fn finding(finding: &Value) -> String {
     let grave = findings::said(finding, &["severity", "level"]);
     let line = findings::line(finding);

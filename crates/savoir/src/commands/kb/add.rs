@@ -1,7 +1,7 @@
-//! `savoir kb add`: documents are read in the foreground, one after the other.
+//! `savoir kb add`: indexes documents in the foreground, one after the other.
 //!
-//! A file that is there already is left alone. One that changed takes the place of the older one only
-//! if that is wanted: another file may have the same name.
+//! An unchanged file is skipped. A changed file replaces the document of its name only with
+//! `--replace`, because another file may have the same name.
 
 use std::{
     collections::HashSet,
@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use super::{Common, Open, document_json, row};
 use crate::{error::CommandError, extractor, output};
 
-/// How often the progress of a document is looked at.
+/// How often the progress of a document is polled.
 const EVERY: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(
@@ -60,23 +60,22 @@ pub(super) async fn run(
     if common.json {
         output::json(&answers)?;
     } else if !failed {
-        output::note(&format!("it is searched by {}", open.knowledge.mode()));
+        output::note(&format!("documents are searched by {}", open.knowledge.mode()));
     }
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// Reads files into a knowledge base.
 struct Adding<'a> {
     open: &'a Open,
     base: Base,
     indexer: Indexer,
-    /// Whether documents of the same name make room.
+    /// Whether to replace documents of the same name.
     replace: bool,
-    /// The names of this command's files so far.
+    /// The names of the files that this command has handled.
     taken: HashSet<String>,
 }
 
-/// What became of a file.
+/// The result for one file.
 struct Added {
     document: Document,
     change: Change,
@@ -123,9 +122,9 @@ impl Adding<'_> {
             self.taken.insert(name);
             return Ok(Added { document, change: Change::Unchanged });
         }
-        // Files of several folders: the second is no newer version of the first.
+        // Files of one name in several folders are not versions of one document.
         if !self.taken.insert(name.clone()) {
-            let message = "another file of this name was added just now; rename one of them";
+            let message = "another file of this command has the same name; rename one of them";
             return Err(CommandError::input(message));
         }
         self.make_sure_of_room(&namesakes)?;
@@ -134,7 +133,7 @@ impl Adding<'_> {
         Ok(Added { document, change })
     }
 
-    /// The document that was read from the same bytes, by the same means.
+    /// The document with the same bytes that was indexed with the same model.
     async fn twin(
         &self,
         namesakes: &[Document],
@@ -156,8 +155,7 @@ impl Adding<'_> {
         Ok(None)
     }
 
-    /// What was read, or still is, makes room only if that is wanted, and if there is no doubt what is
-    /// meant.
+    /// Checks that at most one document would be replaced, and only with `--replace`.
     fn make_sure_of_room(&self, namesakes: &[Document]) -> Result<(), CommandError> {
         let good: Vec<&Document> =
             namesakes.iter().filter(|known| known.status != Status::Failed).collect();
@@ -165,21 +163,22 @@ impl Adding<'_> {
             [] => Ok(()),
             [one] if self.replace && one.status == Status::Completed => Ok(()),
             [one] if self.replace => {
-                let message = format!("{} of this name is being read; wait for it", one.id);
+                let message =
+                    format!("document {} of this name is still being indexed; wait for it", one.id);
                 Err(CommandError::input(message))
             }
             [_] => Err(CommandError::input(
-                "a document of this name is there with other content; \
-                 --replace puts this one in its place",
+                "a document of this name exists with other content; \
+                 to replace it: --replace",
             )),
             several => Err(CommandError::input(format!(
-                "{} documents of this name are there; remove those that are not wanted, by id",
+                "{} documents of this name exist; remove the unwanted ones by id",
                 several.len()
             ))),
         }
     }
 
-    /// Removes what a document takes the place of: of one that failed, only others that failed.
+    /// Removes the replaced documents. A document that failed replaces only others that failed.
     async fn replace(&self, older: &[Document], status: Status) -> Result<Change, CommandError> {
         let is_outdated =
             |known: &&Document| status == Status::Completed || known.status == Status::Failed;
@@ -191,7 +190,7 @@ impl Adding<'_> {
         Ok(change)
     }
 
-    /// Keeps a document and waits until it is read, here or by a server that shares the database.
+    /// Stores a document and waits until it is indexed, here or by a server with the same database.
     async fn read_in(&self, name: &str, bytes: Vec<u8>) -> Result<Document, CommandError> {
         let Self { open, base, indexer, .. } = self;
         let added = open.knowledge.add(&base.id, name, bytes.into()).await;
@@ -208,23 +207,25 @@ impl Adding<'_> {
                 sleep(EVERY).await;
             }
         };
-        // The worker ends with the wait for it.
+        // The indexer is dropped when the wait ends.
         tokio::select! {
             ended = ended => ended?,
             () = indexer.run(std::future::pending()) => {}
         }
         let documents = open.knowledge.documents(&base.id).await?;
         let read = documents.into_iter().find(|known| known.id == document.id);
-        read.ok_or_else(|| CommandError::findings("it was removed while it was read"))
+        read.ok_or_else(|| {
+            CommandError::findings("the document was removed while it was being indexed")
+        })
     }
 }
 
-/// Why a file is not taken; the words of the server are those of its contract.
+/// The error for a file. The messages of the server are part of its API, so these differ.
 fn refusal(error: UploadError) -> CommandError {
     match error {
         UploadError::Store(error) => CommandError::input(error),
         UploadError::Type => {
-            CommandError::input("only .txt, .md, .html, .docx and .pdf files are read")
+            CommandError::input("only .txt, .md, .html, .docx and .pdf files are supported")
         }
         UploadError::TooLarge => {
             CommandError::input(format!("it is larger than {} MiB", DOCUMENT_BYTES >> 20))
@@ -244,7 +245,7 @@ fn read(file: &Path) -> Result<Vec<u8>, CommandError> {
     fs::read(file).map_err(CommandError::input)
 }
 
-/// A line on the terminal that says how far a document is.
+/// A progress line on the terminal.
 struct Progress<'a> {
     name: &'a str,
     shown: bool,
@@ -259,7 +260,7 @@ impl<'a> Progress<'a> {
         let mut err = io::stderr().lock();
         if err.is_terminal() {
             let name = output::harmless(self.name);
-            // Nobody is left to tell when standard error is closed.
+            // Ignored: standard error may be closed.
             let _ = write!(err, "\r\x1b[K{percent:>3} %  {name}").and_then(|()| err.flush());
             self.shown = true;
         }

@@ -10,13 +10,13 @@ use savoir_package::{
 use serde_json::json;
 
 use super::{Trust, as_json, line};
-use crate::{ask, error::CommandError, output, runtime, shelf::told, trust::Keyring};
+use crate::{ask, error::CommandError, install_context::told, output, runtime, trust::Keyring};
 
-/// What a registry says of a namespace.
+/// The keys that a registry lists for a namespace.
 struct Offered {
     address: String,
     keys: Vec<KeyInfo>,
-    /// Whether a skill is called so that stands alone.
+    /// Whether the name is that of a skill without a namespace.
     is_skill: bool,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn run(namespace: &str, args: &Trust) -> Result<ExitCode, CommandErro
 
 fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
     let name = Name::parse(namespace).map_err(|error| {
-        CommandError::input(format!("`{namespace}` is no namespace")).named(error.code())
+        CommandError::input(format!("`{namespace}` is not a namespace")).named(error.code())
     })?;
     let client = args.remote.client_of(&name)?;
     let offered = runtime::block_on(ask_registry(&client, &name, namespace))?;
@@ -37,7 +37,7 @@ fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
     for info in offered.keys.iter().filter(|key| key.revoked_at.is_none()) {
         let key = parsed(info, &offered.address)?;
         match store.get(&key.key_id()) {
-            // What a person decided about it stays.
+            // Keep the earlier decision of the user.
             Some(trusted) => known.push(trusted.clone()),
             None => fresh.push(TrustedKey {
                 key,
@@ -48,7 +48,7 @@ fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
         }
     }
     if fresh.is_empty() && known.is_empty() {
-        let message = format!("no key signs for `{namespace}` in {}", offered.address);
+        let message = format!("no keys for `{namespace}` in {}", offered.address);
         return Err(CommandError::findings(message).named("no_keys"));
     }
     if !fresh.is_empty() {
@@ -76,7 +76,7 @@ async fn ask_registry(
     Ok(Offered { address, keys, is_skill: false })
 }
 
-/// For which skills the keys count: signatures have the name of a skill, and not its namespace.
+/// The skills that the keys are limited to: a signature has the name of a skill, not its namespace.
 fn limits(namespace: &str, args: &Trust, offered: &Offered) -> Option<Vec<String>> {
     if !args.namespaces.is_empty() {
         return Some(args.namespaces.clone());
@@ -84,16 +84,16 @@ fn limits(namespace: &str, args: &Trust, offered: &Offered) -> Option<Vec<String
     offered.is_skill.then(|| vec![namespace.to_owned()])
 }
 
-/// The key itself; an identifier that belongs to another key would be shown and not believed.
+/// Parses a key and checks its id, because the user confirms the id.
 fn parsed(info: &KeyInfo, address: &str) -> Result<PublicKey, CommandError> {
     let wrong = |why: &dyn std::fmt::Display| {
-        CommandError::refused(format!("{address} has a key that is none: {why}"))
+        CommandError::refused(format!("{address} returned an invalid key: {why}"))
             .named("public_key")
-            .hint("nothing was changed; tell who runs the registry")
+            .hint("nothing was changed; report this to the operator of the registry")
     };
     let key = PublicKey::parse(&info.public_key).map_err(|error| wrong(&error))?;
     if key.key_id() != info.key_id {
-        return Err(wrong(&format!("`{}` is the id of another one", shown(&info.key_id))));
+        return Err(wrong(&format!("`{}` is the id of another key", shown(&info.key_id))));
     }
     Ok(key)
 }
@@ -107,24 +107,27 @@ fn agree(
     if args.yes {
         return Ok(());
     }
-    let mut page = format!("{} says that these keys sign for {namespace}:\n", offered.address);
+    let mut page = format!("{} lists these keys for {namespace}:\n", offered.address);
     for key in fresh {
         // Writing to a string cannot fail.
         let _ = writeln!(page, "  {}", line(key));
     }
     if fresh.iter().any(|key| key.namespaces.is_none()) {
         page.push_str(
-            "Skills that they sign are community then, whatever their name; --namespace NAME limits \
-             them.\n",
+            "Any skill that they sign gets the tier community; to limit them to some skills: \
+             --namespace NAME\n",
         );
     }
     output::aside(&page);
     if !ask::can_ask() {
-        return Err(CommandError::refused("nobody can be asked whether to trust these keys")
-            .named("not_agreed")
-            .hint("compare the identifiers with what the publisher says elsewhere, then: --yes"));
+        return Err(CommandError::refused(
+            "cannot ask whether to trust these keys without a terminal",
+        )
+        .named("not_agreed")
+        .hint("compare the ids with those that the publisher lists elsewhere, then add --yes"));
     }
-    let question = "Trust them? Compare them with what the publisher says elsewhere. [y]es, [N]o: ";
+    let question =
+        "Trust them? Compare the ids with those that the publisher lists elsewhere. [y]es, [N]o: ";
     if ask::line(question, &ask::yes_or_no)? == Some(true) {
         return Ok(());
     }
@@ -146,7 +149,7 @@ fn print(
         let _ = writeln!(text, "trusted {}", line(key));
     }
     for key in known {
-        let _ = writeln!(text, "trusted already, and left as it is: {}", line(key));
+        let _ = writeln!(text, "already trusted, unchanged: {}", line(key));
     }
     output::text(&text)?;
     Ok(ExitCode::SUCCESS)

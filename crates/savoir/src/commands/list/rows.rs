@@ -1,4 +1,4 @@
-//! One row for each skill: copies in several agents' folders are the same skill.
+//! One row for each skill: copies in several agents' folders share a row.
 
 use std::{
     borrow::Cow,
@@ -24,10 +24,8 @@ use crate::{
     lookup::ordered,
 };
 
-/// The word for a skill without a signature.
 const UNSIGNED: &str = "unsigned";
 
-/// A skill, wherever it is.
 #[derive(Serialize)]
 pub(super) struct Row<'a> {
     pub(super) name: &'a str,
@@ -39,19 +37,19 @@ pub(super) struct Row<'a> {
     agents: Vec<&'static str>,
     /// Those of them that are in use.
     pub(super) in_use: Vec<&'static str>,
-    /// Links that lead to it.
+    /// Symlinks to it.
     links: Vec<Cow<'a, str>>,
     origin: Option<Origin>,
     pub(super) version: Option<String>,
     description: Option<String>,
     source: Option<String>,
-    /// The same, as short as a person knows it.
+    /// The source as the user would type it.
     #[serde(skip)]
     pub(super) short_source: Option<String>,
     tier: Option<Tier>,
     /// `verified`, `community`, `experimental` or `unsigned`.
     pub(super) trust: &'static str,
-    /// Agents in use, and `savoir`, that are told not to use it.
+    /// Agents in use, and `savoir`, for which it is disabled.
     pub(super) disabled: Vec<&'static str>,
 }
 
@@ -60,7 +58,7 @@ impl Row<'_> {
         self.origin.as_ref().map_or("plain", Origin::word)
     }
 
-    /// The agents in use, with a mark at those that do not use it.
+    /// The agents in use; those for which it is disabled are marked.
     pub(super) fn shown_agents(&self) -> String {
         let shown = |id: &&'static str| {
             let mark = if self.disabled.contains(id) { " (off)" } else { "" };
@@ -79,10 +77,10 @@ impl Row<'_> {
     }
 }
 
-/// What reading its SKILL.md said, for each entry.
+/// An entry with the result of reading its SKILL.md.
 type Read<'a> = (&'a Entry, Result<Details, EntryError>);
 
-/// The rows for some skills. Those of one name stand together.
+/// The rows of these skills. Entries of the same name must be adjacent.
 pub(super) fn rows<'a>(
     entries: Vec<&'a Entry>,
     installed: &'a Installed,
@@ -104,7 +102,7 @@ pub(super) fn rows<'a>(
     Ok(rows)
 }
 
-/// Puts copies of one skill together, those that count first at the front.
+/// Groups copies of the same skill, in order of precedence.
 fn groups<'a>(mut read: Vec<Read<'a>>, installed: &Installed) -> Vec<Vec<Read<'a>>> {
     if read.len() == 1 {
         return vec![read];
@@ -119,7 +117,7 @@ fn groups<'a>(mut read: Vec<Read<'a>>, installed: &Installed) -> Vec<Vec<Read<'a
     group_copies(sorted, |(entry, _)| installed.identity(entry))
 }
 
-/// The row of a group; of its folders the first is shown.
+/// The row of a group of copies; it shows the first folder.
 fn row<'a>(
     group: Vec<Read<'a>>,
     installed: &'a Installed,
@@ -155,7 +153,7 @@ fn row<'a>(
     };
     let version = details.as_ref().and_then(|details| details.version.clone()).or_else(by_lock);
     let trust = match locked {
-        // A lock is anybody's word; a tier above the lowest is shown as far as the files attest it.
+        // Anyone can edit a lockfile, so a tier above the lowest is checked against the signatures.
         Some(locked)
             if locked.skill.signature.is_some() && locked.skill.tier > Tier::Experimental =>
         {
@@ -190,7 +188,7 @@ fn row<'a>(
     })
 }
 
-/// What the signatures of a skill that no lock names attest.
+/// The tier that the signatures in the folder attest.
 fn signed(entry: &Entry, version: Option<&str>, store: &TrustStore) -> &'static str {
     if !trust::is_signed(entry.path()) {
         return UNSIGNED;

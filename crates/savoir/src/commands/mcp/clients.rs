@@ -1,4 +1,4 @@
-//! Where other agents write down which servers they start, and how.
+//! The settings files in which agents configure MCP servers.
 
 use std::{
     env,
@@ -12,10 +12,10 @@ use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 use crate::agent_settings::{Wrong, jsonc, lines};
 
-/// What of an entry says how the server is started.
+/// The keys of an entry that say how the server is started.
 const OURS: [&str; 2] = ["command", "args"];
 
-/// An agent that can be given a server.
+/// An agent whose MCP settings Savoir can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Client {
     ClaudeCode,
@@ -29,17 +29,17 @@ pub(super) enum Client {
     Windsurf,
 }
 
-/// Whose settings they are.
+/// Which settings to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Whose {
-    #[value(help = "Yours, in every project")]
+pub(super) enum ScopeArgs {
+    #[value(help = "Your settings, for every project")]
     User,
-    #[value(help = "Those of this project, for everybody who works on it")]
+    #[value(help = "The settings of this project, for everyone who works on it")]
     Project,
 }
 
 impl Client {
-    /// The agents that can be given a server, by their ids in the table of agents.
+    /// The ids of these agents in the table of agents.
     pub(super) const AGENTS: [&'static str; 8] = [
         "claude-code",
         "codex",
@@ -51,7 +51,7 @@ impl Client {
         "windsurf",
     ];
 
-    /// The settings of an agent, if they are known.
+    /// The client for an agent, if Savoir can change its settings.
     pub(super) fn of(agent: &Agent) -> Option<Self> {
         Some(match agent.id {
             "claude-code" => Self::ClaudeCode,
@@ -66,7 +66,7 @@ impl Client {
         })
     }
 
-    /// The word in the names of stored changes, which must not change.
+    /// Part of the file names of stored changes, so it must not change.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -80,9 +80,9 @@ impl Client {
         }
     }
 
-    /// The file that the agent reads.
-    pub(super) fn file(self, whose: Whose, home: &Path, project: &Path) -> Option<PathBuf> {
-        if whose == Whose::Project {
+    /// The settings file; `None` if the agent has none for projects.
+    pub(super) fn file(self, whose: ScopeArgs, home: &Path, project: &Path) -> Option<PathBuf> {
+        if whose == ScopeArgs::Project {
             let inside = match self {
                 Self::ClaudeCode => ".mcp.json",
                 Self::Codex => ".codex/config.toml",
@@ -118,7 +118,7 @@ impl Client {
         })
     }
 
-    /// The member that holds all servers.
+    /// The key of the table with all servers.
     fn servers(self) -> &'static str {
         match self {
             Self::Codex => "mcp_servers",
@@ -128,7 +128,7 @@ impl Client {
         }
     }
 
-    /// A server as the agent wants it told.
+    /// The entry of a server in the format of the agent.
     fn entry(self, command: &str, args: &[String]) -> Value {
         match self {
             Self::Opencode => {
@@ -143,7 +143,7 @@ impl Client {
         }
     }
 
-    /// The settings with a server in them. If it is there already, only how it is started changes.
+    /// The settings with a server added. If it exists, only its command and arguments change.
     pub(super) fn with(
         self,
         text: &str,
@@ -179,7 +179,7 @@ impl Client {
         Ok(lines::as_in(text, &document.to_string()))
     }
 
-    /// The settings without a server.
+    /// The settings with a server removed.
     pub(super) fn without(self, text: &str, name: &str) -> Result<String, Wrong> {
         if self != Self::Codex {
             return Ok(jsonc::remove(text, self.servers(), name)?);
@@ -192,7 +192,7 @@ impl Client {
         Ok(lines::as_in(text, &document.to_string()))
     }
 
-    /// The command of a server that is there, with its words.
+    /// The command and arguments of a server, if it exists.
     pub(super) fn command(self, text: &str, name: &str) -> Result<Option<Vec<String>>, Wrong> {
         let entry = if self == Self::Codex {
             let document: DocumentMut = lines::plain(text).parse()?;
@@ -211,7 +211,7 @@ impl Client {
     }
 }
 
-/// Changes a value where it stands, if it is another one; what is written around it stays.
+/// Replaces a value if it differs, and keeps its whitespace and comments.
 fn put(table: &mut dyn TableLike, key: &str, mut new: toml_edit::Value) {
     let texts = |value: &toml_edit::Value| match value {
         toml_edit::Value::Array(all) => {

@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use super::{
     super::agents,
-    clients::{Client, Whose},
+    clients::{Client, ScopeArgs},
 };
 use crate::{
     agent_settings::{must_be, put, read, unwritten},
@@ -24,10 +24,10 @@ use crate::{
     output,
 };
 
-/// Where it is written down what was changed, below the data of the user.
+/// The folder of stored changes, in the user's data folder.
 const CHANGES: &str = "mcp";
 
-/// Write Savoir into the settings of an agent
+/// Add Savoir to the MCP settings of an agent
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,52 +35,53 @@ Examples:
   savoir mcp install --agent codex --dry-run         show what would change
   savoir mcp install --agent vscode --scope project --yes
 
-The change is shown first, and nothing else in the file changes. A copy from before is kept, and
-`savoir mcp uninstall` takes the change back.")]
+The change is shown first, and nothing else in the file changes. A copy of the old file is stored,
+and `savoir mcp uninstall` undoes the change.")]
 pub(crate) struct Install {
     #[command(flatten)]
     place: Place,
-    /// Show the change, and make none
+    /// Show the change without making it
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Take Savoir out of the settings of an agent
+/// Remove Savoir from the MCP settings of an agent
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir mcp uninstall --agent claude-code
   savoir mcp uninstall --agent vscode --scope project --yes
 
-If nobody changed the file since `savoir mcp install`, it becomes what it was before. Otherwise only
-the entry is taken out.")]
+If the file did not change since `savoir mcp install`, its old content is restored. Otherwise only
+the entry is removed.")]
 pub(crate) struct Uninstall {
     #[command(flatten)]
     place: Place,
-    /// Show the change, and make none
+    /// Show the change without making it
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct Place {
-    /// The agent
+    /// Agent to configure
     #[arg(long, value_name = "ID", value_parser = clients())]
     agent: Client,
-    /// Whose settings
+    /// Settings to change
     #[arg(long, value_name = "SCOPE", default_value = "user")]
-    scope: Whose,
-    /// What the agent calls it
+    scope: ScopeArgs,
+    /// Name of the server in the settings
     #[arg(long, value_name = "NAME", default_value = "savoir", value_parser = server_name)]
     name: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
 
-/// The agents whose settings are known, by every word that names them.
+/// The agents whose settings can be changed, by id or alias.
 fn clients() -> impl TypedValueParser<Value = Client> {
-    agents(&Client::AGENTS).try_map(|agent| Client::of(agent).ok_or("its settings are not known"))
+    agents(&Client::AGENTS)
+        .try_map(|agent| Client::of(agent).ok_or("Savoir cannot change its settings"))
 }
 
 fn server_name(name: &str) -> Result<String, String> {
@@ -88,15 +89,15 @@ fn server_name(name: &str) -> Result<String, String> {
     if (1..=64).contains(&name.len()) && name.chars().all(good) {
         Ok(name.to_owned())
     } else {
-        Err("write it with letters, digits, - and _".to_owned())
+        Err("use up to 64 letters, digits, - and _".to_owned())
     }
 }
 
-/// What was changed, so that it can be taken back.
+/// A stored change, so that it can be undone.
 #[derive(Debug, Serialize, Deserialize)]
 struct Change {
     file: PathBuf,
-    /// `None` if there was no file.
+    /// `None` if the file did not exist.
     before: Option<String>,
     after: String,
 }
@@ -110,25 +111,26 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
     if let Some(words) = there.as_ref().filter(|words| !is_ours(words)) {
         let shown = output::harmless(&words.join(" "));
         return Err(CommandError::refused(format!(
-            "{}: `{name}` is another server there: {shown}",
+            "{}: `{name}` is already the name of another server: {shown}",
             file.display()
         ))
         .named("name-taken")
         .hint("choose another name: --name NAME"));
     }
     let command = command(args.place.scope)?;
-    // What a person added to the words of the server stays.
+    // Keep arguments that the user added.
     let words = there.map(|words| words[1..].to_vec());
     let after = agent.with(text, name, &command, &words.unwrap_or_else(|| vec!["mcp".to_owned()]));
     let after = after.map_err(|wrong| wrong.within(&file))?;
     if !agent.command(&after, name).is_ok_and(|words| words.is_some_and(|words| is_ours(&words))) {
-        let message = format!("{}: nothing can be added there without harm", file.display());
+        let message =
+            format!("{}: the server cannot be added without damaging the file", file.display());
         return Err(CommandError::refused(message)
             .named("settings-unclear")
-            .hint(format!("add it yourself: `{name}` starts `{command} mcp`")));
+            .hint(format!("add it by hand: `{name}` runs `{command} mcp`")));
     }
     if before.as_ref() == Some(&after) {
-        output::note(&format!("{}: it is there already", file.display()));
+        output::note(&format!("{}: Savoir is already installed", file.display()));
         return Ok(ExitCode::SUCCESS);
     }
     show(&file, text, &after)?;
@@ -138,12 +140,12 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
     args.place.agree()?;
     must_be(&file, before.as_deref())?;
     let changes = Changes::of(&args.place, &file)?;
-    // What was there before the first time is what `uninstall` brings back.
+    // `uninstall` restores the content from before the first install.
     let first = changes.read().filter(|known| Some(&known.after) == before.as_ref());
     let before = first.map_or(before, |known| known.before);
     changes.keep(&Change { file: file.clone(), before, after: after.clone() })?;
     put(&file, &after)?;
-    output::note(&format!("{} starts Savoir from now on; start it again", agent.id()));
+    output::note(&format!("{} now starts Savoir; restart it", agent.id()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -170,12 +172,12 @@ pub(super) fn uninstall(args: &Uninstall) -> Result<ExitCode, CommandError> {
     if let Some(after) = after {
         put(&file, &after)?;
     } else {
-        // A link stays a link.
+        // Keep a symlink and remove its target.
         let real = file.canonicalize().unwrap_or_else(|_| file.clone());
         fs::remove_file(&real).map_err(|error| unwritten(&file, &error.kind()))?;
     }
     changes.forget();
-    output::note(&format!("{} does not start Savoir any more", agent.id()));
+    output::note(&format!("{} no longer starts Savoir", agent.id()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -184,8 +186,8 @@ impl Place {
         let home = home()?;
         let project = project_around(&home).unwrap_or_else(|| PathBuf::from("."));
         self.agent.file(self.scope, &home, &project).ok_or_else(|| {
-            CommandError::input(format!("{} has no settings of a project", self.agent.id()))
-                .hint("leave --scope out")
+            CommandError::input(format!("{} has no project settings", self.agent.id()))
+                .hint("omit --scope")
         })
     }
 
@@ -194,10 +196,10 @@ impl Place {
             return Ok(());
         }
         if !ask::can_ask() {
-            return Err(CommandError::refused("nobody can be asked without a terminal")
-                .hint("agree to the change with --yes"));
+            return Err(CommandError::refused("cannot ask for confirmation without a terminal")
+                .hint("confirm the change with --yes"));
         }
-        match ask::line("Change it? [y]es, [N]o: ", &ask::yes_or_no)? {
+        match ask::line("Make this change? [y]es, [N]o: ", &ask::yes_or_no)? {
             Some(true) => Ok(()),
             _ => Err(CommandError::refused("nothing was changed").named("declined")),
         }
@@ -211,23 +213,24 @@ fn is_ours(words: &[String]) -> bool {
         && words.get(1).is_some_and(|word| word == "mcp")
 }
 
-/// How this program is started. What others share has no path of this machine in it.
-fn command(whose: Whose) -> Result<String, CommandError> {
-    if whose == Whose::Project {
+/// The command that starts this program. Project settings are shared, so they have no local path.
+fn command(whose: ScopeArgs) -> Result<String, CommandError> {
+    if whose == ScopeArgs::Project {
         return Ok("savoir".to_owned());
     }
-    let path = env::current_exe()
-        .map_err(|error| CommandError::input(format!("this program has no path: {error}")))?;
+    let path = env::current_exe().map_err(|error| {
+        CommandError::input(format!("the path of this program is unknown: {error}"))
+    })?;
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        CommandError::input(format!("{} is no text in UTF-8", path.display()))
+        CommandError::input(format!("{} is not valid UTF-8", path.display()))
             .hint("move the program to another folder")
     })
 }
 
 fn not_there(file: &Path, name: &str) -> CommandError {
-    CommandError::input(format!("{}: Savoir is not there as `{name}`", file.display()))
+    CommandError::input(format!("{}: Savoir is not installed as `{name}`", file.display()))
         .named("not-installed")
-        .hint("name it as it was installed: --name NAME, --scope user|project")
+        .hint("use the name and scope of the install: --name NAME, --scope user|project")
 }
 
 fn show(file: &Path, before: &str, after: &str) -> Result<(), CommandError> {
@@ -237,7 +240,7 @@ fn show(file: &Path, before: &str, after: &str) -> Result<(), CommandError> {
     output::text(&output::harmless(&text))
 }
 
-/// Where it is written down what was changed in one file.
+/// The stored change of one settings file.
 struct Changes {
     path: PathBuf,
 }
@@ -255,7 +258,7 @@ impl Changes {
         serde_json::from_str(&fs::read_to_string(&self.path).ok()?).ok()
     }
 
-    /// Settings may hold secrets: nobody else reads the copy.
+    /// Settings may contain secrets, so only the user can read the copy.
     fn keep(&self, change: &Change) -> Result<(), CommandError> {
         let keep = || -> io::Result<()> {
             let folder = self.path.parent().unwrap_or(Path::new("."));
@@ -272,7 +275,7 @@ impl Changes {
         if let Err(error) = fs::remove_file(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            output::note(&format!("{} is left: {error}", self.path.display()));
+            output::note(&format!("{} cannot be removed: {error}", self.path.display()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is shown of a package that is published.
+//! The output of `savoir publish`.
 
 use std::{cmp::Reverse, fmt::Write as _};
 
@@ -11,27 +11,27 @@ use savoir_package::{
 use savoir_skill::digest::sha256_hex;
 use serde_json::{Value, json};
 
-use super::{Parcel, refused::whole};
+use super::{PublishRequest, refused::whole};
 use crate::{error::CommandError, findings, output};
 
-/// A package, and who is told about it.
+/// A package and its output format.
 pub(super) struct Page<'a> {
-    pub(super) parcel: &'a Parcel,
+    pub(super) parcel: &'a PublishRequest,
     pub(super) json: bool,
 }
 
 impl Page<'_> {
-    /// Tells what would be published.
+    /// Prints what would be published.
     pub(super) fn would(&self, registry: Option<&str>) -> Result<(), CommandError> {
         if self.json {
             return output::json(&self.document(registry, &Value::Null));
         }
         output::text(&self.text())?;
-        output::note("nothing was sent: this was a dry run");
+        output::note("dry run: nothing was published");
         Ok(())
     }
 
-    /// Tells what was published.
+    /// Prints what was published.
     pub(super) fn did(&self, done: &Publication, address: &str) -> Result<(), CommandError> {
         let way = format!("savoir install {}@{} --registry {address}", done.name, done.version);
         if self.json {
@@ -42,18 +42,18 @@ impl Page<'_> {
         let audit = done.audit.as_ref().map_or("none yet", |audit| audit.verdict.as_str());
         let mut text = String::new();
         line(&mut text, "published", &format!("{} {}", done.name, done.version));
-        line(&mut text, "in", address);
+        line(&mut text, "registry", address);
         line(&mut text, "tier", done.security_tier.as_str());
         line(&mut text, "audit", &audit.to_ascii_lowercase());
         if let Some(audit) = done.audit.as_ref().filter(|audit| !is_allowed(&audit.verdict)) {
             found(&mut text, &findings::lines(&audit.findings, findings::line));
         }
-        line(&mut text, "install it", &way);
+        line(&mut text, "install", &way);
         output::text(&text)
     }
 
     fn document(&self, registry: Option<&str>, published: &Value) -> Value {
-        let Parcel { submission, filename, bytes, report } = self.parcel;
+        let PublishRequest { submission, filename, bytes, report } = self.parcel;
         let signatures: Vec<Value> = submission.signatures.iter().map(signature).collect();
         json!({
             "name": submission.name, "version": submission.version,
@@ -70,11 +70,11 @@ impl Page<'_> {
         })
     }
 
-    /// The package for people.
+    /// The package as text.
     pub(super) fn text(&self) -> String {
-        let Parcel { submission, filename, bytes, .. } = self.parcel;
+        let PublishRequest { submission, filename, bytes, .. } = self.parcel;
         let version = submission.version.as_ref().map(ToString::to_string);
-        let version = version.unwrap_or_else(|| "(the registry counts its versions)".to_owned());
+        let version = version.unwrap_or_else(|| "(the registry assigns the version)".to_owned());
         let mut text = String::new();
         line(&mut text, "skill", &format!("{} {version}", submission.name));
         let count = output::plural(submission.files.len(), "file");
@@ -83,8 +83,8 @@ impl Page<'_> {
         line(&mut text, "integrity", &submission.integrity);
         let files = submission.files.iter();
         lines(&mut text, "files", files.map(|file| format!("{}, {} bytes", file.path, file.size)));
-        let claimed = submission.claimed.map_or("no tier", |tier| tier.as_str());
-        line(&mut text, "claims", claimed);
+        let claimed = submission.claimed.map_or("none", |tier| tier.as_str());
+        line(&mut text, "claimed tier", claimed);
         lines(&mut text, "permissions", submission.permissions.iter().cloned());
         lines(&mut text, "needs", submission.dependencies.iter().cloned());
         lines(&mut text, "signed by", submission.signatures.iter().map(by));
@@ -102,7 +102,7 @@ impl Page<'_> {
         text
     }
 
-    /// What the scan here found, the gravest first.
+    /// The findings of the local scan, the most severe first.
     fn findings(&self) -> Vec<String> {
         let mut all: Vec<&Finding> = self.parcel.report.findings.iter().collect();
         all.sort_by_key(|finding| Reverse((finding.blocks(), finding.severity)));
@@ -114,7 +114,7 @@ fn is_allowed(verdict: &str) -> bool {
     verdict.eq_ignore_ascii_case(Verdict::Allow.as_str())
 }
 
-/// What the scan found, for programs.
+/// The scan result as JSON.
 pub(super) fn scanned(report: &Report, verdict: Verdict) -> Value {
     let findings = report.findings.iter().map(|one| {
         json!({
@@ -147,7 +147,7 @@ fn line(text: &mut String, label: &str, value: &str) {
     let _ = writeln!(text, "{label:14} {}", shown(value));
 }
 
-/// What a scan found: whole, since a person is to act on it.
+/// Prints findings in full, because the user has to act on them.
 fn found(text: &mut String, findings: &[String]) {
     for (at, finding) in findings.iter().enumerate() {
         let label = if at == 0 { "findings" } else { "" };

@@ -1,4 +1,4 @@
-//! What becomes of a package that a scan blocks, or that the registry does not take.
+//! Errors for packages that the local scan blocks or the registry rejects.
 
 use savoir_package::{
     registry::RegistryError,
@@ -7,15 +7,15 @@ use savoir_package::{
 use savoir_skill::digest::sha256_hex;
 use semver::Version;
 
-use super::{Args, Parcel, home, page};
+use super::{Args, PublishRequest, home, page};
 use crate::{
     error::CommandError,
     findings::{self, MOST_TOLD},
     runtime,
 };
 
-/// Refuses what the scan here blocks, unless the registry is to decide.
-pub(super) fn refuse_blocked(args: &Args, parcel: &Parcel) -> Result<(), CommandError> {
+/// Refuses a package that the local scan blocks, unless --despite-scan is set.
+pub(super) fn refuse_blocked(args: &Args, parcel: &PublishRequest) -> Result<(), CommandError> {
     if parcel.verdict() != Verdict::Block || args.despite_scan {
         return Ok(());
     }
@@ -34,9 +34,9 @@ pub(super) fn refuse_blocked(args: &Args, parcel: &Parcel) -> Result<(), Command
         .detail("sha256", sha256.clone().into());
     let told = worst.iter().take(MOST_TOLD).fold(told, |told, finding| told.hint(whole(finding)));
     Err(told
-        .hint(format!("see everything with: savoir scan {path}"))
+        .hint(format!("to see all findings: savoir scan {path}"))
         .hint(cleared(args, parcel, &sha256))
-        .hint("once an administrator has cleared it, send it with --despite-scan"))
+        .hint("after an administrator cleared it, publish it with --despite-scan"))
 }
 
 fn place(finding: &Finding) -> String {
@@ -44,18 +44,18 @@ fn place(finding: &Finding) -> String {
     format!("{path}:{line}: {message} ({})", rule.id)
 }
 
-/// A finding with the way out.
+/// A finding with its fix.
 pub(super) fn whole(finding: &Finding) -> String {
     format!("{}; {}", place(finding), finding.rule.fix())
 }
 
-/// What who does not agree with a scan can do.
-fn cleared(args: &Args, parcel: &Parcel, sha256: &str) -> String {
+/// The hint for a user who disagrees with the scan.
+fn cleared(args: &Args, parcel: &PublishRequest, sha256: &str) -> String {
     let appeal = appeal(args, parcel, sha256);
-    format!("if the scan is wrong, have the archive cleared: {appeal}")
+    format!("if the scan is wrong, appeal: {appeal}")
 }
 
-fn appeal(args: &Args, parcel: &Parcel, sha256: &str) -> String {
+fn appeal(args: &Args, parcel: &PublishRequest, sha256: &str) -> String {
     let submission = &parcel.submission;
     let version = submission.version.clone().or_else(|| counted(args, parcel));
     let version = version.map_or_else(|| "VERSION".to_owned(), |version| version.to_string());
@@ -65,44 +65,44 @@ fn appeal(args: &Args, parcel: &Parcel, sha256: &str) -> String {
     format!("savoir registry appeal {name}@{version} WHY --sha256 {sha256}{from}")
 }
 
-/// The number that its registry counts a text as, if it can be asked.
-fn counted(args: &Args, parcel: &Parcel) -> Option<Version> {
+/// The next version that the registry assigns to a text, if it can be reached.
+fn counted(args: &Args, parcel: &PublishRequest) -> Option<Version> {
     let client = home(args, parcel).ok()?;
     let name = &parcel.submission.name;
     let index = runtime::block_on(async { Ok(client.index(name).await?) });
     Some(index.ok()?.unwrap_or_default().next_counted())
 }
 
-/// What a registry found, line by line.
+/// The error of the registry, with its findings as hints.
 fn found(error: &RegistryError) -> CommandError {
     let all = error.findings();
     let told = CommandError::refused(error).detail("findings", all.to_vec().into());
     all.iter().take(MOST_TOLD).fold(told, |told, finding| told.hint(findings::line(finding)))
 }
 
-/// What the registry says no to.
+/// The error of the registry, with hints.
 pub(super) fn not_taken(
     error: RegistryError,
     address: &str,
     args: &Args,
-    parcel: &Parcel,
+    parcel: &PublishRequest,
 ) -> CommandError {
     let code = error.code().to_owned();
     match code.as_str() {
         "unauthorized" => CommandError::refused(&error)
             .hint(format!("log in again: savoir login --registry {address}")),
         "forbidden_scope" if parcel.submission.name.is_anonymous() => {
-            CommandError::refused(&error).hint("call it what nobody else calls theirs: --name NAME")
+            CommandError::refused(&error).hint("use a name that is not taken: --name NAME")
         }
         "forbidden_scope" => CommandError::refused(&error)
-            .hint("publish under a name or a namespace of yours: --namespace NAMESPACE"),
+            .hint("publish under a name or in a namespace that you own: --namespace NAMESPACE"),
         "audit_blocked"
         | "audit_tier_not_cleared"
         | "audit_review_required"
         | "audit_required"
         | "audit_stale" => {
             let sha256 = sha256_hex(&parcel.bytes);
-            let told = found(&error).hint("look at it yourself: savoir scan --deep PATH");
+            let told = found(&error).hint("scan it yourself: savoir scan --deep PATH");
             let cleared = cleared(args, parcel, &sha256);
             told.hint(cleared).detail("sha256", sha256.into())
         }
@@ -110,7 +110,7 @@ pub(super) fn not_taken(
             let sha256 = sha256_hex(&parcel.bytes);
             let appeal = appeal(args, parcel, &sha256);
             CommandError::refused(&error)
-                .hint(format!("if that was wrong, have the archive cleared: {appeal}"))
+                .hint(format!("if it was taken down by mistake, appeal: {appeal}"))
                 .detail("sha256", sha256.into())
         }
         "version_exists" => {

@@ -8,11 +8,11 @@ use serde_json::json;
 use super::{super::keys::public_key, common::Common, keys::table, review::Admin};
 use crate::error::CommandError;
 
-/// Say whose keys countersign in a registry
+/// Manage the keys of auditors, who countersign versions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A version that its publisher and an auditor signed is `verified`. An auditor signs with: savoir
-registry sign NAME@VERSION. Only administrators add and revoke keys.
+A version that its publisher and an auditor signed is `verified`. Auditors sign with:
+savoir registry sign NAME@VERSION. Only administrators can add and revoke keys.
 
 Examples:
   savoir registry auditors list
@@ -27,7 +27,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List the keys, those too that are revoked
+    /// List keys, including revoked ones
     #[command(after_help = "\
 Example:
   savoir registry auditors list --json")]
@@ -35,32 +35,32 @@ Example:
         #[command(flatten)]
         common: Common,
     },
-    /// Let a key countersign
+    /// Add the key of an auditor
     #[command(after_help = "\
 Example:
   savoir registry auditors add eve.pub --account eve@example.com --email root@example.com")]
     Add {
-        /// A public key, or a file with one
+        /// Public key, or a file with one
         #[arg(value_name = "FILE|TEXT")]
         key: String,
-        /// The address of the auditor's account, who alone may send what it signed
+        /// Email of the auditor's account; only this account can upload signatures of the key
         #[arg(long, value_name = "EMAIL")]
         account: Option<String>,
-        /// What you call it
+        /// Label of the key
         #[arg(long, value_name = "TEXT")]
         label: Option<String>,
         #[command(flatten)]
         admin: Admin,
     },
-    /// A key countersigns no more, and what it signed loses that signature
+    /// Revoke a key; versions that it signed lose that signature
     #[command(after_help = "\
 Example:
   savoir registry auditors revoke 21fe31dfa154a261626bf854046fd227 --email root@example.com")]
     Revoke {
-        /// Which key, as `list` shows it
+        /// ID of the key, as shown by `list`
         #[arg(value_name = "KEY_ID")]
         key_id: String,
-        /// Why, for whoever meets the key later
+        /// Reason, shown with the key
         #[arg(long, value_name = "WHY")]
         reason: Option<String>,
         #[command(flatten)]
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     match &args.command {
         Command::List { common } => common.with_registry(async |client| {
             let keys = client.auditor_keys().await?;
-            Ok((json!({ "keys": keys }), table(&keys, "nobody countersigns\n")))
+            Ok((json!({ "keys": keys }), table(&keys, "no auditor keys\n")))
         }),
         Command::Add { key, account, label, admin } => admin.at(None, async |client| {
             let (key, public_key) = public_key(key)?;
@@ -81,13 +81,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             client.add_auditor_key(&new).await?;
             let key_id = key.key_id();
             let value = json!({ "key_id": key_id, "label": label, "account": account });
-            Ok((value, format!("{key_id} countersigns now\n")))
+            Ok((value, format!("added auditor key {key_id}\n")))
         }),
         Command::Revoke { key_id, reason, admin } => admin.at(None, async |client| {
             let key = RevokedKey { key_id: key_id.clone(), reason: reason.clone() };
             client.revoke_auditor_key(&key).await?;
             let value = json!({ "key_id": key_id, "revoked": true });
-            Ok((value, format!("{key_id} countersigns no more\n")))
+            Ok((value, format!("revoked auditor key {key_id}\n")))
         }),
     }
 }

@@ -6,36 +6,35 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
+    install_context::told,
     output::{self, plural},
-    place::PlaceArgs,
     progress::Progress,
     registry_backup, runtime,
-    shelf::told,
+    storage_args::StorageArgs,
 };
 
-/// Write everything of the registry into one file
+/// Back up the registry into one file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file is a tar with every version, signature, key, member, clearance and entry of the log, and
-with every artefact. It is that of one moment, also while a server runs, and it appears only when it
-is whole. Accounts are in it as addresses, without passwords; chats, knowledge and workflows are not
-in it.
+The file is a tar with all versions, signatures, keys, members, clearances, log entries and
+archives. It is a consistent snapshot, even while a server runs, and is created only if it is
+complete. It has the email addresses of accounts, but no passwords, chats, knowledge or workflows.
 
 Examples:
   savoir registry backup registry.tar
   savoir registry backup /backups/$(date +%F).tar --data /srv/savoir
   SAVOIR_DATABASE=postgres://… savoir registry backup registry.tar --storage s3://skills --force")]
 pub(crate) struct Args {
-    /// The file to write
+    /// File to write
     file: PathBuf,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -50,15 +49,15 @@ fn backup(args: &Args) -> Result<ExitCode, CommandError> {
             .hint(format!("name a file: {}", file.join("registry.tar").display())));
     }
     if !args.force && file.exists() {
-        return Err(CommandError::input(format!("{} is there already", file.display()))
+        return Err(CommandError::input(format!("{} already exists", file.display()))
             .named("file_exists")
             .hint("name another file, or replace this one: --force"));
     }
     if !place.exists() {
-        let message = format!("{} has no registry", place.shown_database());
+        let message = format!("{} does not contain a registry", place.shown_database());
         return Err(CommandError::input(message)
             .named("registry_missing")
-            .hint("say where the server keeps things: --data, or --database and --storage"));
+            .hint("name the storage of the server: --data, or --database and --storage"));
     }
     let end = runtime::block_on(async {
         let (database, storage) = place.open().await?;

@@ -1,4 +1,4 @@
-//! What the subcommands share.
+//! Shared code of the subcommands.
 
 use std::{process::ExitCode, str::FromStr};
 
@@ -6,9 +6,9 @@ use savoir_package::registry::{Client, Name, RegistryError};
 use semver::Version;
 use serde_json::Value;
 
-use crate::{error::CommandError, output, remote::Remote, runtime, shelf::told};
+use crate::{error::CommandError, install_context::told, output, remote::Remote, runtime};
 
-/// Which registry, and how it is told.
+/// Options for the registry and the output.
 #[derive(Debug, clap::Args)]
 pub(super) struct Common {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Does something, and tells what came of it: as JSON, or as a text.
+    /// Does something and prints the result as JSON or as text.
     pub(super) fn tell(
         &self,
         work: impl FnOnce() -> Result<(Value, String), CommandError>,
@@ -35,7 +35,7 @@ impl Common {
         })
     }
 
-    /// Asks the registry of a version something, and tells what came of it.
+    /// Does something with the registry of a version and prints the result.
     pub(super) fn with(
         &self,
         target: &Target,
@@ -44,7 +44,7 @@ impl Common {
         self.with_skill(&target.name, work)
     }
 
-    /// The same where no version is named.
+    /// The same for a skill.
     pub(super) fn with_skill(
         &self,
         name: &Name,
@@ -56,7 +56,7 @@ impl Common {
         })
     }
 
-    /// The same where no skill is named.
+    /// The same for the default registry.
     pub(super) fn with_registry(
         &self,
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
@@ -64,7 +64,7 @@ impl Common {
         self.tell(|| runtime::block_on(work(&self.remote.client()?)))
     }
 
-    /// The same for a namespace, which belongs to one registry.
+    /// The same for the registry of a namespace.
     pub(super) fn with_namespace(
         &self,
         namespace: &str,
@@ -73,25 +73,25 @@ impl Common {
         self.tell(|| {
             let name = namespace.strip_prefix(ALONE).unwrap_or(namespace);
             let name = Name::parse(name).map_err(|error| {
-                CommandError::input(format!("`{namespace}` is no namespace")).named(error.code())
+                CommandError::input(format!("`{namespace}` is not a namespace")).named(error.code())
             })?;
             runtime::block_on(work(&self.remote.client_of(&name)?)).map_err(with_way_to_own)
         })
     }
 }
 
-/// A token of a plain login may publish, and change no team.
+/// Adds a hint if the token has no permission to change members and keys.
 fn with_way_to_own(error: CommandError) -> CommandError {
     let lacks = error.code().as_deref() == Some("forbidden_scope")
         && error.to_string().contains("lacks the scope registry:owner");
-    if lacks { error.hint("log in so that you may: savoir login --owner") } else { error }
+    if lacks { error.hint("log in with this permission: savoir login --owner") } else { error }
 }
 
-/// How those are written that belong to no namespace.
+/// Prefix of skills without a namespace.
 pub(super) const ALONE: &str = "_/";
 
-/// Asks about the team of a namespace, or of a skill that stands alone: who writes no `_/` before its name
-/// means it if there is no such namespace of theirs. Tells whose team it was.
+/// Asks about the team of a namespace. If the namespace does not exist or is not accessible, asks about
+/// the skill of that name without a namespace (`_/NAME`). Returns which of the two it was.
 pub(super) async fn of_team<T>(
     namespace: &str,
     ask: impl AsyncFn(&str) -> Result<T, RegistryError>,
@@ -106,8 +106,8 @@ pub(super) async fn of_team<T>(
     }
 }
 
-/// Changes such a team. What concerns an existing namespace never goes to a skill of the same name: not if
-/// one may not, nor if who is named is not there.
+/// Changes such a team. A change of an existing namespace never goes to the skill of the same name, also if
+/// permission is denied or the named account does not exist.
 pub(super) async fn change_team<T>(
     client: &Client,
     namespace: &str,
@@ -152,7 +152,7 @@ impl FromStr for Target {
         Ok(Self {
             name: Name::parse(name).map_err(|error| error.to_string())?,
             version: Version::parse(version)
-                .map_err(|error| format!("`{version}` is no version such as 1.2.0: {error}"))?,
+                .map_err(|error| format!("`{version}` is not a version such as 1.2.0: {error}"))?,
         })
     }
 }

@@ -12,69 +12,69 @@ use serde_json::{Value, json};
 
 use crate::{
     error::CommandError,
+    install_context::told,
     output,
     registry_conformance::{
         self as conformance, Check, Group, Outcome, Settings, Subject,
         report::{self, Counts},
     },
     runtime,
-    shelf::told,
 };
 
-/// The variables for those who do not want a token on the command line.
+/// Environment variables for the tokens.
 const TOKEN: &str = "SAVOIR_TOKEN";
 const OTHER_TOKEN: &str = "SAVOIR_OTHER_TOKEN";
 
-/// Check whether a registry keeps its promises, whoever runs it
+/// Check whether a registry conforms to the registry API
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without a token it only reads. With one it publishes small skills whose names begin with conf- and
-some random letters; they cannot be removed again, so use a registry for tests, or a namespace of
-your own. Give a token in SAVOIR_TOKEN rather than on the command line, which others can see.
+Without a token, the checks only read. With a token, they publish small skills whose names start
+with conf- and random letters. These cannot be removed, so use a test registry or your own
+namespace. Pass the token in SAVOIR_TOKEN, because other users can see the command line.
 
 Examples:
   savoir registry conformance http://127.0.0.1:7878/registry
   SAVOIR_TOKEN=… savoir registry conformance https://skills.example.com --namespace acme
   savoir registry conformance URL --email ada@example.com --password-stdin < password.txt
   savoir registry conformance URL --only pull --only search --junit report.xml
-  savoir registry conformance https://mirror.example.com --skill acme/pdf     files alone
+  savoir registry conformance https://mirror.example.com --skill acme/pdf     a mirror
   savoir registry conformance --list
 
-Exit codes: 0 all passed, 1 some failed, 2 wrong usage or no registry there.")]
+Exit codes: 0 all passed, 1 some failed, 2 wrong usage or no registry found.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
-    /// The address of a registry
+    /// Address of the registry
     #[arg(required_unless_present = "list")]
     url: Option<String>,
-    /// A token that may publish
+    /// Token that may publish
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// A token of somebody else, who must not be able to publish the same
+    /// Token of another account, which must not be able to publish the same skills
     #[arg(long, value_name = "TOKEN")]
     other_token: Option<String>,
-    /// Log in with this address instead of a token
+    /// Log in with this account instead of a token
     #[arg(long, value_name = "EMAIL", conflicts_with = "token", requires = "password_stdin")]
     email: Option<String>,
-    /// The password is the first line of standard input
+    /// Read the password from the first line of standard input
     #[arg(long, requires = "email")]
     password_stdin: bool,
     /// Publish in this namespace
     #[arg(long, value_name = "NS")]
     namespace: Option<String>,
-    /// Pull this skill if nothing is published; files alone have no list to take one from [default: the
-    /// first that is listed]
+    /// Skill to download if nothing is published; needed for a mirror, which has no list [default: the
+    /// first listed skill]
     #[arg(long, value_name = "NAME", value_parser = Name::parse)]
     skill: Option<Name>,
-    /// Only this group; can be given several times
+    /// Run only this group of checks; may be repeated
     #[arg(long, value_name = "GROUP")]
     only: Vec<Group>,
-    /// Publish nothing, also with a token
+    /// Publish nothing, even with a token
     #[arg(long)]
     read_only: bool,
-    /// Write the outcome as XML that test servers read
+    /// Write the results as XML for test servers
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// List all checks instead
+    /// List all checks without running them
     #[arg(long)]
     list: bool,
     /// Print JSON
@@ -95,7 +95,7 @@ fn conform(args: &Args) -> Result<ExitCode, CommandError> {
     let (subject, outcomes) = runtime::block_on(async {
         let subject = find(args).await?;
         if !args.json && subject.publishes() {
-            output::note(&format!("what is published begins with {}", subject.prefix()));
+            output::note(&format!("names of published skills start with {}", subject.prefix()));
         }
         let mut broken = None;
         let outcomes = conformance::run(&subject, &checks, |outcome| {
@@ -161,7 +161,7 @@ async fn log_in(url: &str, email: &str) -> Result<String, CommandError> {
     let wrong = |why: String| {
         CommandError::input(format!("{email} cannot log in at {server}: {why}"))
             .named("login_failed")
-            .hint("look at the address and the password, or give a token: --token")
+            .hint("check the email address and the password, or pass a token: --token")
     };
     let asked = reqwest::Client::new().post(format!("{server}/api/v1/auth/login")).json(&body);
     let answer = asked.send().await.map_err(|error| wrong(error.without_url().to_string()))?;

@@ -7,26 +7,26 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
+    install_context::told,
     output::{self, plural},
-    place::PlaceArgs,
     progress::Progress,
     registry_import::{self, Done, Mode, Plan, Refusal},
     runtime,
-    shelf::told,
+    storage_args::StorageArgs,
 };
 
-/// Put a whole tree of skills into the registry of this machine
+/// Import a mirror or a folder of skills into your registry
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The folder is a mirror, as `savoir registry mirror` writes it: then everything is kept, names,
-versions, times, and what was yanked; numbers that were taken down stay taken. Or it has folders and
-zips of skills at any depth: then each is packed and published under its name. With --namespace anon
-each Markdown file is a skill, too, unless it lies in one or is a README: it is called by its first
-heading, else by its file, and its versions are counted. Digests are worked out again, every version
-is scanned, and its tier is what it earns here, whatever the mirror says.
+The folder is a mirror of `savoir registry mirror`, or has folders and zips of skills at any depth.
+A mirror is imported with its names, versions, times and yanks; versions that were taken down there
+cannot be published here. Other skills are packed and published under their names. With --namespace
+anon, each Markdown file is a skill as well, unless it is part of a skill or a README: its name is
+its first heading or its file name, and the registry assigns its versions. Digests are computed
+again, every version is scanned, and its tier depends on this registry, not on the mirror.
 
-What is there already with the same bytes is passed over, so that an import goes on where it was
-broken off; what is there with other bytes is refused. A server may run meanwhile.
+Existing versions with the same bytes are skipped, so an interrupted import can be run again.
+Existing versions with other bytes are refused. A server may run during the import.
 
 Examples:
   savoir registry import mirror/
@@ -34,24 +34,24 @@ Examples:
   savoir registry import texts/ --namespace anon
   savoir registry import skills/ --dry-run --json
 
-Exit codes: 0 all is there, 1 some were refused, 2 wrong usage, unreadable input, or no skills.")]
+Exit codes: 0 all imported, 1 some were refused, 2 wrong usage, unreadable input, or no skills.")]
 pub(crate) struct Args {
-    /// A mirror, or a folder with skills
+    /// Mirror, or folder with skills
     folder: PathBuf,
-    /// Publish into this namespace
+    /// Publish in this namespace
     #[arg(long, value_name = "NS")]
     namespace: Option<String>,
-    /// The account that owns what is new
+    /// Account that owns new skills
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
-    /// Only tell what would happen
+    /// Show what would be imported without importing it
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -61,18 +61,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn import(args: &Args) -> Result<ExitCode, CommandError> {
     let folder = &args.folder;
     if !folder.is_dir() {
-        return Err(CommandError::input(format!("{}: there is no such folder", folder.display()))
-            .named("folder_missing")
-            .hint("name a mirror, or a folder with skills"));
+        return Err(CommandError::input(format!(
+            "{}: the folder does not exist",
+            folder.display()
+        ))
+        .named("folder_missing")
+        .hint("name a mirror, or a folder with skills"));
     }
     let namespace = args.namespace.as_deref().map(Namespace::parse).transpose();
     let namespace = namespace.map_err(|error| {
         CommandError::input(format!("--namespace: {error}"))
             .named("invalid_namespace")
-            .hint("write it as acme")
+            .hint("for example: --namespace acme")
     })?;
     if namespace.is_some() && registry_import::is_mirror(folder) {
-        return Err(CommandError::input("a mirror keeps its names")
+        return Err(CommandError::input("--namespace cannot be used with a mirror")
             .named("mirror_keeps_names")
             .hint("leave out --namespace"));
     }
@@ -105,7 +108,7 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(u8::from(!done.refused.is_empty())))
 }
 
-/// Who imports a folder thinks that there is something in it.
+/// The error for a folder without skills.
 fn nothing(args: &Args, done: &Done) -> CommandError {
     let told = CommandError::input(format!("{} has no skills", args.folder.display()))
         .named("no_skills")
@@ -114,16 +117,16 @@ fn nothing(args: &Args, done: &Done) -> CommandError {
         return told;
     }
     let texts = plural(done.texts, "text");
-    told.hint(format!("it has {texts}: those without frontmatter go to --namespace anon"))
+    told.hint(format!("it has {texts}; to import texts without frontmatter: --namespace anon"))
 }
 
 async fn owner(database: &Database, email: Option<&str>) -> Result<Option<i64>, CommandError> {
     let Some(email) = email else { return Ok(None) };
     match database.accounts().by_email(email).await? {
         Some((user, _)) => Ok(Some(user.id)),
-        None => Err(CommandError::input(format!("--owner: there is no account {email}"))
+        None => Err(CommandError::input(format!("--owner: the account {email} does not exist"))
             .named("account_missing")
-            .hint(format!("make one: savoir admin create {email} --role user"))),
+            .hint(format!("create it: savoir admin create {email} --role user"))),
     }
 }
 
@@ -136,7 +139,7 @@ fn text(args: &Args, done: &Done) -> String {
     }
     let count = |number: u64| plural(number as usize, "version");
     let did = if args.dry_run { "would publish" } else { "published" };
-    let _ = write!(text, "{did} {}, {} there already", count(done.published), done.skipped);
+    let _ = write!(text, "{did} {}, {} already exist", count(done.published), done.skipped);
     if done.yanked > 0 {
         let _ = write!(text, ", yanked {}", done.yanked);
     }

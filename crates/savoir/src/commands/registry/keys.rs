@@ -22,14 +22,14 @@ use super::{
 };
 use crate::{error::CommandError, output, trust::Keyring};
 
-/// Say which keys sign for a namespace
+/// Manage the keys that sign for a namespace
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A version that one of these keys signed is `community` in the registry. Whether you believe them on
-this machine is another matter: savoir keys trust --from-registry NAMESPACE.
+A version that one of these keys signed has the tier `community` in the registry. To trust the keys
+on this machine: savoir keys trust --from-registry NAMESPACE.
 
-`add` signs with the key that it registers if its secret half is here, so that it stays yours also
-if somebody else registers its public half.
+If the private key is on this machine, `add` proves that you own it. Then nobody else can register
+the public key.
 
 Examples:
   savoir registry keys list acme
@@ -44,48 +44,48 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List the keys, those too that are revoked
+    /// List keys, including revoked ones
     #[command(after_help = "\
 Examples:
   savoir registry keys list acme
   savoir registry keys list acme --json")]
     List {
-        /// Which namespace
+        /// The namespace
         #[arg(value_name = "NAMESPACE")]
         namespace: String,
         #[command(flatten)]
         common: Common,
     },
-    /// Let a key sign
+    /// Register a key
     #[command(after_help = "\
 Examples:
   savoir registry keys add acme ~/.config/savoir/keys/ada.pub
   savoir registry keys add acme ~/.config/savoir/keys/ada.pub --label \"Ada's desk\"")]
     Add {
-        /// Which namespace
+        /// The namespace
         #[arg(value_name = "NAMESPACE")]
         namespace: String,
-        /// A public key, or a file with one
+        /// Public key, or a file with one
         #[arg(value_name = "FILE|TEXT")]
         key: String,
-        /// What you call it
+        /// Label of the key
         #[arg(long, value_name = "TEXT")]
         label: Option<String>,
         #[command(flatten)]
         common: Common,
     },
-    /// A key signs no more, and what it signed loses that signature
+    /// Revoke a key; versions that it signed lose that signature
     #[command(after_help = "\
 Example:
   savoir registry keys revoke acme 21fe31dfa154a261626bf854046fd227 --reason \"it was stolen\"")]
     Revoke {
-        /// Which namespace
+        /// The namespace
         #[arg(value_name = "NAMESPACE")]
         namespace: String,
-        /// Which key, as `list` shows it
+        /// ID of the key, as shown by `list`
         #[arg(value_name = "KEY_ID")]
         key_id: String,
-        /// Why, for whoever meets the key later
+        /// Reason, shown with the key
         #[arg(long, value_name = "WHY")]
         reason: Option<String>,
         #[command(flatten)]
@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                     let (proved, label) = (proof.is_some(), label.clone());
                     let mut new = NewKey { public_key: text.clone(), label, email: None, proof };
                     match client.add_key(team, &new).await {
-                        // It may know itself by another address.
+                        // The registry may use another address for itself: try without a proof.
                         Err(error) if proved && error.reason() == Some(WRONG_PROOF) => {
                             new.proof = None;
                             client.add_key(team, &new).await.map(|()| false)
@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                     "namespace": namespace, "key_id": key_id, "label": label, "proved": proved,
                 });
                 let unproved = if proved { "" } else { UNPROVED };
-                Ok((value, format!("{key_id} signs for {namespace} now\n{unproved}")))
+                Ok((value, format!("registered key {key_id} for {namespace}\n{unproved}")))
             })
         }
         Command::Revoke { namespace, key_id, reason, common } => {
@@ -130,26 +130,26 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 let revoke = async |team: &str| client.revoke_key(team, &key).await;
                 let (namespace, ()) = change_team(client, namespace, revoke).await?;
                 let value = json!({ "namespace": namespace, "key_id": key_id, "revoked": true });
-                Ok((value, format!("{key_id} signs for {namespace} no more\n")))
+                Ok((value, format!("revoked key {key_id} of {namespace}\n")))
             })
         }
     }
 }
 
-/// Why a registry refuses a key whose proof shows nothing to it.
+/// The reason with which a registry rejects an invalid proof.
 const WRONG_PROOF: &str = "wrong_proof";
-/// What is told if a registry only has the public half of a key.
-const UNPROVED: &str = "the registry was not shown that you have its secret half: whoever shows that can \
-                        register it for themselves\n";
+/// Printed if the registry has no proof of the private key.
+const UNPROVED: &str = "you did not prove that you own the private key: anyone who proves it can \
+                        register the key instead\n";
 
-/// The secret half of a key, where it lies on this machine.
+/// A private key on this machine.
 enum Own {
     Ours(SigningKey),
     Ssh(PathBuf),
 }
 
 impl Own {
-    /// Shows that one has it.
+    /// Signs a proof that the user has the private key.
     fn prove(&self, purpose: Purpose<'_>) -> Option<String> {
         match self {
             Self::Ours(key) => Some(possession::prove(key, purpose)),
@@ -158,8 +158,7 @@ impl Own {
     }
 }
 
-/// The secret half of a key: among those of `savoir keys`, or beside the file of OpenSSH that has the
-/// public one.
+/// Finds the private key among the keys of `savoir keys`, or next to the public key file of OpenSSH.
 fn own_key(public: &PublicKey, file: &Path) -> Option<Own> {
     if public.kind() == KeyKind::Ssh {
         let secret = file.with_extension("");
@@ -175,7 +174,7 @@ fn list(namespace: &str, common: &Common) -> Result<ExitCode, CommandError> {
     common.with_namespace(namespace, async |client| {
         let ask = async |team: &str| client.keys(team).await;
         let (mut namespace, mut keys) = of_team(namespace, ask).await?;
-        // A namespace that is not there has no keys, either.
+        // A namespace that does not exist has no keys either.
         let alone = format!("{ALONE}{namespace}");
         if keys.is_empty()
             && !namespace.starts_with(ALONE)
@@ -184,12 +183,12 @@ fn list(namespace: &str, common: &Common) -> Result<ExitCode, CommandError> {
         {
             (namespace, keys) = (alone, found);
         }
-        let text = table(&keys, &format!("no key signs for {namespace}\n"));
+        let text = table(&keys, &format!("{namespace} has no keys\n"));
         Ok((json!({ "namespace": namespace, "keys": keys }), text))
     })
 }
 
-/// Keys for people, or what is said if there are none.
+/// Keys as a table, or the text `none` if there are no keys.
 pub(super) fn table(keys: &[KeyInfo], none: &str) -> String {
     let rows: Vec<[Cow<'_, str>; 4]> = keys.iter().map(row).collect();
     match rows.as_slice() {
@@ -203,7 +202,7 @@ fn row(key: &KeyInfo) -> [Cow<'_, str>; 4] {
         output::cell(text.as_deref().unwrap_or_default()).into_owned().into()
     };
     let state = match (&key.revoked_at, &key.revoked_reason) {
-        (None, _) => "good".into(),
+        (None, _) => "active".into(),
         (Some(when), None) => format!("revoked on {}", output::cell(when)).into(),
         (Some(when), Some(why)) => {
             format!("revoked on {}: {}", output::cell(when), output::cell(why)).into()

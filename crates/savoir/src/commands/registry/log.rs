@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::common::{ALONE, Common};
 use crate::{error::CommandError, output};
 
-/// How many entries are asked for at once.
+/// Entries per request.
 const PER_PAGE: u32 = 100;
-/// Show what was done in a registry, and by whom
+/// Show the audit log of a registry
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Members see what was done in their namespace, and of people outside of it the number of the account
-alone. Administrators see everything: savoir login --email EMAIL --scope admin.
-A skill that stands alone has a team of its own, and is named as it is, or as _/NAME.
+Members see the entries of their namespace, and only the account number of other users.
+Administrators see all entries: savoir login --email EMAIL --scope admin.
+A skill without a namespace is written as NAME or _/NAME.
 
 Examples:
   savoir registry log acme
@@ -28,10 +28,10 @@ Examples:
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Args {
-    /// Only what was done in this namespace, or to this skill
+    /// Only entries of this namespace or skill
     #[arg(value_name = "NAMESPACE|NAME")]
     what: Option<String>,
-    /// At most so many, the newest first
+    /// Maximum number of entries, newest first
     #[arg(long, value_name = "N", default_value_t = 50,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
@@ -44,8 +44,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let entries = found(client, args).await?;
         let rows: Vec<[Cow<'_, str>; 5]> = entries.iter().map(row).collect();
         let text = match rows.as_slice() {
-            [] => "nothing was done\n".to_owned(),
-            rows => output::table(["WHEN", "WHO", "WHAT", "TO", "DETAILS"], rows),
+            [] => "no entries\n".to_owned(),
+            rows => output::table(["TIME", "ACCOUNT", "ACTION", "TARGET", "DETAILS"], rows),
         };
         Ok((json!({ "entries": entries }), text))
     };
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// What was asked for. A name without a namespace is a namespace, or a skill that stands alone.
+/// The requested entries. A name without a slash is a namespace, or a skill without a namespace.
 async fn found(client: &Client, args: &Args) -> Result<Vec<LogEntry>, CommandError> {
     let limit = args.limit as usize;
     let of_team = |team: &str| LogQuery { namespace: Some(team.into()), ..LogQuery::default() };
@@ -77,7 +77,7 @@ async fn found(client: &Client, args: &Args) -> Result<Vec<LogEntry>, CommandErr
     entries(client, query, limit).await
 }
 
-/// Entries of the log, page by page, at most so many.
+/// Reads entries page by page, up to the limit.
 pub(super) async fn entries(
     client: &Client,
     mut query: LogQuery,
@@ -90,7 +90,7 @@ pub(super) async fn entries(
         let before = found.len();
         found.extend(page.items);
         found.truncate(limit);
-        // A page with nothing in it would go on for ever.
+        // Stop at an empty page: otherwise the loop might never end.
         if found.len() == limit || page.next_cursor.is_none() || found.len() == before {
             return Ok(found);
         }

@@ -8,14 +8,14 @@ use serde_json::json;
 use super::common::{Common, change_team, of_team};
 use crate::{error::CommandError, output};
 
-/// Say who may publish in a namespace
+/// Manage the members of a namespace
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir registry members list acme
   savoir registry members add acme grace@example.com --role owner
   savoir registry members remove acme grace@example.com
-  savoir registry members list _/greeter         a skill that belongs to no namespace
+  savoir registry members list _/greeter         a skill without a namespace
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Args {
@@ -31,39 +31,39 @@ Examples:
   savoir registry members list acme
   savoir registry members list acme --json")]
     List {
-        /// Which namespace
+        /// The namespace
         #[arg(value_name = "NAMESPACE")]
         namespace: String,
         #[command(flatten)]
         common: Common,
     },
-    /// Make somebody a member, or give them another role
+    /// Add a member, or change the role of one
     #[command(after_help = "\
 Examples:
   savoir registry members add acme grace@example.com
   savoir registry members add acme grace@example.com --role owner")]
     Add {
-        /// Which namespace
+        /// The namespace
         #[arg(value_name = "NAMESPACE")]
         namespace: String,
-        /// The address of their account
+        /// Email of the account
         #[arg(value_name = "EMAIL")]
         email: String,
-        /// What they may do
+        /// Role of the member
         #[arg(long, default_value = "publisher")]
         role: RoleName,
         #[command(flatten)]
         common: Common,
     },
-    /// Somebody is a member no more
+    /// Remove a member
     #[command(after_help = "\
 Example:
   savoir registry members remove acme grace@example.com")]
     Remove {
-        /// Which namespace
+        /// The namespace
         #[arg(value_name = "NAMESPACE")]
         namespace: String,
-        /// The address of their account
+        /// Email of the account
         #[arg(value_name = "EMAIL")]
         email: String,
         #[command(flatten)]
@@ -73,9 +73,9 @@ Example:
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum RoleName {
-    /// Publish, yank and deprecate
+    /// May publish, yank and deprecate
     Publisher,
-    /// Members and keys, too
+    /// May also manage members and keys
     Owner,
 }
 
@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 let add = async |team: &str| client.add_member(team, &member).await;
                 let (namespace, ()) = change_team(client, namespace, add).await?;
                 let value = json!({ "namespace": namespace, "email": email, "role": role });
-                Ok((value, format!("{email} is a member of {namespace} now: {}\n", role.as_str())))
+                Ok((value, format!("added {email} to {namespace} as {}\n", role.as_str())))
             })
         }
         Command::Remove { namespace, email, common } => {
@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 let remove = async |team: &str| client.remove_member(team, email).await;
                 let (namespace, ()) = change_team(client, namespace, remove).await?;
                 let value = json!({ "namespace": namespace, "email": email, "removed": true });
-                Ok((value, format!("{email} is no member of {namespace} any more\n")))
+                Ok((value, format!("removed {email} from {namespace}\n")))
             })
         }
     }
@@ -129,7 +129,7 @@ fn row(member: &Member) -> [Cow<'_, str>; 3] {
     let who = match (&member.email, member.user_id) {
         (Some(email), _) => output::cell(email),
         (None, Some(id)) => format!("account {id}").into(),
-        (None, None) => "somebody".into(),
+        (None, None) => "unknown".into(),
     };
     let since = output::cell(member.added_at.as_deref().unwrap_or_default());
     [who, output::cell(&member.role), since]

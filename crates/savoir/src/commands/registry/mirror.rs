@@ -8,7 +8,7 @@ use savoir_package::registry::{
 };
 use serde_json::json;
 
-use crate::{error::CommandError, output, remote::Remote, runtime, shelf::told};
+use crate::{error::CommandError, install_context::told, output, remote::Remote, runtime};
 
 /// Copy a registry into a folder that any web server can serve
 #[derive(Debug, clap::Args)]
@@ -16,24 +16,24 @@ use crate::{error::CommandError, output, remote::Remote, runtime, shelf::told};
 Examples:
   savoir registry mirror https://skills.example.com/registry ./mirror
   savoir registry mirror https://skills.example.com/registry ./mirror --skill acme/pdf
-  savoir install acme/pdf --registry http://localhost:8000     where ./mirror is served
+  savoir install acme/pdf --registry http://localhost:8000     if ./mirror is served there
 
-An older copy is brought up to date, and one that was broken off goes on. Every archive is held to
-the index. A version whose bytes the registry changed since stays in the copy as it was, and is
-told. A version that was taken down is told for ever, and its archive is removed from the copy.
+An existing copy is updated, and an interrupted copy is continued. Every archive is checked against
+the index. If the registry changed the bytes of a version, the copy keeps the old bytes and an error
+is reported. If a version was taken down, its archive is removed and the index of the copy says so.
 
 Exit codes: 1 something could not be copied, 2 wrong usage, 3 others can read credentials.toml.")]
 pub(super) struct Args {
-    /// The registry: its address, or its name in `[registries]`
+    /// Address of the registry, or its name in `[registries]`
     #[arg(value_name = "URL|NAME")]
     registry: String,
-    /// The folder
+    /// Folder for the copy
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Only this skill, and all that it needs; may be repeated
+    /// Only this skill and its dependencies; may be repeated
     #[arg(long, value_name = "NAME")]
     skill: Vec<Name>,
-    /// Ask it without encryption, though it is not on this machine
+    /// Allow unencrypted HTTP to another machine
     #[arg(long)]
     allow_http: bool,
     /// Print JSON
@@ -75,9 +75,9 @@ fn print(args: &Args, copied: &Copied) -> Result<(), CommandError> {
         let version = failed.version.as_ref().map(|version| format!(" {version}"));
         let version = version.unwrap_or_default();
         let became = match failed.error {
-            RegistryError::ChangedCopy { .. } => "stays as it was",
+            RegistryError::ChangedCopy { .. } => "is unchanged in the copy",
             RegistryError::ReturnedCopy { .. } => "stays taken down",
-            _ => "is left out",
+            _ => "was not copied",
         };
         output::note(&format!("`{}`{version} {became}: {}", failed.name, failed.error));
     }
@@ -85,7 +85,7 @@ fn print(args: &Args, copied: &Copied) -> Result<(), CommandError> {
         output::note(&format!("`{name}` {version} was taken down; its archive is removed"));
     }
     output::text(&output::harmless(&format!(
-        "{} has {}, {}; {} fetched\n",
+        "{} has {}, {}; {} downloaded\n",
         args.folder.display(),
         output::plural(copied.skills, "skill"),
         output::plural(copied.versions, "version"),

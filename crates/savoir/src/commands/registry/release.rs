@@ -9,7 +9,7 @@ use serde_json::json;
 use super::common::{Common, OneOrAll, Target};
 use crate::{error::CommandError, findings, output};
 
-/// Withdraw a version: who has it keeps it, and nobody else gets it
+/// Yank a version: existing installs keep working, new installs skip it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -17,17 +17,17 @@ Example:
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Yank {
-    /// Which version
+    /// The version
     #[arg(value_name = "NAME@VERSION")]
     target: Target,
-    /// Why, for those who have it
+    /// Reason, shown to users of the version
     #[arg(long, value_name = "WHY")]
     reason: Option<String>,
     #[command(flatten)]
     common: Common,
 }
 
-/// Give a version back that was withdrawn
+/// Undo the yank of a version
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -35,37 +35,37 @@ Example:
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Unyank {
-    /// Which version
+    /// The version
     #[arg(value_name = "NAME@VERSION")]
     target: Target,
     #[command(flatten)]
     common: Common,
 }
 
-/// Tell everyone who installs a version, or any version, to use something else
+/// Mark a version or all versions of a skill as deprecated
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   savoir registry deprecate acme/pdf@1.2.0 \"use 1.2.1\"
-  savoir registry deprecate acme/pdf \"use acme/paper\"           all versions, also later ones
+  savoir registry deprecate acme/pdf \"use acme/paper\"           all versions, including later ones
   savoir registry deprecate acme/pdf@1.2.0 --undo
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Deprecate {
-    /// Which version; all of them without any
+    /// The version; without one, all versions
     #[arg(value_name = "NAME[@VERSION]")]
     target: OneOrAll,
-    /// What they are told
+    /// Message for users who install it
     #[arg(value_name = "MESSAGE", required_unless_present = "undo", conflicts_with = "undo")]
     message: Option<String>,
-    /// Take it back
+    /// Remove the deprecation
     #[arg(long)]
     undo: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Have a version scanned once more
+/// Scan a published version again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -73,29 +73,29 @@ Example:
 
 Exit codes: 1 it is blocked, or the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Rescan {
-    /// Which version
+    /// The version
     #[arg(value_name = "NAME@VERSION")]
     target: Target,
     #[command(flatten)]
     common: Common,
 }
 
-/// Ask a person to look at what the scan said of a version
+/// Ask an administrator to review the scan result of a version
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
+Examples:
   savoir registry appeal acme/pdf@1.2.0 \"the key in the test is made up\"
-  savoir registry appeal acme/pdf@1.2.0 \"it is our own host\" --sha256 5fb8…  (it was refused)
+  savoir registry appeal acme/pdf@1.2.0 \"it is our own host\" --sha256 5fb8…  (not published)
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Appeal {
-    /// Which version
+    /// The version
     #[arg(value_name = "NAME@VERSION")]
     target: Target,
     /// Why the verdict is wrong
     #[arg(value_name = "MESSAGE")]
     message: String,
-    /// The archive, if it was refused and not published: the digest that the refusal names
+    /// SHA-256 of the archive if it was refused; the error message has it
     #[arg(long, value_name = "DIGEST")]
     sha256: Option<String>,
     #[command(flatten)]
@@ -124,9 +124,9 @@ fn yank(
         let Target { name, version } = target;
         let done = client.yank(name, version, &wire::Yank { yanked, reason }).await?;
         let now = match &done.blocked {
-            _ if yanked => "is withdrawn".to_owned(),
+            _ if yanked => "is yanked".to_owned(),
             Some(why) => format!("stays blocked: {}", shown(why)),
-            None => "can be had again".to_owned(),
+            None => "is no longer yanked".to_owned(),
         };
         let mut value = json!({ "name": name, "version": version.to_string(), "yanked": yanked });
         if let Some(why) = done.blocked {
@@ -142,10 +142,9 @@ impl Deprecate {
         common.with_skill(name, async |client| {
             let deprecate = wire::Deprecate { message: message.clone() };
             client.deprecate(name, version.as_ref(), &deprecate).await?;
-            let now =
-                if message.is_some() { "is deprecated" } else { "is not deprecated any more" };
+            let now = if message.is_some() { "is deprecated" } else { "is no longer deprecated" };
             let version = version.as_ref().map(ToString::to_string);
-            let which = version.as_deref().unwrap_or("as a whole");
+            let which = version.as_deref().unwrap_or("(all versions)");
             let text = format!("`{name}` {which} {now}\n");
             Ok((json!({ "name": name, "version": version, "deprecated": message }), text))
         })
@@ -185,7 +184,7 @@ impl Appeal {
                 wire::Appeal { message: self.message.clone(), sha256: self.sha256.clone() };
             client.appeal(name, version, &appeal).await?;
             let value = json!({ "name": name, "version": version.to_string(), "appealed": true });
-            Ok((value, format!("somebody will look at `{name}` {version}\n")))
+            Ok((value, format!("sent the appeal for `{name}` {version}\n")))
         })
     }
 }

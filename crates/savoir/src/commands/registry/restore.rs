@@ -6,48 +6,47 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
+    install_context::told,
     output::{self, plural},
-    place::PlaceArgs,
     progress::Progress,
     registry_backup::{self, Accounts, Restored},
     runtime,
-    shelf::told,
+    storage_args::StorageArgs,
 };
 
-/// Put a backup into an empty registry
+/// Restore a backup into an empty registry
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-First the whole file is read, and everything in it is held against its digest. Then all of it
-becomes visible at once, or nothing if something goes wrong. The database and the storage may be of
-another kind than those that the backup was made of.
+First, the whole file is read and all digests are verified. Then everything becomes visible at once,
+or nothing if there is an error. The database and the storage may be of another kind than before.
 
-All accounts come back by their address, with what they own, and administrators are administrators
-again. Who has no account here gets one without a password that anybody knows; `savoir admin
-reset-password EMAIL` gives it one. If an account is here already whose address owns something in
-the backup, nothing is restored: anybody may have made it. With --keep-accounts these accounts keep
-their passwords, and get what the backup says they own. None of them becomes an administrator by it;
-who was one in the backup is told.
+All accounts are restored with what they own, and administrators are administrators again. Accounts
+that do not exist yet are created without a usable password; set one with
+`savoir admin reset-password EMAIL`. If an account already exists whose email address owns something
+in the backup, nothing is restored, because anyone may have created it. With --keep-accounts, such
+accounts keep their passwords and get what they own in the backup. They do not become
+administrators; those that were administrators in the backup are listed.
 
 Examples:
   savoir registry restore registry.tar
   savoir registry restore registry.tar --data /srv/savoir
-  savoir registry restore registry.tar --check          only see whether it is whole
+  savoir registry restore registry.tar --check          only verify the backup
 
 Exit codes: 0 restored, 1 the backup is damaged or the registry is not empty, 2 wrong usage.")]
 pub(crate) struct Args {
-    /// What `savoir registry backup` wrote
+    /// File of `savoir registry backup`
     file: PathBuf,
-    /// Only see whether the backup is whole
+    /// Verify the backup without restoring it
     #[arg(long)]
     check: bool,
-    /// Accounts that are here already keep their passwords, and get what the backup says they own
+    /// Let existing accounts keep their passwords and get what they own in the backup
     #[arg(long)]
     keep_accounts: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -57,18 +56,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn restore(args: &Args) -> Result<ExitCode, CommandError> {
     let file = &args.file;
     if !file.is_file() {
-        return Err(CommandError::input(format!("{}: there is no such file", file.display()))
+        return Err(CommandError::input(format!("{}: the file does not exist", file.display()))
             .named("file_missing")
-            .hint("name a file that `savoir registry backup` wrote"));
+            .hint("name a file of `savoir registry backup`"));
     }
     let mut progress = Progress::new();
     let end = registry_backup::check(file, |done| {
-        progress.tell(|| format!("{done} blobs are as they must be"));
+        progress.tell(|| format!("verified {done} blobs"));
     })?;
     if args.check {
         drop(progress);
         let text = format!(
-            "{} is whole: {}, {}\n",
+            "{} is complete: {}, {}\n",
             file.display(),
             plural(end.packages as usize, "package"),
             plural(end.versions as usize, "version")
@@ -118,15 +117,15 @@ fn words(restored: &Restored, place: &str) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "made {made} that cannot log in yet; give each a password: savoir admin \
+            "created {made} without a password; set a password for each: savoir admin \
              reset-password {first}{place}"
         );
     }
     for email in &imported.not_administrators {
         let _ = writeln!(
             text,
-            "{email} was an administrator in the backup and is a plain user here, as before; make an \
-             administrator of another address: savoir admin create EMAIL{place}"
+            "{email} was an administrator in the backup, but stays a normal user here; to create an \
+             administrator with another address: savoir admin create EMAIL{place}"
         );
     }
     text

@@ -1,4 +1,4 @@
-//! `savoir registry appeals`, `clear`, `unclear`, `verdict` and `take-down`: what administrators decide.
+//! `savoir registry appeals`, `clear`, `unclear`, `verdict` and `take-down`, for administrators.
 
 use std::{borrow::Cow, collections::HashMap, process::ExitCode};
 
@@ -16,12 +16,11 @@ use super::{
 };
 use crate::{error::CommandError, output, runtime};
 
-/// An administrator: by a password that is asked for, or by a token that says so, which those of `savoir
-/// login` do only with `--scope admin`.
+/// Credentials of an administrator: a password, or a token of `savoir login --scope admin`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Admin {
-    /// The address of an administrator's account; the password is asked for, or is the first line of
-    /// standard input [default: a token, which must have the scope admin]
+    /// Email of an administrator; the password is read from the terminal or standard input [default: use
+    /// a token, which needs the scope admin]
     #[arg(long, value_name = "EMAIL")]
     email: Option<String>,
     #[command(flatten)]
@@ -29,7 +28,7 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Does something at the registry of a skill, or at the one that is meant where none is named.
+    /// Does something at the registry of a skill, or at the default registry.
     pub(super) fn at(
         &self,
         name: Option<&Name>,
@@ -42,22 +41,23 @@ impl Admin {
             let remote = &self.common.remote;
             let client = name.map_or_else(|| remote.client(), |name| remote.client_of(name))?;
             runtime::block_on(work(&client)).map_err(|error| match error.code().as_deref() {
-                Some("forbidden_scope") => error
-                    .hint("give your password: --email EMAIL; or once: savoir login --scope admin"),
+                Some("forbidden_scope") => error.hint(
+                    "use your password: --email EMAIL; or get a token: savoir login --scope admin",
+                ),
                 _ => error,
             })
         })
     }
 }
 
-/// The most entries of the log that are looked through.
+/// Maximum number of log entries that are read.
 const MOST: usize = 10_000;
 
-/// List who does not agree with a scan, and why
+/// List appeals against scan results
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-For administrators. Look at the archive yourself before you decide: ask the publisher for it, or
-savoir install the version, then savoir scan --deep.
+For administrators. Review the archive before you decide: ask the publisher for it or install the
+version, then run `savoir scan --deep`.
 
 Examples:
   savoir registry appeals --email root@example.com
@@ -65,7 +65,7 @@ Examples:
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong password.")]
 pub(super) struct Appeals {
-    /// At most so many, the newest first
+    /// Maximum number of appeals, newest first
     #[arg(long, value_name = "N", default_value_t = 50,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
@@ -73,13 +73,13 @@ pub(super) struct Appeals {
     admin: Admin,
 }
 
-/// Let an archive be published although a scan blocks it
+/// Allow an archive to be published although the scan blocks it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-For administrators. What is cleared is these bytes and no others, for one skill and no other: the
-one for which somebody appealed. It is published with the verdict REVIEW, which everybody sees who
-installs it. What was taken down may be published again under a new version; one that is blocked
-stays blocked until: savoir registry verdict.
+For administrators. A clearance is only for the archive with this digest, and for one skill: that of
+the appeal. The archive is published with the verdict REVIEW, which users see when they install it.
+Files that were taken down can be published again as a new version. A published version that is
+blocked stays blocked; to change that: savoir registry verdict.
 
 Examples:
   savoir registry clear 5fb8c1… --reason \"it is their own host\" --email root@example.com
@@ -88,23 +88,23 @@ Examples:
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong password.")]
 pub(super) struct Clear {
-    /// The SHA-256 of the archive, as the appeal names it
+    /// SHA-256 of the archive, as shown by `savoir registry appeals`
     #[arg(value_name = "DIGEST", value_parser = digest)]
     sha256: String,
-    /// Why, for who reads the log
+    /// Reason, shown in the log
     #[arg(long, value_name = "WHY")]
     reason: String,
-    /// The skill that may have it [default: the one for which somebody appealed]
+    /// Skill that may publish the archive [default: the skill of the appeal]
     #[arg(long = "for", value_name = "NAME", value_parser = Name::parse)]
     skill: Option<Name>,
     #[command(flatten)]
     admin: Admin,
 }
 
-/// Take a clearance back; what was published stays
+/// Revoke a clearance; published versions stay
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-For administrators. A version that is published already is blocked with: savoir registry verdict.
+For administrators. To block a published version: savoir registry verdict.
 
 Examples:
   savoir registry unclear 5fb8c1… --email root@example.com
@@ -112,21 +112,21 @@ Examples:
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong password.")]
 pub(super) struct Unclear {
-    /// The SHA-256 of the archive
+    /// SHA-256 of the archive
     #[arg(value_name = "DIGEST", value_parser = digest)]
     sha256: String,
-    /// The skill that may not have it any more [default: all that may]
+    /// Skill that may no longer publish the archive [default: all skills]
     #[arg(long = "for", value_name = "NAME", value_parser = Name::parse)]
     skill: Option<Name>,
     #[command(flatten)]
     admin: Admin,
 }
 
-/// Decide about a version that is published, whatever a scan found
+/// Override the scan verdict of a published version
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-For administrators. What a scan found stays beside it, and a later scan does not change it. Nobody
-is given a version anew that is blocked.
+For administrators. The findings of the scan stay visible, and a later scan does not change the
+verdict. New installs skip a blocked version, as if it was yanked.
 
 Examples:
   savoir registry verdict acme/pdf@1.2.0 allow --reason \"a made-up key\" --email root@example.com
@@ -134,35 +134,35 @@ Examples:
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong password.")]
 pub(super) struct Verdict {
-    /// Which version
+    /// The version
     #[arg(value_name = "NAME@VERSION")]
     target: Target,
-    /// What becomes of it
+    /// New verdict
     #[arg(value_name = "VERDICT")]
     decision: Decision,
-    /// Why, for who reads the log
+    /// Reason, shown in the log
     #[arg(long, value_name = "WHY")]
     reason: String,
     #[command(flatten)]
     admin: Admin,
 }
 
-/// Take a version away for good, so that nobody gets it any more
+/// Take down a version permanently: nobody can download it any more
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-For administrators; others yank. Its number stays taken, and nobody may publish the same files
-again, under whatever name, until their archive is cleared. Who has it installed hears of it from
-savoir update, status and install. It cannot be undone.
+For administrators; publishers can yank. The version number cannot be used again, and the same files
+cannot be published under any name until their archive is cleared. Users who have the version are
+warned by savoir update, status and install. This cannot be undone.
 
 Example:
   savoir registry take-down acme/pdf@1.2.0 --reason \"it steals\" --email root@example.com
 
 Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong password.")]
 pub(super) struct TakeDown {
-    /// Which version
+    /// The version
     #[arg(value_name = "NAME@VERSION")]
     target: Target,
-    /// Why, for everybody who has it
+    /// Reason, shown to users of the version
     #[arg(long, value_name = "WHY")]
     reason: String,
     #[command(flatten)]
@@ -171,11 +171,11 @@ pub(super) struct TakeDown {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Decision {
-    /// Nothing speaks against it
+    /// No known problems
     Allow,
-    /// Who installs it should look at it first
+    /// Users should review it before they install it
     Review,
-    /// Nobody gets it any more who does not have it
+    /// New installs skip it
     Block,
 }
 
@@ -189,16 +189,15 @@ impl Decision {
     }
 }
 
-/// A digest as registries write it.
 fn digest(text: &str) -> Result<String, String> {
     let small_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if text.len() == 64 && text.bytes().all(small_hex) {
         return Ok(text.to_owned());
     }
-    Err("write the SHA-256 of the archive in 64 small hexadecimal digits".to_owned())
+    Err("write the SHA-256 of the archive as 64 lower-case hexadecimal digits".to_owned())
 }
 
-/// An appeal, and whether its archive may be published now.
+/// An appeal, and whether its archive is cleared.
 struct Appealed<'a> {
     entry: &'a LogEntry,
     cleared: bool,
@@ -214,10 +213,11 @@ impl Appeals {
             appeals.truncate(self.limit as usize);
             let rows: Vec<[Cow<'_, str>; 6]> = appeals.iter().map(Appealed::row).collect();
             let text = match rows.as_slice() {
-                [] => "nobody appealed\n".to_owned(),
-                rows => {
-                    output::table(["WHEN", "WHO", "SKILL", "CLEARED", "DIGEST", "MESSAGE"], rows)
-                }
+                [] => "no appeals\n".to_owned(),
+                rows => output::table(
+                    ["TIME", "ACCOUNT", "SKILL", "CLEARED", "DIGEST", "MESSAGE"],
+                    rows,
+                ),
             };
             let text = text + &appeals.iter().map(Appealed::found).collect::<String>();
             let items: Vec<Value> = appeals.iter().map(Appealed::json).collect();
@@ -226,8 +226,8 @@ impl Appeals {
     }
 }
 
-/// The appeals of a log that has the newest first, with what the last word about their bytes is: for
-/// their skill, or, as older programs noted it, for all.
+/// The appeals of a log that is sorted from new to old, each with the last decision about its archive: for
+/// its skill or, in entries of older versions, for all skills.
 fn appeals(entries: &[LogEntry]) -> Vec<Appealed<'_>> {
     let mut decided: HashMap<(&str, Option<&str>), (usize, bool)> = HashMap::new();
     for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.act != "appealed") {
@@ -252,7 +252,7 @@ fn said_in<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// A finding as a line: where it is, which rule, and what it says.
+/// A finding as one line: place, rule and message.
 fn finding(finding: &Value) -> String {
     let line = finding["line"].as_u64().map(|line| format!(":{line}")).unwrap_or_default();
     let place = format!("{}{line}", said_in(finding, "file"));
@@ -264,7 +264,7 @@ impl Appealed<'_> {
     fn who(&self) -> String {
         match &self.entry.actor {
             Value::String(email) => email.clone(),
-            Value::Null => "somebody".to_owned(),
+            Value::Null => "unknown".to_owned(),
             other => format!("account {other}"),
         }
     }
@@ -286,7 +286,7 @@ impl Appealed<'_> {
         ]
     }
 
-    /// What speaks against it, below the table.
+    /// The findings, printed below the table.
     fn found(&self) -> String {
         let findings = self.entry.details["findings"].as_array();
         let lines = findings.into_iter().flatten().map(finding);
@@ -295,7 +295,9 @@ impl Appealed<'_> {
         let lines = judged.into_iter().chain(lines).map(|line| format!("  {}\n", shown(&line)));
         let mut lines: String = lines.collect();
         if lines.is_empty() && !self.entry.details["findings"].is_array() {
-            lines.push_str("  no such archive was refused here in the last 30 days: ask for it\n");
+            lines.push_str(
+                "  this archive was not refused in the last 30 days; ask the publisher for it\n",
+            );
         }
         if lines.is_empty() { lines } else { format!("\n{}:\n{lines}", shown(&self.skill())) }
     }
@@ -319,15 +321,15 @@ impl Clear {
             let cleared = cleared.map_err(|error| self.explained(error))?;
             let name = cleared.name.or(package);
             let value = json!({ "sha256": self.sha256, "cleared": true, "name": name });
-            let whose = name.map(|name| format!(", as `{}` alone", shown(&name)));
+            let whose = name.map(|name| format!(" for `{}`", shown(&name)));
             let whose = whose.unwrap_or_default();
-            Ok((value, format!("{} may be published now{whose}\n", self.sha256)))
+            Ok((value, format!("cleared {}{whose}\n", self.sha256)))
         })
     }
 }
 
 impl Clear {
-    /// The way out if nobody appealed, or several did.
+    /// Adds a hint if there is no appeal, or if there are several.
     fn explained(&self, error: RegistryError) -> CommandError {
         let unclear = self.skill.is_none() && error.code() == "invalid_request";
         let told = CommandError::from(error);
@@ -340,9 +342,9 @@ impl Unclear {
         self.admin.at(self.skill.as_ref(), async |client| {
             client.unclear(&self.sha256, self.skill.as_ref()).await?;
             let value = json!({ "sha256": self.sha256, "cleared": false, "name": self.skill });
-            let whose = self.skill.as_ref().map(|name| format!(" as `{name}`"));
+            let whose = self.skill.as_ref().map(|name| format!(" for `{name}`"));
             let whose = whose.unwrap_or_default();
-            Ok((value, format!("{} may not be published any more{whose}\n", self.sha256)))
+            Ok((value, format!("revoked the clearance of {}{whose}\n", self.sha256)))
         })
     }
 }
@@ -359,7 +361,7 @@ impl Verdict {
                 "name": name, "version": version.to_string(), "verdict": verdict, "tier": tier,
                 "same_content": same,
             });
-            let text = format!("`{name}` {version}: {verdict}, and its tier is {tier}\n");
+            let text = format!("`{name}` {version}: {verdict}, tier {tier}\n");
             Ok((value, text + &also(&same)))
         })
     }
@@ -375,18 +377,21 @@ impl TakeDown {
                 "name": name, "version": version.to_string(), "withdrawn": true,
                 "same_content": same,
             });
-            Ok((value, format!("`{name}` {version} is taken down for good\n{}", also(&same))))
+            Ok((value, format!("`{name}` {version} is taken down\n{}", also(&same))))
         })
     }
 }
 
-/// What else has the files of a version that was taken down.
+/// Lists other versions with the same files.
 fn also(same: &[String]) -> String {
     if same.is_empty() {
         return String::new();
     }
     let names: Vec<String> = same.iter().map(|other| shown(other)).collect();
-    format!("the same files are still given as:\n  {}\n", names.join("\n  "))
+    format!(
+        "these versions have the same files and are still available:\n  {}\n",
+        names.join("\n  ")
+    )
 }
 
 #[cfg(test)]

@@ -21,14 +21,14 @@ use super::{
 };
 use crate::{error::CommandError, output, trust::Keyring};
 
-/// Where a record lies in a skill.
+/// File name of a signature in a skill.
 const RECORD: &str = "signature.json";
 
-/// Vouch for a version that is published, with a key of yours
+/// Sign a published version with your key
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The archive is fetched and held to the index, its files are signed as `savoir sign` does it, and
-only the signature is sent. Look at what you vouch for first: savoir install NAME@VERSION, savoir
+The archive is downloaded and checked against the index, its files are signed as with `savoir sign`,
+and only the signature is uploaded. Review the skill first: savoir install NAME@VERSION, savoir
 scan.
 
 Examples:
@@ -36,16 +36,16 @@ Examples:
   savoir registry sign acme/pdf@1.2.0 --key auditor --publisher \"Example Audits\"
   savoir registry sign acme/pdf@1.2.0 --key ~/.ssh/id_ed25519
 
-Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage or no key, 3 the files are
-not what the index or their signature says, or others can read the key.")]
+Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage or no key, 3 the files do
+not match the index or their signature, or others can read the key.")]
 pub(super) struct Args {
-    /// Which version
+    /// The version
     #[arg(value_name = "NAME@VERSION")]
     target: Target,
-    /// A key of yours, as `savoir keys list` shows it, or a key file of OpenSSH [default: your only key]
+    /// Key of yours, as listed by `savoir keys list`, or an OpenSSH key file [default: your only key]
     #[arg(long, value_name = "NAME|FILE")]
     key: Option<String>,
-    /// Who you are, for those who read the signature [default: the name of the key]
+    /// Your name in the signature [default: the name of the key]
     #[arg(long, value_name = "NAME", value_parser = publisher)]
     publisher: Option<String>,
     #[command(flatten)]
@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     })
 }
 
-/// For whom a key signs: the publisher if it is registered for the namespace, else the auditors.
+/// The role of a key: publisher if it is registered for the namespace, else auditor.
 async fn signer(
     client: &Client,
     line: &IndexLine,
@@ -99,7 +99,7 @@ async fn signer(
     Ok(if own { "publisher" } else { "auditor" })
 }
 
-/// What the index says of a version.
+/// The index line of a version.
 async fn line(client: &Client, target: &Target) -> Result<IndexLine, CommandError> {
     let Target { name, version } = target;
     let package = client.index(name).await?;
@@ -114,7 +114,7 @@ async fn line(client: &Client, target: &Target) -> Result<IndexLine, CommandErro
     Ok(line.ok_or_else(none)?.clone())
 }
 
-/// A record for these files, checked as others will check it.
+/// Signs the files, and verifies the signature.
 fn signed(
     line: &IndexLine,
     tree: &Tree,
@@ -126,9 +126,9 @@ fn signed(
     let wrong = |error: &dyn std::fmt::Display| {
         CommandError::refused(format!("`{}` {version}: {error}", line.name))
             .named("signature")
-            .hint("nothing was signed; do not use these files, and tell who runs the registry")
+            .hint("nothing was signed; do not use these files, and inform the registry operator")
     };
-    // Nobody vouches for files whose own signature does not hold.
+    // Do not sign files whose own signature is invalid.
     trust::verify(tree, name, &version, store).map_err(|error| wrong(&error))?;
     let record = key.sign(tree, name, &version, publisher)?;
     let place = trust::file_name(tree).unwrap_or(RECORD);

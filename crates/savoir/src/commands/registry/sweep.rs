@@ -7,36 +7,36 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
+    install_context::told,
     output::{self, plural},
-    place::PlaceArgs,
     runtime,
-    shelf::told,
+    storage_args::StorageArgs,
 };
 
-/// Remove bytes that no version refers to
+/// Remove stored files that no version uses
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A publish that broke off leaves its bytes behind, and so does a version that was withdrawn. A server
-may run meanwhile: what is being published stays. Each database leaves a mark in its storage, and
-nothing is removed where another one has left its own, too.
+An interrupted publish leaves files behind, and so does a version that was taken down. A server may
+run during the sweep: uploads in progress are kept. Each database leaves a marker in its storage,
+and nothing is removed if the storage has the marker of another database.
 
 Examples:
   savoir registry sweep
   savoir registry sweep --data /srv/savoir --hours 1
   SAVOIR_DATABASE=postgres://… savoir registry sweep --storage s3://skills
-  savoir registry sweep --forget 0199…   (the database of that name is gone)")]
+  savoir registry sweep --forget 0199…   (this database no longer exists)")]
 pub(crate) struct Args {
-    /// Only what was written so many hours ago, or earlier
+    /// Minimum age of the removed files
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     hours: u64,
-    /// First take away the mark of a database that is gone
+    /// Remove the marker of a database that no longer exists; may be repeated
     #[arg(long, value_name = "DATABASE")]
     forget: Vec<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    place: StorageArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -46,19 +46,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn sweep(args: &Args) -> Result<ExitCode, CommandError> {
     let place = args.place.place()?;
     if !place.exists() {
-        let message = format!("{} has no registry", place.shown_database());
+        let message = format!("{} does not contain a registry", place.shown_database());
         return Err(CommandError::input(message)
             .named("registry_missing")
-            .hint("say where the server keeps things: --data, or --database and --storage"));
+            .hint("name the storage of the server: --data, or --database and --storage"));
     }
     let removed = runtime::block_on(async {
         let (database, storage) = place.open().await?;
         let registry = database.registry(&storage);
         for name in &args.forget {
             if !registry.unmark(name).await.map_err(|error| refused(&error))? {
-                return Err(CommandError::input(format!("no database {name} left a mark here"))
+                return Err(CommandError::input(format!("the storage has no marker of {name}"))
                     .named("unknown_database")
-                    .hint("leave out --forget: a refusal names those that did"));
+                    .hint("leave out --forget: the error lists the other databases"));
             }
         }
         let older_than = Duration::from_secs(args.hours.saturating_mul(3600));
@@ -77,10 +77,10 @@ fn sweep(args: &Args) -> Result<ExitCode, CommandError> {
 fn refused(error: &RegistryError) -> CommandError {
     let hint = match error {
         RegistryError::SharedStorage { .. } => {
-            "give each database a storage of its own; if one is gone, forget it: --forget DATABASE"
+            "give each database its own storage; if one no longer exists: --forget DATABASE"
         }
-        RegistryError::Busy => "wait for it",
-        _ => "savoir registry sweep --help",
+        RegistryError::Busy => "wait until the other process is done",
+        _ => "see savoir registry sweep --help",
     };
     CommandError::findings(error).named(error.code()).hint(hint)
 }

@@ -13,10 +13,10 @@ use crate::{
     session::{self, Account, Rights},
 };
 
-/// Make tokens for programs, such as those that publish from a build
+/// Manage tokens for programs, for example CI builds that publish
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Only a person makes and ends tokens, so that a password is asked for.
+These commands need your password; a token cannot create or revoke tokens.
 
 Examples:
   savoir registry tokens list --email ada@example.com
@@ -31,7 +31,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List your tokens, without their texts
+    /// List your tokens without their secrets
     #[command(after_help = "\
 Example:
   savoir registry tokens list --email ada@example.com")]
@@ -41,13 +41,13 @@ Example:
         #[command(flatten)]
         common: Common,
     },
-    /// Make a token; its text is printed this once
+    /// Create a token and print it once
     #[command(after_help = "\
 Examples:
   savoir registry tokens create \"build\" --namespace acme --days 30 --email ada@example.com
   savoir registry tokens create \"installs\" --read-only --email ada@example.com < password.txt")]
     Create {
-        /// What it is for
+        /// Name of the token
         #[arg(value_name = "NAME")]
         name: String,
         #[command(flatten)]
@@ -57,12 +57,12 @@ Examples:
         #[command(flatten)]
         common: Common,
     },
-    /// End a token
+    /// Revoke a token
     #[command(after_help = "\
 Example:
   savoir registry tokens revoke 6f1c… --email ada@example.com")]
     Revoke {
-        /// Which token, as `list` shows it
+        /// ID of the token, as shown by `list`
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 let rows: Vec<[Cow<'_, str>; 5]> = tokens.iter().map(row).collect();
                 let text = match rows.as_slice() {
                     [] => "you have no tokens\n".to_owned(),
-                    rows => output::table(["ID", "NAME", "UNTIL", "LAST USED", "SCOPES"], rows),
+                    rows => output::table(["ID", "NAME", "EXPIRES", "LAST USED", "SCOPES"], rows),
                 };
                 Ok((json!({ "tokens": tokens }), text))
             })
@@ -95,8 +95,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                     let whose = session::as_whom(Some(email), &address, &common.remote);
                     let end = info.expires_at.as_deref().unwrap_or("it is revoked");
                     output::note(&format!(
-                        "keep it to yourself: it is shown this once, is good until {end}, and ends \
-                         with: savoir registry tokens revoke {} {whose}",
+                        "keep the token secret: it is shown only once and is valid until {end}; to \
+                         revoke it: savoir registry tokens revoke {} {whose}",
                         shell_word(&info.id)
                     ));
                 }
@@ -106,14 +106,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Command::Revoke { id, account, common } => {
             as_person(&account.email, None, common, async |person| {
                 person.delete_token(id).await?;
-                Ok((json!({ "id": id, "revoked": true }), format!("{id} has ended\n")))
+                Ok((json!({ "id": id, "revoked": true }), format!("revoked {id}\n")))
             })
         }
     }
 }
 
-/// Does something as somebody who gives a password for it: to the registry of a skill, or to the one that
-/// is meant where none is named.
+/// Does something with a password: at the registry of a skill, or at the default registry.
 pub(super) fn as_person(
     email: &str,
     name: Option<&Name>,
@@ -124,7 +123,7 @@ pub(super) fn as_person(
         let remote = &common.remote;
         let client = name.map_or_else(|| remote.trusted(), |name| remote.trusted_of(name))?;
         if !common.json {
-            output::note(&format!("the password goes to {}", client.address()));
+            output::note(&format!("the password is sent to {}", client.address()));
         }
         let password = session::secret("password")?;
         runtime::block_on(session::as_person(&client, email, &password, work))
@@ -138,7 +137,7 @@ fn row(token: &TokenInfo) -> [Cow<'_, str>; 5] {
     [
         output::cell(&token.id),
         cell(&token.name, ""),
-        cell(&token.expires_at, "no end"),
+        cell(&token.expires_at, "never"),
         cell(&token.last_used_at, "never"),
         output::cell(&token.scopes.join(", ")).into_owned().into(),
     ]

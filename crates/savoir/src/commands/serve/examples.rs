@@ -1,11 +1,10 @@
-//! The first skills on a new shelf.
+//! The example skills of a new server.
 
 use savoir_store::{Database, Storage, WriteError};
 
 use crate::error::CommandError;
 
-/// Says in the database that the examples were put there once: who removes them is not given them
-/// again.
+/// The setting that says that the examples were created, so that removed ones stay removed.
 const MARKER: &str = "examples";
 
 const EXAMPLES: [(&str, &str); 4] = [
@@ -15,7 +14,7 @@ const EXAMPLES: [(&str, &str); 4] = [
     ("reply-draft", include_str!("../../../../../examples/reply-draft/SKILL.md")),
 ];
 
-/// Puts the examples on a shelf that never had a skill. They have no owner, so everyone can run them.
+/// Creates the examples if there was never a skill. They have no owner, so everyone can run them.
 pub(super) async fn shelve(database: &Database, storage: &Storage) -> Result<(), CommandError> {
     if database.settings().get(MARKER).await?.is_some() {
         return Ok(());
@@ -24,11 +23,11 @@ pub(super) async fn shelve(database: &Database, storage: &Storage) -> Result<(),
     if skills.names().await?.is_empty() {
         for (name, text) in EXAMPLES {
             match skills.create(name, text).await {
-                // Another process starts for the first time, too.
+                // Another server created it at the same time.
                 Ok(_) | Err(WriteError::Exists { .. }) => {}
                 Err(error) => {
                     return Err(CommandError::findings(format!(
-                        "the example {name} cannot be put on the shelf: {error}"
+                        "cannot create the example skill {name}: {error}"
                     )));
                 }
             }

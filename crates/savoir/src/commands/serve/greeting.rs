@@ -1,4 +1,4 @@
-//! What a server says when it starts: where it is, what it has, and what to do first.
+//! What a server prints when it starts: its URL, its data, and a first command.
 
 use std::{io, io::Write as _, net::SocketAddr, path::Path, time::Duration};
 
@@ -11,10 +11,10 @@ use savoir_store::{Storage, StoreError};
 use crate::{
     config::LogFormat,
     output::{self, plural},
-    place::Place,
+    storage_args::Place,
 };
 
-/// How long providers are waited for; the server answers meanwhile.
+/// Time limit for listing models; the server already answers requests.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) struct Greeting<'a> {
@@ -23,20 +23,19 @@ pub(super) struct Greeting<'a> {
     pub(super) address: SocketAddr,
     pub(super) place: &'a Place,
     pub(super) models: Models,
-    /// Who reads the registry, if that is not everyone.
+    /// Who may read the registry, if not everyone.
     pub(super) readers: &'static str,
 }
 
-/// Who listens everywhere is reached by everyone.
-const EVERYWHERE: &str = "it listens on every network of this machine; put TLS in front of it";
+const EVERYWHERE: &str = "listening on all network interfaces; put a TLS proxy in front of it";
 
 impl Greeting<'_> {
-    /// Tells people on standard error; a log for programs gets lines of its own.
+    /// Prints to standard error, or as log lines if the log is JSON.
     pub(super) async fn say(&self, app: &App, storage: &Storage) {
         let lines = match self.lines(app, storage).await {
             Ok(lines) => lines,
             Err(error) => {
-                tracing::error!(%error, "what is kept cannot be looked at");
+                tracing::error!(%error, "cannot read the stored data");
                 return;
             }
         };
@@ -68,11 +67,11 @@ impl Greeting<'_> {
         lines.extend(self.models().await);
         let search = match self.models.embedder() {
             Some(embedder) => format!("words (BM25) and vectors of {}", embedder.identity()),
-            None => "words alone (BM25); SAVOIR_EMBEDDING_MODEL adds vectors".to_owned(),
+            None => "words alone (BM25); set SAVOIR_EMBEDDING_MODEL to add vectors".to_owned(),
         };
         lines.push(("search", search));
         if let Some(link) = savoir_server::setup_link(app).await? {
-            lines.push(("accounts", format!("no administrator yet; open this once: {link}")));
+            lines.push(("accounts", format!("no administrator yet; create one here: {link}")));
             let (savoir, place) = (program(), self.place.words());
             lines.push(("", format!("or run: {savoir} admin create EMAIL{place}")));
         }
@@ -80,7 +79,7 @@ impl Greeting<'_> {
         Ok(lines)
     }
 
-    /// Which models can be asked, or how to set one up.
+    /// The available models, or how to set one up.
     async fn models(&self) -> Vec<(&'static str, String)> {
         if self.models.is_empty() {
             let help = ModelError::NoProvider.help().unwrap_or_default();
@@ -99,14 +98,14 @@ impl Greeting<'_> {
         let Some(skill) = example.and_then(|name| self.place.skill(name)) else {
             return format!("curl {}/openapi.json", self.url);
         };
-        // Without a model there is still the prompt to look at.
+        // Without a model, the prompt can still be rendered.
         let verb = if self.models.is_empty() { "render" } else { "run" };
         let savoir = program();
         format!("{savoir} {verb} {skill} --input article=\"Rain fell. It was wet.\"")
     }
 }
 
-/// How this program is called: by its name if that is found, else by its path.
+/// The command that runs this program: its name if that is on PATH, else its path.
 fn program() -> String {
     let ours = std::env::current_exe().ok();
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -142,7 +141,7 @@ fn print(lines: &[(&str, String)]) {
     let bold = Style::new().bold();
     let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::Auto);
     for (label, text) in lines {
-        // Nobody is left to tell when standard error is closed.
+        // A closed standard error is not a problem.
         let _ = writeln!(err, "{bold}{label:<9}{bold:#} {}", output::harmless(text));
     }
     let _ = err.flush();

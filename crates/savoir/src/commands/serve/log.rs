@@ -12,7 +12,7 @@ use crate::{
 
 pub(super) fn start(format: LogFormat, level: LogLevel) -> Result<(), CommandError> {
     let filter = EnvFilter::try_new(log_filter::from(level.as_str()))
-        .map_err(|error| CommandError::input(format!("the log cannot be set up: {error}")))?;
+        .map_err(|error| CommandError::input(format!("cannot set up the log: {error}")))?;
     let registry = tracing_subscriber::registry().with(filter);
     let started = match format {
         LogFormat::Text => {
@@ -26,5 +26,5 @@ pub(super) fn start(format: LogFormat, level: LogLevel) -> Result<(), CommandErr
             .with(fmt::layer().json().flatten_event(true).with_writer(io::stderr))
             .try_init(),
     };
-    started.map_err(|error| CommandError::input(format!("the log cannot be set up: {error}")))
+    started.map_err(|error| CommandError::input(format!("cannot set up the log: {error}")))
 }

@@ -1,4 +1,4 @@
-//! Signals that stop a server: the first one gently, the second one at once.
+//! Signals that stop a server: the first one gracefully, the second one immediately.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio::{sync::watch, time::sleep};
 
 use crate::error::CommandError;
 
-/// Signals that come together are one: supervisors tell a process and then its group.
+/// Signals within this time count once: supervisors signal a process and then its group.
 const TOGETHER: Duration = Duration::from_millis(500);
 
-/// How many signals there were.
+/// The number of signals received.
 #[derive(Debug)]
 pub(super) struct Signals(watch::Receiver<u32>);
 
@@ -17,7 +17,7 @@ impl Signals {
     /// Counts SIGINT and SIGTERM from now on.
     pub(super) fn listen() -> Result<Self, CommandError> {
         let mut next = Next::new()
-            .map_err(|error| CommandError::input(format!("signals cannot be heard: {error}")))?;
+            .map_err(|error| CommandError::input(format!("cannot handle signals: {error}")))?;
         let (count, heard) = watch::channel(0);
         tokio::spawn(async move {
             loop {

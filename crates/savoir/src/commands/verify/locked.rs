@@ -1,27 +1,27 @@
-//! Everything that a lock names, file by file.
+//! Verifies the skills in savoir.lock, file by file.
 
 use std::process::ExitCode;
 
-use savoir_package::shelf::{Fault, Problem};
+use savoir_package::install::{Fault, Problem};
 use serde_json::{Value, json};
 
 use crate::{
     error::CommandError,
+    install_context::{ScopeArgs, told},
     output,
-    shelf::{Whose, told},
 };
 
-/// Verifies the skills of these names; without any, all that the lock names.
+/// Verifies the skills of these names; without any, all skills in the lock.
 pub(super) fn verify(
-    whose: &Whose,
+    whose: &ScopeArgs,
     names: &[String],
     as_json: bool,
 ) -> Result<ExitCode, CommandError> {
     told(as_json, || held_to_lock(whose, names, as_json))
 }
 
-/// Whether the lock names all of these skills.
-pub(super) fn are_locked(whose: &Whose, names: &[String]) -> Result<bool, CommandError> {
+/// Whether all of these skills are in the lock.
+pub(super) fn are_locked(whose: &ScopeArgs, names: &[String]) -> Result<bool, CommandError> {
     if names.is_empty() {
         return Ok(true);
     }
@@ -29,7 +29,11 @@ pub(super) fn are_locked(whose: &Whose, names: &[String]) -> Result<bool, Comman
     Ok(names.iter().all(|name| locked.contains_key(name)))
 }
 
-fn held_to_lock(whose: &Whose, names: &[String], as_json: bool) -> Result<ExitCode, CommandError> {
+fn held_to_lock(
+    whose: &ScopeArgs,
+    names: &[String],
+    as_json: bool,
+) -> Result<ExitCode, CommandError> {
     let door = whose.look()?;
     let locked = door.shelf.state()?.lock.skills;
     let is_meant = |name: &str| names.is_empty() || names.iter().any(|known| known == name);
@@ -56,21 +60,19 @@ fn held_to_lock(whose: &Whose, names: &[String], as_json: bool) -> Result<ExitCo
         }
         for path in &uncovered {
             let path = door.short(&path.display().to_string());
-            // Running a skill makes such files, so they are told and not held against it.
-            let line = format!("{path} is covered by no lock, and may be run");
+            // Running a skill can create such files, so they are listed but are not a problem.
+            let line = format!("{path} is not in savoir.lock, and could be executed");
             text.push_str(&output::harmless(&line));
             text.push('\n');
         }
         let end = match problems.len() {
-            0 if skills == 0 => "there is nothing that savoir.lock says".to_owned(),
-            0 => "every file is what savoir.lock says".to_owned(),
+            0 if skills == 0 => "nothing to verify".to_owned(),
+            0 => "every file matches savoir.lock".to_owned(),
             count => output::plural(count, "problem"),
         };
         output::text(&format!("{text}{}: {end}\n", output::plural(skills, "skill")))?;
         if !problems.is_empty() {
-            output::note(
-                "`savoir sync` puts right what is missing; --force puts back what was edited",
-            );
+            output::note("`savoir sync` restores missing files; with --force, also edited ones");
         }
     }
     Ok(ExitCode::from(problems.iter().map(severity).max().unwrap_or_default()))

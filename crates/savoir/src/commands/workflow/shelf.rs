@@ -1,19 +1,19 @@
-//! The skills of the person who runs a workflow.
+//! The skills of the user who runs a workflow.
 
 use futures::future::BoxFuture;
-use savoir_engine::shelf::{LoadError, Shelf};
+use savoir_engine::skill_lookup::{LoadError, SkillLookup};
 use savoir_skill::Skill;
 
 use crate::{load, lookup::Lookup};
 
-/// Installed skills, found as every command finds them.
+/// Installed skills, looked up as in all commands.
 #[derive(Debug)]
-pub(super) struct FolderShelf;
+pub(super) struct InstalledSkillLookup;
 
-impl FolderShelf {
+impl InstalledSkillLookup {
     fn find(name: &str) -> Result<Skill, LoadError> {
         let missing = || LoadError { message: format!("Skill '{name}' not found") };
-        // A name is a name: a workflow must not reach files by a path.
+        // A workflow must not read files by path.
         if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\']) {
             return Err(missing());
         }
@@ -25,7 +25,7 @@ impl FolderShelf {
     }
 }
 
-impl Shelf for FolderShelf {
+impl SkillLookup for InstalledSkillLookup {
     fn load<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Skill, LoadError>> {
         Box::pin(async move { Self::find(name) })
     }

@@ -11,7 +11,7 @@ use savoir_engine::{
     event::{Emitter, Event},
     prompt::{self, PromptRun},
     services::{Services, TimeLimits},
-    shelf::EmptyShelf,
+    skill_lookup::NoSkills,
     workflow::{self, CodePolicy, Features, Graph, Host, HttpPolicy, NoJournal, WorkflowRun},
 };
 use savoir_model::{ChatRequest, Chunk, Finish, LanguageModel, ModelError, Models};
@@ -81,7 +81,7 @@ pub(super) fn of_workflow(input: &Value) -> Answer {
     })?;
     let host = Host {
         services: services(Vec::new()),
-        shelf: Arc::new(EmptyShelf),
+        shelf: Arc::new(NoSkills),
         features: Features::default(),
         http: HttpPolicy::default(),
         code: CodePolicy::default(),

@@ -155,7 +155,7 @@ fn a_link_that_leads_to_nothing_yet_stays_one() {
     std::os::unix::fs::symlink("../dotfiles/mcp.json", &link).unwrap();
     let refused = run(&sandbox, &["install", "--agent", "cursor", "--yes"]);
     assert_eq!(refused.code, 2, "{refused}");
-    assert!(refused.stderr.contains("dotfiles/mcp.json") && refused.stderr.contains("help:"));
+    assert!(refused.stderr.contains("dotfiles/mcp.json") && refused.stderr.contains("hint:"));
     fs::create_dir(sandbox.path("home/dotfiles")).unwrap();
     assert_eq!(run(&sandbox, &["install", "--agent", "cursor", "--yes"]).code, 0);
     assert!(link.is_symlink() && sandbox.read("home/dotfiles/mcp.json").contains("savoir"));
@@ -195,7 +195,7 @@ fn what_is_broken_or_of_others_is_left_alone() {
         sandbox.write(file, text);
         let refused = run(&sandbox, &["install", "--agent", agent, "--yes"]);
         assert_eq!(refused.code, code, "{refused}");
-        assert!(refused.stderr.contains(why) && refused.stderr.contains("help:"), "{refused}");
+        assert!(refused.stderr.contains(why) && refused.stderr.contains("hint:"), "{refused}");
         assert_eq!(sandbox.read(file), text);
         assert_eq!(run(&sandbox, &["uninstall", "--agent", agent, "--yes"]).code, 2, "{agent}");
         assert_eq!(sandbox.read(file), text);

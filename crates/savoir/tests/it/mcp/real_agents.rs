@@ -111,13 +111,13 @@ const QWEN: Agent = Agent {
 };
 
 /// A machine with an agent and a project that has skills.
-struct Desk {
+struct McpContext {
     sandbox: Sandbox,
     agent: &'static Agent,
     program: String,
 }
 
-impl Desk {
+impl McpContext {
     fn new(agent: &'static Agent) -> Option<Self> {
         let program = service(agent.variable, agent.id)?;
         let desk = Self { sandbox: stage(&["text-statistics", "git-helper"]), agent, program };
@@ -193,7 +193,7 @@ fn found<'a>(questions: &'a [String], words: &str) -> Option<&'a str> {
 
 fn uses_a_skill(agent: &'static Agent) {
     for scope in ["user", "project"] {
-        let Some(desk) = Desk::new(agent) else { return };
+        let Some(desk) = McpContext::new(agent) else { return };
         let calls = [("use_skill", json!({"name": "text-statistics"}))];
         let Some(model) = desk.model(&calls) else { return };
         desk.connect(scope, &model);
@@ -229,7 +229,7 @@ const STATUS: &str = "## No commits yet on ";
 
 /// The tool is refused with the command that approves it; after exactly that command it runs.
 fn runs_a_tool_after_an_approval(agent: &'static Agent) {
-    let Some(desk) = Desk::new(agent) else { return };
+    let Some(desk) = McpContext::new(agent) else { return };
     let call = json!({"skill": "git-helper", "tool": "git_status", "arguments": {}});
     let calls = [("use_skill", json!({"name": "git-helper"})), ("run_skill_tool", call)];
     let Some(model) = desk.model(&calls) else { return };

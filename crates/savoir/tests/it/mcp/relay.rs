@@ -17,9 +17,9 @@ pub(super) struct Relay {
 
 /// The bodies of what was asked, oldest first.
 #[derive(Clone, Default)]
-pub(super) struct Overheard(Arc<Mutex<Vec<Value>>>);
+pub(super) struct ModelErrors(Arc<Mutex<Vec<Value>>>);
 
-impl Overheard {
+impl ModelErrors {
     pub(super) fn all(&self) -> Vec<Value> {
         self.0.lock().expect("a lock").clone()
     }
@@ -33,8 +33,8 @@ impl Relay {
     }
 
     /// Hands everything on to a server, with this header besides for those who cannot send it.
-    pub(super) fn lead(self, server: &str, header: Option<String>) -> Overheard {
-        let overheard = Overheard::default();
+    pub(super) fn lead(self, server: &str, header: Option<String>) -> ModelErrors {
+        let overheard = ModelErrors::default();
         let (server, heard) = (server.to_owned(), overheard.clone());
         let header = header.map(|header| format!("{header}\r\n")).unwrap_or_default();
         thread::spawn(move || {
@@ -53,7 +53,7 @@ fn hand_on(
     mut client: TcpStream,
     server: &str,
     more: &str,
-    overheard: &Overheard,
+    overheard: &ModelErrors,
 ) -> io::Result<()> {
     let mut from = BufReader::new(client.try_clone()?);
     let (mut head, mut length) = (String::new(), 0);

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::relay::{Overheard, Relay};
+use super::relay::{ModelErrors, Relay};
 use crate::{outside::service, support::Sandbox};
 
 /// What the person says to the agent.
@@ -20,7 +20,7 @@ pub(super) const LAST_WORDS: &str = "All of it was done.";
 pub(super) struct Model {
     child: Child,
     pub(super) url: String,
-    overheard: Overheard,
+    overheard: ModelErrors,
 }
 
 impl Model {

@@ -63,7 +63,7 @@ fn somebody_logs_in_is_known_and_logs_out() {
     assert!(house.server.seen().iter().any(ended));
     house.server.on("DELETE", "/registry/api/v1/tokens/t9", 204, &Value::Null);
     let out = house.well(&["logout", "--registry", &url]);
-    assert!(out.stdout.contains("the token has ended"), "{out}");
+    assert!(out.stdout.contains("the token is revoked"), "{out}");
     let last = house.server.seen().pop().expect("a question");
     assert_eq!((last.method.as_str(), last.token.as_deref()), ("DELETE", Some("sv_new")));
     assert!(!house.sandbox.read(CREDENTIALS).contains("sv_new"));
@@ -78,7 +78,7 @@ fn what_cannot_be_ended_is_forgotten_anyway() {
     let refused = json!({"detail": "Only a person who logged in can do this"});
     house.server.on("DELETE", "/registry/api/v1/tokens/t1", 403, &refused);
     let out = house.well(&["logout"]);
-    assert!(out.stdout.contains("has not ended there"), "{out}");
+    assert!(out.stdout.contains("but not revoked"), "{out}");
     assert!(out.stderr.contains("savoir registry tokens revoke t1 --email"), "{out}");
     assert!(!house.sandbox.read(CREDENTIALS).contains("sv_kept"));
 }
@@ -91,7 +91,7 @@ fn a_token_that_was_given_goes_on_and_that_is_told() {
     assert_eq!(given().code, 0);
     house.server.seen();
     let out = house.well(&["logout"]);
-    assert!(out.stdout.contains("is forgotten here, and goes on there"), "{out}");
+    assert!(out.stdout.contains("is removed from this machine, and still valid"), "{out}");
     let whose = format!("--email ada@example.com --registry {}\n", house.url());
     for way in ["savoir registry tokens list ", "savoir registry tokens revoke ID "] {
         assert!(out.stderr.contains(&format!("{way}{whose}")), "{way}: {out}");
@@ -111,8 +111,8 @@ fn a_token_that_was_given_ends_if_that_is_wanted() {
     given();
     // An older registry does not tell by which id it knows the token.
     let out = house.well(&["logout", "--end"]);
-    assert!(out.stdout.contains("is forgotten here, and has not ended there"), "{out}");
-    for words in ["does not tell", "savoir registry tokens revoke ID "] {
+    assert!(out.stdout.contains("is removed from this machine, but not revoked"), "{out}");
+    for words in ["did not return the id", "savoir registry tokens revoke ID "] {
         assert!(out.stderr.contains(words), "{words}: {out}");
     }
     assert!(!house.sandbox.read(CREDENTIALS).contains("sv_given"));
@@ -121,7 +121,7 @@ fn a_token_that_was_given_ends_if_that_is_wanted() {
     house.server.on("DELETE", "/registry/api/v1/tokens/t7", 204, &Value::Null);
     given();
     let out = house.well(&["logout", "--end"]);
-    assert!(out.stdout.contains("the token has ended"), "{out}");
+    assert!(out.stdout.contains("the token is revoked"), "{out}");
     let last = house.server.seen().pop().expect("a question");
     assert_eq!((last.method.as_str(), last.token.as_deref()), ("DELETE", Some("sv_given")));
     // Who gives a password wants the same, and the server is asked as that person.
@@ -129,7 +129,7 @@ fn a_token_that_was_given_ends_if_that_is_wanted() {
     given();
     house.server.seen();
     let out = house.typed(&["logout", "--email", "ada@example.com"], "correct horse\n");
-    assert!(out.stdout.contains("the token has ended"), "{out}");
+    assert!(out.stdout.contains("the token is revoked"), "{out}");
     let ended = |asked: &super::server::Asked| asked.method == "DELETE";
     let ended = house.server.seen().into_iter().find(ended).expect("it was ended");
     assert_eq!(ended.token.as_deref(), Some("session"));
@@ -233,11 +233,11 @@ fn tokens_for_programs_are_made_by_people() {
     assert_eq!((made.code, made.stdout.as_str()), (0, "sv_new\n"), "{made}");
     let wanted = house.server.seen()[1].json();
     // The way to end it works as it stands.
-    let way = made.stderr.split("ends with: savoir ").nth(1).and_then(|way| way.lines().next());
+    let way = made.stderr.split("to revoke it: savoir ").nth(1).and_then(|way| way.lines().next());
     house.server.on("DELETE", "/api/v1/auth/tokens/t9", 204, &Value::Null);
     let way: Vec<&str> = way.expect("a way").split(' ').collect();
     let ended = house.typed(&way, "secret\n");
-    assert_eq!((ended.code, ended.stdout.as_str()), (0, "t9 has ended\n"), "{way:?}: {ended}");
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "revoked t9\n"), "{way:?}: {ended}");
     house.server.seen();
     let scopes = ["registry:read", "registry:publish:acme", "registry:yank:acme"];
     assert_eq!(wanted, json!({"name": "build", "scopes": scopes, "expires_in_days": 7}));
@@ -320,7 +320,7 @@ fn who_is_known_installs_what_is_private() {
     };
     assert!(all_known());
     house.publish("acme/pdf", "1.1.0", |_| ());
-    let looked = house.well(&["update"]);
+    let looked = house.well(&["outdated"]);
     assert!(looked.stdout.contains("from 1.0.0 to 1.1.0") && all_known(), "{looked}");
     // The lock alone says where it came from.
     fs::remove_file(house.sandbox.path("home/.config/savoir/config.toml")).expect("it was there");

@@ -27,7 +27,7 @@ fn an_appeal_shows_what_was_found_and_a_clearance_for_whom_it_is() {
 
     let clear = ["registry", "clear", &digest, "--reason", "it is theirs"];
     let cleared = town.rules_well(&clear).stdout;
-    assert_eq!(cleared, format!("{digest} may be published now, as `acme/greeter` alone\n"));
+    assert_eq!(cleared, format!("cleared {digest} for `acme/greeter`\n"));
     // Of bytes that nobody sent under this name nothing is known.
     appeal("root", "elsewhere/greeter@1.0.0");
     let found = town.rules_well(&["registry", "appeals", "--json"]).json();
@@ -44,7 +44,7 @@ fn an_appeal_shows_what_was_found_and_a_clearance_for_whom_it_is() {
     assert_eq!(told, expected);
     let unclear = ["registry", "unclear", &digest, "--for", "elsewhere/greeter"];
     let told = town.rules_well(&unclear).stdout;
-    assert_eq!(told, format!("{digest} may not be published any more as `elsewhere/greeter`\n"));
+    assert_eq!(told, format!("revoked the clearance of {digest} for `elsewhere/greeter`\n"));
     assert_eq!(town.rules(&unclear).code, 1, "it is not cleared for that");
     town.well("bob", &publish);
     // What is published has been scanned: an appeal about it shows that.
@@ -88,7 +88,7 @@ fn what_an_administrator_blocked_stays_so_when_it_is_unyanked() {
     assert_eq!(told, expected);
     town.rules_well(&["registry", "verdict", skill, "allow", "--reason", "it is tight"]);
     let told = town.well("bob", &["registry", "unyank", skill]).stdout;
-    assert_eq!(told, "`acme/greeter` 1.0.0 can be had again\n");
+    assert_eq!(told, "`acme/greeter` 1.0.0 is no longer yanked\n");
     assert_eq!(statuses(), [200; 3]);
 }
 

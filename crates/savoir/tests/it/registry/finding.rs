@@ -30,7 +30,7 @@ fn skills_are_found() {
     assert_eq!(found["items"].as_array().map(Vec::len), Some(1));
     assert_eq!((&found["items"][0]["name"], &found["problems"]), (&json!("acme/pdf"), &json!([])));
     house.server.get("/registry/api/v1/search", &json!({"items": []}));
-    assert_eq!(house.well(&["search", "nothing"]).stdout, "no skill fits\n");
+    assert_eq!(house.well(&["search", "nothing"]).stdout, "no skills found\n");
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn what_a_scan_blocks_is_appealed_cleared_and_published() {
     let judge = |verdict| ["registry", "verdict", skill, verdict, "--reason", "looked at"];
     assert_eq!(town.run("bob", &judge("allow")).code, 1, "nobody judges their own");
     let judged = town.rules_well(&judge("block")).stdout;
-    assert_eq!(judged, "`greeter` 1.0.0: block, and its tier is experimental\n");
+    assert_eq!(judged, "`greeter` 1.0.0: block, tier experimental\n");
     let rescanned = town.run("bob", &["registry", "rescan", skill]);
     assert!(rescanned.code == 1 && rescanned.stdout.contains("BLOCK"), "{rescanned}");
     town.rules_well(&judge("allow"));
@@ -135,7 +135,7 @@ fn what_a_scan_blocks_is_appealed_cleared_and_published() {
         town.well("bob", &["registry", "members", "add", what, "root@example.com"]);
         town.well("bob", &["registry", "members", "remove", what, "root@example.com"]);
         let keys = town.well("bob", &["registry", "keys", "list", what]).stdout;
-        assert_eq!(keys, format!("no key signs for {what}\n"));
+        assert_eq!(keys, format!("{what} has no keys\n"));
     }
     assert_eq!(town.run("bob", &["registry", "members", "list", "nobody"]).code, 1);
     // And it has a log.
@@ -153,12 +153,12 @@ fn a_whole_skill_is_deprecated_and_no_more() {
         town.well("bob", &["publish", "greeter", "--namespace", "acme", "--yes"]);
     }
     let told = town.well("bob", &["registry", "deprecate", "acme/greeter", "use acme/host"]);
-    assert_eq!(told.stdout, "`acme/greeter` as a whole is deprecated\n");
+    assert_eq!(told.stdout, "`acme/greeter` (all versions) is deprecated\n");
     // Whoever is logged in to one registry means it.
     let install = ["install", "acme/greeter@1.0.0", "--allow-experimental"];
     let first = town.well("root", &install);
     assert!(first.stderr.contains("`acme/greeter` 1.0.0 is deprecated: use acme/host"), "{first}");
-    town.well("root", &["update"]);
+    town.well("root", &["outdated"]);
     let status = town.well("root", &["status"]).stdout;
     let line = status.lines().find(|line| line.contains("use acme/host")).expect("advice");
     assert!(line.contains("greeter (deprecated: use acme/host) (on 20"), "{status}");
@@ -190,7 +190,7 @@ fn an_auditor_countersigns() {
     assert_eq!(town.run("bob", &add).code, 1, "nobody makes themselves an auditor");
     town.rules_well(&add);
     let listed = town.well("bob", &["registry", "auditors", "list"]).stdout;
-    assert!(listed.contains(id.as_str().expect("an id")) && listed.contains("good"), "{listed}");
+    assert!(listed.contains(id.as_str().expect("an id")) && listed.contains("active"), "{listed}");
     let signed = town.well("root", &["registry", "sign", "acme/greeter@1.0.0"]).stdout;
     assert!(signed.contains("tier           verified"), "{signed}");
     let tiers = |command: &[&str]| town.well("bob", command).stdout;
@@ -245,17 +245,16 @@ fn what_was_withdrawn_says_why_and_stays_for_who_has_it() {
     let all = town.house.ask("GET", "/registry/api/v1/skills/greeter", "", None).json();
     assert_eq!(all["versions"][0]["yanked_reason"], json!(why), "{all}");
     let info = town.well("bob", &["info", "greeter", "--registry", &town.url]).stdout;
-    assert!(info.contains(&format!("because        {short}")), "{info}");
+    assert!(info.contains(&format!("reason         {short}")), "{info}");
 
     mirrored();
     let index = fs::read_to_string(copy.join("index/v1/gr/greeter")).expect("an index");
     assert!(index.contains("\"yanked\":true") && index.contains(why), "{index}");
-    let withdrawn =
-        format!("`greeter` 1.0.0 was withdrawn, and stays because it is installed: {short}");
-    let looked = town.well("root", &["update"]);
+    let withdrawn = format!("`greeter` 1.0.0 was yanked, and stays installed: {short}");
+    let looked = town.well("root", &["outdated"]);
     assert!(looked.stdout.contains(&withdrawn), "{looked}");
     let status = town.well("root", &["status"]).stdout;
-    assert!(status.contains(&format!("greeter (withdrawn: {short}")), "{status}");
+    assert!(status.contains(&format!("greeter (yanked: {short}")), "{status}");
     let again = town.well("root", &install);
     assert!(again.stderr.contains(&withdrawn), "{again}");
     // Another machine has only what names it.
@@ -284,14 +283,14 @@ fn what_was_taken_down_is_told_to_who_has_it() {
     let stranger = town.run("bob", &take);
     assert!(stranger.code == 1 && stranger.stderr.contains("--email"), "{stranger}");
     let taken = town.rules_well(&take).stdout;
-    assert_eq!(taken, "`greeter` 1.0.0 is taken down for good\n");
-    let looked = town.well("root", &["update"]).stdout;
+    assert_eq!(taken, "`greeter` 1.0.0 is taken down\n");
+    let looked = town.well("root", &["outdated"]).stdout;
     let told = "`greeter` 1.0.0 was taken down by its registry: it sends files away; update it, or: \
                 savoir remove greeter";
     assert!(looked.contains(told), "{looked}");
     let status = town.well("root", &["status"]).stdout;
     assert!(status.contains("taken down by its registry: it sends files away"), "{status}");
-    let looked = town.well("root", &["update", "--json"]).json();
+    let looked = town.well("root", &["outdated", "--json"]).json();
     assert_eq!(looked["skills"][0]["taken_down"], true, "{looked}");
     town.skill("other", "1.0.0", "Greet others.");
     town.well("bob", &["publish", "other", "--yes"]);
@@ -357,7 +356,7 @@ fn prose_is_installed_as_its_registry_counts_it() {
     };
     assert_eq!(install("registry:anon/tea@0.0.2"), "version = \"0.0.2\"");
     assert_eq!(install("registry:anon/tea@0.0.2"), "version = \"0.0.2\"", "once more");
-    let looked = town.well("root", &["update", "--json"]).json();
+    let looked = town.well("root", &["outdated", "--json"]).json();
     assert_eq!(looked["skills"][0]["missing"], json!(false), "{looked}");
     // A clone on another machine gets the same.
     for gone in ["root/project/.claude", "root/.cache", "root/.local/share"] {
@@ -423,10 +422,10 @@ fn a_token_that_was_given_is_ended_where_that_is_wanted() {
     };
     assert_eq!(login(), 0);
     let told = town.well("guest", &[&["logout"], &at[..]].concat());
-    assert!(told.stdout.contains("goes on there"), "{told}");
+    assert!(told.stdout.contains("still valid"), "{told}");
     assert_eq!(login(), 0, "and so it does");
     let told = town.well("guest", &[&["logout", "--end"], &at[..]].concat());
-    assert!(told.stdout.contains("the token has ended"), "{told}");
+    assert!(told.stdout.contains("the token is revoked"), "{told}");
     assert_eq!(login(), 1, "nobody has it any more");
 }
 

@@ -55,7 +55,7 @@ fn a_signature_of_the_registry_counts_for_who_trusts_its_key() {
     let (_, key_id) = town.countersigned();
     town.well("root", &["keys", "trust", "--from-registry", "acme", "--yes"]);
     let installed = town.well("root", &["install", "acme/greeter", "--yes"]);
-    assert!(!installed.stderr.contains("the registry says"), "{installed}");
+    assert!(!installed.stderr.contains("in the registry, and"), "{installed}");
     let lock = town.lock();
     assert!(lock.contains("tier = \"community\""), "{lock}");
     assert!(lock.contains(&format!("signature = \"ed25519:{key_id}\"")), "{lock}");
@@ -78,8 +78,8 @@ fn what_the_registry_says_does_not_count_without_a_key() {
     let town = Town::new();
     town.countersigned();
     let installed = town.install();
-    let told = "`acme/greeter`: the registry says community; no key that you trust signed it, so it is \
-                experimental here. To trust the keys of its publisher: savoir keys trust \
+    let told = "`acme/greeter` is community in the registry, and experimental here, because no key \
+                that you trust signed it. To trust the keys of its publisher: savoir keys trust \
                 --from-registry acme --registry ";
     assert!(installed.stderr.contains(told), "{installed}");
     assert!(town.lock().contains("tier = \"experimental\""), "{}", town.lock());
@@ -135,7 +135,7 @@ fn a_key_that_is_registered_later_counts_for_what_it_signed_before() {
     let told = "no key that signed it is registered for `acme`";
     assert!(published.stderr.contains(told), "{published}");
     // The command that it names works as it is written.
-    let (_, hint) = published.stderr.split_once("at once: savoir ").expect("a hint");
+    let (_, hint) = published.stderr.split_once("to register the key: savoir ").expect("a hint");
     let words: Vec<&str> = hint.split_whitespace().map(|word| word.trim_matches('\'')).collect();
     town.well("bob", &words);
     let info = town.well("bob", &["info", VERSION, "--json"]).json();

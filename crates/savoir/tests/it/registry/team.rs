@@ -35,7 +35,7 @@ fn versions_are_withdrawn_deprecated_scanned_and_appealed() {
         (way, body),
         (format!("POST {VERSION}/yank"), json!({"yanked": true, "reason": "it leaks"}))
     );
-    assert_eq!(said, "`acme/pdf` 1.2.0 is withdrawn\n");
+    assert_eq!(said, "`acme/pdf` 1.2.0 is yanked\n");
     let (_, body, said) = asks(&house, &["registry", "unyank", skill, "--json"]);
     assert_eq!(body, json!({"yanked": false}));
     assert!(said.contains("\"yanked\": false"), "{said}");
@@ -45,7 +45,7 @@ fn versions_are_withdrawn_deprecated_scanned_and_appealed() {
         (format!("POST {VERSION}/deprecate"), json!({"message": "use acme/paper"}))
     );
     let (_, body, said) = asks(&house, &["registry", "deprecate", skill, "--undo"]);
-    assert_eq!((body, said.contains("not deprecated any more")), (json!({"message": null}), true));
+    assert_eq!((body, said.contains("is no longer deprecated")), (json!({"message": null}), true));
     let (_, _, said) = asks(&house, &["registry", "rescan", skill]);
     assert_eq!(said, "`acme/pdf` 1.2.0: ALLOW, 0 findings\n");
     let judged = json!({"audit": {"verdict": "BLOCK", "findings": [{}]}});
@@ -156,7 +156,7 @@ fn keys_sign_for_a_namespace_and_are_trusted_only_if_a_person_says_so() {
     let seen = SigningKey::generate().expect("a key").public_key().to_text();
     let (_, body, told) = asks(&house, &["registry", "keys", "add", "acme", &seen]);
     assert_eq!(body.get("proof"), None, "whose secret half is not here");
-    assert!(told.contains("was not shown that you have its secret half"), "{told}");
+    assert!(told.contains("did not prove that you own the private key"), "{told}");
     house.well(&["registry", "keys", "revoke", "acme", id, "--reason", "old"]);
     let asked = house.server.seen().pop().expect("a question");
     assert_eq!((asked.method.as_str(), asked.path.as_str()), ("DELETE", one.as_str()));
@@ -176,7 +176,7 @@ fn keys_sign_for_a_namespace_and_are_trusted_only_if_a_person_says_so() {
     assert!(no.code == 3 && no.stderr.contains("Trust them?"), "{no}");
     house.server.get(at, &keys("21fe31dfa154a261626bf854046fd227"));
     let forged = house.run(&[&trust[..], &["--yes"]].concat());
-    assert!(forged.code == 3 && forged.stderr.contains("id of another one"), "{forged}");
+    assert!(forged.code == 3 && forged.stderr.contains("id of another key"), "{forged}");
     house.server.get(at, &keys(id));
     let yes = house.sandbox.type_as("home", "project", &trust, "y\n");
     assert!(yes.code == 0 && yes.stdout.starts_with(&format!("trusted {id}")), "{yes}");
@@ -269,7 +269,7 @@ fn a_registry_is_copied_and_installed_from() {
     house.server.get("/registry/api/v1/skills", &json!({"items": items}));
     house.server.bytes("GET", "/registry/index/v1/pd/acme/pdf", 200, b"not JSON".to_vec());
     let broken = house.run(&["registry", "mirror", &url, "copy"]);
-    assert!(broken.code == 1 && broken.stderr.contains("is left out"), "{broken}");
+    assert!(broken.code == 1 && broken.stderr.contains("was not copied"), "{broken}");
 }
 
 /// A registry in which `acme` is a skill that stands alone.

@@ -8,12 +8,12 @@ use std::{
 
 use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{
-    Actor, AuditFilter, Holding, NewKey, NewSignature, Registry, Signer, TeamRole,
+    Actor, AuditFilter, NewKey, NewSignature, OwnerScope, Registry, Signer, TeamRole,
 };
 use serde_json::{Value, json};
 
 use super::Shop;
-use crate::{outside::Ground, support::Sandbox};
+use crate::{outside::RunEnvironment, support::Sandbox};
 
 /// A registry with some of everything.
 async fn fill(shop: &Shop) {
@@ -22,7 +22,7 @@ async fn fill(shop: &Shop) {
     shop.account("nobody@example.org").await;
     let (ada, bob) = (shop.account("ada@example.org").await, shop.account("bob@example.org").await);
     shop.publish(&ada, "acme/tool", "1.0.0", &[]).await;
-    let acme: Holding = "acme".parse().expect("it works");
+    let acme: OwnerScope = "acme".parse().expect("it works");
     let key = NewKey {
         holding: &acme,
         key_id: "k1",
@@ -76,7 +76,7 @@ async fn all(shop: &Shop) -> Value {
     for index in registry.all_indexes(None, 1000).await.expect("it works") {
         packages.push(package(registry, index, &who).await);
     }
-    let acme: Holding = "acme".parse().expect("it works");
+    let acme: OwnerScope = "acme".parse().expect("it works");
     let members = registry.members(&acme).await.expect("it works");
     let members: Vec<Value> =
         members.iter().map(|one| json!([who(Some(one.user_id)), one.role.as_str()])).collect();
@@ -229,14 +229,14 @@ fn who_was_an_administrator_and_is_none_is_told() {
     assert_eq!(kept.code, 0, "{kept}");
     assert_eq!(kept.json()["administrators_not_made"], json!(["ada@example.org"]), "{kept}");
     let text = sandbox.run(&[&restore[..], &["--data", "text"]].concat());
-    let words = "ada@example.org was an administrator in the backup and is a plain user here";
+    let words = "ada@example.org was an administrator in the backup, but stays a normal user here";
     assert!(text.code == 0 && text.stdout.contains(words), "{text}");
     assert!(!text.stdout.contains("root@example.org was"), "{text}");
 }
 
 #[test]
 fn a_backup_goes_to_another_kind_of_database_and_back() {
-    let Some(ground) = Ground::new() else { return };
+    let Some(ground) = RunEnvironment::new() else { return };
     let (sandbox, before) = with_backup();
     let (database, storage) = ground.place();
     let place = ["--database", &*database, "--storage", &*storage];

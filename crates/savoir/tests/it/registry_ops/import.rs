@@ -259,7 +259,7 @@ fn folders_and_zips_are_packed_and_what_is_bad_is_told() {
     });
     let text = import(&sandbox, &["skills", "--namespace", "acme"]);
     assert!(text.stdout.contains("refused skills/broken/SKILL.md:1: "), "{text}");
-    assert!(text.stdout.contains("published 0 versions, 3 there already, 5 refused"), "{text}");
+    assert!(text.stdout.contains("published 0 versions, 3 already exist, 5 refused"), "{text}");
     for wrong in [
         &["nowhere"][..],
         &["skills", "--owner", "nobody@example.org"],
@@ -334,7 +334,7 @@ fn a_folder_without_skills_is_an_error() {
     std::fs::remove_dir_all(sandbox.path("texts/lost")).expect("it was there");
     let none = import(&sandbox, &["texts"]);
     assert!(none.code == 2 && none.stderr.contains("texts has no skills"), "{none}");
-    assert!(none.stderr.contains("it has 1 text: ") && none.stderr.contains("--namespace anon"));
+    assert!(none.stderr.contains("it has 1 text; ") && none.stderr.contains("--namespace anon"));
     sandbox.write("empty/picture.png", "x");
     let none = import(&sandbox, &["empty", "--namespace", "anon", "--json"]);
     assert_eq!((none.code, &none.json()["error"]["code"]), (2, &"no_skills".into()), "{none}");

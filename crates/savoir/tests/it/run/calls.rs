@@ -76,7 +76,7 @@ fn targets_that_are_not_there() {
     run.says(&["demo has several tools: search, other", "name one: savoir run"]);
     let run = stage.run("nowhere/search", &[]);
     run.fails(2, "no-skill");
-    run.says(&["there is no skill at", "name a skill's folder"]);
+    run.says(&["there is no skill at", "write SKILL/TOOL"]);
 
     stage.write("skills/broken/SKILL.md", "---\nname: [\n---\n\n### x\n");
     let run = stage.run("broken/x", &[]);

@@ -189,7 +189,7 @@ fn a_home_is_no_working_folder_that_loses_files() {
     let stage = scripts(&[("a.sh", "echo x > ~/report.txt\n")]);
     let run = stage.savoir(&["run", &stage.skill("tools/a.sh")]);
     assert_eq!(run.code, 0, "{run}");
-    assert!(run.stderr.contains("report.txt into a home of its own, which is gone"), "{run}");
+    assert!(run.stderr.contains("report.txt into a temporary home, which was deleted"), "{run}");
 }
 
 #[test]

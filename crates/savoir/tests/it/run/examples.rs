@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::json;
 
 use super::{Stage, fingerprint, has_program, holds, server::Server};
-use crate::house::{Manner, Provider};
+use crate::house::{OutputArgs, Provider};
 
 const KEY: &str = "brave-3f1c9a77d0-secret";
 
@@ -75,7 +75,7 @@ fn deploy_preview_asks_every_time() {
     wrong.says(&["--approve is for another run", &digits]);
     let short =
         stage.run("deploy-preview", &[&message[..], &["--approve", &digits[..12]]].concat());
-    short.says(&["--approve has too few digits to name one run alone", &digits]);
+    short.says(&["the fingerprint of --approve is too short", &digits]);
 
     let done = stage.run("deploy-preview", &[&message[..], &["--approve", &digits]].concat());
     let parsed = done.succeeds()["parsed"].clone();
@@ -252,7 +252,7 @@ fn a_prompt_is_answered_when_all_is_there() {
     let stage = Stage::with_example("pull-request-review");
     let good = ["--input", "pull_request=https://example.com/pull/1"];
     let skill = stage.skill("pull-request-review");
-    let provider = Provider::new(Manner::Says(&["{\"verdict\": ", "\"approve\"}"]));
+    let provider = Provider::new(OutputArgs::Says(&["{\"verdict\": ", "\"approve\"}"]));
     let mut command = stage.command(&[&["run", &skill], &good[..]].concat());
     provider.of(&mut command);
     let output = command.output().expect("savoir runs");

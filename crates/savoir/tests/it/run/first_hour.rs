@@ -78,13 +78,13 @@ fn arguments_for_a_tool_or_a_prompt_are_an_error_with_the_option() {
     for (target, words, says, hint) in [
         ("demo", &["n=2"][..], "arguments such as `n=2` are for a script", "--param n=2"),
         ("demo/count", &["n=2", "m=a b"], "are for a script", "--param n=2 --param 'm=a b'"),
-        ("demo", &["two"], "arguments such as `two` are", "give parameters of a tool with --param"),
+        ("demo", &["two"], "arguments such as `two` are", "pass parameters of a tool with --param"),
         ("plain", &["a=b"], "arguments such as `a=b` are", "--input a=b"),
     ] {
         let run = stage.savoir(&[&["run", &stage.skill(target)], words].concat());
         assert_eq!(run.code, 2, "{run}");
         assert!(run.stderr.contains(says), "{run}");
-        assert!(run.stderr.ends_with(&format!("help: {hint}\n")), "{run}");
+        assert!(run.stderr.ends_with(&format!("hint: {hint}\n")), "{run}");
     }
 }
 
@@ -124,9 +124,9 @@ fn files_that_a_person_expects_are_reported_when_they_are_lost() {
         ("given.sh", "echo x > \"$1\"\n"),
     ]);
     for (script, words, lost) in [
-        ("todo.sh", &[][..], "/home/.todo.txt into a home of its own, which is gone"),
-        ("said.sh", &[], "it wrote /tmp/report.md into a /tmp of its own, which is gone"),
-        ("given.sh", &["/tmp/out.csv"], "it wrote /tmp/out.csv into a /tmp of its own"),
+        ("todo.sh", &[][..], "/home/.todo.txt into a temporary home, which was deleted"),
+        ("said.sh", &[], "it wrote /tmp/report.md into a temporary /tmp, which was deleted"),
+        ("given.sh", &["/tmp/out.csv"], "it wrote /tmp/out.csv into a temporary /tmp"),
     ] {
         let target = stage.skill(&format!("tools/{script}"));
         let run = stage.savoir(&[&["run", &target], words].concat());
@@ -161,15 +161,15 @@ fn a_missing_package_has_a_hint() {
     ]);
     let python = |module: &str| {
         format!(
-            "name the package of `{module}` in a requirements.txt beside SKILL.md, or in the `# ///"
+            "add the package of `{module}` to a requirements.txt beside SKILL.md, or to the `# ///"
         )
     };
     for (script, hint) in [
         ("a.py", Some(python("yaml_of_nobody"))),
-        ("b.py", Some("name the package `Pillow` in".to_owned())),
+        ("b.py", Some("add the package `Pillow` to".to_owned())),
         ("own.py", None),
-        ("c.js", Some("Node has no package `left-pad-of-nobody`: name it in".to_owned())),
-        ("d.mjs", Some("Node has no package `@nobody/thing`: name it in".to_owned())),
+        ("c.js", Some("Node package `left-pad-of-nobody` is not installed: add it to".to_owned())),
+        ("d.mjs", Some("Node package `@nobody/thing` is not installed: add it to".to_owned())),
         ("e.js", None),
     ] {
         let run = stage.savoir(&["run", &stage.skill(&format!("tools/scripts/{script}"))]);
@@ -387,7 +387,7 @@ fn a_misspelled_folder_is_corrected() {
     ] {
         let run = stage.savoir(&["run", typed]);
         assert_eq!(run.code, 2, "{run}");
-        assert!(run.stderr.contains(&format!("help: did you mean {meant}?\n")), "{run}");
+        assert!(run.stderr.contains(&format!("hint: did you mean {meant}?\n")), "{run}");
         assert!(!run.stderr.contains("no installed skill is called"), "{run}");
     }
     let run = stage.savoir(&["run", "skills/xyz/column"]);

@@ -73,10 +73,10 @@ fn every_failure_is_one_document_with_a_name() {
 fn mistakes_are_told_the_way_out() {
     let sandbox = greet();
     for (words, help) in [
-        (&["greet"][..], "help: it takes who\nhelp: give a parameter with --param NAME=VALUE\n"),
-        (&["greet/gret"], "did you mean 'greet'?\nhelp: its tools: greet\n"),
-        (&["greet", "--params-json", "[1]"], "help: write it as '{\"name\": \"value\"}'\n"),
-        (&["greet", "--", "Ada"], "help: give parameters of a tool with --param\n"),
+        (&["greet"][..], "hint: it takes who\nhint: pass a parameter with --param NAME=VALUE\n"),
+        (&["greet/gret"], "did you mean 'greet'?\nhint: its tools: greet\n"),
+        (&["greet", "--params-json", "[1]"], "hint: write it as '{\"name\": \"value\"}'\n"),
+        (&["greet", "--", "Ada"], "hint: pass parameters of a tool with --param\n"),
     ] {
         let words: Vec<&str> = std::iter::once("run").chain(words.iter().copied()).collect();
         let run = sandbox.run(&words);
@@ -84,7 +84,7 @@ fn mistakes_are_told_the_way_out() {
     }
     let sandbox = script("#!/bin/sh\n");
     let run = sandbox.run(&["run", "keeper/scripts/keep.sh", "--param", "a=b"]);
-    assert!(run.stderr.ends_with("help: give arguments to a script after its path\n"), "{run}");
+    assert!(run.stderr.ends_with("hint: pass arguments to a script after its path\n"), "{run}");
     let run = sandbox.run(&["run", "keeper/kep.sh"]);
     assert!(run.stderr.contains("name a script by its path in its folder"), "{run}");
 }
@@ -111,7 +111,7 @@ fn a_recording_is_asked_about_each_time() {
     approve(&sandbox, "greet");
     let run = sandbox.run(&["run", "greet", "--param", "who=Ada", "--record", "--json"]);
     assert_eq!((run.code, code(&run).as_str()), (3, "not-approved"), "{run}");
-    assert!(run.stderr.contains("to ask on: a recording has nearly every right\n"), "{run}");
+    assert!(run.stderr.contains("to ask on: a recording has almost all permissions\n"), "{run}");
     assert!(!run.stderr.contains("savoir approve"), "{run}");
     assert!(!sandbox.path("greet/.savoir").exists(), "nothing is noted");
 }

@@ -241,7 +241,7 @@ fn hints_are_safe_to_paste() {
     let script = "mkdir 'a; touch evil'\ncat '../shared/$(touch evil).txt'\ncat ~/.ssh/id_ed25519\n\
         printf '\\033]0;title\\007' > \"$(printf 'x\\033[31m')\"\nexit 1\n";
     stage.write("skills/tools/scripts/a.sh", script);
-    let forging = "echo x > \"$(printf 'a\\nhelp: forged')\"\nexit 1\n";
+    let forging = "echo x > \"$(printf 'a\\nhint: forged')\"\nexit 1\n";
     stage.write("skills/tools/scripts/b.sh", forging);
     stage.write("shared/$(touch evil).txt", "x");
     stage.write("home/.ssh/id_ed25519", "private");
@@ -251,7 +251,7 @@ fn hints_are_safe_to_paste() {
     let forged = stage.savoir(&["run", &stage.skill("tools/scripts/b.sh")]);
     // What the tool prints itself comes before.
     let said = forged.stderr.split("error: ").nth(1).unwrap_or_default();
-    assert!(!said.lines().any(|line| line.starts_with("help: forged")), "{forged}");
+    assert!(!said.lines().any(|line| line.starts_with("hint: forged")), "{forged}");
     let hints = run.stderr.split("error: ").nth(1).unwrap_or_default();
     assert!(!hints.contains('\u{1b}'), "{run}");
     let allow = hints.lines().find(|line| line.contains("to allow it: ")).expect("a hint");

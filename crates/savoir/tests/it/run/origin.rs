@@ -54,7 +54,7 @@ fn a_downloaded_skill_of_gibberish_asks_every_time_with_a_banner() {
     let digits = fingerprint(&run);
     assert_eq!(digits.len(), 32);
     let run = stage.savoir(&["approve", ".claude/skills/demo", "--yes"]);
-    assert!(run.stdout.contains(BANNER) && run.stdout.contains("asks before every run"), "{run}");
+    assert!(run.stdout.contains(BANNER) && run.stdout.contains("asked before every run"), "{run}");
     let run = stage.savoir(&["run", target]);
     assert_eq!(run.code, 3, "{run}");
     let run = stage.savoir(&["run", target, "--approve", &digits]);
@@ -124,7 +124,7 @@ fn a_tool_is_refused_in_a_mode_that_it_is_not_for() {
     let stage = Stage::with_commands("modes: [Dev]\nread_only: true\n", &[("mode", "", "env")]);
     let run = stage.run("demo/mode", &["--mode", "Meeting"]);
     run.fails(3, "not-in-mode");
-    run.says(&["not for the mode Meeting", "--mode Dev"]);
+    run.says(&["not available in the mode Meeting", "--mode Dev"]);
     for options in [&[][..], &["--mode", "dev"]] {
         let output = stage.run("demo/mode", options).succeeds()["output"].to_string();
         assert!(output.contains("GIBBERISH_MODE=Dev"), "{output}");

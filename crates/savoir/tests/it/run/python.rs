@@ -7,10 +7,10 @@ use std::{
 
 use savoir_engine::{
     Home,
-    approval::{Trust, Widening},
-    ground::Ground,
+    approval::{ExtraGrants, Trust},
+    loaded_skill::LoadedSkill,
     run::{Action, Answer, Call, Given, PythonTools, plan},
-    subject::Subject,
+    run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
 use savoir_skill::{Folder, Source, read};
@@ -136,12 +136,12 @@ fn a_tool_that_never_returns() {
     let source = Source::from_bytes(fs::read(&file).expect("a file")).expect("text");
     let reading = read(source, Some(&folder));
     let store = TrustStore::default();
-    let subject =
-        Subject::new(&reading, &file, Some(folder.root()), Trust::User, &store).expect("a subject");
-    let ground = Ground::at(&stage.path("work"), &stage.path("home"));
+    let subject = LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store)
+        .expect("a subject");
+    let ground = RunEnvironment::at(&stage.path("work"), &stage.path("home"));
     let loops = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n    time.sleep(1)\n";
     let given = json!({"code": loops}).as_object().cloned().expect("an object");
-    let extra = Widening::default();
+    let extra = ExtraGrants::default();
     let call = Call {
         subject: &subject,
         tool: "probe",

@@ -4,10 +4,10 @@ use std::fs;
 
 use savoir_engine::{
     Home,
-    approval::{Trust, Widening},
-    ground::Ground,
+    approval::{ExtraGrants, Trust},
+    loaded_skill::LoadedSkill,
     run::{Call, Given, plan},
-    subject::Subject,
+    run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
 use savoir_skill::{Folder, Source, permission::Tier, read};
@@ -283,7 +283,7 @@ fn whoever_wants_to_be_asked_is_asked() {
     let stage = Stage::vouched("amd", &[]);
     for (option, why) in [
         ("--untrusted", "it is untrusted, which asks every time"),
-        ("--record", "a recording has nearly every right"),
+        ("--record", "a recording has almost all permissions"),
         ("--allow-read=.", "it has not been approved yet"),
     ] {
         let run = stage.run("probe", &["--param", "code=1", option]);
@@ -352,12 +352,12 @@ fn what_changes_before_the_start_does_not_run() {
         read(Source::from_bytes(fs::read(&file).expect("a file")).expect("text"), Some(&folder));
     let list = stage.path(".config/savoir/trusted-keys.json");
     let store = TrustStore::read(&list).expect("a list");
-    let subject =
-        Subject::new(&reading, &file, Some(folder.root()), Trust::User, &store).expect("a subject");
+    let subject = LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store)
+        .expect("a subject");
     assert_eq!(subject.tier, Tier::Verified);
-    let ground = Ground::at(&stage.path("work"), &stage.path("home"));
+    let ground = RunEnvironment::at(&stage.path("work"), &stage.path("home"));
     let code = json!({"code": "import os; os.mkdir('out'); open('out/ran', 'w').close()"});
-    let extra = Widening::default();
+    let extra = ExtraGrants::default();
     let call = Call {
         subject: &subject,
         tool: "probe",

@@ -79,7 +79,7 @@ fn copies_that_savoir_installed_are_not_offered_again() {
     let agents = ["--agent", "claude-code,cursor", "-y"];
     machine.well(&[&["install", "../elsewhere/pdf"], &agents[..]].concat());
     let none = machine.run(&["install", ".", "--list"]);
-    assert!(none.code == 2 && none.stderr.contains("are installed already"), "{none}");
+    assert!(none.code == 2 && none.stderr.contains("are already installed"), "{none}");
     // A skill of the project itself, and one that nobody installed with Savoir, are offered.
     machine.skill("project/tools/mail", "1.0.0", "Send it.");
     machine.skill("project/.claude/skills/own", "1.0.0", "Mine.");

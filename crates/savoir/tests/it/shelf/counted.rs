@@ -89,15 +89,15 @@ fn what_was_taken_down_is_left_for_the_same_text() {
     machine.well(&["install", "anon/tea", "--registry", &url, "--allow-experimental"]);
     machine.publish_text("anon/tea", 2, "Boil water.");
     machine.take_down("anon/tea", "0.0.1", "it scalds");
-    let looked = machine.well(&["update"]).stdout;
-    assert!(looked.contains("`tea` could go from 0.0.1 to 0.0.2"), "{looked}");
+    let looked = machine.well(&["outdated"]).stdout;
+    assert!(looked.contains("`tea` can be updated from 0.0.1 to 0.0.2"), "{looked}");
     let done = machine.well(&["update", "tea"]);
     assert!(done.stdout.contains("`tea` goes from 0.0.1 to 0.0.2"), "{done}");
     assert!(machine.read("project/savoir.lock").contains("version = \"0.0.2\""));
     assert!(!done.stderr.contains("taken down"), "{done}");
     let status = machine.well(&["status"]).stdout;
     assert!(!status.contains("taken down"), "{status}");
-    assert_eq!(machine.well(&["update"]).stdout, "nothing is newer\n");
+    assert_eq!(machine.well(&["outdated"]).stdout, "all skills are up to date\n");
 }
 
 #[test]

@@ -191,9 +191,9 @@ fn update_all_skips_a_skill_whose_source_is_gone() {
 #[test]
 fn update_fails_if_no_source_can_be_read() {
     let machine = Machine::with_pdf();
-    machine.well(&["update"]);
+    machine.well(&["outdated"]);
     fs::remove_dir_all(machine.sandbox.path("elsewhere/pdf")).expect("it was there");
-    for args in [&["update"][..], &["update", "--json"], &["update", "--all"]] {
+    for args in [&["outdated"][..], &["outdated", "--json"], &["update", "--all"]] {
         let failed = machine.run(args);
         assert_eq!(failed.code, 1, "{args:?}: {failed}");
     }

@@ -45,7 +45,7 @@ fn a_skill_of_the_user_is_not_removed_from_the_project() {
     for command in ["remove", "update"] {
         let here = machine.run(&[command, "mail"]);
         assert!(here.code == 2, "{here}");
-        assert!(here.stderr.contains(&format!("savoir {command} mail --global")), "{here}");
+        assert!(here.stderr.contains(&format!("savoir {command} mail --user")), "{here}");
         let there = machine.run(&[command, "pdf", "--global"]);
         assert!(there.stderr.contains("`pdf` is not installed for the user"), "{there}");
         assert!(there.stderr.contains(&format!("savoir {command} pdf\n")), "{there}");

@@ -181,8 +181,8 @@ fn a_name_is_no_repository_of_a_stranger_where_somebody_has_a_registry() {
             assert!(lock.contains(&format!("source = \"registry+{url}#acme/pdf\"")), "{lock}");
             machine.well(&["remove", "pdf"]);
         }
-        ambiguous("acme/other", "that were asked has it");
-        ambiguous("acme/pdf@latest", "no branches or tags");
+        ambiguous("acme/other", "none of the queried registries has it");
+        ambiguous("acme/pdf@latest", "not branches or tags");
         never_github(&machine, &[]);
         fs::remove_file(machine.sandbox.path(file)).expect("it was there");
     }
@@ -314,7 +314,7 @@ fn a_copy_tells_what_a_registry_changed() {
     assert_eq!(failed["version"], "1.0.0", "{again}");
     assert_eq!(machine.read("project/copy/index/v1/pd/pdf"), index, "the copy keeps what it has");
     let words = machine.run(&mirror[..mirror.len() - 1]);
-    assert!(words.stderr.contains("`pdf` 1.0.0 stays as it was: "), "{words}");
+    assert!(words.stderr.contains("`pdf` 1.0.0 is unchanged in the copy: "), "{words}");
 }
 
 /// Tokens are not read that others can read, too.
@@ -359,34 +359,34 @@ fn what_registries_say_of_installed_skills_is_told() {
     };
     publish("1.0.0");
     machine.well(&["install", "acme/pdf@^1.0", "--registry", &url, "--allow-experimental"]);
-    assert_eq!(machine.well(&["update"]).stdout, "nothing is newer\n");
+    assert_eq!(machine.well(&["outdated"]).stdout, "all skills are up to date\n");
     publish("1.1.0");
     publish("2.0.0");
     let index = machine.read("site/index/v1/pd/acme/pdf");
     let first = index.replacen("\"deprecated\":null", "\"deprecated\":\"use acme/paper\"", 1);
     machine.sandbox.write("site/index/v1/pd/acme/pdf", first.replacen("false", "true", 1));
-    let looked = machine.well(&["update"]);
-    let expected = "`pdf` could go from 1.0.0 to 1.1.0\n\
-                    `pdf` has 2.0.0, and `pdf` in savoir.toml asks for ^1.0; to get it: \
+    let looked = machine.well(&["outdated"]);
+    let expected = "`pdf` can be updated from 1.0.0 to 1.1.0\n\
+                    `pdf` 2.0.0 is available, but savoir.toml asks for ^1.0; to get it: \
                     savoir install acme/pdf@^2.0.0 --registry [URL]\n\
-                    `pdf` 1.0.0 was withdrawn, and stays because it is installed\n\
+                    `pdf` 1.0.0 was yanked, and stays installed\n\
                     `pdf` 1.0.0 is deprecated: use acme/paper\n";
     assert_eq!(looked.stdout.replace(&url, "[URL]"), expected, "{looked}");
     let listed = machine.well(&["list", "--long"]);
     assert!(listed.stdout.contains("1.1.0"), "{listed}");
-    let json = machine.well(&["update", "--json"]).json();
+    let json = machine.well(&["outdated", "--json"]).json();
     let skill = &json["skills"][0];
     assert_eq!((&skill["state"], &skill["version"]), (&"newer".into(), &"1.1.0".into()));
     assert_eq!((&skill["beyond"], &skill["yanked"]), (&"2.0.0".into(), &true.into()));
     // What is told to be run does it.
     machine.well(&["update", "--all", "--registry", &url]);
-    let beyond = machine.well(&["update"]);
+    let beyond = machine.well(&["outdated"]);
     assert!(!beyond.stderr.contains("savoir update"), "an update does not get it: {beyond}");
     let way = beyond.stdout.split_once("to get it: savoir ").expect("a way").1.trim_end();
     machine.well(&[&way.split(' ').collect::<Vec<_>>()[..], &["--allow-experimental"]].concat());
     assert!(machine.read("project/savoir.lock").contains("version = \"2.0.0\""));
     std::fs::remove_dir_all(machine.sandbox.path("site")).expect("it was there");
-    let silent = machine.run(&["update"]);
+    let silent = machine.run(&["outdated"]);
     assert!(silent.code == 1 && silent.stdout.contains("`pdf` could not be checked"), "{silent}");
 }
 

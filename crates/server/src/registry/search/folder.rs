@@ -24,12 +24,12 @@ const MOST_SLOTS: usize = 64;
 
 /// The part of a folder that belongs to this process as long as this lives.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct IndexFolderLock {
     path: PathBuf,
     _lock: File,
 }
 
-impl Slot {
+impl IndexFolderLock {
     /// Takes the first part that nobody holds.
     pub(super) fn take(folder: &Path) -> Result<Self, SearchError> {
         for number in 0..MOST_SLOTS {
@@ -57,7 +57,7 @@ impl Slot {
         &self,
         schema: &Schema,
         database: &str,
-    ) -> Result<(Opened, u64), SearchError> {
+    ) -> Result<(OpenIndex, u64), SearchError> {
         if self.path.exists() {
             match reopen(&self.path, schema, database) {
                 Ok(opened) => return Ok(opened),
@@ -71,7 +71,7 @@ impl Slot {
     }
 
     /// Begins anew, whatever is there.
-    pub(super) fn begin(&self, schema: &Schema) -> Result<Opened, SearchError> {
+    pub(super) fn begin(&self, schema: &Schema) -> Result<OpenIndex, SearchError> {
         if self.path.exists() {
             fs::remove_dir_all(&self.path).map_err(SearchError::folder(&self.path))?;
         }
@@ -79,17 +79,17 @@ impl Slot {
         self.create(schema).map_err(SearchError::index(&self.path))
     }
 
-    fn create(&self, schema: &Schema) -> Result<Opened, TantivyError> {
+    fn create(&self, schema: &Schema) -> Result<OpenIndex, TantivyError> {
         let new = Index::builder().schema(schema.clone()).settings(fields::settings());
         let index = new.create_in_dir(&self.path)?;
         fields::teach(&index);
         let reader = reader(&index)?;
-        Ok(Opened { reader, index })
+        Ok(OpenIndex { reader, index })
     }
 }
 
 /// An index that can be searched.
-pub(super) struct Opened {
+pub(super) struct OpenIndex {
     pub(super) reader: IndexReader,
     pub(super) index: Index,
 }
@@ -104,7 +104,7 @@ fn reader(index: &Index) -> Result<IndexReader, TantivyError> {
 }
 
 /// Opens an index whose every byte is as it was written, and tells how far it goes.
-fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<(Opened, u64), String> {
+fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<(OpenIndex, u64), String> {
     let described = |error: TantivyError| error.to_string();
     let index = Index::open_in_dir(path).map_err(described)?;
     if index.schema() != *schema || *index.settings() != fields::settings() {
@@ -127,7 +127,7 @@ fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<(Opened, u64),
             return Err("it does not have as many skills as it says".to_owned());
         }
     }
-    Ok((Opened { reader, index }, applied))
+    Ok((OpenIndex { reader, index }, applied))
 }
 
 /// What is committed together with the documents: how far they go, and in which database.

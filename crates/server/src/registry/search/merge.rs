@@ -12,9 +12,9 @@ const MOST_DELETED: f32 = 0.3;
 
 /// Small segments become one when there are some; a segment that lost much is written anew.
 #[derive(Debug)]
-pub(super) struct Merging(LogMergePolicy);
+pub(super) struct SegmentMergePolicy(LogMergePolicy);
 
-impl Default for Merging {
+impl Default for SegmentMergePolicy {
     fn default() -> Self {
         let mut policy = LogMergePolicy::default();
         policy.set_max_docs_before_merge(MOST_TO_MERGE as usize);
@@ -23,7 +23,7 @@ impl Default for Merging {
     }
 }
 
-impl MergePolicy for Merging {
+impl MergePolicy for SegmentMergePolicy {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
         let mut candidates = self.0.compute_merge_candidates(segments);
         let large = segments.iter().filter(|segment| segment.num_docs() > MOST_TO_MERGE);

@@ -67,21 +67,21 @@ impl Candidate {
 
 /// A skill of a segment whose phrases were not looked up yet.
 #[derive(Clone, Copy, Debug)]
-struct Unchecked {
+struct UncheckedHit {
     score: f32,
     document: DocId,
 }
 
 /// The best candidates of one segment so far.
 #[derive(Debug)]
-struct Best {
+struct BestCandidates {
     most: usize,
     /// No worse score can be among the best.
     floor: f32,
     candidates: Vec<Candidate>,
 }
 
-impl Best {
+impl BestCandidates {
     fn push(&mut self, candidate: Candidate) {
         self.candidates.push(candidate);
         if self.candidates.len() >= 2 * self.most {
@@ -163,11 +163,11 @@ impl Ready {
     /// Keeps those that the checks let through: the best are asked first, until there are enough.
     fn check(
         &self,
-        mut unchecked: Vec<Unchecked>,
+        mut unchecked: Vec<UncheckedHit>,
         most: usize,
         segment: &SegmentReader,
         columns: &Columns,
-        best: &mut Best,
+        best: &mut BestCandidates,
     ) -> Result<(), TantivyError> {
         let mut left = most;
         while !unchecked.is_empty() && left > 0 && best.candidates.len() < best.most {
@@ -178,7 +178,7 @@ impl Ready {
                     b.score.total_cmp(&a.score).then(a.document.cmp(&b.document))
                 });
             }
-            let mut some: Vec<Unchecked> = unchecked.drain(..count).collect();
+            let mut some: Vec<UncheckedHit> = unchecked.drain(..count).collect();
             // A check goes through the segment in its order.
             some.sort_unstable_by_key(|one| one.document);
             let mut checks: Vec<Check<'_>> = self
@@ -186,7 +186,7 @@ impl Ready {
                 .iter()
                 .map(|weight| Check { weight: weight.as_ref(), segment, scorer: None, next: 0 })
                 .collect();
-            for Unchecked { score, document } in some {
+            for UncheckedHit { score, document } in some {
                 if holds(&mut checks, document)? {
                     best.push(columns.candidate(score, document));
                 }
@@ -217,7 +217,7 @@ impl Ranking {
         for segment in searcher.segment_readers() {
             let share = most * u64::from(segment.max_doc()) / total.max(1);
             let columns = Columns::open(segment)?;
-            let best = Best { most: self.most, floor, candidates: Vec::new() };
+            let best = BestCandidates { most: self.most, floor, candidates: Vec::new() };
             let looked_at = share + LEAST_LOOKED_AT;
             let best = self.look(&ready, segment, &columns, best, looked_at)?;
             for candidate in best.candidates {
@@ -242,9 +242,9 @@ impl Ranking {
         ready: &Ready,
         segment: &SegmentReader,
         columns: &Columns,
-        mut best: Best,
+        mut best: BestCandidates,
         mut looks: u64,
-    ) -> Result<Best, TantivyError> {
+    ) -> Result<BestCandidates, TantivyError> {
         let mut scorer = ready.query.scorer(segment, 1.0)?;
         let mut unchecked = Vec::new();
         let most_checked = looks / LOOKED_AT_FOR_A_CHECK;
@@ -258,7 +258,7 @@ impl Ranking {
                     if ready.checks.is_empty() {
                         best.push(columns.candidate(score, document));
                     } else {
-                        unchecked.push(Unchecked { score, document });
+                        unchecked.push(UncheckedHit { score, document });
                     }
                 }
             }

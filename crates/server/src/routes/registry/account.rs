@@ -4,7 +4,7 @@ use axum::{extract::State, http::StatusCode, response::Response};
 use savoir_package::registry::wire;
 use savoir_store::{
     ApiToken,
-    registry::{Grant, Holding, Right},
+    registry::{Grant, OwnerScope, Right},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -12,16 +12,16 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{Acting, At, registry},
     docs,
-    refused::{Given, Refused},
-    told::{Body, told},
+    error::{RegistryApiError, RegistryResult},
+    extract::{PathParams, RegistryCaller, registry},
+    request::{Body, respond},
 };
 use crate::{
     access::Scope,
     app::App,
     body::{Members, Shape, ShapeError, Text},
-    routes::tokens::{self, MOST_SCOPES, NewlyMade, Wanted},
+    routes::tokens::{self, CreatedToken, MOST_SCOPES, Wanted},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -34,7 +34,7 @@ fn short(right: Right) -> &'static str {
 }
 
 /// Reads `publish`, `registry:publish` or `registry:publish:acme`, for a place if one is given.
-fn grant(text: &str, place: Option<&Holding>) -> Option<Grant> {
+fn grant(text: &str, place: Option<&OwnerScope>) -> Option<Grant> {
     let long = Right::ALL.into_iter().find(|right| short(*right) == text);
     let grant = match long {
         Some(right) => Grant { right, place: None },
@@ -65,7 +65,7 @@ struct WantedRegistryToken {
     /// is said.
     #[schema(value_type = Option<String>)]
     #[expect(dead_code, reason = "it is in the scopes, and described for the OpenAPI document")]
-    namespace: Option<Holding>,
+    namespace: Option<OwnerScope>,
     /// Without end if nothing is said.
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 366)]
     expires_in_days: Option<u64>,
@@ -75,7 +75,7 @@ impl Shape for WantedRegistryToken {
     fn read(members: &mut Members) -> Self {
         let name = members.text("name", Text::between(1, 100));
         let place = members.optional_text("namespace", Text::between(1, 200));
-        let place = place.and_then(|text| match text.parse::<Holding>() {
+        let place = place.and_then(|text| match text.parse::<OwnerScope>() {
             Ok(place) => Some(place),
             Err(error) => {
                 let at = members.place("namespace");
@@ -91,7 +91,7 @@ impl Shape for WantedRegistryToken {
     }
 }
 
-fn scopes(members: &mut Members, place: Option<&Holding>) -> Vec<Grant> {
+fn scopes(members: &mut Members, place: Option<&OwnerScope>) -> Vec<Grant> {
     let wanted = members.optional_texts("scopes").unwrap_or_default();
     let given = members.value("scopes").and_then(Value::as_array).map_or(0, Vec::len);
     if !(1..=MOST_SCOPES).contains(&given) {
@@ -183,7 +183,10 @@ struct RegistryTokenList {
         docs::Unavailable
     )
 )]
-async fn whoami(State(app): State<App>, Acting { caller, actor }: Acting) -> Given<Response> {
+async fn whoami(
+    State(app): State<App>,
+    RegistryCaller { caller, actor }: RegistryCaller,
+) -> RegistryResult<Response> {
     let memberships = registry(&app).memberships(caller.user.id).await?;
     let role = if actor.is_admin() { "admin" } else { "user" };
     let scopes = match &caller.token {
@@ -204,13 +207,13 @@ async fn whoami(State(app): State<App>, Acting { caller, actor }: Acting) -> Giv
         scopes,
         namespaces: memberships.into_iter().map(|member| member.holding.to_string()).collect(),
     };
-    Ok(told(StatusCode::OK, &who))
+    Ok(respond(StatusCode::OK, &who))
 }
 
-fn must_be_person(acting: &Acting) -> Given<()> {
+fn must_be_person(acting: &RegistryCaller) -> RegistryResult<()> {
     match acting.caller.token {
         None => Ok(()),
-        Some(_) => Err(Refused::forbidden("only a person who logged in can do this")),
+        Some(_) => Err(RegistryApiError::forbidden("only a person who logged in can do this")),
     }
 }
 
@@ -223,11 +226,11 @@ fn must_be_person(acting: &Acting) -> Given<()> {
         docs::TooMany, docs::Unavailable
     )
 )]
-async fn list(State(app): State<App>, acting: Acting) -> Given<Response> {
+async fn list(State(app): State<App>, acting: RegistryCaller) -> RegistryResult<Response> {
     must_be_person(&acting)?;
     let all = app.database.accounts().tokens(acting.caller.user.id).await?;
     let ours = all.into_iter().filter(|token| !grants(token).is_empty());
-    Ok(told(StatusCode::OK, &RegistryTokenList { items: ours.map(Into::into).collect() }))
+    Ok(respond(StatusCode::OK, &RegistryTokenList { items: ours.map(Into::into).collect() }))
 }
 
 /// Make a token for a program. Its secret is shown this once.
@@ -241,18 +244,18 @@ async fn list(State(app): State<App>, acting: Acting) -> Given<Response> {
 )]
 async fn create(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     Body(wanted): Body<WantedRegistryToken>,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     must_be_person(&acting)?;
     let wanted = Wanted {
         name: wanted.name,
         scopes: wanted.scopes.iter().map(ToString::to_string).collect(),
         expires_in_days: wanted.expires_in_days,
     };
-    let NewlyMade { kept, secret } = tokens::make(&app, &acting.caller, wanted).await?;
+    let CreatedToken { kept, secret } = tokens::make(&app, &acting.caller, wanted).await?;
     let made = MadeRegistryToken { known: kept.into(), token: secret };
-    Ok(told(StatusCode::CREATED, &made))
+    Ok(respond(StatusCode::CREATED, &made))
 }
 
 /// End a token. A program can end its own.
@@ -265,14 +268,18 @@ async fn create(
         docs::Missing, docs::TooMany, docs::Unavailable
     )
 )]
-async fn end(State(app): State<App>, acting: Acting, At(id): At<String>) -> Given<StatusCode> {
+async fn end(
+    State(app): State<App>,
+    acting: RegistryCaller,
+    PathParams(id): PathParams<String>,
+) -> RegistryResult<StatusCode> {
     if acting.caller.token.as_ref().is_none_or(|own| own.id != id) {
         must_be_person(&acting)?;
     }
     if tokens::end(&app, &acting.caller, &id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(Refused::not_found("you have no such token; list yours to see their ids"))
+    Err(RegistryApiError::not_found("you have no such token; list yours to see their ids"))
 }
 
 #[cfg(test)]
@@ -281,7 +288,7 @@ mod tests {
 
     #[test]
     fn scopes_in_short_and_in_full() {
-        let acme: Holding = "acme".parse().unwrap();
+        let acme: OwnerScope = "acme".parse().unwrap();
         for (text, place, full) in [
             ("publish", None, Some("registry:publish")),
             ("publish", Some(&acme), Some("registry:publish:acme")),

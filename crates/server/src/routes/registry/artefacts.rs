@@ -21,14 +21,14 @@ use std::time::Duration;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{At, Reading, registry},
     docs,
-    refused::{Given, Refused},
+    error::{RegistryApiError, RegistryResult},
+    extract::{PathParams, ReadAccess, registry},
     remembered,
 };
 use crate::{
     app::App,
-    registry::{Answer, Caching, has_already, part},
+    registry::{Answer, CachePolicy, has_already, part},
 };
 
 /// Larger ones are sent in pieces of this size.
@@ -55,13 +55,13 @@ pub(super) fn router() -> OpenApiRouter<App> {
 )]
 async fn by_digest(
     State(app): State<App>,
-    _: Reading,
-    At((sha256, filename)): At<(String, String)>,
+    _: ReadAccess,
+    PathParams((sha256, filename)): PathParams<(String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
-    let missing = || Refused::not_found("there is no such archive here");
+) -> RegistryResult<Response> {
+    let missing = || RegistryApiError::not_found("there is no such archive here");
     let found = registry(&app).artefact(&sha256, &filename).await?.ok_or_else(missing)?;
-    let parcel = Parcel { sha256: &sha256, size: found.size, caching: Caching::Immutable };
+    let parcel = Parcel { sha256: &sha256, size: found.size, caching: CachePolicy::Immutable };
     let counts = method == Method::GET && !headers.contains_key(header::RANGE);
     if parcel.is_large() {
         if counts {
@@ -87,8 +87,8 @@ pub(super) async fn chosen(
     known: &PackageVersion,
     method: &Method,
     headers: &HeaderMap,
-) -> Given<Response> {
-    let parcel = Parcel { sha256: &known.sha256, size: known.size, caching: Caching::Check };
+) -> RegistryResult<Response> {
+    let parcel = Parcel { sha256: &known.sha256, size: known.size, caching: CachePolicy::Check };
     let mut response = if parcel.is_large() {
         parcel.send(app.clone(), method, headers).await?
     } else {
@@ -119,7 +119,7 @@ fn describe(headers: &mut HeaderMap, version: &Version, integrity: &str) {
 pub(super) struct Parcel<'a> {
     pub(super) sha256: &'a str,
     pub(super) size: u64,
-    pub(super) caching: Caching,
+    pub(super) caching: CachePolicy,
 }
 
 impl Parcel<'_> {
@@ -127,7 +127,7 @@ impl Parcel<'_> {
         self.size > PIECE
     }
 
-    async fn whole(self, app: &App) -> Given<Answer> {
+    async fn whole(self, app: &App) -> RegistryResult<Answer> {
         let bytes = registry(app).blob(self.sha256).await?;
         let bytes = bytes.ok_or_else(|| lost(self.sha256))?;
         Ok(Answer::tagged(ZIP, self.caching, self.sha256, bytes).in_parts())
@@ -139,9 +139,9 @@ impl Parcel<'_> {
         app: App,
         method: &Method,
         asked: &HeaderMap,
-    ) -> Given<Response> {
+    ) -> RegistryResult<Response> {
         let tag = format!("\"{}\"", self.sha256);
-        let tag = HeaderValue::from_str(&tag).map_err(|error| Refused::failed(&error))?;
+        let tag = HeaderValue::from_str(&tag).map_err(|error| RegistryApiError::failed(&error))?;
         if has_already(asked, &tag) {
             return Ok(self.response(StatusCode::NOT_MODIFIED, &tag, Body::empty()));
         }
@@ -199,18 +199,20 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 }
 
 /// Others on the way must not keep an address that is good for minutes.
-fn redirect(link: &str) -> Given<Response> {
+fn redirect(link: &str) -> RegistryResult<Response> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
-    let link = HeaderValue::from_str(link).map_err(|error| Refused::failed(&error))?;
+    let link = HeaderValue::from_str(link).map_err(|error| RegistryApiError::failed(&error))?;
     response.headers_mut().insert(header::LOCATION, link);
     let private = HeaderValue::from_static("private, no-store");
     response.headers_mut().insert(header::CACHE_CONTROL, private);
     Ok(response)
 }
 
-pub(super) fn lost(sha256: &str) -> Refused {
-    Refused::failed(&format!("the blob {sha256} is not in the storage; restore it from a backup"))
+pub(super) fn lost(sha256: &str) -> RegistryApiError {
+    RegistryApiError::failed(&format!(
+        "the blob {sha256} is not in the storage; restore it from a backup"
+    ))
 }
 
 /// What is left to be sent.

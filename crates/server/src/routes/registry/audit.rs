@@ -8,7 +8,7 @@ use semver::Version;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::refused::{Given, Refused};
+use super::error::{RegistryApiError, RegistryResult};
 
 /// Findings of a report that are kept.
 const MOST_FINDINGS: usize = 200;
@@ -30,8 +30,9 @@ pub(super) struct Reported {
 }
 
 impl Reported {
-    pub(super) fn read(text: &[u8], of: &Submission, version: &Version) -> Given<Self> {
-        let refused = |code, message: String| Refused::new(StatusCode::BAD_REQUEST, code, message);
+    pub(super) fn read(text: &[u8], of: &Submission, version: &Version) -> RegistryResult<Self> {
+        let refused =
+            |code, message: String| RegistryApiError::new(StatusCode::BAD_REQUEST, code, message);
         let report: Self = serde_json::from_slice(text).map_err(|error| {
             refused("invalid_audit_report", format!("the audit report cannot be read: {error}"))
         })?;

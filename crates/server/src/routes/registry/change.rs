@@ -7,7 +7,7 @@ use savoir_package::{
     trust::{self, PublicKey, SignatureKind, TrustStore, TrustedKey},
 };
 use savoir_store::registry::{
-    Holding, NewSignature, PackageName, PackageVersion, RegistryError, RegistryKey, Right,
+    NewSignature, OwnerScope, PackageName, PackageVersion, RegistryError, RegistryKey, Right,
     Signature, Signer,
 };
 use semver::Version;
@@ -17,11 +17,12 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{Acting, Reading, registry},
-    docs, people,
-    refused::{Given, Refused},
+    docs,
+    error::{RegistryApiError, RegistryResult},
+    extract::{ReadAccess, RegistryCaller, registry},
+    people,
+    request::{Below, Body, OneOrAll, OneVersion, respond},
     settled,
-    told::{Below, Body, OneOrAll, OneVersion, told},
 };
 use crate::{
     app::App,
@@ -195,10 +196,10 @@ impl From<Signature> for ListedSignature {
 )]
 async fn yank(
     State(app): State<App>,
-    Acting { actor, .. }: Acting,
+    RegistryCaller { actor, .. }: RegistryCaller,
     OneVersion { package, version }: OneVersion,
     Body(wire::Yank { yanked, reason }): Body<wire::Yank>,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     if yanked {
         registry(&app).yank(&actor, &package, &version, reason.as_deref()).await?;
     } else {
@@ -207,7 +208,7 @@ async fn yank(
     settled(&app).await;
     let blocked = registry(&app).version(&package, &version).await?.why_blocked();
     let (name, version) = (package.to_string(), version.to_string());
-    Ok(told(StatusCode::OK, &YankState { name, version, yanked, blocked }))
+    Ok(respond(StatusCode::OK, &YankState { name, version, yanked, blocked }))
 }
 
 /// Tell users of a version what they should know, or take that back.
@@ -224,14 +225,14 @@ async fn yank(
 )]
 async fn deprecate(
     State(app): State<App>,
-    Acting { actor, .. }: Acting,
+    RegistryCaller { actor, .. }: RegistryCaller,
     OneOrAll { package, version }: OneOrAll,
     Body(wire::Deprecate { message }): Body<wire::Deprecate>,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     registry(&app).deprecate(&actor, &package, version.as_ref(), message.as_deref()).await?;
     settled(&app).await;
     let (name, version) = (package.to_string(), version.map(|version| version.to_string()));
-    Ok(told(StatusCode::OK, &Deprecated { name, version, message }))
+    Ok(respond(StatusCode::OK, &Deprecated { name, version, message }))
 }
 
 /// The versions that have what an administrator took down, and may have to be taken down, too.
@@ -239,7 +240,7 @@ pub(super) async fn same_content(
     app: &App,
     package: &PackageName,
     version: &Version,
-) -> Given<Vec<String>> {
+) -> RegistryResult<Vec<String>> {
     let others = registry(app).same_content(package, version).await?;
     Ok(others.into_iter().map(|(name, version)| format!("{name}@{version}")).collect())
 }
@@ -257,15 +258,15 @@ pub(super) async fn same_content(
 )]
 async fn withdraw(
     State(app): State<App>,
-    Acting { actor, .. }: Acting,
+    RegistryCaller { actor, .. }: RegistryCaller,
     OneVersion { package, version }: OneVersion,
     Body(Withdraw { why }): Body<Withdraw>,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     registry(&app).withdraw(&actor, &package, &version, &why).await?;
     settled(&app).await;
     let same_content = same_content(&app, &package, &version).await?;
     let (name, version) = (package.to_string(), version.to_string());
-    Ok(told(StatusCode::OK, &GoneVersion { name, version, withdrawn: true, same_content }))
+    Ok(respond(StatusCode::OK, &GoneVersion { name, version, withdrawn: true, same_content }))
 }
 
 /// List the signatures of a version, oldest first.
@@ -278,14 +279,14 @@ async fn withdraw(
 )]
 async fn signatures(
     State(app): State<App>,
-    _: Reading,
+    _: ReadAccess,
     OneVersion { package, version }: OneVersion,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     // Tells a version that is not there, or was withdrawn, from one that nobody signed.
     registry(&app).version(&package, &version).await?;
     let items = registry(&app).signatures(&package, &version).await?;
     let items = items.into_iter().map(Into::into).collect();
-    Ok(told(StatusCode::OK, &SignatureList { items }))
+    Ok(respond(StatusCode::OK, &SignatureList { items }))
 }
 
 /// Add a signature to a version that was published.
@@ -303,10 +304,10 @@ async fn signatures(
 )]
 async fn countersign(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     OneVersion { package, version }: OneVersion,
     Body(Countersign { signer, record }): Body<Countersign, LARGEST_SIGNATURE>,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     acting.actor.must_have(Right::Publish, Some(&package.holding()))?;
     let known = registry(&app).version(&package, &version).await?;
     let keys = keys_of(&app, &acting, &package, signer).await?;
@@ -321,22 +322,22 @@ async fn countersign(
         key_id,
         security_tier: tier.as_str(),
     };
-    Ok(told(StatusCode::CREATED, &signed))
+    Ok(respond(StatusCode::CREATED, &signed))
 }
 
 /// The keys that may have signed. Those who cannot use any are refused before an archive is read.
 async fn keys_of(
     app: &App,
-    acting: &Acting,
+    acting: &RegistryCaller,
     package: &PackageName,
     signer: Signer,
-) -> Given<(Holding, Vec<RegistryKey>)> {
+) -> RegistryResult<(OwnerScope, Vec<RegistryKey>)> {
     let holding = match signer {
         Signer::Publisher => {
             people::must_be_member(app, acting, &package.holding()).await?;
             package.holding()
         }
-        Signer::Auditor => Holding::auditors(),
+        Signer::Auditor => OwnerScope::auditors(),
     };
     let keys = registry(app).keys(&holding).await?;
     let own = |key: &RegistryKey| key.account == Some(acting.caller.user.id);
@@ -351,19 +352,19 @@ async fn check(
     app: &App,
     known: &PackageVersion,
     record: &Value,
-    (holding, keys): (Holding, Vec<RegistryKey>),
-) -> Given<String> {
-    let lost = || Refused::failed(&format!("the artefact {} is lost", known.sha256));
+    (holding, keys): (OwnerScope, Vec<RegistryKey>),
+) -> RegistryResult<String> {
+    let lost = || RegistryApiError::failed(&format!("the artefact {} is lost", known.sha256));
     let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
     let (name, version) = (known.package.name().to_owned(), known.version.to_string());
     let store: TrustStore =
         keys.iter().filter(|key| key.revoked.is_none()).filter_map(trusted).collect();
     let record = record.to_string();
     let checked = tokio::task::spawn_blocking(move || {
-        let tree = published(&bytes, record).map_err(|error| Refused::failed(&error))?;
+        let tree = published(&bytes, record).map_err(|error| RegistryApiError::failed(&error))?;
         trust::verify(&tree, &name, &version, &store).map_err(|error| wrong(&error.to_string()))
     });
-    let attestation = checked.await.map_err(|error| Refused::failed(&error))??;
+    let attestation = checked.await.map_err(|error| RegistryApiError::failed(&error))??;
     // Those of other kinds may come from the archive, and say nothing about this record.
     let kinds = [SignatureKind::Ed25519, SignatureKind::SshSig];
     let signers = || attestation.signatures.iter().filter(|signer| kinds.contains(&signer.kind));
@@ -376,7 +377,7 @@ async fn check(
     }
     let message =
         format!("no key that signed this is registered for `{holding}`; register it first");
-    Err(Refused::new(StatusCode::FORBIDDEN, "unknown_key", message))
+    Err(RegistryApiError::new(StatusCode::FORBIDDEN, "unknown_key", message))
 }
 
 fn trusted(key: &RegistryKey) -> Option<TrustedKey> {
@@ -388,9 +389,9 @@ fn trusted(key: &RegistryKey) -> Option<TrustedKey> {
     })
 }
 
-fn wrong(why: &str) -> Refused {
+fn wrong(why: &str) -> RegistryApiError {
     let message = format!("this signature does not hold: {why}; sign what was published, again");
-    Refused::new(StatusCode::BAD_REQUEST, "invalid_signature", message)
+    RegistryApiError::new(StatusCode::BAD_REQUEST, "invalid_signature", message)
 }
 
 /// The files that were published, with a record in place of the signatures that they came with.

@@ -9,7 +9,7 @@ use utoipa::{
     openapi::{Components, ContentBuilder, Object, Ref, RefOr, Response, ResponseBuilder, Type},
 };
 
-use super::refused::Problem;
+use super::error::Problem;
 
 /// A skill, or a version of one.
 #[derive(Debug, Serialize, ToSchema)]

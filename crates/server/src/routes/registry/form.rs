@@ -16,8 +16,8 @@ use savoir_package::limits::MAX_ARCHIVE_BYTES;
 use tokio::time::timeout;
 
 use super::{
-    asked::Query,
-    refused::{Given, Refused},
+    error::{RegistryApiError, RegistryResult},
+    extract::Query,
 };
 use crate::{body, limits::BODY_SECONDS};
 
@@ -47,7 +47,7 @@ pub(super) struct Form {
 
 impl Form {
     /// Reads a form, or an archive alone. Whoever sends too slowly is not waited for.
-    pub(super) async fn read(request: Request) -> Given<Self> {
+    pub(super) async fn read(request: Request) -> RegistryResult<Self> {
         let query = Query::of(request.uri());
         let kind = request.headers().get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -62,7 +62,7 @@ impl Form {
                 Self { artifact, ..Self::default() }
             }
             _ => {
-                return Err(Refused::new(
+                return Err(RegistryApiError::new(
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
                     "unsupported_media_type",
                     "send multipart/form-data with a part `artifact`, or application/zip",
@@ -79,17 +79,19 @@ impl Form {
             }
         }
         if form.artifact.is_empty() {
-            return Err(Refused::invalid("the part `artifact`, with the archive, is missing"));
+            return Err(RegistryApiError::invalid(
+                "the part `artifact`, with the archive, is missing",
+            ));
         }
         Ok(form)
     }
 
-    async fn parts(request: Request) -> Given<Self> {
+    async fn parts(request: Request) -> RegistryResult<Self> {
         let mut request = request.map(|body| Body::new(Limited::new(body, MOST_BYTES)));
         // The framework's own limit is lower.
         DefaultBodyLimit::disable().apply(&mut request);
         let parts = Multipart::from_request(request, &()).await;
-        let mut parts = parts.map_err(|_| Refused::invalid("the form has no boundary"))?;
+        let mut parts = parts.map_err(|_| RegistryApiError::invalid("the form has no boundary"))?;
         let form = Self::gather(&mut parts).await;
         if form.is_err() {
             // Whoever still sends hears nothing, and their connection would break.
@@ -98,14 +100,14 @@ impl Form {
         form
     }
 
-    async fn gather(parts: &mut Multipart) -> Given<Self> {
+    async fn gather(parts: &mut Multipart) -> RegistryResult<Self> {
         let mut form = Self::default();
         let mut seen = HashSet::new();
         while let Some(part) = parts.next_field().await.map_err(|error| wrong(&error))? {
             let name = part.name().unwrap_or_default().to_owned();
             if PARTS.contains(&name.as_str()) && !seen.insert(name.clone()) {
                 // Whoever looks at the first and whoever looks at the last would see two packages.
-                return Err(Refused::invalid(format!("the part `{name}` is there twice")));
+                return Err(RegistryApiError::invalid(format!("the part `{name}` is there twice")));
             }
             match name.as_str() {
                 "artifact" => {
@@ -125,12 +127,16 @@ impl Form {
     }
 }
 
-async fn bytes(mut part: Field<'_>, name: &str, most: usize) -> Given<Bytes> {
+async fn bytes(mut part: Field<'_>, name: &str, most: usize) -> RegistryResult<Bytes> {
     let mut all = Vec::new();
     while let Some(some) = part.chunk().await.map_err(|error| wrong(&error))? {
         if all.len() + some.len() > most {
             let message = format!("the part `{name}` has more than {most} bytes");
-            return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "artifact_too_large", message));
+            return Err(RegistryApiError::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "artifact_too_large",
+                message,
+            ));
         }
         all.extend_from_slice(&some);
     }
@@ -138,22 +144,22 @@ async fn bytes(mut part: Field<'_>, name: &str, most: usize) -> Given<Bytes> {
 }
 
 /// A text; nothing if it is empty.
-async fn text(part: Field<'_>, name: &str) -> Given<Option<String>> {
+async fn text(part: Field<'_>, name: &str) -> RegistryResult<Option<String>> {
     let bytes = bytes(part, name, LONGEST_TEXT).await?;
     let text = String::from_utf8(bytes.into())
-        .map_err(|_| Refused::invalid(format!("the part `{name}` is not UTF-8")))?;
+        .map_err(|_| RegistryApiError::invalid(format!("the part `{name}` is not UTF-8")))?;
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-fn wrong(error: &MultipartError) -> Refused {
+fn wrong(error: &MultipartError) -> RegistryApiError {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
         let message = format!("the form has more than {MOST_BYTES} bytes");
-        return Refused::new(StatusCode::PAYLOAD_TOO_LARGE, "artifact_too_large", message);
+        return RegistryApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "artifact_too_large", message);
     }
-    Refused::invalid("the form ends early, or is none; send its parts between boundaries")
+    RegistryApiError::invalid("the form ends early, or is none; send its parts between boundaries")
 }
 
-fn too_slow() -> Refused {
+fn too_slow() -> RegistryApiError {
     let message = "the form did not arrive in time; try again on a faster line";
-    Refused::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message)
+    RegistryApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message)
 }

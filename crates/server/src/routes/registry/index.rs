@@ -16,14 +16,14 @@ use savoir_store::registry::{IndexLine, IndexText, PackageName};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{At, Query, Reading, package, registry},
     docs,
-    refused::{Given, Refused},
+    error::{RegistryApiError, RegistryResult},
+    extract::{PathParams, Query, ReadAccess, package, registry},
     remembered,
 };
 use crate::{
     app::App,
-    registry::{Answer, Caching},
+    registry::{Answer, CachePolicy},
 };
 
 /// Skills whose needs can be asked for at once.
@@ -50,9 +50,9 @@ pub(super) fn router() -> OpenApiRouter<App> {
 )]
 async fn config(
     State(app): State<App>,
-    _: Reading,
+    _: ReadAccess,
     (method, headers): (Method, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let base = super::base(&app);
     let config = wire::Config {
         version: INDEX_VERSION,
@@ -60,8 +60,8 @@ async fn config(
         base: Some(base),
         closure: true,
     };
-    let text = serde_json::to_vec(&config).map_err(|error| Refused::failed(&error))?;
-    let answer = Answer::new("application/json", Caching::Minute, text);
+    let text = serde_json::to_vec(&config).map_err(|error| RegistryApiError::failed(&error))?;
+    let answer = Answer::new("application/json", CachePolicy::Minute, text);
     Ok(answer.respond(&method, &headers))
 }
 
@@ -76,10 +76,10 @@ async fn config(
 )]
 async fn flat(
     State(app): State<App>,
-    _: Reading,
-    At((prefix, name)): At<(String, String)>,
+    _: ReadAccess,
+    PathParams((prefix, name)): PathParams<(String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let answer = show(&app, &prefix, &package(None, &name)?, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
@@ -98,23 +98,23 @@ async fn flat(
 )]
 async fn in_namespace(
     State(app): State<App>,
-    _: Reading,
-    At((prefix, namespace, name)): At<(String, String, String)>,
+    _: ReadAccess,
+    PathParams((prefix, namespace, name)): PathParams<(String, String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let answer = show(&app, &prefix, &package(Some(&namespace), &name)?, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
 
-async fn show(app: &App, prefix: &str, name: &PackageName, uri: &Uri) -> Given<Answer> {
-    let missing = || Refused::not_found(format!("there is no skill {name} here"));
+async fn show(app: &App, prefix: &str, name: &PackageName, uri: &Uri) -> RegistryResult<Answer> {
+    let missing = || RegistryApiError::not_found(format!("there is no skill {name} here"));
     let place: Name = name.to_string().parse().map_err(|_| missing())?;
     if place.index_path() != format!("{prefix}/{name}") {
         return Err(missing());
     }
     remembered(app, uri, name, None, async {
         let index = registry(app).index(name).await?.ok_or_else(missing)?;
-        Ok(Answer::tagged(LINES, Caching::Minute, &index.tag, index.text))
+        Ok(Answer::tagged(LINES, CachePolicy::Minute, &index.tag, index.text))
     })
     .await
 }
@@ -129,20 +129,22 @@ async fn show(app: &App, prefix: &str, name: &PackageName, uri: &Uri) -> Given<A
 )]
 async fn closure(
     State(app): State<App>,
-    _: Reading,
+    _: ReadAccess,
     query: Query,
     (method, headers): (Method, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let asked: Vec<PackageName> =
-        query.all("name").map(|name| Ok(name.parse()?)).collect::<Given<_>>()?;
+        query.all("name").map(|name| Ok(name.parse()?)).collect::<RegistryResult<_>>()?;
     if asked.is_empty() || asked.len() > MOST_ASKED {
-        return Err(Refused::invalid(format!("name 1 to {MOST_ASKED} skills with `name=`")));
+        return Err(RegistryApiError::invalid(format!(
+            "name 1 to {MOST_ASKED} skills with `name=`"
+        )));
     }
     let mut known: BTreeSet<PackageName> = asked.iter().cloned().collect();
     let mut next: Vec<PackageName> = known.iter().cloned().collect();
     let mut text = String::new();
     let too_many =
-        || Refused::invalid("these skills need too many others; ask for them one by one");
+        || RegistryApiError::invalid("these skills need too many others; ask for them one by one");
     while !next.is_empty() {
         // What would be too much is not even read.
         let left = MOST_BYTES.saturating_sub(text.len());
@@ -156,7 +158,7 @@ async fn closure(
             }
         }
     }
-    let answer = Answer::new(LINES, Caching::Minute, text);
+    let answer = Answer::new(LINES, CachePolicy::Minute, text);
     Ok(answer.respond(&method, &headers))
 }
 

@@ -7,18 +7,18 @@ use savoir_package::trust::{
     KeyKind, PublicKey,
     possession::{Purpose, is_proved},
 };
-use savoir_store::registry::{Holding, NewKey, RegistryError, RegistryKey, Right};
+use savoir_store::registry::{NewKey, OwnerScope, RegistryError, RegistryKey, Right};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{Acting, At, Perhaps, Query, Reading, registry},
     docs,
+    error::{RegistryApiError, RegistryResult},
+    extract::{OptionalCaller, PathParams, Query, ReadAccess, RegistryCaller, registry},
     people::{LONGEST_EMAIL, account, emails, must_own},
-    refused::{Given, Refused},
+    request::{Below, Body, Owned, respond},
     settled,
-    told::{Below, Body, Owned, told},
 };
 use crate::{
     app::App,
@@ -131,10 +131,10 @@ struct RevokedKey {
 )]
 async fn list(
     State(app): State<App>,
-    _: Reading,
-    Perhaps(acting): Perhaps,
+    _: ReadAccess,
+    OptionalCaller(acting): OptionalCaller,
     Owned(holding): Owned,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let keys = registry(&app).keys(&holding).await?;
     let sees = acting.is_some_and(|acting| acting.actor.is_admin());
     let accounts = keys.iter().filter_map(|key| key.account).filter(|_| sees);
@@ -144,7 +144,7 @@ async fn list(
         ListedKey::new(key, email)
     };
     let items = keys.into_iter().map(listed).collect();
-    Ok(told(StatusCode::OK, &KeyList { items }))
+    Ok(respond(StatusCode::OK, &KeyList { items }))
 }
 
 /// Register a key. For owners; keys of auditors for administrators.
@@ -160,10 +160,10 @@ async fn list(
 )]
 async fn add(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     Owned(holding): Owned,
     Body(WantedKey { public_key, label, email, proof }): Body<WantedKey>,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     must_change(&app, &acting, &holding).await?;
     let (key, public_key) = readable(&public_key)?;
     let key_id = key.key_id();
@@ -172,14 +172,14 @@ async fn add(
     }
     let account = match email {
         None => None,
-        Some(_) if holding != Holding::auditors() => {
-            return Err(Refused::invalid("`email` is for keys of auditors; leave it out"));
+        Some(_) if holding != OwnerScope::auditors() => {
+            return Err(RegistryApiError::invalid("`email` is for keys of auditors; leave it out"));
         }
         Some(email) => Some(account(&app, &email).await?),
     };
     if registry(&app).keys(&holding).await?.len() >= MOST_KEYS {
         let message = format!("`{holding}` has {MOST_KEYS} keys; no more can be registered");
-        return Err(Refused::new(StatusCode::CONFLICT, "too_many_keys", message));
+        return Err(RegistryApiError::new(StatusCode::CONFLICT, "too_many_keys", message));
     }
     let new = NewKey {
         holding: &holding,
@@ -192,9 +192,9 @@ async fn add(
     registry(&app).add_key(&acting.actor, new).await?;
     settled(&app).await;
     let keys = registry(&app).keys(&holding).await?;
-    let lost = || Refused::failed(&format!("the key {key_id} is gone again"));
+    let lost = || RegistryApiError::failed(&format!("the key {key_id} is gone again"));
     let kept = keys.into_iter().find(|key| key.key_id == key_id).ok_or_else(lost)?;
-    Ok(told(StatusCode::CREATED, &ListedKey::new(kept, account.map(|account| account.email))))
+    Ok(respond(StatusCode::CREATED, &ListedKey::new(kept, account.map(|account| account.email))))
 }
 
 /// Revoke a key for good. Versions that it vouched for are trusted less at once.
@@ -211,25 +211,29 @@ async fn add(
 )]
 async fn revoke(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     Owned(holding): Owned,
-    At(mut parts): At<HashMap<String, String>>,
+    PathParams(mut parts): PathParams<HashMap<String, String>>,
     query: Query,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     must_change(&app, &acting, &holding).await?;
     let key_id = parts.remove("key_id").unwrap_or_default();
     let reason = query.text("reason").unwrap_or_default();
     if reason.chars().count() > LONGEST_REASON {
         let message = format!("`reason` has more than {LONGEST_REASON} characters");
-        return Err(Refused::invalid(message));
+        return Err(RegistryApiError::invalid(message));
     }
     let lowered = registry(&app).revoke_key(&acting.actor, &holding, &key_id, reason).await?;
     settled(&app).await;
-    Ok(told(StatusCode::OK, &RevokedKey { key_id, lowered }))
+    Ok(respond(StatusCode::OK, &RevokedKey { key_id, lowered }))
 }
 
-async fn must_change(app: &App, acting: &Acting, holding: &Holding) -> Given<()> {
-    if *holding != Holding::auditors() {
+async fn must_change(
+    app: &App,
+    acting: &RegistryCaller,
+    holding: &OwnerScope,
+) -> RegistryResult<()> {
+    if *holding != OwnerScope::auditors() {
         return must_own(app, acting, holding).await.map(drop);
     }
     if !acting.actor.is_admin() {
@@ -239,7 +243,7 @@ async fn must_change(app: &App, acting: &Acting, holding: &Holding) -> Given<()>
 }
 
 /// Refuses a proof that shows nothing.
-fn must_prove(app: &App, key: &PublicKey, holding: &Holding, proof: &str) -> Given<()> {
+fn must_prove(app: &App, key: &PublicKey, holding: &OwnerScope, proof: &str) -> RegistryResult<()> {
     let (holding, registry) = (holding.to_string(), super::base(app));
     if is_proved(key, Purpose { holding: &holding, registry: &registry }, proof) {
         return Ok(());
@@ -249,12 +253,13 @@ fn must_prove(app: &App, key: &PublicKey, holding: &Holding, proof: &str) -> Giv
          registry {registry}",
         key.key_id()
     );
-    Err(Refused::invalid(message).because("wrong_proof"))
+    Err(RegistryApiError::invalid(message).because("wrong_proof"))
 }
 
 /// A key that signs records, and the text that is kept.
-fn readable(text: &str) -> Given<(PublicKey, String)> {
-    let wrong = |why: &dyn std::fmt::Display| Refused::invalid(format!("`public_key`: {why}"));
+fn readable(text: &str) -> RegistryResult<(PublicKey, String)> {
+    let wrong =
+        |why: &dyn std::fmt::Display| RegistryApiError::invalid(format!("`public_key`: {why}"));
     let key = PublicKey::parse(text).map_err(|error| wrong(&error))?;
     match key.kind() {
         KeyKind::Ed25519 => {

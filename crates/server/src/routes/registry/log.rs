@@ -3,18 +3,18 @@
 use std::collections::{HashMap, HashSet};
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use savoir_store::registry::{Act, AuditEntry, AuditFilter, Holding, PackageName, Right};
+use savoir_store::registry::{Act, AuditEntry, AuditFilter, OwnerScope, PackageName, Right};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{Acting, Query, registry},
     docs,
+    error::{RegistryApiError, RegistryResult},
+    extract::{Query, RegistryCaller, registry},
     people::{emails, must_be_member},
-    refused::{Given, Refused},
-    told::told,
+    request::respond,
 };
 use crate::app::App;
 
@@ -69,13 +69,13 @@ enum Who {
 
 /// Whose addresses somebody may see.
 #[derive(Debug)]
-enum Sight {
+enum AddressVisibility {
     Everybody,
     /// Those who are in a team with them.
     Team(HashSet<i64>),
 }
 
-impl Sight {
+impl AddressVisibility {
     fn has(&self, account: i64) -> bool {
         match self {
             Self::Everybody => true,
@@ -107,9 +107,13 @@ impl Sight {
         docs::Missing, docs::TooMany, docs::Unavailable
     )
 )]
-async fn log(State(app): State<App>, acting: Acting, query: Query) -> Given<Response> {
+async fn log(
+    State(app): State<App>,
+    acting: RegistryCaller,
+    query: Query,
+) -> RegistryResult<Response> {
     let package: Option<PackageName> = query.text("package").map(str::parse).transpose()?;
-    let holding: Option<Holding> = query.text("namespace").map(str::parse).transpose()?;
+    let holding: Option<OwnerScope> = query.text("namespace").map(str::parse).transpose()?;
     let sight = must_see(&app, &acting, package.as_ref(), holding.as_ref()).await?;
     let before = query.number("cursor", i64::MAX as u64)?;
     let limit = query.number("limit", LARGEST_PAGE)?.unwrap_or(PAGE);
@@ -119,12 +123,12 @@ async fn log(State(app): State<App>, acting: Acting, query: Query) -> Given<Resp
     };
     let act = |word: &str| {
         let unknown =
-            || Refused::invalid("`act` is a word of this log, such as yanked or appealed");
+            || RegistryApiError::invalid("`act` is a word of this log, such as yanked or appealed");
         Act::named(word).ok_or_else(unknown)
     };
-    let acts: Vec<Act> = query.all("act").map(act).collect::<Given<_>>()?;
+    let acts: Vec<Act> = query.all("act").map(act).collect::<RegistryResult<_>>()?;
     if acts.len() > MOST_ACTS {
-        return Err(Refused::invalid(format!("give `act` at most {MOST_ACTS} times")));
+        return Err(RegistryApiError::invalid(format!("give `act` at most {MOST_ACTS} times")));
     }
     let filter = AuditFilter { package, holding, account, acts };
     let found = registry(&app).audit(&filter, before, limit).await?;
@@ -133,11 +137,11 @@ async fn log(State(app): State<App>, acting: Acting, query: Query) -> Given<Resp
     let emails = emails(&app, accounts).await?;
     let items = found.into_iter().map(|entry| shown(entry, &emails, &sight)).collect();
     let next_cursor = last.filter(|seq| *seq > 1).map(|seq| seq.to_string());
-    Ok(told(StatusCode::OK, &AuditLog { items, next_cursor }))
+    Ok(respond(StatusCode::OK, &AuditLog { items, next_cursor }))
 }
 
 /// The number of an account, by its address or by itself.
-async fn number(app: &App, text: &str, sight: &Sight) -> Given<i64> {
+async fn number(app: &App, text: &str, sight: &AddressVisibility) -> RegistryResult<i64> {
     if let Ok(number) = text.parse() {
         return Ok(number);
     }
@@ -147,7 +151,7 @@ async fn number(app: &App, text: &str, sight: &Sight) -> Given<i64> {
     Ok(found.filter(|account| sight.has(*account)).unwrap_or(0))
 }
 
-fn shown(entry: AuditEntry, emails: &HashMap<i64, String>, sight: &Sight) -> LogEntry {
+fn shown(entry: AuditEntry, emails: &HashMap<i64, String>, sight: &AddressVisibility) -> LogEntry {
     let seen = entry.account.is_none_or(|account| sight.has(account));
     // Who has no address any more was deleted.
     let who = |account: i64| match emails.get(&account) {
@@ -170,18 +174,18 @@ fn shown(entry: AuditEntry, emails: &HashMap<i64, String>, sight: &Sight) -> Log
 /// Whether somebody may see what they ask for, and whose addresses they see in it.
 async fn must_see(
     app: &App,
-    acting: &Acting,
+    acting: &RegistryCaller,
     package: Option<&PackageName>,
-    holding: Option<&Holding>,
-) -> Given<Sight> {
+    holding: Option<&OwnerScope>,
+) -> RegistryResult<AddressVisibility> {
     if acting.actor.is_admin() {
-        return Ok(Sight::Everybody);
+        return Ok(AddressVisibility::Everybody);
     }
-    let places: Vec<Holding> =
+    let places: Vec<OwnerScope> =
         package.map(PackageName::holding).into_iter().chain(holding.cloned()).collect();
     if places.is_empty() {
         let message = "name a `package` or a `namespace` of yours; only administrators see all";
-        return Err(Refused::forbidden(message));
+        return Err(RegistryApiError::forbidden(message));
     }
     let mut team = HashSet::new();
     for place in &places {
@@ -191,5 +195,5 @@ async fn must_see(
         let members = must_be_member(app, acting, place).await?;
         team.extend(members.into_iter().map(|member| member.user_id));
     }
-    Ok(Sight::Team(team))
+    Ok(AddressVisibility::Team(team))
 }

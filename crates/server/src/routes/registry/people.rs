@@ -8,18 +8,19 @@ use std::collections::HashMap;
 use axum::{extract::State, http::StatusCode, response::Response};
 use savoir_store::{
     User,
-    registry::{Holding, Member, Namespace, RegistryError, Right, TeamRole},
+    registry::{Member, Namespace, OwnerScope, RegistryError, Right, TeamRole},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{Acting, At, Perhaps, Reading, registry},
-    docs, keys,
-    refused::{Given, Refused},
+    docs,
+    error::{RegistryApiError, RegistryResult},
+    extract::{OptionalCaller, PathParams, ReadAccess, RegistryCaller, registry},
+    keys,
+    request::{Below, Body, Owned, respond},
     settled,
-    told::{Below, Body, Owned, told},
 };
 use crate::{
     app::App,
@@ -154,24 +155,28 @@ struct PrefixGrant {
 /// Whether somebody is in a team, or an administrator.
 pub(super) async fn must_be_member(
     app: &App,
-    acting: &Acting,
-    holding: &Holding,
-) -> Given<Vec<Member>> {
+    acting: &RegistryCaller,
+    holding: &OwnerScope,
+) -> RegistryResult<Vec<Member>> {
     must_be(app, acting, holding, TeamRole::Publisher).await
 }
 
 /// Whether somebody may change a team. Whoever may not learns nothing about accounts.
-pub(super) async fn must_own(app: &App, acting: &Acting, holding: &Holding) -> Given<Vec<Member>> {
+pub(super) async fn must_own(
+    app: &App,
+    acting: &RegistryCaller,
+    holding: &OwnerScope,
+) -> RegistryResult<Vec<Member>> {
     acting.actor.must_have(Right::Own, Some(holding))?;
     must_be(app, acting, holding, TeamRole::Owner).await
 }
 
 async fn must_be(
     app: &App,
-    acting: &Acting,
-    holding: &Holding,
+    acting: &RegistryCaller,
+    holding: &OwnerScope,
     least: TeamRole,
-) -> Given<Vec<Member>> {
+) -> RegistryResult<Vec<Member>> {
     let members = registry(app).members(holding).await?;
     if acting.actor.is_admin() {
         return Ok(members);
@@ -189,17 +194,17 @@ async fn must_be(
 }
 
 /// The account of an address. Only those may ask who may know.
-pub(super) async fn account(app: &App, email: &str) -> Given<User> {
+pub(super) async fn account(app: &App, email: &str) -> RegistryResult<User> {
     let missing = || {
         let message = "there is no account with this address; ask the person to make one first";
-        Refused::not_found(message)
+        RegistryApiError::not_found(message)
     };
     let found = app.database.accounts().by_email(email).await?;
     found.map(|(user, _)| user).ok_or_else(missing)
 }
 
 /// The addresses of accounts, one question for each.
-pub(super) async fn emails(app: &App, accounts: Vec<i64>) -> Given<HashMap<i64, String>> {
+pub(super) async fn emails(app: &App, accounts: Vec<i64>) -> RegistryResult<HashMap<i64, String>> {
     let mut found = HashMap::new();
     for id in accounts {
         if !found.contains_key(&id)
@@ -222,14 +227,14 @@ pub(super) async fn emails(app: &App, accounts: Vec<i64>) -> Given<HashMap<i64, 
 )]
 async fn create(
     State(app): State<App>,
-    Acting { actor, .. }: Acting,
-    At(namespace): At<String>,
-) -> Given<Response> {
+    RegistryCaller { actor, .. }: RegistryCaller,
+    PathParams(namespace): PathParams<String>,
+) -> RegistryResult<Response> {
     let namespace = Namespace::parse(&namespace)?;
     registry(&app).create_namespace(&actor, &namespace).await?;
     settled(&app).await;
     let namespace = namespace.to_string();
-    Ok(told(StatusCode::CREATED, &CreatedNamespace { namespace }))
+    Ok(respond(StatusCode::CREATED, &CreatedNamespace { namespace }))
 }
 
 /// List the members of a team. Their addresses are shown to members and administrators.
@@ -242,10 +247,10 @@ async fn create(
 )]
 async fn members(
     State(app): State<App>,
-    _: Reading,
-    Perhaps(acting): Perhaps,
+    _: ReadAccess,
+    OptionalCaller(acting): OptionalCaller,
     Owned(holding): Owned,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let members = registry(&app).members(&holding).await?;
     if members.is_empty() {
         let what = format!("namespace or package `{holding}`");
@@ -265,7 +270,7 @@ async fn members(
         added_at: member.added_at.to_string(),
     };
     let items = members.into_iter().map(listed).collect();
-    Ok(told(StatusCode::OK, &MemberList { items }))
+    Ok(respond(StatusCode::OK, &MemberList { items }))
 }
 
 /// Add a member to a team, or change what one may do. For owners.
@@ -280,17 +285,17 @@ async fn members(
 )]
 async fn set_member(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     Owned(holding): Owned,
     Body(WantedMember { email, role }): Body<WantedMember>,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     must_own(&app, &acting, &holding).await?;
     let user = account(&app, &email).await?;
     registry(&app).set_member(&acting.actor, &holding, user.id, role).await?;
     settled(&app).await;
     let (id, email, role) = (user.id, user.email, role.as_str());
     let namespace = holding.to_string();
-    Ok(told(StatusCode::OK, &SetMember { namespace, id, email, role }))
+    Ok(respond(StatusCode::OK, &SetMember { namespace, id, email, role }))
 }
 
 /// Remove a member from a team. For owners; everybody may leave.
@@ -305,10 +310,10 @@ async fn set_member(
 )]
 async fn remove_member(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     Owned(holding): Owned,
-    At(parts): At<HashMap<String, String>>,
-) -> Given<StatusCode> {
+    PathParams(parts): PathParams<HashMap<String, String>>,
+) -> RegistryResult<StatusCode> {
     let who = parts.get("who").map(String::as_str).unwrap_or_default();
     let own = &acting.caller.user;
     let id = if who.eq_ignore_ascii_case(&own.email) || who == own.id.to_string() {
@@ -335,10 +340,10 @@ async fn remove_member(
 )]
 async fn transfer(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     Owned(holding): Owned,
     Body(Transfer { to, from }): Body<Transfer>,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let members = must_own(&app, &acting, &holding).await?;
     let from = match from {
         Some(from) => account(&app, &from).await?.id,
@@ -348,11 +353,11 @@ async fn transfer(
     registry(&app).transfer(&acting.actor, &holding, from, to.id).await?;
     settled(&app).await;
     let (namespace, owner) = (holding.to_string(), to.email);
-    Ok(told(StatusCode::OK, &Transferred { namespace, owner }))
+    Ok(respond(StatusCode::OK, &Transferred { namespace, owner }))
 }
 
 /// Who gives it away if nobody is named: oneself, or, for an administrator, the only owner.
-fn giver(acting: &Acting, members: &[Member]) -> Given<i64> {
+fn giver(acting: &RegistryCaller, members: &[Member]) -> RegistryResult<i64> {
     let owners = || members.iter().filter(|member| member.role == TeamRole::Owner);
     let mut ids = owners().map(|owner| owner.user_id);
     let own = acting.caller.user.id;
@@ -361,11 +366,11 @@ fn giver(acting: &Acting, members: &[Member]) -> Given<i64> {
     }
     match (ids.next(), ids.next()) {
         (Some(only), None) => Ok(only),
-        _ => Err(Refused::invalid("say which owner gives it away, with `from`")),
+        _ => Err(RegistryApiError::invalid("say which owner gives it away, with `from`")),
     }
 }
 
-async fn grantee(app: &App, acting: &Acting, email: &str) -> Given<User> {
+async fn grantee(app: &App, acting: &RegistryCaller, email: &str) -> RegistryResult<User> {
     if !acting.actor.is_admin() {
         return Err(RegistryError::NotAdmin.into());
     }
@@ -387,15 +392,15 @@ async fn grantee(app: &App, acting: &Acting, email: &str) -> Given<User> {
 )]
 async fn prefix(
     State(app): State<App>,
-    acting: Acting,
-    At((prefix, email)): At<(String, String)>,
-) -> Given<Response> {
+    acting: RegistryCaller,
+    PathParams((prefix, email)): PathParams<(String, String)>,
+) -> RegistryResult<Response> {
     let user = grantee(&app, &acting, &email).await?;
     if !registry(&app).prefixes(user.id).await?.contains(&prefix) {
         let message = "this account may not use names that begin so; allow it with PUT";
-        return Err(Refused::not_found(message));
+        return Err(RegistryApiError::not_found(message));
     }
-    Ok(told(StatusCode::OK, &PrefixGrant { prefix, email: user.email }))
+    Ok(respond(StatusCode::OK, &PrefixGrant { prefix, email: user.email }))
 }
 
 /// Let an account use names that begin in a reserved way. For administrators.
@@ -412,13 +417,13 @@ async fn prefix(
 )]
 async fn grant_prefix(
     State(app): State<App>,
-    acting: Acting,
-    At((prefix, email)): At<(String, String)>,
-) -> Given<Response> {
+    acting: RegistryCaller,
+    PathParams((prefix, email)): PathParams<(String, String)>,
+) -> RegistryResult<Response> {
     let user = grantee(&app, &acting, &email).await?;
     registry(&app).grant_prefix(&acting.actor, user.id, &prefix).await?;
     settled(&app).await;
-    Ok(told(StatusCode::OK, &PrefixGrant { prefix, email: user.email }))
+    Ok(respond(StatusCode::OK, &PrefixGrant { prefix, email: user.email }))
 }
 
 /// Do not let an account use such names any more. What was published stays. For administrators.
@@ -435,9 +440,9 @@ async fn grant_prefix(
 )]
 async fn revoke_prefix(
     State(app): State<App>,
-    acting: Acting,
-    At((prefix, email)): At<(String, String)>,
-) -> Given<StatusCode> {
+    acting: RegistryCaller,
+    PathParams((prefix, email)): PathParams<(String, String)>,
+) -> RegistryResult<StatusCode> {
     let user = grantee(&app, &acting, &email).await?;
     registry(&app).revoke_prefix(&acting.actor, user.id, &prefix).await?;
     settled(&app).await;

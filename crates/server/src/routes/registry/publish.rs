@@ -11,12 +11,12 @@ use savoir_package::{
     Tree,
     registry::wire,
     scan::Verdict,
-    submission::{Asked, Rejection, Submission},
+    submission::{PublishOptions, Rejection, Submission},
     trust::PublicKey,
 };
 use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{
-    Actor, Facts, Holding, NewSignature, NewVersion, PackageName, RegistryError, RegistryKey,
+    Actor, Facts, NewSignature, NewVersion, OwnerScope, PackageName, RegistryError, RegistryKey,
     ScanResult, ScanVerdict, Signer,
 };
 use semver::Version;
@@ -24,16 +24,16 @@ use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{Acting, registry},
     audit::Reported,
     docs,
+    error::{RegistryApiError, RegistryResult},
+    extract::{RegistryCaller, registry},
     form::Form,
-    refused::{Given, Refused},
-    settled, shown,
+    render, settled,
 };
 use crate::{
     app::App,
-    registry::{Pass, facts_of},
+    registry::{PublishPass, facts_of},
 };
 
 /// Bytes of what changed.
@@ -69,9 +69,9 @@ pub(super) fn router() -> OpenApiRouter<App> {
 )]
 async fn publish(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     request: Request,
-) -> Given<(StatusCode, Answer<wire::Published>)> {
+) -> RegistryResult<(StatusCode, Answer<wire::Published>)> {
     let pass = enter(&app, &acting).await?;
     let parcel = Parcel::read(Form::read(request).await?).await?;
     let version = match &parcel.submission.version {
@@ -88,16 +88,20 @@ async fn publish(
 }
 
 /// A place for an upload, or for a scan.
-pub(super) async fn enter(app: &App, acting: &Acting) -> Given<Pass> {
+pub(super) async fn enter(app: &App, acting: &RegistryCaller) -> RegistryResult<PublishPass> {
     app.desk.gate.wait(acting.caller.user.id).await.ok_or_else(|| {
         let message = "too much is being published or scanned at once; wait until yours is done";
-        Refused::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
+        RegistryApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
     })
 }
 
 /// Vets a package. It keeps its place until it is done, also if whoever sent it went away: tools that
 /// run cannot be called back.
-pub(super) async fn vet(app: &App, pass: Option<Pass>, tree: Tree) -> Given<Vetted> {
+pub(super) async fn vet(
+    app: &App,
+    pass: Option<PublishPass>,
+    tree: Tree,
+) -> RegistryResult<Vetted> {
     let turn = app.desk.gate.turn(pass.as_ref()).await;
     let vetting = app.vetting.clone();
     let vetted = tokio::spawn(async move {
@@ -105,11 +109,11 @@ pub(super) async fn vet(app: &App, pass: Option<Pass>, tree: Tree) -> Given<Vett
         drop((pass, turn));
         vetted
     });
-    vetted.await.map_err(|error| Refused::failed(&error))
+    vetted.await.map_err(|error| RegistryApiError::failed(&error))
 }
 
 /// The number after the highest one of prose.
-async fn next(app: &App, package: &PackageName) -> Given<Version> {
+async fn next(app: &App, package: &PackageName) -> RegistryResult<Version> {
     // Also of what was withdrawn: its number is never free again.
     let numbers = registry(app).numbers(package).await?;
     let is_written = |version: &&Version| (version.major, version.minor) != (0, 0);
@@ -120,7 +124,7 @@ async fn next(app: &App, package: &PackageName) -> Given<Version> {
             "{package} has versions that its SKILL.md counts, such as {written}, and this text has no \
              frontmatter; add it with a name and a version, or give the text another name"
         );
-        return Err(Refused::invalid(message).because("version_mismatch"));
+        return Err(RegistryApiError::invalid(message).because("version_mismatch"));
     }
     let last = numbers.iter().map(|version| version.patch).max();
     Ok(Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1))))
@@ -137,12 +141,12 @@ struct Parcel {
 }
 
 impl Parcel {
-    async fn read(form: Form) -> Given<Self> {
+    async fn read(form: Form) -> RegistryResult<Self> {
         if form.changelog.as_ref().is_some_and(|text| text.len() > LONGEST_CHANGELOG) {
             let message = format!("the changelog has more than {LONGEST_CHANGELOG} bytes");
-            return Err(Refused::invalid(message));
+            return Err(RegistryApiError::invalid(message));
         }
-        let asked = Asked {
+        let asked = PublishOptions {
             namespace: form.namespace,
             name: form.name,
             version: form.version,
@@ -154,10 +158,10 @@ impl Parcel {
             let facts = facts_of(&submission)?;
             Ok::<_, Rejection>((bytes, submission, facts))
         });
-        let read = read.await.map_err(|error| Refused::failed(&error))?;
+        let read = read.await.map_err(|error| RegistryApiError::failed(&error))?;
         let (bytes, submission, mut facts) = read.map_err(|rejection| rejected(&rejection))?;
         if let Some(changelog) = form.changelog {
-            facts.more.insert(shown::CHANGELOG.to_owned(), changelog.into());
+            facts.more.insert(render::CHANGELOG.to_owned(), changelog.into());
         }
         Ok(Self {
             sha256: sha256_hex(&bytes),
@@ -170,7 +174,12 @@ impl Parcel {
     }
 
     /// What is found in it; an error if that keeps it out.
-    async fn vetted(&self, app: &App, pass: Pass, version: &Version) -> Given<ScanResult> {
+    async fn vetted(
+        &self,
+        app: &App,
+        pass: PublishPass,
+        version: &Version,
+    ) -> RegistryResult<ScanResult> {
         let reported = self.reported.as_deref();
         let reported = reported.map(|text| Reported::read(text, &self.submission, version));
         let reported = reported.transpose()?;
@@ -199,7 +208,7 @@ impl Parcel {
         if let Err(error) = noted {
             tracing::warn!(%error, "what was found in a refused archive is not kept for an appeal");
         }
-        let refused = Refused::new(StatusCode::FORBIDDEN, "audit_blocked", message);
+        let refused = RegistryApiError::new(StatusCode::FORBIDDEN, "audit_blocked", message);
         Err(refused.with_findings(findings))
     }
 
@@ -209,7 +218,7 @@ impl Parcel {
         actor: &Actor,
         mut version: Version,
         scan: ScanResult,
-    ) -> Given<wire::Published> {
+    ) -> RegistryResult<wire::Published> {
         let signatures = self.signatures(app).await?;
         let counted = self.submission.version.is_none();
         let mut tries = 0;
@@ -238,7 +247,7 @@ impl Parcel {
             published: wire::Publication {
                 name: self.submission.name.clone(),
                 security_tier: published.attested,
-                audit: Some(shown::audit(&scan, savoir_store::Time::now())),
+                audit: Some(render::audit(&scan, savoir_store::Time::now())),
                 artifact: Some(wire::Artifact {
                     filename: self.package.filename(&version),
                     size: self.bytes.len() as u64,
@@ -253,16 +262,16 @@ impl Parcel {
 
     /// The signatures that hold under a key that is registered, and those that hold under the key that
     /// they bring, which count for nothing until somebody registers it and signs again.
-    async fn signatures(&self, app: &App) -> Given<Vec<NewSignature>> {
+    async fn signatures(&self, app: &App) -> RegistryResult<Vec<NewSignature>> {
         if self.submission.signatures.is_empty() {
             return Ok(Vec::new());
         }
         let owners = registered(registry(app).keys(&self.package.holding()).await?);
-        let auditors = registered(registry(app).keys(&Holding::auditors()).await?);
+        let auditors = registered(registry(app).keys(&OwnerScope::auditors()).await?);
         let known: Vec<PublicKey> = owners.iter().chain(&auditors).cloned().collect();
         let submission = self.submission.clone();
         let attested = tokio::task::spawn_blocking(move || submission.attested_by(&known));
-        let attested = attested.await.map_err(|error| Refused::failed(&error))?;
+        let attested = attested.await.map_err(|error| RegistryApiError::failed(&error))?;
         let attested = attested.map_err(|error| rejected(&Rejection::Signature(error)))?;
         let mut found = Vec::new();
         for one in &self.submission.signatures {
@@ -287,12 +296,12 @@ fn registered(keys: Vec<RegistryKey>) -> Vec<PublicKey> {
     keys.filter_map(|key| PublicKey::parse(&key.public_key).ok()).collect()
 }
 
-fn rejected(rejection: &Rejection) -> Refused {
+fn rejected(rejection: &Rejection) -> RegistryApiError {
     let status = match rejection.api_code() {
         "artifact_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
         _ => StatusCode::BAD_REQUEST,
     };
-    let refused = Refused::new(status, rejection.api_code(), rejection.message());
+    let refused = RegistryApiError::new(status, rejection.api_code(), rejection.message());
     let refused = refused.because(rejection.code());
     match serde_json::to_value(rejection.findings()) {
         Ok(findings) if !rejection.findings().is_empty() => refused.with_findings(findings),

@@ -12,18 +12,19 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{Acting, At, Query, registry},
     change::same_content,
     docs,
+    error::{RegistryApiError, RegistryResult},
+    extract::{PathParams, Query, RegistryCaller, registry},
     publish::{enter, result, vet},
-    refused::{Given, Refused},
-    settled, shown,
-    told::{Below, Body, OneVersion, told},
+    render,
+    request::{Below, Body, OneVersion, respond},
+    settled,
 };
 use crate::{
     app::App,
     body::{Members, Shape, Text},
-    registry::Pass,
+    registry::PublishPass,
 };
 
 /// Characters of a message or a reason.
@@ -128,25 +129,29 @@ impl Shape for Clearance {
 )]
 async fn rescan(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     OneVersion { package, version }: OneVersion,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     registry(&app).may_speak_for(&acting.actor, &package).await?;
     let pass = enter(&app, &acting).await?;
     let known = registry(&app).version(&package, &version).await?;
     let scan = scan(&app, Some(pass), &known).await?;
     let scanned = keep(&app, &acting.actor, &known, scan).await?;
-    Ok(told(StatusCode::OK, &scanned))
+    Ok(respond(StatusCode::OK, &scanned))
 }
 
 /// Scans a version that was published.
-async fn scan(app: &App, pass: Option<Pass>, known: &PackageVersion) -> Given<ScanResult> {
-    let lost = || Refused::failed(&format!("the artefact {} is lost", known.sha256));
+async fn scan(
+    app: &App,
+    pass: Option<PublishPass>,
+    known: &PackageVersion,
+) -> RegistryResult<ScanResult> {
+    let lost = || RegistryApiError::failed(&format!("the artefact {} is lost", known.sha256));
     let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(lost)?;
     let tree =
         tokio::task::spawn_blocking(move || archive::unpack(&bytes).and_then(archive::one_skill));
-    let tree = tree.await.map_err(|error| Refused::failed(&error))?;
-    let (_, tree) = tree.map_err(|error| Refused::failed(&error))?;
+    let tree = tree.await.map_err(|error| RegistryApiError::failed(&error))?;
+    let (_, tree) = tree.map_err(|error| RegistryApiError::failed(&error))?;
     Ok(result(&vet(app, pass, tree).await?))
 }
 
@@ -155,7 +160,7 @@ async fn keep(
     actor: &Actor,
     known: &PackageVersion,
     scan: ScanResult,
-) -> Given<Scanned> {
+) -> RegistryResult<Scanned> {
     let kept = registry(app).set_scan(actor, &known.package, &known.version, &scan).await?;
     let (tier, scan) = kept;
     settled(app).await;
@@ -163,7 +168,7 @@ async fn keep(
         name: known.package.to_string(),
         version: known.version.to_string(),
         security_tier: tier.as_str().to_owned(),
-        audit: shown::audit(&scan, Time::now()),
+        audit: render::audit(&scan, Time::now()),
         same_content: Vec::new(),
     })
 }
@@ -179,10 +184,10 @@ async fn keep(
 )]
 async fn appeal(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     OneVersion { package, version }: OneVersion,
     Body(Appeal { message, sha256 }): Body<Appeal>,
-) -> Given<StatusCode> {
+) -> RegistryResult<StatusCode> {
     let sha256 = match sha256 {
         Some(sha256) => sha256,
         None => registry(&app).version(&package, &version).await?.sha256,
@@ -201,10 +206,10 @@ async fn appeal(
 )]
 async fn judge(
     State(app): State<App>,
-    acting: Acting,
+    acting: RegistryCaller,
     OneVersion { package, version }: OneVersion,
     Body(Judgement { verdict, reason }): Body<Judgement>,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     if !acting.actor.is_admin() {
         return Err(RegistryError::NotAdmin.into());
     }
@@ -217,7 +222,7 @@ async fn judge(
     if verdict == ScanVerdict::Block {
         scanned.same_content = same_content(&app, &package, &version).await?;
     }
-    Ok(told(StatusCode::OK, &scanned))
+    Ok(respond(StatusCode::OK, &scanned))
 }
 
 /// An archive that may be published.
@@ -242,13 +247,13 @@ struct ClearedArchive {
 )]
 async fn clear(
     State(app): State<App>,
-    acting: Acting,
-    At(sha256): At<String>,
+    acting: RegistryCaller,
+    PathParams(sha256): PathParams<String>,
     Body(Clearance { reason, package }): Body<Clearance>,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let package = package.map(|name| name.parse::<PackageName>()).transpose()?;
     let package = registry(&app).clear(&acting.actor, &sha256, package.as_ref(), &reason).await?;
-    Ok(told(StatusCode::OK, &ClearedArchive { sha256, name: package.to_string() }))
+    Ok(respond(StatusCode::OK, &ClearedArchive { sha256, name: package.to_string() }))
 }
 
 /// Take a clearance back, for one skill or for all. What was published stays.
@@ -265,10 +270,10 @@ async fn clear(
 )]
 async fn unclear(
     State(app): State<App>,
-    acting: Acting,
-    At(sha256): At<String>,
+    acting: RegistryCaller,
+    PathParams(sha256): PathParams<String>,
     query: Query,
-) -> Given<StatusCode> {
+) -> RegistryResult<StatusCode> {
     let actor = &acting.actor;
     let done = match query.text("package") {
         Some(name) => registry(&app).unclear_for(actor, &sha256, &name.parse()?).await?,
@@ -277,7 +282,7 @@ async fn unclear(
     if done {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(Refused::not_found("this archive was not cleared"))
+    Err(RegistryApiError::not_found("this archive was not cleared"))
 }
 
 /// Scans what came without being scanned, such as an import. Returns how many there were.

@@ -11,10 +11,10 @@ use std::collections::HashMap;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    asked::{Query, Reading, registry},
     docs,
-    refused::{Given, Refused},
-    shown,
+    error::{RegistryApiError, RegistryResult},
+    extract::{Query, ReadAccess, registry},
+    render,
     skills::{LARGEST_PAGE, json},
 };
 use crate::{
@@ -52,10 +52,10 @@ pub(super) fn router() -> OpenApiRouter<App> {
 )]
 async fn search(
     State(app): State<App>,
-    _: Reading,
+    _: ReadAccess,
     query: Query,
     (method, headers): (Method, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let text = query.text("q").unwrap_or_default().to_owned();
     let words = Words {
         text: text.clone(),
@@ -79,28 +79,32 @@ async fn search(
     Ok(json(&found)?.respond(&method, &headers))
 }
 
-fn namespaces(query: &Query) -> Given<Vec<String>> {
+fn namespaces(query: &Query) -> RegistryResult<Vec<String>> {
     let named = query.all("namespace").filter(|name| !name.is_empty());
     let named: Vec<String> = named.map(str::to_owned).collect();
     if named.len() > MOST_NAMESPACES {
-        return Err(Refused::invalid(format!("give `namespace` at most {MOST_NAMESPACES} times")));
+        return Err(RegistryApiError::invalid(format!(
+            "give `namespace` at most {MOST_NAMESPACES} times"
+        )));
     }
     Ok(named)
 }
 
-async fn find(app: &App, words: Words, limit: usize, offset: usize) -> Given<Hits> {
-    let opening = || Refused::failed(&"the search index is not open yet");
+async fn find(app: &App, words: Words, limit: usize, offset: usize) -> RegistryResult<Hits> {
+    let opening = || RegistryApiError::failed(&"the search index is not open yet");
     let index = app.desk.search().ok_or_else(opening)?;
     let found = tokio::task::spawn_blocking(move || index.search(&words, limit, offset));
-    match found.await.map_err(|error| Refused::failed(&error))? {
+    match found.await.map_err(|error| RegistryApiError::failed(&error))? {
         Ok(hits) => Ok(hits),
-        Err(error @ SearchError::TooLong { .. }) => Err(Refused::invalid(error.to_string())),
-        Err(error) => Err(Refused::failed(&error)),
+        Err(error @ SearchError::TooLong { .. }) => {
+            Err(RegistryApiError::invalid(error.to_string()))
+        }
+        Err(error) => Err(RegistryApiError::failed(&error)),
     }
 }
 
 /// What lists show of the skills that were found, in their order.
-async fn summaries(app: &App, hits: &Hits) -> Given<Vec<wire::Summary>> {
+async fn summaries(app: &App, hits: &Hits) -> RegistryResult<Vec<wire::Summary>> {
     let names: Vec<PackageName> =
         hits.items.iter().filter_map(|hit| hit.key.parse().ok()).collect();
     let found = registry(app).summaries(&names).await?;
@@ -110,6 +114,6 @@ async fn summaries(app: &App, hits: &Hits) -> Given<Vec<wire::Summary>> {
     // The index may be a moment behind.
     there
         .filter(|summary| summary.latest.is_some())
-        .map(|summary| shown::summary(&summary))
+        .map(|summary| render::summary(&summary))
         .collect()
 }

@@ -13,15 +13,14 @@ use serde::Serialize;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    artefacts,
-    asked::{At, Query, Reading, package, registry, version},
-    docs,
-    refused::{Given, Refused},
-    remembered, shown,
+    artefacts, docs,
+    error::{RegistryApiError, RegistryResult},
+    extract::{PathParams, Query, ReadAccess, package, registry, version},
+    remembered, render,
 };
 use crate::{
     app::App,
-    registry::{Answer, Caching},
+    registry::{Answer, CachePolicy},
 };
 
 /// Skills of a page unless somebody says otherwise.
@@ -43,9 +42,9 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(third))
 }
 
-pub(super) fn json(value: &impl Serialize) -> Given<Answer> {
-    let text = serde_json::to_vec(value).map_err(|error| Refused::failed(&error))?;
-    Ok(Answer::new("application/json", Caching::Check, text))
+pub(super) fn json(value: &impl Serialize) -> RegistryResult<Answer> {
+    let text = serde_json::to_vec(value).map_err(|error| RegistryApiError::failed(&error))?;
+    Ok(Answer::new("application/json", CachePolicy::Check, text))
 }
 
 /// Which skills, and how many.
@@ -57,7 +56,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(query: &Query) -> Given<Self> {
+    fn read(query: &Query) -> RegistryResult<Self> {
         let since = match query.time("updated_since")? {
             Some(since) => Some(since),
             None => query.time("updated")?,
@@ -67,7 +66,7 @@ impl Wanted {
             (None | Some("updated"), since) => Order::Updated { since },
             (Some("recent"), since) => Order::Recent { since },
             (Some(_), _) => {
-                return Err(Refused::invalid("`sort` is name, updated or recent"));
+                return Err(RegistryApiError::invalid("`sort` is name, updated or recent"));
             }
         };
         let filter = Filter {
@@ -78,7 +77,9 @@ impl Wanted {
             yanked: match query.text("yanked") {
                 None => Yanked::Without,
                 Some("include") => Yanked::With,
-                Some(_) => return Err(Refused::invalid("`yanked` is include, or is left out")),
+                Some(_) => {
+                    return Err(RegistryApiError::invalid("`yanked` is include, or is left out"));
+                }
             },
         };
         // Only the list by name has an index with them.
@@ -86,7 +87,7 @@ impl Wanted {
         if filter.yanked == Yanked::With && (narrowed || order != Order::Name) {
             let message =
                 "`yanked` goes with the list by name, without tag, tier, author and times";
-            return Err(Refused::invalid(message));
+            return Err(RegistryApiError::invalid(message));
         }
         let limit = query.number("per_page", LARGEST_PAGE)?.unwrap_or(PAGE);
         Ok(Self { filter, order, limit })
@@ -119,21 +120,23 @@ impl Wanted {
 )]
 async fn list(
     State(app): State<App>,
-    _: Reading,
+    _: ReadAccess,
     query: Query,
     method: Method,
     headers: HeaderMap,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let wanted = Wanted::read(&query)?;
     let page = match (query.number("page", MOST_PAGES)?, query.text("cursor")) {
-        (Some(_), Some(_)) => return Err(Refused::invalid("give either `page` or `cursor`")),
+        (Some(_), Some(_)) => {
+            return Err(RegistryApiError::invalid("give either `page` or `cursor`"));
+        }
         (Some(page), None) => numbered(&app, &wanted, page).await?,
         (None, cursor) => {
             let cursor: Option<Cursor> = cursor.map(str::parse).transpose()?;
             let Wanted { filter, order, limit } = &wanted;
             let page = registry(&app).list(filter, *order, cursor.as_ref(), *limit).await?;
             wire::Page {
-                items: page.items.iter().map(shown::summary).collect::<Given<_>>()?,
+                items: page.items.iter().map(render::summary).collect::<RegistryResult<_>>()?,
                 next_cursor: page.next.map(|next| next.to_string()),
                 page: None,
                 per_page: None,
@@ -146,7 +149,7 @@ async fn list(
 }
 
 /// A page by its number, for clients that know no cursors.
-async fn numbered(app: &App, wanted: &Wanted, page: u64) -> Given<wire::Page> {
+async fn numbered(app: &App, wanted: &Wanted, page: u64) -> RegistryResult<wire::Page> {
     let Wanted { filter, order, limit } = wanted;
     let (skip, end) = ((page - 1) * limit, page * limit);
     let (mut items, mut cursor, mut seen) = (Vec::new(), None, 0);
@@ -154,7 +157,7 @@ async fn numbered(app: &App, wanted: &Wanted, page: u64) -> Given<wire::Page> {
         let found = registry(app).list(filter, *order, cursor.as_ref(), 1000).await?;
         for summary in &found.items {
             if (skip..end).contains(&seen) {
-                items.push(shown::summary(summary)?);
+                items.push(render::summary(summary)?);
             }
             seen += 1;
         }
@@ -186,10 +189,10 @@ async fn numbered(app: &App, wanted: &Wanted, page: u64) -> Given<wire::Page> {
 )]
 async fn one(
     State(app): State<App>,
-    _: Reading,
-    At(name): At<String>,
+    _: ReadAccess,
+    PathParams(name): PathParams<String>,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let answer = show_package(&app, &package(None, &name)?, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
@@ -210,10 +213,10 @@ async fn one(
 )]
 async fn second(
     State(app): State<App>,
-    _: Reading,
-    At((first, second)): At<(String, String)>,
+    _: ReadAccess,
+    PathParams((first, second)): PathParams<(String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let answer = if second.starts_with(|c: char| c.is_ascii_digit()) {
         show_version(&app, &package(None, &first)?, &second, &uri).await?
     } else {
@@ -237,10 +240,10 @@ async fn second(
 )]
 async fn third(
     State(app): State<App>,
-    _: Reading,
-    At((namespace, name, version)): At<(String, String, String)>,
+    _: ReadAccess,
+    PathParams((namespace, name, version)): PathParams<(String, String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let answer = show_version(&app, &package(Some(&namespace), &name)?, &version, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
@@ -258,11 +261,11 @@ async fn third(
 )]
 async fn download(
     State(app): State<App>,
-    _: Reading,
-    At(name): At<String>,
+    _: ReadAccess,
+    PathParams(name): PathParams<String>,
     query: Query,
     (method, headers): (Method, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     give(&app, &package(None, &name)?, &query, &method, &headers).await
 }
 
@@ -278,11 +281,11 @@ async fn download(
 )]
 async fn download_in(
     State(app): State<App>,
-    _: Reading,
-    At((namespace, name)): At<(String, String)>,
+    _: ReadAccess,
+    PathParams((namespace, name)): PathParams<(String, String)>,
     query: Query,
     (method, headers): (Method, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     give(&app, &package(Some(&namespace), &name)?, &query, &method, &headers).await
 }
 
@@ -292,23 +295,23 @@ async fn give(
     query: &Query,
     method: &Method,
     headers: &HeaderMap,
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let chosen = registry(app).newest(package, &query.range("version")?).await?;
     artefacts::chosen(app, &chosen, method, headers).await
 }
 
-async fn show_package(app: &App, name: &PackageName, uri: &Uri) -> Given<Answer> {
+async fn show_package(app: &App, name: &PackageName, uri: &Uri) -> RegistryResult<Answer> {
     remembered(app, uri, name, None, async {
-        let missing = || Refused::not_found(format!("there is no skill {name} here"));
+        let missing = || RegistryApiError::not_found(format!("there is no skill {name} here"));
         let package = registry(app).package(name).await?.ok_or_else(missing)?;
         let readme = readme(app, &package).await?;
-        json(&shown::detail(&package, readme)?)
+        json(&render::detail(&package, readme)?)
     })
     .await
 }
 
 /// What the newest version says about itself.
-async fn readme(app: &App, package: &Package) -> Given<Option<String>> {
+async fn readme(app: &App, package: &Package) -> RegistryResult<Option<String>> {
     let Some(latest) = &package.summary.latest else { return Ok(None) };
     match registry(app).version(&package.summary.package, latest).await {
         Ok(latest) => skill_md(app, &latest).await,
@@ -318,11 +321,16 @@ async fn readme(app: &App, package: &Package) -> Given<Option<String>> {
     }
 }
 
-async fn skill_md(app: &App, known: &PackageVersion) -> Given<Option<String>> {
-    Ok(shown::text(registry(app).blob(&known.skill_md).await?)?)
+async fn skill_md(app: &App, known: &PackageVersion) -> RegistryResult<Option<String>> {
+    Ok(render::text(registry(app).blob(&known.skill_md).await?)?)
 }
 
-async fn show_version(app: &App, name: &PackageName, text: &str, uri: &Uri) -> Given<Answer> {
+async fn show_version(
+    app: &App,
+    name: &PackageName,
+    text: &str,
+    uri: &Uri,
+) -> RegistryResult<Answer> {
     let version = version(text)?;
     remembered(app, uri, name, None, async {
         let known = registry(app).version(name, &version).await?;
@@ -331,7 +339,7 @@ async fn show_version(app: &App, name: &PackageName, text: &str, uri: &Uri) -> G
             Some(_) => None,
             None => skill_md(app, &known).await?,
         };
-        let mut shown = shown::version(&known, text, &signatures)?;
+        let mut shown = render::version(&known, text, &signatures)?;
         if shown.deprecated.is_none() {
             let package = registry(app).summaries(std::slice::from_ref(name)).await?.pop();
             shown.deprecated = package.and_then(|package| package.deprecated);

@@ -15,14 +15,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     artefacts::{PIECE, Parcel, lost},
-    asked::{At, Reading, package, registry, version},
     docs,
-    refused::{Given, Refused},
+    error::{RegistryApiError, RegistryResult},
+    extract::{PathParams, ReadAccess, package, registry, version},
     remembered,
 };
 use crate::{
     app::App,
-    registry::{Answer, Caching, PLAIN, has_already},
+    registry::{Answer, CachePolicy, PLAIN, has_already},
 };
 
 pub(super) const MARKDOWN: &str = "text/markdown; charset=utf-8";
@@ -46,10 +46,10 @@ pub(super) fn router() -> OpenApiRouter<App> {
 )]
 async fn flat(
     State(app): State<App>,
-    _: Reading,
-    At((name, version)): At<(String, String)>,
+    _: ReadAccess,
+    PathParams((name, version)): PathParams<(String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let answer = text(&app, &package(None, &name)?, &version, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
@@ -67,22 +67,22 @@ async fn flat(
 )]
 async fn in_namespace(
     State(app): State<App>,
-    _: Reading,
-    At((namespace, name, version)): At<(String, String, String)>,
+    _: ReadAccess,
+    PathParams((namespace, name, version)): PathParams<(String, String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let answer = text(&app, &package(Some(&namespace), &name)?, &version, &uri).await?;
     Ok(answer.respond(&method, &headers))
 }
 
-async fn text(app: &App, name: &PackageName, number: &str, uri: &Uri) -> Given<Answer> {
+async fn text(app: &App, name: &PackageName, number: &str, uri: &Uri) -> RegistryResult<Answer> {
     let number = version(number)?;
     remembered(app, uri, name, None, async {
         let known = given(app, name, &number).await?;
         let bytes = registry(app).blob(&known.skill_md).await?;
-        let lost = || Refused::failed(&format!("the SKILL.md of {name} {number} is lost"));
+        let lost = || RegistryApiError::failed(&format!("the SKILL.md of {name} {number} is lost"));
         let bytes = bytes.ok_or_else(lost)?;
-        Ok(Answer::tagged(MARKDOWN, Caching::Immutable, &known.skill_md, bytes))
+        Ok(Answer::tagged(MARKDOWN, CachePolicy::Immutable, &known.skill_md, bytes))
     })
     .await
 }
@@ -93,11 +93,11 @@ pub(super) async fn given(
     app: &App,
     name: &PackageName,
     number: &Version,
-) -> Given<PackageVersion> {
+) -> RegistryResult<PackageVersion> {
     let known = registry(app).version(name, number).await?;
     match known.why_blocked() {
         None => Ok(known),
-        Some(why) => Err(Refused::not_found(format!("{name} {number} is blocked: {why}"))),
+        Some(why) => Err(RegistryApiError::not_found(format!("{name} {number} is blocked: {why}"))),
     }
 }
 
@@ -112,10 +112,10 @@ pub(super) async fn given(
 )]
 async fn plain_flat(
     State(app): State<App>,
-    _: Reading,
-    At((name, version)): At<(String, String)>,
+    _: ReadAccess,
+    PathParams((name, version)): PathParams<(String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     plain(&app, &package(None, &name)?, &version, (method, uri, headers)).await
 }
 
@@ -131,10 +131,10 @@ async fn plain_flat(
 )]
 async fn plain_in_namespace(
     State(app): State<App>,
-    _: Reading,
-    At((namespace, name, version)): At<(String, String, String)>,
+    _: ReadAccess,
+    PathParams((namespace, name, version)): PathParams<(String, String, String)>,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     plain(&app, &package(Some(&namespace), &name)?, &version, (method, uri, headers)).await
 }
 
@@ -143,7 +143,7 @@ async fn plain(
     name: &PackageName,
     number: &str,
     (method, uri, headers): (Method, Uri, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let number = version(number)?;
     let known = given(app, name, &number).await?;
     let digest = known.facts.more.get(PLAIN).and_then(Value::as_str).map(str::to_owned);
@@ -155,14 +155,14 @@ async fn plain(
         } else {
             laid_out(app, &known.sha256, &sha256).await?
         };
-        let parcel = Parcel { sha256: &sha256, size, caching: Caching::Immutable };
+        let parcel = Parcel { sha256: &sha256, size, caching: CachePolicy::Immutable };
         parcel.send(app.clone(), &method, &headers).await?
     } else {
         let packing = async {
             // What is remembered was there after the last change that is known.
             let known = given(app, name, &number).await?;
             let packed = packed(app, &known.sha256).await?;
-            Ok(Answer::new("application/zip", Caching::Immutable, packed).in_parts())
+            Ok(Answer::new("application/zip", CachePolicy::Immutable, packed).in_parts())
         };
         let answer = remembered(app, &uri, name, Some(&number), packing).await?;
         answer.respond(&method, &headers)
@@ -174,14 +174,14 @@ async fn plain(
 }
 
 /// The artefact as an archive without a folder.
-async fn packed(app: &App, artefact: &str) -> Given<Vec<u8>> {
+async fn packed(app: &App, artefact: &str) -> RegistryResult<Vec<u8>> {
     let bytes = registry(app).blob(artefact).await?.ok_or_else(|| lost(artefact))?;
     let packed = tokio::task::spawn_blocking(move || {
         let (_, skill) = archive::one_skill(archive::unpack(&bytes)?)?;
         archive::pack_plain(&skill)
     });
-    let packed = packed.await.map_err(|error| Refused::failed(&error))?;
-    packed.map_err(|error| Refused::failed(&error))
+    let packed = packed.await.map_err(|error| RegistryApiError::failed(&error))?;
+    packed.map_err(|error| RegistryApiError::failed(&error))
 }
 
 /// Whether the client has it already.
@@ -191,7 +191,7 @@ pub(super) fn has_tag(headers: &HeaderMap, sha256: &str) -> bool {
 }
 
 /// Puts a large one where it can be sent from in pieces; tells how large it is. It stays there.
-async fn laid_out(app: &App, artefact: &str, sha256: &str) -> Given<u64> {
+async fn laid_out(app: &App, artefact: &str, sha256: &str) -> RegistryResult<u64> {
     if let Some(size) = registry(app).blob_size(sha256).await? {
         return Ok(size);
     }
@@ -206,9 +206,11 @@ async fn laid_out(app: &App, artefact: &str, sha256: &str) -> Given<u64> {
         let packed = packed(&app, &artefact).await?;
         let size = packed.len() as u64;
         if registry(&app).put_blob(packed.into()).await? != sha256 {
-            return Err(Refused::failed(&format!("{artefact} is packed otherwise than it was")));
+            return Err(RegistryApiError::failed(&format!(
+                "{artefact} is packed otherwise than it was"
+            )));
         }
         Ok(size)
     });
-    laying.await.map_err(|error| Refused::failed(&error))?
+    laying.await.map_err(|error| RegistryApiError::failed(&error))?
 }

@@ -21,14 +21,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     artefacts::lost,
-    asked::{At, Reading, registry},
     docs,
-    refused::{Given, Refused},
+    error::{RegistryApiError, RegistryResult},
+    extract::{PathParams, ReadAccess, registry},
     texts::{MARKDOWN, given, has_tag},
 };
 use crate::{
     app::App,
-    registry::{Answer, Caching, PLAIN},
+    registry::{Answer, CachePolicy, PLAIN},
 };
 
 /// Skills in the index: those that changed last.
@@ -68,13 +68,15 @@ pub(in crate::routes) fn files() -> Router<App> {
 }
 
 /// What lies there besides the index and the files that it names.
-async fn nothing(State(app): State<App>, _: Reading) -> Refused {
+async fn nothing(State(app): State<App>, _: ReadAccess) -> RegistryApiError {
     missing(&app)
 }
 
-fn missing(app: &App) -> Refused {
+fn missing(app: &App) -> RegistryApiError {
     let base = super::base(app);
-    Refused::not_found(format!("there is no such file; {base}{WELL_KNOWN}index.json has all names"))
+    RegistryApiError::not_found(format!(
+        "there is no such file; {base}{WELL_KNOWN}index.json has all names"
+    ))
 }
 
 /// List the skills that changed last, as other tools read them.
@@ -88,9 +90,9 @@ fn missing(app: &App) -> Refused {
 )]
 async fn index(
     State(app): State<App>,
-    _: Reading,
+    _: ReadAccess,
     (method, headers): (Method, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     Ok(listed(&app).await?.respond(&method, &headers))
 }
 
@@ -106,13 +108,13 @@ async fn index(
 )]
 async fn root_index(
     State(app): State<App>,
-    _: Reading,
+    _: ReadAccess,
     (method, headers): (Method, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     Ok(listed(&app).await?.respond(&method, &headers))
 }
 
-async fn listed(app: &App) -> Given<Answer> {
+async fn listed(app: &App) -> RegistryResult<Answer> {
     let recent = Order::Recent { since: None };
     let page = registry(app).list(&Filter::default(), recent, None, MOST_LISTED).await?;
     let names: Vec<PackageName> = page.items.into_iter().map(|item| item.package).collect();
@@ -143,7 +145,7 @@ async fn listed(app: &App) -> Given<Answer> {
         "$schema": "https://schemas.agentskills.io/discovery/0.2.0/schema.json",
         "skills": skills,
     });
-    Ok(Answer::new("application/json", Caching::Minute, index.to_string()))
+    Ok(Answer::new("application/json", CachePolicy::Minute, index.to_string()))
 }
 
 /// How others get a skill: the text alone if there is nothing else, else an archive.
@@ -177,10 +179,10 @@ fn entry(base: &str, found: &Findable) -> Option<Value> {
 /// A file of the latest version of a skill, by the name that the index has for it.
 async fn file(
     State(app): State<App>,
-    _: Reading,
-    At((short, path)): At<(String, String)>,
+    _: ReadAccess,
+    PathParams((short, path)): PathParams<(String, String)>,
     (method, headers): (Method, HeaderMap),
-) -> Given<Response> {
+) -> RegistryResult<Response> {
     let missing = || missing(&app);
     if short.len() > LONGEST_NAME {
         return Err(missing());
@@ -202,17 +204,17 @@ async fn file(
             let _alone = alone;
             one_file(&bytes, &path)
         });
-        unpacked.await.map_err(|error| Refused::failed(&error))??
+        unpacked.await.map_err(|error| RegistryApiError::failed(&error))??
     };
     // Whatever it is, no browser runs it.
     let is_text = Path::new(&file.path).extension().is_some_and(|end| end == "md");
     let kind = if is_text { MARKDOWN } else { "application/octet-stream" };
-    Ok(Answer::tagged(kind, Caching::Minute, &file.sha256, bytes).respond(&method, &headers))
+    Ok(Answer::tagged(kind, CachePolicy::Minute, &file.sha256, bytes).respond(&method, &headers))
 }
 
-fn one_file(bytes: &[u8], path: &str) -> Given<Vec<u8>> {
+fn one_file(bytes: &[u8], path: &str) -> RegistryResult<Vec<u8>> {
     let unpacked = archive::unpack(bytes).and_then(archive::one_skill);
-    let (_, skill) = unpacked.map_err(|error| Refused::failed(&error))?;
-    let lost = || Refused::failed(&format!("an archive has no {path}"));
+    let (_, skill) = unpacked.map_err(|error| RegistryApiError::failed(&error))?;
+    let lost = || RegistryApiError::failed(&format!("an archive has no {path}"));
     skill.get(path).map(|file| file.bytes.clone()).ok_or_else(lost)
 }

@@ -7,7 +7,7 @@ use crate::{
     Kind, StoreError, Time,
     registry::{
         Namespace,
-        log::{Act, Deed, note},
+        log::{Act, AuditEvent, note},
         short::places,
     },
     sql::{built, sql},
@@ -28,7 +28,7 @@ impl Import<'_> {
         let is_alone = self.fresh && row.number(0)? == 0;
         // This comes first: whoever follows the changes reads everything anew, and none of the others.
         let details = json!({"packages": self.done.packages, "versions": self.done.versions});
-        let mut deeds = vec![Deed::new(Act::Imported).details(details)];
+        let mut deeds = vec![AuditEvent::new(Act::Imported).details(details)];
         if self.has_log {
             return note(self.work.connection(), &self.actor, now, deeds).await;
         }

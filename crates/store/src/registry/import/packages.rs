@@ -5,7 +5,7 @@ use semver::Version;
 
 use super::{
     super::{
-        Holding, PackageName, PackageRecord, Record, RegistryError, ScanVerdict, SignatureState,
+        OwnerScope, PackageName, PackageRecord, Record, RegistryError, ScanVerdict, SignatureState,
         TakenDownRecord, VersionRecord,
         blobs::is_digest,
         change::JUDGED,
@@ -216,7 +216,7 @@ impl ReadVersion {
         let has = |auditor: bool| {
             let active = SignatureState::Active.as_str();
             let mut active = record.signatures.iter().filter(|one| one.state == active);
-            active.any(|one| Holding::read(one.holding.clone()).is_for_auditors() == auditor)
+            active.any(|one| OwnerScope::read(one.holding.clone()).is_for_auditors() == auditor)
         };
         let verdict: Option<ScanVerdict> = record.scan.as_ref().map(|scan| scan.verdict);
         let attested = attested(verdict, has(false), has(true));

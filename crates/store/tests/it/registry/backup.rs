@@ -2,7 +2,7 @@ use bytes::Bytes;
 use savoir_store::{
     Database, Role,
     registry::{
-        Act, Actor, AuditFilter, Holding, Import, Imported, NewKey, NewSignature, PackageRecord,
+        Act, Actor, AuditFilter, Import, Imported, NewKey, NewSignature, OwnerScope, PackageRecord,
         Record, Registry, RegistryError, Signer, VersionRecord,
     },
 };
@@ -38,7 +38,7 @@ pub(super) async fn import(
 async fn a_backup_restores_everything() {
     for_each_registry(async |shop| {
         let (registry, alice) = (shop.registry(), shop.alice());
-        let acme: Holding = "acme".parse().unwrap();
+        let acme: OwnerScope = "acme".parse().unwrap();
         publish(shop, &alice, "acme/tool", "1.0.0").await;
         let key = NewKey {
             holding: &acme,
@@ -435,7 +435,7 @@ async fn a_backup_has_what_was_cleared() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_names_the_same_people_after_a_restore() {
     for_each_registry(async |shop| {
-        let (registry, acme) = (shop.registry(), "acme".parse::<Holding>().unwrap());
+        let (registry, acme) = (shop.registry(), "acme".parse::<OwnerScope>().unwrap());
         let accounts = shop.database.accounts();
         let eve = accounts.create("eve@example.org", "h", Role::User).await.unwrap().unwrap();
         publish(shop, &Actor::person(&eve), "eves", "1.0.0").await;
@@ -496,7 +496,7 @@ async fn the_log_has_what_an_import_brought() {
         for space in ["first", "second"] {
             let done = import(registry, &brought(space)).await.unwrap();
             assert_eq!(done.versions, 2);
-            let holding = Some(space.parse::<Holding>().unwrap());
+            let holding = Some(space.parse::<OwnerScope>().unwrap());
             let filter = AuditFilter { holding, ..AuditFilter::default() };
             let found = registry.audit(&filter, None, 10).await.unwrap();
             let acts: Vec<_> = found.iter().map(|entry| entry.change.act.as_str()).collect();

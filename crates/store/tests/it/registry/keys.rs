@@ -2,7 +2,7 @@
 
 use savoir_store::{
     Database,
-    registry::{Actor, Holding, Namespace, NewKey, Registry, TeamRole},
+    registry::{Actor, Namespace, NewKey, OwnerScope, Registry, TeamRole},
 };
 
 use super::{
@@ -18,7 +18,7 @@ const WORDS: &str = "somebody else showed that it is theirs";
 async fn add(
     registry: Registry<'_>,
     actor: &Actor,
-    (holding, key_id): (&Holding, &str),
+    (holding, key_id): (&OwnerScope, &str),
     proved: bool,
 ) -> Result<(), &'static str> {
     let (public_key, label) = ("AAAA", "laptop");
@@ -28,9 +28,9 @@ async fn add(
 
 /// Two namespaces of Alice's and Bob's. Bob has shown that `displaced` is his, and Alice revoked `revoked`
 /// with the words that tell of such a key.
-async fn two_that_ended(shop: &Shop<'_>) -> [Holding; 2] {
+async fn two_that_ended(shop: &Shop<'_>) -> [OwnerScope; 2] {
     let registry = shop.registry();
-    let [acme, bobs] = ["acme", "bobs"].map(|name| name.parse::<Holding>().unwrap());
+    let [acme, bobs] = ["acme", "bobs"].map(|name| name.parse::<OwnerScope>().unwrap());
     for (actor, name) in [(shop.alice(), "acme"), (shop.bob(), "bobs")] {
         registry.create_namespace(&actor, &Namespace::parse(name).unwrap()).await.unwrap();
     }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use savoir_store::{
     NewToken, Time, User,
-    registry::{Actor, Holding, Namespace, NewKey, RegistryError, TeamRole},
+    registry::{Actor, Namespace, NewKey, OwnerScope, RegistryError, TeamRole},
 };
 
 use super::{Shop, draft, for_each_registry, name, publish, version};
@@ -15,7 +15,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, RegistryError>) -> &'static str {
 async fn a_namespace_belongs_to_its_team() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
-        let acme: Holding = "acme".parse().unwrap();
+        let acme: OwnerScope = "acme".parse().unwrap();
         publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
         let bob = shop.bob.id;
         let new = draft("acme/other", "1.0.0");
@@ -72,7 +72,7 @@ async fn in_shared_namespaces_each_package_has_its_owners() {
 async fn owners_who_leave_at_once_leave_one() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
-        let acme: Holding = "acme".parse().unwrap();
+        let acme: OwnerScope = "acme".parse().unwrap();
         let namespace = Namespace::parse("acme").unwrap();
         registry.create_namespace(&shop.alice(), &namespace).await.unwrap();
         assert_eq!(code(registry.create_namespace(&shop.bob(), &namespace).await), "exists");
@@ -161,7 +161,7 @@ async fn a_token_does_what_its_scopes_say() {
         assert_eq!(code(registry.yank(&here, &tool, &one, None).await), "missing_scope");
         let yank = with_token(shop, &shop.alice, &["registry:yank"]).await;
         assert!(registry.yank(&yank, &tool, &one, None).await.unwrap());
-        let acme: Holding = "acme".parse().unwrap();
+        let acme: OwnerScope = "acme".parse().unwrap();
         let result = registry.set_member(&yank, &acme, shop.bob.id, TeamRole::Owner).await;
         assert_eq!(code(result), "missing_scope");
         let key = NewKey {

@@ -1,6 +1,6 @@
 use savoir_skill::{permission::Tier, version::VersionRange};
 use savoir_store::registry::{
-    Act, Actor, Holding, NewKey, NewSignature, RegistryError, ScanResult, ScanVerdict,
+    Act, Actor, NewKey, NewSignature, OwnerScope, RegistryError, ScanResult, ScanVerdict,
     SignatureState, Signer,
 };
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Draft, Shop, allow, at_once, draft, for_each_registry, name, version};
 
-async fn add_key(shop: &Shop<'_>, actor: &Actor, holding: &Holding, key_id: &str) {
+async fn add_key(shop: &Shop<'_>, actor: &Actor, holding: &OwnerScope, key_id: &str) {
     let key = NewKey {
         holding,
         key_id,
@@ -30,12 +30,12 @@ fn signed(package: &str, text: &str, key_id: &str) -> Draft {
 }
 
 /// A namespace of Alice's with the key `a`, and the auditors' key `z`.
-async fn with_keys(shop: &Shop<'_>) -> Holding {
-    let acme: Holding = "acme".parse().unwrap();
+async fn with_keys(shop: &Shop<'_>) -> OwnerScope {
+    let acme: OwnerScope = "acme".parse().unwrap();
     let namespace = savoir_store::registry::Namespace::parse("acme").unwrap();
     shop.registry().create_namespace(&shop.alice(), &namespace).await.unwrap();
     add_key(shop, &shop.alice(), &acme, "a").await;
-    add_key(shop, &shop.admin(), &Holding::auditors(), "z").await;
+    add_key(shop, &shop.admin(), &OwnerScope::auditors(), "z").await;
     acme
 }
 
@@ -172,7 +172,7 @@ async fn an_auditor_signs_with_their_own_key() {
         with_keys(shop).await;
         let registry = shop.registry();
         signed("acme/tool", "1.0.0", "a").publish(registry, &shop.alice()).await.unwrap();
-        let auditors = Holding::auditors();
+        let auditors = OwnerScope::auditors();
         let key = NewKey {
             holding: &auditors,
             key_id: "bobs",

@@ -1,0 +1,237 @@
+//! [`LoadedSkill`]: a skill on disk, with what is known about where it came from and who vouches for it.
+//!
+//! What is verified is what runs: SKILL.md as it was read, the files that signatures cover and the
+//! digest that an approval is kept for are the same bytes, or there is no subject; and a run looks
+//! at the digest once more before it starts.
+
+mod content;
+#[cfg(test)]
+mod tests;
+mod vouching;
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use savoir_package::{
+    Tree, TreeError,
+    trust::{self, SignatureError, TrustStore},
+};
+use savoir_skill::{
+    Reading, Skill,
+    permission::Tier,
+    python::{self, TOOLS_FILE},
+    skill::Runner,
+};
+use thiserror::Error;
+
+use self::content::{Content, Held};
+pub use self::vouching::Signers;
+use crate::{approval::Trust, error::RunError};
+
+/// Folders in which version control keeps its history. In the root of a skill they do not count, and
+/// a run does not see them.
+pub(crate) const HISTORY: [&str; 3] = [".git", ".hg", ".svn"];
+
+/// A skill on disk.
+#[derive(Clone, Debug)]
+pub struct LoadedSkill {
+    /// What it says.
+    pub skill: Skill,
+    /// Its SKILL.md.
+    pub file: PathBuf,
+    /// Its folder; a lone file has none.
+    pub folder: Option<PathBuf>,
+    /// SHA-256 over every file of it.
+    pub digest: String,
+    /// Its files with the first digits of their SHA-256; empty if they are too many.
+    pub files: BTreeMap<String, String>,
+    /// How it came here.
+    pub trust: Trust,
+    /// How far it is trusted.
+    pub tier: Tier,
+    /// Who vouches for it, and for what of it.
+    pub vouching: Signers,
+    /// Whether its Python tools are what it declares, before any of them runs.
+    pub source: Result<(), SourceError>,
+}
+
+/// Why a skill on disk cannot be used.
+#[derive(Debug, Error)]
+pub enum LoadSkillError {
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Unreadable {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What it says is in a folder that does not count for an approval.
+    #[error("{} is in the history of version control", path.display())]
+    History {
+        /// Its SKILL.md.
+        path: PathBuf,
+    },
+    /// It has more than anyone can judge.
+    #[error("{} has more than {what}, which is too much to approve", path.display())]
+    TooLarge {
+        /// The skill's folder.
+        path: PathBuf,
+        /// What there is too much of.
+        what: String,
+    },
+    /// It is not the same any more as it was a moment ago.
+    #[error("{} changed while it was read", path.display())]
+    Changed {
+        /// What changed.
+        path: PathBuf,
+    },
+    /// It is signed, and its files cannot be those of a skill.
+    #[error("{}: {error}", path.display())]
+    Unfit {
+        /// The skill's folder.
+        path: PathBuf,
+        /// Why not.
+        error: TreeError,
+    },
+    /// It is signed, and the signature is wrong.
+    #[error("`{name}`: {error}")]
+    Signature {
+        /// The skill.
+        name: String,
+        /// Its folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: Box<SignatureError>,
+    },
+}
+
+impl LoadSkillError {
+    /// The stable identifier of the error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } | Self::History { .. } | Self::TooLarge { .. } => {
+                "skill-unreadable"
+            }
+            Self::Changed { .. } => "skill-changed",
+            Self::Unfit { error, .. } => error.code(),
+            Self::Signature { error, .. } => error.code(),
+        }
+    }
+}
+
+impl LoadedSkill {
+    /// A skill whose file was read. The folder around the file belongs to it if there is one. Its
+    /// signatures count as far as their keys are trusted; a wrong one is an error.
+    pub fn new(
+        reading: &Reading,
+        file: &Path,
+        folder: Option<&Path>,
+        trust: Trust,
+        store: &TrustStore,
+    ) -> Result<Self, LoadSkillError> {
+        let skill = reading.skill.clone();
+        let unreadable = |source| LoadSkillError::Unreadable { path: file.to_owned(), source };
+        let file = file.canonicalize().map_err(unreadable)?;
+        let folder = folder.map(Path::canonicalize).transpose().map_err(unreadable)?;
+        let in_history =
+            |folder: &Path| HISTORY.iter().any(|name| file.starts_with(folder.join(name)));
+        if folder.as_deref().is_some_and(in_history) {
+            return Err(LoadSkillError::History { path: file });
+        }
+        let tree = folder.as_deref().and_then(signed_files).transpose()?;
+        let text = reading.document.source().text().as_bytes();
+        let held = Held { file: &file, text, signed: tree.as_ref() };
+        let root = folder.as_deref().unwrap_or(&file);
+        let Content { digest, files, uncovered } = content::read(root, &held)?;
+        let vouching = vouching(&skill, root, tree.as_ref(), uncovered, store)?;
+        let tier = vouching.tier(&skill);
+        let source = hold_source(reading, folder.as_deref());
+        Ok(Self { skill, file, folder, digest, files, trust, tier, vouching, source })
+    }
+
+    /// Refuses what is not the same any more: whoever agreed, or signed, did so for other bytes.
+    pub(crate) fn refuse_changed(&self) -> Result<(), RunError> {
+        match content::digest(self.path()) {
+            Ok(digest) if digest == self.digest => Ok(()),
+            Ok(_) => Err(LoadSkillError::Changed { path: self.path().to_owned() }.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The folder, or the file of a skill without one.
+    pub fn path(&self) -> &Path {
+        self.folder.as_deref().unwrap_or(&self.file)
+    }
+}
+
+/// All files of a skill that is signed, read once.
+fn signed_files(folder: &Path) -> Option<Result<Tree, LoadSkillError>> {
+    let unfit = |error| LoadSkillError::Unfit { path: folder.to_owned(), error };
+    trust::is_signed(folder).then(|| Tree::read(folder).map_err(unfit))
+}
+
+/// What the signatures among the files say.
+fn vouching(
+    skill: &Skill,
+    folder: &Path,
+    tree: Option<&Tree>,
+    uncovered: Vec<String>,
+    store: &TrustStore,
+) -> Result<Signers, LoadSkillError> {
+    let Some(tree) = tree else { return Ok(Signers::default()) };
+    let version = skill.version.as_deref().unwrap_or_default();
+    let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let name = if skill.name.is_empty() { &folder_name } else { skill.name.as_str() };
+    let attestation = trust::attest(tree, name, version, store).map_err(|error| {
+        let (name, path) = (skill.name.clone(), folder.to_owned());
+        LoadSkillError::Signature { name, path, error: Box::new(error) }
+    })?;
+    Ok(Signers { attestation, uncovered })
+}
+
+/// Why the Python tools of a skill are not what it declares.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}", .0.join("; "))]
+pub struct SourceError(pub Vec<String>);
+
+/// Holds the declarations against `tools.py`. Each difference names both places.
+fn hold_source(reading: &Reading, folder: Option<&Path>) -> Result<(), SourceError> {
+    let is_python = |tool: &savoir_skill::skill::Tool| matches!(tool.runner, Runner::Python { .. });
+    if !reading.skill.tools.iter().any(is_python) {
+        return Ok(());
+    }
+    let wrong = |text: String| SourceError(vec![text]);
+    let folder = folder.ok_or_else(|| wrong(format!("there is no {TOOLS_FILE} beside it")))?;
+    let bytes = fs::read(folder.join(TOOLS_FILE))
+        .map_err(|error| wrong(format!("{TOOLS_FILE} cannot be read: {error}")))?;
+    let module = python::parse_bytes(&bytes).map_err(|error| {
+        let place = place(&String::from_utf8_lossy(&bytes), error.span.start);
+        wrong(format!("{TOOLS_FILE}:{place}: {error}"))
+    })?;
+    let text = String::from_utf8_lossy(&bytes);
+    let differences = python::hold(&python::declarations(reading), &module);
+    let described = differences.iter().map(|mismatch| {
+        let declared = mismatch.declared.map(|span| {
+            let at = reading.document.source().position(span.start);
+            format!("SKILL.md:{}:{}", at.line, at.column)
+        });
+        let source =
+            mismatch.source.map(|span| format!("{TOOLS_FILE}:{}", place(&text, span.start)));
+        let places: Vec<String> = declared.into_iter().chain(source).collect();
+        format!("{mismatch} ({})", places.join(", "))
+    });
+    let described: Vec<String> = described.collect();
+    if described.is_empty() { Ok(()) } else { Err(SourceError(described)) }
+}
+
+/// Line and column of an offset.
+fn place(text: &str, offset: usize) -> String {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+    format!("{line}:{column}")
+}

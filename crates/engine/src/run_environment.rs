@@ -1,0 +1,126 @@
+//! [`RunEnvironment`]: where a run happens.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    home::Home,
+    secrets::{self, StoredSecret},
+};
+
+/// Where a run happens. All paths are real: links are resolved once, here, where the user's own
+/// choice of folder is still trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnvironment {
+    /// The folder that the user is in.
+    pub directory: PathBuf,
+    /// The root of the repository around it.
+    pub repository: Option<PathBuf>,
+    /// The user's home.
+    pub home: PathBuf,
+    /// Whether the folder belongs to the run alone, which may then do in it what it likes.
+    pub is_own: bool,
+    /// The user's environment, of which a run gets a small part.
+    pub variables: Vec<(String, String)>,
+    /// Folders of Savoir itself: approvals, records, environments, trusted keys. No run may change
+    /// them.
+    pub kept: Vec<PathBuf>,
+    /// Values that the user stored for skills.
+    pub secrets: Vec<StoredSecret>,
+}
+
+impl RunEnvironment {
+    /// Where this process is.
+    pub fn here() -> std::io::Result<Self> {
+        // As [`Home`] has it, so that what is kept and what is protected are in the same place.
+        let home = env::home_dir().filter(|home| home.is_absolute());
+        let home = home.and_then(|home| home.canonicalize().ok());
+        let home = home.as_deref().unwrap_or(Path::new("/nonexistent"));
+        let variables = env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Ok(Self { variables, ..Self::at(&env::current_dir()?, home) })
+    }
+
+    /// A folder and a home, with an empty environment.
+    pub fn at(directory: &Path, home: &Path) -> Self {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (directory, home) = (real(directory), real(home));
+        let repository = directory.ancestors().find(|path| path.join(".git").exists());
+        // Whoever keeps the whole home in a repository does not mean to show it to every skill.
+        let repository = repository.filter(|path| !home.starts_with(path)).map(Path::to_owned);
+        Self {
+            repository,
+            home,
+            directory,
+            is_own: false,
+            variables: Vec::new(),
+            kept: Vec::new(),
+            secrets: Vec::new(),
+        }
+    }
+
+    /// With the folders of Savoir itself.
+    #[must_use]
+    pub fn keeping(mut self, home: &Home) -> Self {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        self.kept.extend([real(home.data()), real(home.cache())]);
+        self
+    }
+
+    /// With another folder of Savoir, such as that of the settings: whoever changes the list of
+    /// trusted keys decides what runs without a question.
+    #[must_use]
+    pub fn keeping_folder(mut self, folder: &Path) -> Self {
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        self.kept.push(folder.canonicalize().unwrap_or(folder));
+        self
+    }
+
+    /// With the secrets that the user stored.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Vec<StoredSecret>) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// Whether a variable has a value in the environment.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.variables.iter().any(|(known, value)| known == name && !value.is_empty())
+    }
+
+    /// The stored value of a variable for the skill in a folder. The environment counts first.
+    pub(crate) fn secret(&self, name: &str, skill: &Path) -> Option<&StoredSecret> {
+        secrets::value_for(&self.secrets, name, skill).filter(|_| !self.is_set(name))
+    }
+
+    /// Where a command tool starts: the root of the repository, else the folder that the user is in.
+    pub fn start(&self) -> &Path {
+        self.repository.as_deref().unwrap_or(&self.directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_repository_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("outer/inner/deep")).unwrap();
+        std::fs::create_dir(root.join("outer/.git")).unwrap();
+        std::fs::write(root.join("outer/inner/.git"), "gitdir: elsewhere").unwrap();
+        let ground = RunEnvironment::at(&root.join("outer/inner/deep"), &root);
+        assert_eq!(ground.start(), root.join("outer/inner"));
+        let ground = RunEnvironment::at(&root, &root.join("outer"));
+        assert_eq!(ground.repository, None);
+        assert_eq!(ground.start(), root);
+        for home in ["outer", "outer/home"] {
+            std::fs::create_dir_all(root.join("outer/home/project")).unwrap();
+            let ground = RunEnvironment::at(&root.join("outer/home/project"), &root.join(home));
+            assert_eq!(ground.repository, None, "the home is no working ground");
+        }
+    }
+}

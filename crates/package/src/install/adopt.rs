@@ -1,0 +1,357 @@
+//! Skills that others put into the folders of agents come under the lock, as they lie there.
+//!
+//! Nothing in their folders changes, nor in the ledgers of the tools that put them there. What the
+//! lock holds such a skill to is its original, where that can be told: what its owner changed since
+//! counts as edited then, and an update merges into it. Where it cannot be told, and the files may
+//! have been edited, the folder itself is the source, so that no update can ever overwrite it.
+
+mod look;
+mod trace;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
+
+use thiserror::Error;
+
+use super::{
+    Change, Edits, InstallFailure, Occupied, Plan, Ready, SkillSet, State, Why, deployed,
+    folders::same,
+    kept::{Kept, Known},
+    planner::Planner,
+};
+use crate::{Agent, Tree, manifest::Wanted};
+
+/// A skill that somebody put into the folder of an agent.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The name of its folder.
+    pub name: String,
+    /// Its folder.
+    pub path: PathBuf,
+    /// The agents that are to have it: those that are in use here and look where it lies.
+    pub agents: Vec<&'static Agent>,
+    /// Why its original is not known, if somebody was asked and could not tell.
+    pub untraced: Option<String>,
+    edited: bool,
+    ready: Result<Box<Ready>, Skip>,
+}
+
+impl Found {
+    /// What is going to be locked, with what must be asked about it; or why it is not adopted. The
+    /// scanner looked at the files as they lie there.
+    pub fn ready(&self) -> Result<&Ready, &Skip> {
+        self.ready.as_deref()
+    }
+
+    /// Whether its files are not those of its original.
+    pub fn is_edited(&self) -> bool {
+        self.edited
+    }
+
+    fn both(&self) -> Option<(&Ready, &Wanted)> {
+        let ready = self.ready.as_deref().ok()?;
+        match &ready.why {
+            Why::Asked(wanted) => Some((ready, wanted)),
+            Why::Newer | Why::Spare => None,
+        }
+    }
+
+    fn wanted(&self) -> Option<&Wanted> {
+        self.both().map(|(_, wanted)| wanted)
+    }
+}
+
+/// Why a skill is not adopted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Skip {
+    /// It cannot be read as a skill.
+    #[error("{0}")]
+    Broken(String),
+    /// It could not be put back as it is.
+    #[error("{0}; such a folder stays its owner's")]
+    Strange(String),
+    /// It calls itself otherwise than its folder.
+    #[error("it calls itself `{0}`; rename its folder, or change its name")]
+    Name(String),
+    /// No agent has its skills written there.
+    #[error("no skill is installed to {}; move it into the folder of an agent", .0.display())]
+    Elsewhere(PathBuf),
+    /// A link leads to it, and it is in no folder of an agent.
+    #[error("it is a link to {}; install it from there instead", .0.display())]
+    Link(PathBuf),
+    /// It is under the lock.
+    #[error("it is in savoir.lock already")]
+    Locked,
+    /// Another skill of its name is under the lock.
+    #[error("another `{0}` is in savoir.lock already; remove that one first, or rename this one")]
+    Taken(String),
+    /// `savoir.toml` asks for a skill of its name from elsewhere.
+    #[error("savoir.toml asks for a `{0}` from elsewhere; take that out, or run savoir sync")]
+    Asked(String),
+    /// There are two of its name, which are not the same.
+    #[error("it is not the same as {}; adopt one of them, and remove the other", .0.display())]
+    Differs(PathBuf),
+    /// It would be written otherwise for the agent.
+    #[error("{agent} does not understand how it is written; install it, which converts it")]
+    Foreign {
+        /// For which agent.
+        agent: &'static str,
+    },
+    /// It needs a skill that is not there.
+    #[error("it needs {0}, which is neither installed nor adopted; install that first")]
+    Need(String),
+    /// Something of the shelf is in the way.
+    #[error("{0}")]
+    SkillSet(String),
+}
+
+impl Skip {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Broken(_) => "broken",
+            Self::Strange(_) => "strange",
+            Self::Name(_) => "name",
+            Self::Elsewhere(_) => "elsewhere",
+            Self::Link(_) => "link",
+            Self::Locked => "locked",
+            Self::Taken(_) => "taken",
+            Self::Asked(_) => "asked",
+            Self::Differs(_) => "differs",
+            Self::Foreign { .. } => "foreign",
+            Self::Need(_) => "need",
+            Self::SkillSet(_) => "shelf",
+        }
+    }
+}
+
+impl SkillSet {
+    /// Plans to take skills under `savoir.toml` and `savoir.lock` as they lie there. What cannot be
+    /// taken is told as [`Change::Skipped`], and is in nobody's way.
+    pub fn adopt(&self, found: &[Found]) -> Result<Plan, InstallFailure> {
+        let _held = self.steady()?;
+        let state = self.read()?;
+        let mut planner = Planner::new(self, Occupied::Refuse, Edits::Keep);
+        let taken = self.sort_out(&state, found, &mut planner)?;
+        let mut lock = state.lock.clone();
+        let (mut asked, mut kept) = (BTreeMap::new(), Vec::new());
+        for name in in_order(&taken) {
+            let copies = &taken[name];
+            let Some((ready, wanted)) = copies.first().and_then(|one| one.both()) else { continue };
+            asked.insert(name.clone(), wanted.clone());
+            let mut locked = ready.locked();
+            locked.agents = ids(copies);
+            kept.push((Known::new(name, &locked.integrity), Kept::of(ready)));
+            planner.changes.push(Change::Adopted {
+                name: name.clone(),
+                version: locked.version.clone(),
+                agents: locked.agents.clone(),
+                source: locked.source.clone(),
+            });
+            lock.order.push(name.clone());
+            lock.skills.insert(name.clone(), locked);
+        }
+        planner.take(kept)?;
+        let text = self.with_skills(&state, &asked)?;
+        planner.adopted = taken.keys().cloned().collect();
+        let nothing = taken.is_empty();
+        let mut plan = planner.finish(state, text, &lock)?;
+        if nothing {
+            // However an older program wrote it: its content is the same.
+            plan.after = plan.before.clone();
+        }
+        Ok(plan)
+    }
+
+    /// Those that can be taken, by name; two of one name are copies of each other. The others are
+    /// told.
+    fn sort_out<'a>(
+        &self,
+        state: &State,
+        found: &'a [Found],
+        planner: &mut Planner<'_>,
+    ) -> Result<BTreeMap<String, Vec<&'a Found>>, InstallFailure> {
+        let mut skipped = Vec::new();
+        let mut taken: BTreeMap<String, Vec<&Found>> = BTreeMap::new();
+        for one in found {
+            match self.hindrance(state, one)? {
+                Some(why) => skipped.push((one, why)),
+                None => taken.entry(one.name.clone()).or_default().push(one),
+            }
+        }
+        for copies in taken.values_mut() {
+            if let Some((one, other)) = differing(copies) {
+                let other_of = |copy: &Found| if copy.path == one { &other } else { &one };
+                skipped.extend(
+                    copies.iter().map(|copy| (*copy, Skip::Differs(other_of(copy).clone()))),
+                );
+                copies.clear();
+            }
+        }
+        taken.retain(|_, copies| !copies.is_empty());
+        while let Some((name, need)) = unmet(state, &taken) {
+            let copies = taken.remove(&name).unwrap_or_default();
+            skipped.extend(copies.into_iter().map(|copy| (copy, Skip::Need(need.clone()))));
+        }
+        skipped.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
+        let told = skipped.into_iter();
+        let told = told.map(|(one, why)| Change::Skipped { folder: one.path.clone(), why });
+        planner.changes.extend(told);
+        Ok(taken)
+    }
+
+    /// Why a skill cannot be taken, as far as it alone is concerned.
+    fn hindrance(&self, state: &State, found: &Found) -> Result<Option<Skip>, InstallFailure> {
+        let ready = match found.ready() {
+            Ok(ready) => ready,
+            Err(why) => return Ok(Some(why.clone())),
+        };
+        if let Some(locked) = state.lock.skills.get(&found.name) {
+            let targets = self.targets(&found.name, &locked.agents)?;
+            let own = targets.iter().any(|target| target.folder == found.path);
+            return Ok(Some(if own { Skip::Locked } else { Skip::Taken(found.name.clone()) }));
+        }
+        let asked = state.manifest.skills.get(&found.name);
+        if asked.is_some_and(|asked| Some(asked) != found.wanted()) {
+            return Ok(Some(Skip::Asked(found.name.clone())));
+        }
+        let ids: Vec<String> = found.agents.iter().map(|agent| agent.id.to_owned()).collect();
+        let targets = self.targets(&found.name, &ids)?;
+        if targets.iter().all(|target| target.folder != found.path) {
+            let folder = found.path.parent().unwrap_or(&found.path);
+            return Ok(Some(Skip::Elsewhere(folder.to_owned())));
+        }
+        for target in targets {
+            let there = |put: &Tree| same(put, &ready.tree);
+            let put = deployed(&ready.tree, &ready.card, target.agent);
+            if !put.is_ok_and(|put| there(&put.tree)) {
+                return Ok(Some(Skip::Foreign { agent: target.agent.title }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn ids(copies: &[&Found]) -> Vec<String> {
+    let agents = copies.iter().flat_map(|copy| &copy.agents);
+    let ids: BTreeSet<String> = agents.map(|agent| agent.id.to_owned()).collect();
+    ids.into_iter().collect()
+}
+
+/// Each after what it needs. What need each other stand as they come.
+fn in_order<'a>(taken: &'a BTreeMap<String, Vec<&Found>>) -> Vec<&'a String> {
+    let (mut order, mut left): (Vec<&String>, Vec<&String>) = (Vec::new(), taken.keys().collect());
+    while !left.is_empty() {
+        let waits = |name: &&String| {
+            let ready = taken[*name].first().and_then(|one| one.ready().ok());
+            let mut needs = ready.into_iter().flat_map(|ready| &ready.card.needs);
+            needs.any(|need| need.name != **name && left.iter().any(|other| **other == need.name))
+        };
+        let next = left.iter().position(|name| !waits(name)).unwrap_or(0);
+        order.push(left.remove(next));
+    }
+    order
+}
+
+/// Two copies that are not of the same original.
+fn differing(copies: &[&Found]) -> Option<(PathBuf, PathBuf)> {
+    let (first, others) = copies.split_first()?;
+    let integrity = |copy: &Found| copy.ready().ok().map(|ready| ready.tree.integrity());
+    let of_first = integrity(first);
+    // Only the folder itself may be the source of each.
+    let own = |copy: &Found| matches!(copy.wanted(), Some(Wanted::Path(_)));
+    let same_source = |copy: &Found| copy.wanted() == first.wanted() || (own(first) && own(copy));
+    let other = others.iter().find(|copy| integrity(copy) != of_first || !same_source(copy))?;
+    Some((first.path.clone(), other.path.clone()))
+}
+
+/// A skill that needs one that is not there, and what it needs.
+fn unmet(state: &State, taken: &BTreeMap<String, Vec<&Found>>) -> Option<(String, String)> {
+    let version = |name: &str| {
+        let adopted = taken.get(name).and_then(|copies| copies.first());
+        let adopted = adopted.and_then(|copy| Some(&copy.ready().ok()?.card.version));
+        adopted.or_else(|| state.lock.skills.get(name).map(|locked| &locked.version))
+    };
+    taken.iter().find_map(|(name, copies)| {
+        let needs = &copies.first()?.ready().ok()?.card.needs;
+        let unmet = needs
+            .iter()
+            .find(|need| !version(&need.name).is_some_and(|version| need.range.matches(version)))?;
+        Some((name.clone(), unmet.to_string()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str, needs: &str) -> Found {
+        let text = format!(
+            "---\nname: {name}\nversion: 1.2.0\ndescription: Does {name}. Use in tests.\nauthor: \
+             acme\nlicense: MIT\npermissions: [network:read:x.example]\nrequirements:\n  skills: \
+             [{needs}]\nsecurity_tier: community\ntools:\n  - name: find_it\n    description: \
+             Finds something\n    parameters: {{}}\n    returns: {{type: object}}\n---\nDo.\n"
+        );
+        let mut tree = Tree::default();
+        let tool = "def find_it() -> dict:\n    return {}\n".to_owned();
+        for (path, text) in [("SKILL.md", text), ("tools.py", tool)] {
+            let file = crate::File { bytes: text.into_bytes(), executable: false };
+            tree.add(path.into(), file).unwrap();
+        }
+        let (source, why) = ("path+./x".parse().unwrap(), Why::Spare);
+        let arrival =
+            crate::install::Arrival { tree, called: name.into(), source, why, counted: None };
+        let ready = Ready::check(arrival, &crate::trust::TrustStore::default()).unwrap();
+        let (name, path) = (name.to_owned(), PathBuf::from(name));
+        let (agents, untraced, edited) = (Vec::new(), None, false);
+        Found { name, path, agents, untraced, edited, ready: Ok(Box::new(ready)) }
+    }
+
+    #[test]
+    fn what_a_skill_needs_is_adopted_with_it_or_it_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let agents = crate::Agents::new(place.path(), |_| None);
+        let scope = crate::manifest::Scope::Project;
+        let shelf = SkillSet::new(place.path(), scope, agents, place.path().join("data"));
+        let state = shelf.state().unwrap();
+        let unmet = |all: &[Found]| {
+            unmet(&state, &all.iter().map(|one| (one.name.clone(), vec![one])).collect())
+        };
+        let top = || found("top", "{name: base, version: \"^1.0\"}");
+        let need = unmet(&[top()]).unwrap();
+        assert!(need.0 == "top" && need.1.contains("base"), "{need:?}");
+        assert_eq!(unmet(&[top(), found("base", "")]), None);
+        let all = [top(), found("base", ""), found("alone", "")];
+        let all = all.iter().map(|one| (one.name.clone(), vec![one])).collect();
+        assert_eq!(in_order(&all), ["alone", "base", "top"]);
+        let picky = found("top", "{name: base, version: \"^2.0\"}");
+        assert!(unmet(&[picky, found("base", "")]).is_some());
+    }
+
+    #[test]
+    fn every_reason_has_its_word_and_its_way_out() {
+        let path = || PathBuf::from("/x/pdf");
+        let all = [
+            Skip::Broken("there is no SKILL.md".into()),
+            Skip::Strange("it is a repository".into()),
+            Skip::Name("other".into()),
+            Skip::Elsewhere(path()),
+            Skip::Link(path()),
+            Skip::Locked,
+            Skip::Taken("pdf".into()),
+            Skip::Asked("pdf".into()),
+            Skip::Differs(path()),
+            Skip::Foreign { agent: "Codex" },
+            Skip::Need("base@^1".into()),
+            Skip::SkillSet("no".into()),
+        ];
+        let codes: BTreeSet<&str> = all.iter().map(Skip::code).collect();
+        assert_eq!(codes.len(), all.len());
+        for skip in all {
+            let text = skip.to_string();
+            assert!(!text.is_empty() && !text.ends_with('.'), "{text}");
+        }
+    }
+}

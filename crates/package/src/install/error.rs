@@ -1,0 +1,316 @@
+//! Why nothing was changed.
+
+use std::{
+    fmt::Write as _,
+    io,
+    path::{Path, PathBuf},
+};
+
+use savoir_skill::convert::ConvertError;
+use thiserror::Error;
+
+use crate::{
+    FileError, Mistake, StoreError, SummaryError, TreeError,
+    agents::UnknownAgent,
+    gaia_lock::GaiaLockError,
+    lock::{Growth, LockError, SourceProblem},
+    manifest::Scope,
+    resolve::{IndexError, ResolveError},
+};
+
+/// Why skills were not installed, updated or removed. What was there before is there still.
+#[derive(Debug, Error)]
+pub enum InstallFailure {
+    /// `savoir.lock` cannot be read or written.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// `savoir.toml` cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// `skill-lock.json` of GAIA cannot be read or written.
+    #[error(transparent)]
+    Gaia(#[from] GaiaLockError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The files of a folder cannot be those of a skill.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// No versions go together.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// The lock or somebody names an agent that is not known.
+    #[error(transparent)]
+    Agent(#[from] UnknownAgent),
+    /// Where a skill came from cannot be written into a lock.
+    #[error(transparent)]
+    Source(#[from] SourceProblem),
+    /// What is kept of a skill is no skill.
+    #[error("`{name}`: {error}")]
+    SkillSummary {
+        /// Which one.
+        name: String,
+        /// Why.
+        error: SummaryError,
+    },
+    /// A skill cannot be said in the dialect of an agent.
+    #[error("`{name}` cannot be written for {agent}: {error}")]
+    Convert {
+        /// Which skill.
+        name: String,
+        /// Which agent.
+        agent: &'static str,
+        /// Why.
+        error: ConvertError,
+    },
+    /// An agent has no folder for such skills.
+    #[error("{agent} has no folder for the skills of a {scope}")]
+    NoFolder {
+        /// The agent.
+        agent: &'static str,
+        /// Whose skills.
+        scope: Scope,
+    },
+    /// A folder of a project leads out of it.
+    #[error("{} is a link to {}, which is outside of the project", path.display(), to.display())]
+    Outside {
+        /// The folder or the file.
+        path: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
+    },
+    /// `savoir.toml` asks for a skill by a name that the skill does not have.
+    #[error("`{key}` in savoir.toml is a skill that calls itself `{name}`")]
+    Renamed {
+        /// The name in `savoir.toml`.
+        key: String,
+        /// What it calls itself.
+        name: String,
+    },
+    /// An adopted skill is gone, and nobody else has it.
+    #[error("`{name}` was adopted{} in {path}, which no longer exists", had_from(.from.as_deref()))]
+    Adopted {
+        /// Which skill.
+        name: String,
+        /// The folder in which it lay.
+        path: String,
+        /// Where another tool had it from.
+        from: Option<String>,
+    },
+    /// Nobody said which agents a skill is for.
+    #[error("no agent is named for `{0}`, and none was found")]
+    NoAgents(String),
+    /// A skill is not installed.
+    #[error("`{0}` is not installed here")]
+    NotInstalled(String),
+    /// Folders in which something lies that Savoir did not put there.
+    #[error("{} not installed by savoir", exist(.0))]
+    Occupied(Vec<PathBuf>),
+    /// Folders that were edited since.
+    #[error("{} edited after the installation", were(.0))]
+    Edited(Vec<PathBuf>),
+    /// A folder whose content cannot be kept, so it is not replaced.
+    #[error("{} is not replaced, since it could not be restored: {why}", path.display())]
+    Unkeepable {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The files of a locked skill are neither in the store nor where they were installed.
+    #[error("the files of `{name}` {version} are not stored on this machine")]
+    NotKept {
+        /// Which skill.
+        name: String,
+        /// Which version.
+        version: semver::Version,
+    },
+    /// A skill cannot be fetched again.
+    #[error("`{name}` cannot be fetched again: {error}")]
+    Fetch {
+        /// Which one.
+        name: String,
+        /// Why.
+        error: IndexError,
+    },
+    /// What was fetched is not what the lock says.
+    #[error("`{name}` is not what the lock says: its files are {found} instead of {locked}")]
+    Integrity {
+        /// Which skill.
+        name: String,
+        /// What the lock says.
+        locked: String,
+        /// What was fetched.
+        found: String,
+    },
+    /// The lock has a skill under a name that is not its own.
+    #[error("savoir.lock says that `{locked}` is a skill whose own name is `{written}`")]
+    OtherName {
+        /// The name in the lock.
+        locked: String,
+        /// The name in the file.
+        written: String,
+    },
+    /// New versions want what nobody accepted.
+    #[error("{}", lines(.0))]
+    Growth(Vec<Growth>),
+    /// Something else changed the shelf since the plan was made.
+    #[error("another program changed the skills of {} at the same time", .0.display())]
+    Moved(PathBuf),
+    /// A program died while it changed the shelf.
+    #[error("a change of the skills of {} was interrupted", .0.display())]
+    Unfinished(PathBuf),
+    /// There is nothing to take back.
+    #[error("there is no change of {} to undo", .0.display())]
+    NothingToUndo(PathBuf),
+    /// A record of the journal is damaged.
+    #[error("{}: {why}", path.display())]
+    Journal {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The system refused.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A change failed, and so did putting everything back.
+    #[error("{error}; the change could not be undone: {back}")]
+    HalfDone {
+        /// What failed first.
+        error: Box<Self>,
+        /// What failed then.
+        back: Box<Self>,
+    },
+}
+
+impl InstallFailure {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Lock(error) => error.code(),
+            Self::File(error) => error.code(),
+            Self::Gaia(error) => error.code(),
+            Self::Store(error) => error.code(),
+            Self::Tree(error) => error.code(),
+            Self::Resolve(error) => error.code(),
+            Self::SkillSummary { error, .. } => error.code(),
+            Self::Agent(_) => "unknown_agent",
+            Self::Source(_) => "source",
+            Self::Convert { .. } => "not_convertible",
+            Self::NoFolder { .. } => "no_folder",
+            Self::Outside { .. } => "outside",
+            Self::Renamed { .. } => "renamed",
+            Self::Adopted { .. } => "adopted_gone",
+            Self::NoAgents(_) => "no_agents",
+            Self::NotInstalled(_) => "not_installed",
+            Self::Occupied(_) => "occupied",
+            Self::Edited(_) => "edited",
+            Self::Unkeepable { .. } => "not_replaced",
+            Self::NotKept { .. } => "not_kept",
+            Self::Fetch { .. } => "fetch",
+            Self::Integrity { .. } => "integrity",
+            Self::OtherName { .. } => "other-name",
+            Self::Growth(_) => "wants_more",
+            Self::Moved(_) => "changed_meanwhile",
+            Self::Unfinished(_) => "unfinished",
+            Self::NothingToUndo(_) => "nothing_to_undo",
+            Self::Journal { .. } => "corrupt_journal",
+            Self::Io { .. } => "io",
+            Self::HalfDone { .. } => "half_done",
+        }
+    }
+
+    /// What could be done about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Lock(LockError::File(error)) | Self::File(error) => {
+                error.hint().or_else(|| self.room())
+            }
+            Self::Resolve(error) => error.hints().first().map(String::as_str),
+            Self::Gaia(_) => Some("fix or remove that file, which GAIA reads"),
+            Self::Occupied(_) => {
+                Some("move it away, or replace it with --force; savoir undo restores it")
+            }
+            Self::Edited(_) => Some("use --force to discard these edits"),
+            Self::Unkeepable { .. } => Some("move it away"),
+            Self::NotKept { .. } => Some("run savoir sync, which fetches them again"),
+            Self::Outside { .. } => {
+                Some("make it a folder of the project, or use --follow-links if you made the link")
+            }
+            Self::Renamed { .. } => Some("write the name that the skill calls itself"),
+            Self::OtherName { .. } => {
+                Some("remove its lines from savoir.lock, and install the skill again")
+            }
+            Self::Adopted { .. } => Some(
+                "put the folder back, install the skill from elsewhere, or remove it with savoir remove",
+            ),
+            Self::Growth(_) => Some("accept each by its name, or stay with the old version"),
+            Self::Moved(_) => Some("run the command again"),
+            Self::Unfinished(_) => Some("run savoir sync, which repairs it"),
+            Self::Journal { .. } => Some("remove its folder, and run savoir sync"),
+            Self::HalfDone { .. } => Some("run savoir sync once the cause is removed"),
+            _ => self.room(),
+        }
+    }
+
+    fn room(&self) -> Option<&str> {
+        let (Self::Io { error, .. }
+        | Self::Store(StoreError::Io { error, .. })
+        | Self::File(FileError::Io { error, .. })
+        | Self::Lock(LockError::File(FileError::Io { error, .. }))
+        | Self::Tree(TreeError::Io { error, .. })) = self
+        else {
+            return None;
+        };
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        full.contains(&error.kind()).then_some("make room on the disk; nothing was changed")
+    }
+
+    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |error| Self::Io { path, error }
+    }
+
+    pub(super) fn card(name: &str) -> impl FnOnce(SummaryError) -> Self + use<> {
+        let name = name.to_owned();
+        move |error| Self::SkillSummary { name, error }
+    }
+}
+
+impl From<Mistake> for InstallFailure {
+    fn from(mistake: Mistake) -> Self {
+        Self::File(mistake.into())
+    }
+}
+
+fn had_from(origin: Option<&str>) -> String {
+    origin.map(|origin| format!(" from {origin}")).unwrap_or_default()
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    shown.join(", ")
+}
+
+fn exist(paths: &[PathBuf]) -> String {
+    let verb = if paths.len() == 1 { "exists and was" } else { "exist and were" };
+    format!("{} {verb}", listed(paths))
+}
+
+fn were(paths: &[PathBuf]) -> String {
+    format!("{} {}", listed(paths), if paths.len() == 1 { "was" } else { "were" })
+}
+
+fn lines(growth: &[Growth]) -> String {
+    growth.iter().enumerate().fold(String::new(), |mut text, (at, growth)| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{}{growth}", if at == 0 { "" } else { "\n" });
+        text
+    })
+}

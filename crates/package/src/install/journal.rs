@@ -1,0 +1,423 @@
+//! The journal: what was there before a change, to take it back.
+//!
+//! A record is a folder, `<time>-<id>`, with the files `record.json` and one for the content of each
+//! folder that was changed. While the change is made, its name ends in `.open`: whoever finds such a
+//! record, and nobody at work, has found what a program that died left half done.
+//!
+//! The contents are not in the store: it keeps skills by their integrity, which tells nothing of
+//! signatures and of what is executable, and what was there must come back to the byte.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use tempfile::TempDir;
+
+use super::{
+    InstallFailure, disk,
+    folders::Seen,
+    gaia::Sheet,
+    plan::{Plan, Step},
+    swap::sweep,
+};
+use crate::{
+    parallel,
+    store::{decode, encode},
+};
+
+/// Records that are kept for each shelf.
+const KEPT: usize = 20;
+
+const RECORD: &str = "record.json";
+const OPEN: &str = ".open";
+const UNBORN: &str = ".new-";
+const GONE: &str = ".gone-";
+
+/// `savoir.toml` and `savoir.lock` as they are written, where they are there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Texts {
+    /// `savoir.toml`.
+    pub manifest: Option<String>,
+    /// `savoir.lock`.
+    pub lock: Option<String>,
+    /// `skill-lock.json`, if a change concerns GAIA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gaia: Option<Sheet>,
+}
+
+/// What lay in a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Was {
+    /// Nothing.
+    Absent,
+    /// What this file of the record holds.
+    Tree(String),
+    /// A link.
+    Link(PathBuf),
+}
+
+/// What lies in a folder after the change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Now {
+    /// Nothing.
+    Absent,
+    /// Files of this integrity.
+    Tree(String),
+    /// A link.
+    Link(PathBuf),
+}
+
+impl Now {
+    fn of(seen: &Seen) -> Self {
+        match seen {
+            // Where a skill was, there may still be what is no part of it.
+            seen if seen.is_nothing() => Self::Absent,
+            Seen::Absent | Seen::Strange(_) => Self::Absent,
+            Seen::Tree(tree) => Self::Tree(tree.integrity()),
+            Seen::Link(target) => Self::Link(target.clone()),
+        }
+    }
+
+    pub(super) fn is(&self, seen: &Seen) -> bool {
+        seen.strangeness().is_none() && *self == Self::of(seen)
+    }
+}
+
+/// A folder that was changed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Touched {
+    pub(super) path: PathBuf,
+    pub(super) was: Was,
+    pub(super) now: Now,
+}
+
+/// One change.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) root: PathBuf,
+    pub(super) before: Texts,
+    pub(super) after: Texts,
+    pub(super) folders: Vec<Touched>,
+    /// Folders that were made for the change, the outer ones first.
+    pub(super) made: Vec<PathBuf>,
+    /// The name of the record that the change takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    undoes: Option<String>,
+    #[serde(skip)]
+    pub(super) place: PathBuf,
+}
+
+impl Record {
+    /// What lay in a folder.
+    pub(super) fn content(&self, was: &Was) -> Result<Seen, InstallFailure> {
+        let name = match was {
+            Was::Absent => return Ok(Seen::Absent),
+            Was::Link(target) => return Ok(Seen::Link(target.clone())),
+            Was::Tree(name) => name,
+        };
+        let path = self.place.join(name);
+        let bytes = fs::read(&path).map_err(InstallFailure::io(&path))?;
+        let damaged = |_| InstallFailure::Journal { path, why: "it is damaged".to_owned() };
+        decode(&bytes).map(Seen::Tree).map_err(damaged)
+    }
+
+    fn read(place: PathBuf) -> Result<Self, InstallFailure> {
+        let path = place.join(RECORD);
+        let bytes = fs::read(&path).map_err(InstallFailure::io(&path))?;
+        let damaged =
+            |error: serde_json::Error| InstallFailure::Journal { path, why: error.to_string() };
+        let record: Self = serde_json::from_slice(&bytes).map_err(damaged)?;
+        Ok(Self { place, ..record })
+    }
+
+    /// Removes what lies beside the folders, and those that were made and are empty.
+    pub(super) fn clear_up(&self) {
+        parents(self.folders.iter().map(|folder| &folder.path)).for_each(sweep);
+        unmake(&self.made);
+    }
+
+    fn is_open(&self) -> bool {
+        self.place.to_string_lossy().ends_with(OPEN)
+    }
+
+    /// The change is made.
+    fn close(&self) -> Result<(), InstallFailure> {
+        let name = self.place.to_string_lossy();
+        let closed = PathBuf::from(name.trim_end_matches(OPEN));
+        fs::rename(&self.place, &closed).map_err(InstallFailure::io(&self.place))
+    }
+
+    /// The record that the change takes back.
+    fn undone(&self) -> Option<PathBuf> {
+        // Only a name: a record says nothing about other folders.
+        let name = Path::new(self.undoes.as_deref()?).file_name()?;
+        Some(self.place.with_file_name(name))
+    }
+
+    /// Whether the change took another one back, whose record is gone: then it is made.
+    pub(super) fn has_undone(&self) -> bool {
+        self.undone().is_some_and(|undone| !undone.exists())
+    }
+
+    /// The change is made: what it took back is no more, and neither is taking it back.
+    pub(super) fn finish(&self) -> Result<(), InstallFailure> {
+        match self.undone() {
+            None => self.close(),
+            Some(undone) if undone.exists() => discard(&undone).and_then(|()| self.discard()),
+            Some(_) => self.discard(),
+        }
+    }
+
+    /// The change never was, or is no more.
+    pub(super) fn discard(&self) -> Result<(), InstallFailure> {
+        discard(&self.place)
+    }
+}
+
+/// Whether a record has nothing that would tell what was changed.
+fn is_void(place: &Path) -> bool {
+    let found = fs::symlink_metadata(place.join(RECORD));
+    found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// A record is gone at once, even if removing its files takes a while.
+pub(super) fn discard(place: &Path) -> Result<(), InstallFailure> {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let gone = place.with_file_name(format!("{GONE}{name}"));
+    fs::rename(place, &gone).map_err(InstallFailure::io(place))?;
+    // What is left of it is removed with the next one.
+    let _ = fs::remove_dir_all(gone);
+    Ok(())
+}
+
+/// What must be known of a record to forget it.
+#[derive(Deserialize)]
+struct Whose {
+    root: PathBuf,
+}
+
+impl Whose {
+    fn read(place: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(place.join(RECORD)).ok()?).ok()
+    }
+}
+
+/// A record that is written, of a change that has not begun.
+pub(super) struct Unborn {
+    record: Record,
+    place: TempDir,
+}
+
+impl Unborn {
+    pub(super) fn place(&self) -> &Path {
+        self.place.path()
+    }
+
+    pub(super) fn clear_up(&self) {
+        self.record.clear_up();
+    }
+
+    /// As a program that dies does.
+    #[cfg(test)]
+    pub(super) fn leave(self) {
+        let _ = self.place.keep();
+    }
+}
+
+/// The records of all shelves of a user.
+pub(super) struct Journal {
+    folder: PathBuf,
+}
+
+impl Journal {
+    pub(super) fn new(data: &Path) -> Self {
+        Self { folder: data.join("undo") }
+    }
+
+    /// Writes down what a plan is going to change, before it does. It only counts once it is open.
+    pub(super) fn prepare(&self, plan: &Plan) -> Result<Unborn, InstallFailure> {
+        let fail = || InstallFailure::io(&self.folder);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(fail())?;
+        self.sweep();
+        let place = tempfile::Builder::new().prefix(UNBORN).tempdir_in(&self.folder);
+        let place = place.map_err(fail())?;
+        let folders = parallel::map(plan.steps.iter().enumerate(), |(at, step)| {
+            touched(place.path(), at, step)
+        });
+        let record = Record {
+            root: plan.root.clone(),
+            before: plan.before.clone(),
+            after: plan.after.clone(),
+            folders: folders.into_iter().collect::<Result<_, _>>()?,
+            made: missing_parents(&plan.steps),
+            undoes: plan.undoes.as_ref().and_then(|place| name_of(place)),
+            place: PathBuf::new(),
+        };
+        let path = place.path().join(RECORD);
+        let text = serde_json::to_vec(&record);
+        let text = text.map_err(|error| InstallFailure::io(&path)(error.into()))?;
+        write(&path, &text)?;
+        Ok(Unborn { record, place })
+    }
+
+    /// From now on the change is taken back if it does not come to its end. What was prepared must
+    /// be on the disk.
+    pub(super) fn open(&self, unborn: Unborn) -> Result<Record, InstallFailure> {
+        let Unborn { mut record, place } = unborn;
+        let name = format!("{:015}-{:08x}{OPEN}", self.next_time()?, std::process::id());
+        record.place = self.folder.join(name);
+        fs::rename(place.keep(), &record.place).map_err(InstallFailure::io(&self.folder))?;
+        self.wait()?;
+        Ok(record)
+    }
+
+    /// Waits until the disk knows which records there are.
+    pub(super) fn wait(&self) -> Result<(), InstallFailure> {
+        disk::wait_for(&self.folder).map_err(InstallFailure::io(&self.folder))
+    }
+
+    /// The clock may be put back; the journal goes on.
+    fn next_time(&self) -> Result<i64, InstallFailure> {
+        let last = self.names()?.into_iter().next_back();
+        let last = last.and_then(|name| name.split('-').next()?.parse::<i64>().ok());
+        let now = Timestamp::now().as_millisecond();
+        Ok(last.map_or(now, |last| now.max(last + 1)))
+    }
+
+    /// All records, the oldest first.
+    fn names(&self) -> Result<Vec<String>, InstallFailure> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(InstallFailure::io(&self.folder)(error)),
+        };
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// What programs that died left half done.
+    pub(super) fn unfinished(&self) -> Result<Vec<Record>, InstallFailure> {
+        let places = self.open_places()?.into_iter().filter(|place| !is_void(place));
+        places.map(Record::read).collect()
+    }
+
+    /// Whether there is nothing for [`Self::unfinished`] nor for [`Self::discard_void`].
+    pub(super) fn is_closed(&self) -> Result<bool, InstallFailure> {
+        Ok(self.open_places()?.is_empty())
+    }
+
+    /// Discards records that say nothing: what they were for has not begun.
+    pub(super) fn discard_void(&self) -> Result<(), InstallFailure> {
+        for place in self.open_places()?.into_iter().filter(|place| is_void(place)) {
+            tracing::warn!("{} says nothing, and is removed", place.display());
+            discard(&place)?;
+        }
+        Ok(())
+    }
+
+    /// Records that are open, the newest first.
+    fn open_places(&self) -> Result<Vec<PathBuf>, InstallFailure> {
+        let names = self.names()?.into_iter().rev().filter(|name| name.ends_with(OPEN));
+        Ok(names.map(|name| self.folder.join(name)).collect())
+    }
+
+    /// The records of a shelf, the newest first. One that is damaged is passed over.
+    pub(super) fn records(&self, root: &Path) -> Result<Vec<Record>, InstallFailure> {
+        let places = self.names()?.into_iter().rev().map(|name| self.folder.join(name));
+        let records = places.filter_map(|place| Record::read(place).ok());
+        Ok(records.filter(|record| record.root == root && !record.is_open()).collect())
+    }
+
+    /// Forgets what is too old.
+    pub(super) fn prune(&self, root: &Path) -> Result<(), InstallFailure> {
+        let names = self.names()?;
+        // Then there are not too many of any shelf, and none has to be read.
+        if names.len() <= KEPT {
+            return Ok(());
+        }
+        let places = names.into_iter().rev().filter(|name| !name.ends_with(OPEN));
+        let mut places: Vec<PathBuf> = places.map(|name| self.folder.join(name)).collect();
+        places.retain(|place| Whose::read(place).is_some_and(|whose| whose.root == root));
+        places.iter().skip(KEPT).try_for_each(|place| discard(place))
+    }
+
+    /// Removes what takes room and does no harm. What was begun with a record that was never opened
+    /// has changed nothing; the folders that were made for it go, too.
+    fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(UNBORN)
+                && let Ok(record) = Record::read(entry.path())
+            {
+                record.clear_up();
+            }
+            if name.starts_with(UNBORN) || name.starts_with(GONE) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+fn name_of(place: &Path) -> Option<String> {
+    place.file_name().map(|name| name.to_string_lossy().into_owned())
+}
+
+/// The folders around others.
+pub(super) fn parents<'a>(
+    folders: impl Iterator<Item = &'a PathBuf>,
+) -> impl Iterator<Item = &'a Path> {
+    let mut parents: Vec<&Path> = folders.filter_map(|folder| folder.parent()).collect();
+    parents.sort_unstable();
+    parents.dedup();
+    parents.into_iter()
+}
+
+/// Removes folders that were made and are empty again.
+pub(super) fn unmake(made: &[PathBuf]) {
+    for folder in made.iter().rev() {
+        // Somebody may have put something there.
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+fn touched(record: &Path, at: usize, step: &Step) -> Result<Touched, InstallFailure> {
+    let was = match &step.was {
+        Seen::Absent | Seen::Strange(_) => Was::Absent,
+        Seen::Link(target) => Was::Link(target.clone()),
+        Seen::Tree(tree) => {
+            let name = format!("{at}.tree");
+            write(&record.join(&name), &encode(tree))?;
+            Was::Tree(name)
+        }
+    };
+    Ok(Touched { path: step.folder.clone(), was, now: Now::of(&step.put) })
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), InstallFailure> {
+    let written = File::create_new(path).and_then(|mut file| file.write_all(bytes));
+    written.map_err(InstallFailure::io(path))
+}
+
+/// The folders that must be made for a change, the outer ones first.
+fn missing_parents(steps: &[Step]) -> Vec<PathBuf> {
+    let mut missing: Vec<PathBuf> = Vec::new();
+    for parent in parents(steps.iter().map(|step| &step.folder)) {
+        let above = parent.ancestors().take_while(|folder| !folder.exists());
+        missing.extend(above.map(Path::to_owned));
+    }
+    missing.sort_unstable();
+    missing.dedup();
+    missing
+}

@@ -1,0 +1,58 @@
+//! A skill as the store has it.
+
+use super::{InstallFailure, Ready};
+use crate::{SkillSummary, Store, Tree};
+
+/// What a kept skill is known by. The same text may be two skills, each of which says its own name:
+/// texts without frontmatter are called what their source calls them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Known {
+    pub(super) name: String,
+    pub(super) integrity: String,
+}
+
+impl Known {
+    pub(super) fn new(name: &str, integrity: &str) -> Self {
+        Self { name: name.to_owned(), integrity: integrity.to_owned() }
+    }
+}
+
+/// A kept skill, and what it says.
+pub(super) struct Kept {
+    pub(super) tree: Tree,
+    pub(super) card: SkillSummary,
+    vouched: Vouched,
+}
+
+/// Whether somebody whom the user trusts signed a skill, as far as that was looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Vouched {
+    Trusted,
+    Nobody,
+}
+
+impl Kept {
+    pub(super) fn read(
+        store: &Store,
+        name: &str,
+        integrity: &str,
+    ) -> Result<Option<Self>, InstallFailure> {
+        let tree = store.get(integrity)?;
+        tree.map(|tree| Self::new(name, tree)).transpose()
+    }
+
+    pub(super) fn new(name: &str, tree: Tree) -> Result<Self, InstallFailure> {
+        let card = SkillSummary::read(&tree, name).map_err(InstallFailure::card(name))?;
+        Ok(Self { tree, card, vouched: Vouched::Nobody })
+    }
+
+    pub(super) fn of(ready: &Ready) -> Self {
+        let trusted = ready.attestation.signatures.iter().any(|signer| signer.role.is_some());
+        let vouched = if trusted { Vouched::Trusted } else { Vouched::Nobody };
+        Self { tree: ready.tree.clone(), card: ready.card.clone(), vouched }
+    }
+
+    pub(super) fn is_vouched_for(&self) -> bool {
+        self.vouched == Vouched::Trusted
+    }
+}

@@ -1,0 +1,312 @@
+//! A folder takes the place of another in one step, and can give it back.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
+
+use super::{InstallFailure, folders::Seen};
+use crate::untracked::{Carry, carry_over, has_precious};
+
+/// What folders begin with in which new content is made. No other part of Savoir uses the name.
+const STAGING: &str = ".savoir-shelf-";
+
+/// Folders in which new content is made, each beside the places where it is to go.
+#[derive(Debug, Default)]
+pub(super) struct Stages {
+    by_parent: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Stages {
+    /// Makes them. What was made before an error is removed again.
+    pub(super) fn make<'a>(
+        parents: impl Iterator<Item = &'a Path>,
+    ) -> Result<Self, InstallFailure> {
+        let mut stages = Self::default();
+        for parent in parents {
+            if let Err(error) = stages.add(parent) {
+                stages.remove();
+                return Err(error);
+            }
+        }
+        Ok(stages)
+    }
+
+    fn add(&mut self, parent: &Path) -> Result<(), InstallFailure> {
+        fs::create_dir_all(parent).map_err(InstallFailure::io(parent))?;
+        let stage = tempfile::Builder::new().prefix(STAGING).tempdir_in(parent);
+        let stage = stage.map_err(|error| InstallFailure::io(parent)(error.kind().into()))?;
+        self.by_parent.insert(parent.to_owned(), stage.keep());
+        Ok(())
+    }
+
+    /// Writes what is to go into a place. Its name tells a later program which place that was.
+    pub(super) fn write(&self, place: &Path, put: &Seen) -> Result<Staged, InstallFailure> {
+        let parent = parent_of(place);
+        let stage = self.by_parent.get(parent).map_or(parent, PathBuf::as_path);
+        let mut name = place.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let new = stage.join(name);
+        write(&new, put).map_err(|error| rename_error(error, &new, place))?;
+        Ok(Staged { place: place.to_owned(), new, put: !matches!(put, Seen::Absent) })
+    }
+
+    /// Where they are.
+    pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.by_parent.values().map(PathBuf::as_path)
+    }
+
+    /// The folders in which something changes.
+    pub(super) fn parents(&self) -> impl Iterator<Item = &Path> {
+        self.by_parent.keys().map(PathBuf::as_path)
+    }
+
+    /// They go, and what is still in them.
+    pub(super) fn remove(self) {
+        self.folders().for_each(remove);
+    }
+}
+
+fn parent_of(place: &Path) -> &Path {
+    place.parent().unwrap_or(Path::new("."))
+}
+
+/// What is to go into a place, complete, beside it.
+#[derive(Debug)]
+pub(super) struct Staged {
+    place: PathBuf,
+    new: PathBuf,
+    /// Whether there is anything.
+    put: bool,
+}
+
+impl Staged {
+    /// Puts it there: all of it, or nothing.
+    pub(super) fn swap(self) -> Result<Swap, InstallFailure> {
+        let Self { place, new, put } = self;
+        let old = exchange(&new, put, &place).map_err(InstallFailure::io(&place))?;
+        Ok(Swap { place, new, old, put })
+    }
+}
+
+/// A folder that got new content. The old one is beside it until the stages are removed.
+#[derive(Debug)]
+pub(super) struct Swap {
+    place: PathBuf,
+    new: PathBuf,
+    /// Where the old content is, if there was any.
+    old: Option<PathBuf>,
+    /// Whether there is new content.
+    put: bool,
+}
+
+impl Swap {
+    /// Puts the old content back.
+    pub(super) fn back(self) -> Result<(), InstallFailure> {
+        let fail = || InstallFailure::io(&self.place);
+        match &self.old {
+            Some(old) => drop(exchange(old, true, &self.place).map_err(fail())?),
+            None if self.put => {
+                fs::rename(&self.place, self.new.with_extension("back")).map_err(fail())?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// What programs left behind in the old content moves over. Where nothing is to be, the folder
+    /// stays with just what somebody could miss.
+    pub(super) fn finish(self) {
+        if let Some(old) = &self.old {
+            rescue(old, &self.place);
+        }
+    }
+}
+
+/// Puts something into one place: all of it, or nothing.
+pub(super) fn replace(place: &Path, put: &Seen) -> Result<(), InstallFailure> {
+    let stages = Stages::make(std::iter::once(parent_of(place)))?;
+    let swapped = stages.write(place, put).and_then(Staged::swap);
+    let done = swapped.map(Swap::finish);
+    stages.remove();
+    done
+}
+
+/// An error in the staging folder is one in the place itself, in the eyes of people.
+fn rename_error(error: InstallFailure, staging: &Path, place: &Path) -> InstallFailure {
+    use crate::TreeError;
+    match error {
+        InstallFailure::Tree(TreeError::Io { path, error }) => {
+            let path = path.strip_prefix(staging).map_or(place.into(), |rest| place.join(rest));
+            InstallFailure::Io { path, error }
+        }
+        other => other,
+    }
+}
+
+fn write(new: &Path, put: &Seen) -> Result<(), InstallFailure> {
+    match put {
+        Seen::Absent | Seen::Strange(_) => Ok(()),
+        Seen::Tree(tree) => Ok(tree.write(new)?),
+        Seen::Link(target) => symlink(target, new).map_err(InstallFailure::io(new)),
+    }
+}
+
+/// Moves `new`, if there is one, into a place; gives where the old content is then.
+fn exchange(new: &Path, is_new: bool, place: &Path) -> io::Result<Option<PathBuf>> {
+    let is_old = fs::symlink_metadata(place).is_ok();
+    let aside = new.with_extension("old");
+    match (is_old, is_new) {
+        (false, false) => Ok(None),
+        (false, true) => fs::rename(new, place).map(|()| None),
+        (true, false) => fs::rename(place, &aside).map(|()| Some(aside)),
+        (true, true) => match renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(Some(new.to_owned())),
+            // Some file systems and old kernels cannot do it in one step.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                fs::rename(place, &aside)?;
+                fs::rename(new, place).inspect_err(|_| {
+                    // The old one is better than none; the first reason counts.
+                    let _ = fs::rename(&aside, place);
+                })?;
+                Ok(Some(aside))
+            }
+            Err(error) => Err(error.into()),
+        },
+    }
+}
+
+/// Moves what was left behind in old content to where that lay.
+fn rescue(old: &Path, place: &Path) {
+    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    if !is_folder(old) {
+        return;
+    }
+    if is_folder(place) {
+        carry_over(old, place, Carry::All);
+    } else if fs::symlink_metadata(place).is_err() {
+        // Nothing is to be there. A link, however, leads to files of others.
+        carry_over(old, place, Carry::Precious);
+    }
+}
+
+fn remove(staging: &Path) {
+    let contents = fs::read_dir(staging).into_iter().flatten().flatten();
+    let mut folders = contents.map(|entry| entry.path()).filter(|path| path.is_dir());
+    if folders.any(|folder| !folder.is_symlink() && has_precious(&folder)) {
+        tracing::warn!("{} has files that are no part of a skill: move them", staging.display());
+        return;
+    }
+    if let Err(error) = fs::remove_dir_all(staging) {
+        tracing::debug!("{} stays until the next change: {error}", staging.display());
+    }
+}
+
+/// Removes what programs that died left in a folder. Nobody else may be at work.
+pub(super) fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(STAGING) {
+            for old in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
+                let old = old.path();
+                rescue(&old, &parent.join(old.file_stem().unwrap_or_default()));
+            }
+            remove(&entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{File, Tree};
+
+    fn tree(text: &str) -> Seen {
+        let mut tree = Tree::default();
+        let file = File { bytes: text.into(), executable: false };
+        tree.add("SKILL.md".into(), file).unwrap();
+        Seen::Tree(tree)
+    }
+
+    #[test]
+    fn there_and_back_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("skills/x");
+        let names = || fs::read_dir(folder.path().join("skills")).unwrap().count();
+        for (was, put) in [
+            (Seen::Absent, tree("a")),
+            (tree("a"), tree("b")),
+            (tree("b"), Seen::Link("elsewhere".into())),
+            (Seen::Link("elsewhere".into()), tree("c")),
+            (tree("c"), Seen::Absent),
+        ] {
+            let stages = Stages::make(place.parent().into_iter()).unwrap();
+            let swap = stages.write(&place, &put).unwrap().swap().unwrap();
+            assert!(Seen::at(&place).unwrap() == put, "{put:?}");
+            swap.back().unwrap();
+            stages.remove();
+            assert!(Seen::at(&place).unwrap() == was, "{was:?}");
+            replace(&place, &put).unwrap();
+            assert!(Seen::at(&place).unwrap() == put, "{put:?}");
+        }
+        assert_eq!(names(), 0, "nothing is left behind");
+    }
+
+    #[test]
+    fn caches_move_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("x");
+        replace(&place, &tree("a")).unwrap();
+        fs::create_dir(place.join(".venv")).unwrap();
+        fs::write(place.join(".venv/python"), "").unwrap();
+        replace(&place, &tree("b")).unwrap();
+        assert!(place.join(".venv/python").exists());
+        assert_eq!(fs::read_to_string(place.join("SKILL.md")).unwrap(), "b");
+    }
+
+    #[test]
+    fn what_somebody_could_miss_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("x.y");
+        let fill = || {
+            replace(&place, &tree("a")).unwrap();
+            for file in ["node_modules/mine/notes.txt", "sub/.venv/python", "__pycache__/a.pyc"] {
+                fs::create_dir_all(place.join(file).parent().unwrap()).unwrap();
+                fs::write(place.join(file), "mine").unwrap();
+            }
+        };
+        fill();
+        replace(&place, &tree("b")).unwrap();
+        assert!(place.join("sub/.venv/python").exists(), "its folder is gone otherwise");
+        replace(&place, &Seen::Absent).unwrap();
+        assert!(place.join("node_modules/mine/notes.txt").exists());
+        assert!(place.join("sub/.venv/python").exists());
+        assert!(!place.join("__pycache__").exists() && !place.join("SKILL.md").exists());
+        fs::remove_dir_all(&place).unwrap();
+        for put in [Seen::Absent, tree("b")] {
+            fill();
+            let stages = Stages::make(place.parent().into_iter()).unwrap();
+            // The program dies before what it left behind is moved over.
+            stages.write(&place, &put).unwrap().swap().unwrap();
+            sweep(folder.path());
+            assert!(place.join("node_modules/mine/notes.txt").exists(), "{put:?}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(".savoir-shelf-dead")).unwrap();
+        fs::create_dir(folder.path().join("x")).unwrap();
+        sweep(folder.path());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

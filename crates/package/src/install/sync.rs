@@ -1,0 +1,104 @@
+//! Making the disk what the lock says.
+
+use super::{
+    Edits, InstallFailure, Occupied, Plan, SkillSet, Texts,
+    folders::Seen,
+    kept::{Kept, Known},
+    planner::Planner,
+};
+use crate::{
+    Tree,
+    lock::{LockedSkill, LockedSource},
+    parallel,
+    resolve::IndexError,
+};
+
+/// Fetches a locked skill again.
+pub type Fetch<'a> = dyn FnMut(&str, &LockedSkill) -> Result<Tree, IndexError> + 'a;
+
+impl SkillSet {
+    /// Plans to make every folder what the lock says. What is not kept any more is fetched again.
+    pub fn sync(&self, edits: Edits, fetch: &mut Fetch<'_>) -> Result<Plan, InstallFailure> {
+        let state = self.state()?;
+        let store = self.store();
+        let skills = &state.lock.skills;
+        let kept = parallel::map(skills.iter().collect::<Vec<_>>(), |(name, locked)| {
+            Kept::read(&store, name, &locked.integrity)
+        });
+        let (mut known, mut found) = (Vec::new(), Vec::new());
+        // Fetching may take long, and nobody else has to wait for it.
+        for ((name, locked), kept) in skills.iter().zip(kept) {
+            if let Some(kept) = kept? {
+                check_name(name, &kept)?;
+                known.push((Known::new(name, &locked.integrity), kept));
+                continue;
+            }
+            let tree = match self.installed(name, locked)? {
+                Some(tree) => tree,
+                None => fetched(name, locked, fetch)?,
+            };
+            let kept = Kept::new(name, tree)?;
+            check_name(name, &kept)?;
+            found.push((Known::new(name, &locked.integrity), kept));
+        }
+        let _held = self.steady()?;
+        if self.texts()? != state.texts {
+            return Err(InstallFailure::Moved(self.root.clone()));
+        }
+        let mut planner = Planner::new(self, Occupied::Refuse, edits);
+        planner.watched = skills.keys().cloned().collect();
+        planner.orphans(&state)?;
+        for (known, kept) in known {
+            planner.know(known, kept);
+        }
+        planner.take(found)?;
+        let (manifest, lock) = (state.texts.manifest.clone(), state.lock.clone());
+        let mut plan = planner.finish(state, manifest, &lock)?;
+        // However an older program wrote it: its content is the same.
+        plan.after = Texts { gaia: plan.after.gaia.take(), ..plan.before.clone() };
+        Ok(plan)
+    }
+
+    /// The files of a locked skill, if an agent has them as they were.
+    pub fn installed(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+    ) -> Result<Option<Tree>, InstallFailure> {
+        for target in self.targets(name, &locked.agents)? {
+            if let Seen::Tree(tree) = Seen::at(&target.folder)?
+                && tree.integrity() == locked.integrity
+            {
+                return Ok(Some(tree));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A lock must not put a skill into the folder of another one.
+fn check_name(name: &str, kept: &Kept) -> Result<(), InstallFailure> {
+    if kept.card.name == name {
+        return Ok(());
+    }
+    Err(InstallFailure::OtherName { locked: name.to_owned(), written: kept.card.name.clone() })
+}
+
+fn fetched(
+    name: &str,
+    locked: &LockedSkill,
+    fetch: &mut Fetch<'_>,
+) -> Result<Tree, InstallFailure> {
+    if let LockedSource::Adopted { path, .. } = &locked.source {
+        let (name, path) = (name.to_owned(), path.clone());
+        return Err(InstallFailure::Adopted { name, path, from: locked.source.adopted_from() });
+    }
+    let tree = fetch(name, locked);
+    let tree = tree.map_err(|error| InstallFailure::Fetch { name: name.to_owned(), error })?;
+    let found = tree.integrity();
+    if found != locked.integrity {
+        let (name, locked) = (name.to_owned(), locked.integrity.clone());
+        return Err(InstallFailure::Integrity { name, locked, found });
+    }
+    Ok(tree)
+}

@@ -1,0 +1,51 @@
+//! Tiers of locked skills, as the keys that the user trusts attest them now.
+
+use super::{
+    Change, Edits, InstallFailure, Occupied, Plan, SkillSet, kept::Kept, planner::Planner,
+    ready::attested,
+};
+use crate::trust::{self, Tier, TrustStore};
+
+impl SkillSet {
+    /// Plans to write the tiers into the lock that the stored signatures attest now: keys may have been
+    /// trusted or distrusted since. No file of a skill changes.
+    ///
+    /// A signature that is wrong or revoked changes nothing here; whoever uses the skill refuses it.
+    pub fn refresh_tiers(&self, trust: &TrustStore) -> Result<Plan, InstallFailure> {
+        let _held = self.steady()?;
+        let state = self.read()?;
+        let store = self.store();
+        let mut lock = state.lock.clone();
+        let mut planner = Planner::new(self, Occupied::Refuse, Edits::Keep);
+        let mut changed = false;
+        for (name, locked) in &mut lock.skills {
+            let was = locked.clone();
+            let counts = was.tier != Tier::Experimental || was.signature.is_some();
+            if !counts && !store.is_signed(&was.integrity) {
+                continue;
+            }
+            let Some(kept) = Kept::read(&store, name, &was.integrity)? else { continue };
+            let Ok(found) = attested(&kept.tree, &kept.card, Some(&was.version), trust) else {
+                continue;
+            };
+            locked.tier = trust::tier(kept.card.dialect, kept.card.claimed, found.tier);
+            locked.set_attestation(&found);
+            let before = (was.tier, was.attested, &was.signature, &was.signer);
+            changed |= before != (locked.tier, locked.attested, &locked.signature, &locked.signer);
+            if was.tier != locked.tier {
+                let signed = found.signed.filter(|signer| signer.role.is_some());
+                let by = signed.map(|signer| signer.publisher);
+                let (name, from, to) = (name.clone(), was.tier, locked.tier);
+                planner.changes.push(Change::Tier { name, from, to, by });
+            }
+        }
+        planner.adopted = lock.skills.keys().cloned().collect();
+        let manifest = state.texts.manifest.clone();
+        let mut plan = planner.finish(state, manifest, &lock)?;
+        if !changed {
+            // However an older program wrote it: its content is the same.
+            plan.after = plan.before.clone();
+        }
+        Ok(plan)
+    }
+}

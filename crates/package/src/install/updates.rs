@@ -1,0 +1,278 @@
+//! Whether there is something newer than what is installed.
+//!
+//! [`look`] asks every source but registries once, many at a time, and answers for each skill by itself: a host
+//! that is down says nothing about the others. [`remember`] keeps the answers, so that
+//! [`remembered`] can tell them again without the network. [`newest`] turns what `savoir.toml` says
+//! about a skill into what there is to fetch.
+
+mod memory;
+mod newest;
+
+use std::{collections::BTreeMap, path::Path};
+
+use futures::{StreamExt as _, future, stream};
+use semver::Version;
+
+use super::{
+    State,
+    heads::{self, Question},
+};
+use crate::{
+    SkillSummary, Tree,
+    limits::MAX_ASKED_AT_ONCE,
+    lock::{LockedSkill, LockedSource},
+    manifest::Wanted,
+    registry::Published,
+    source::{Asked, Commit, Fetcher, GitPlace, GitSource, Head, Place, Source, SourceError},
+};
+
+pub use memory::{Remembered, remember, remember_some, remembered};
+pub use newest::{NewestError, newest};
+
+/// Whether there is something newer than a skill that is installed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Availability {
+    /// There is not.
+    Current,
+    /// There is.
+    Newer {
+        /// Its version, if it has one.
+        version: Option<Version>,
+        /// Where it is, exactly.
+        place: Place,
+    },
+    /// It is from a registry, which has something to say about it.
+    Published(Published),
+    /// Nobody could tell, for this reason.
+    Unknown(String),
+}
+
+/// Finds out for every locked skill that is from no registry whether there is something newer:
+/// [`crate::registry::look`] does so for the others. `root` is the folder of the shelf.
+pub async fn look(fetcher: &Fetcher, root: &Path, state: &State) -> BTreeMap<String, Availability> {
+    let (mut subjects, mut questions) = (Vec::new(), Vec::new());
+    let mut lists: BTreeMap<String, (Source, Vec<Subject<'_>>)> = BTreeMap::new();
+    let mut answers = BTreeMap::new();
+    for (name, locked) in &state.lock.skills {
+        if matches!(locked.source, LockedSource::Registry(_)) {
+            continue;
+        }
+        let subject = Subject { name, locked, root };
+        match subject.ask(state.manifest.skills.get(name)) {
+            Ask::Answered(answer) => drop(answers.insert(name.clone(), answer)),
+            Ask::Repository(question) => {
+                subjects.push(subject);
+                questions.push(question);
+            }
+            Ask::List(source) => {
+                let list = lists.entry(format!("{source:?}")).or_insert((source, Vec::new()));
+                list.1.push(subject);
+            }
+        }
+    }
+    let in_repositories = in_repositories(fetcher, subjects, &questions);
+    let lists = lists.into_values().map(|(source, subjects)| listed(fetcher, source, subjects));
+    let in_lists = stream::iter(lists).buffer_unordered(MAX_ASKED_AT_ONCE).collect::<Vec<_>>();
+    let (in_repositories, in_lists) = future::join(in_repositories, in_lists).await;
+    answers.extend(in_repositories);
+    answers.extend(in_lists.into_iter().flatten());
+    answers
+}
+
+/// A skill about which is asked.
+struct Subject<'a> {
+    name: &'a str,
+    locked: &'a LockedSkill,
+    root: &'a Path,
+}
+
+/// Who can answer.
+enum Ask {
+    /// Nobody has to be asked.
+    Answered(Availability),
+    /// A repository, together with what else is asked about it.
+    Repository(Question),
+    /// A source that lists its skills.
+    List(Source),
+}
+
+/// What a repository's answer says.
+enum Judgement {
+    /// Everything.
+    Told(Availability),
+    /// Something is other than it was: its files must be looked at.
+    Look(GitPlace),
+}
+
+type Answer = (String, Availability);
+
+impl Subject<'_> {
+    fn ask(&self, wanted: Option<&Wanted>) -> Ask {
+        let unknown = |why: String| Ask::Answered(Availability::Unknown(why));
+        match (wanted, &self.locked.source) {
+            (Some(Wanted::Version { .. }), _) => unknown(
+                "`savoir.toml` wants it from a registry now; savoir sync gets it".to_owned(),
+            ),
+            (Some(Wanted::Path(_)) | None, LockedSource::Adopted { .. })
+                if let Some(from) = self.locked.source.adopted_from() =>
+            {
+                unknown(if self.locked.source.is_out_of_reach() {
+                    format!("adopted from {from}; savoir cannot fetch updates from there yet")
+                } else {
+                    format!(
+                        "adopted from {from} as found here; name that in savoir.toml to update it"
+                    )
+                })
+            }
+            (None, LockedSource::Adopted { .. }) => {
+                unknown("it was adopted, and `savoir.toml` no longer names it".to_owned())
+            }
+            (Some(wanted), locked) => match newest::source(self.root, wanted, Some(locked)) {
+                Ok(source) => self.ask_source(source),
+                Err(error) => unknown(error.to_string()),
+            },
+            (None, locked) => match Place::parse(&locked.to_string(), self.root) {
+                Ok(place) => self.ask_source(place.source()),
+                Err(error) => unknown(error.to_string()),
+            },
+        }
+    }
+
+    fn ask_source(&self, source: Source) -> Ask {
+        let Source::Git(GitSource { url, reference, path }) = source else {
+            return Ask::List(source);
+        };
+        let locked = self.place();
+        let known = match &locked {
+            Some(Place::Git(place)) if place.url == url => Some(place),
+            _ => None,
+        };
+        let path = path.or_else(|| known.map(|place| place.path.clone())).unwrap_or_default();
+        let known: Option<Commit> =
+            known.filter(|place| place.path == path).map(|place| place.commit.clone());
+        Ask::Repository(Question { url, asked: Asked { reference, path, known } })
+    }
+
+    /// The exact place that is locked.
+    fn place(&self) -> Option<Place> {
+        Place::parse(&self.locked.source.to_string(), self.root).ok()
+    }
+
+    /// Judges what a repository has now, unless its files must be looked at.
+    fn judge(&self, head: Result<Head, String>) -> Judgement {
+        let Head { place, object, known } = match head {
+            Ok(head) => head,
+            Err(why) => return Judgement::Told(Availability::Unknown(why)),
+        };
+        let same_commit = matches!(self.place(), Some(Place::Git(locked))
+            if (&locked.url, &locked.path, &locked.commit) == (&place.url, &place.path, &place.commit));
+        // Other skills of the repository may have changed, and this one not.
+        if same_commit || (object.is_some() && object == known) {
+            return Judgement::Told(Availability::Current);
+        }
+        if object.is_none() {
+            let (url, path) = (&place.url, &place.path);
+            let why = format!("`{url}` no longer has `{path}`; savoir update shows where it is");
+            return Judgement::Told(Availability::Unknown(why));
+        }
+        Judgement::Look(place)
+    }
+
+    /// Holds the files that a source has against those that are locked.
+    fn compare(&self, tree: Result<Tree, SourceError>, place: Place) -> Answer {
+        let tree = match tree {
+            Ok(tree) => tree,
+            Err(error) => return self.answer(Availability::Unknown(error.to_string())),
+        };
+        if tree.integrity() == self.locked.integrity {
+            return self.answer(Availability::Current);
+        }
+        let card = SkillSummary::read(&tree, self.name).ok();
+        let card = card.filter(|card| !card.written_version().is_empty());
+        let version = card.map(|card| card.version);
+        self.answer(Availability::Newer { version, place })
+    }
+
+    fn answer(&self, answer: Availability) -> Answer {
+        (self.name.to_owned(), answer)
+    }
+}
+
+/// Judges what repositories have: each is asked once, and gives everything at once that is not as
+/// it was.
+async fn in_repositories(
+    fetcher: &Fetcher,
+    subjects: Vec<Subject<'_>>,
+    questions: &[Question],
+) -> Vec<Answer> {
+    let heads = heads::ask(fetcher, questions).await;
+    let mut answers = Vec::new();
+    let mut changed: BTreeMap<String, Vec<(Subject<'_>, GitPlace)>> = BTreeMap::new();
+    for (subject, head) in subjects.into_iter().zip(heads) {
+        match subject.judge(head) {
+            Judgement::Look(place) => {
+                changed.entry(place.url.to_string()).or_default().push((subject, place));
+            }
+            Judgement::Told(answer) => answers.push(subject.answer(answer)),
+        }
+    }
+    let changed = changed.into_values().map(|changed| in_repository(fetcher, changed));
+    let changed = stream::iter(changed).buffer_unordered(MAX_ASKED_AT_ONCE);
+    answers.extend(changed.collect::<Vec<_>>().await.into_iter().flatten());
+    answers
+}
+
+async fn in_repository(fetcher: &Fetcher, changed: Vec<(Subject<'_>, GitPlace)>) -> Vec<Answer> {
+    let (subjects, places): (Vec<_>, Vec<_>) = changed.into_iter().unzip();
+    let Some(url) = places.first().map(|place| place.url.clone()) else { return Vec::new() };
+    let trees = fetcher.trees(&url, &places).await;
+    let answers = subjects.iter().zip(places);
+    match trees {
+        Ok(trees) => {
+            let answers = answers.zip(trees);
+            answers
+                .map(|((subject, place), tree)| subject.compare(tree, Place::Git(place)))
+                .collect()
+        }
+        Err(error) => {
+            let why = error.to_string();
+            answers.map(|(subject, _)| subject.answer(Availability::Unknown(why.clone()))).collect()
+        }
+    }
+}
+
+/// Judges what a source has that lists its skills: it is asked once for all of them.
+async fn listed(fetcher: &Fetcher, source: Source, subjects: Vec<Subject<'_>>) -> Vec<Answer> {
+    let offers = match newest::offers(fetcher, &source).await {
+        Ok(offers) => offers,
+        Err(error) => {
+            let why = error.to_string();
+            let unknown =
+                |subject: &Subject<'_>| subject.answer(Availability::Unknown(why.clone()));
+            return subjects.iter().map(unknown).collect();
+        }
+    };
+    let mut answers = Vec::new();
+    for subject in &subjects {
+        let answer = match newest::pick(subject.name, &source, offers.clone()) {
+            Err(error) => subject.answer(Availability::Unknown(error.to_string())),
+            Ok(offer)
+                if is_exact(&offer.place) && subject.place().as_ref() == Some(&offer.place) =>
+            {
+                subject.answer(Availability::Current)
+            }
+            Ok(offer) => subject.compare(fetcher.fetch(&offer).await, offer.place),
+        };
+        answers.push(answer);
+    }
+    answers
+}
+
+/// Whether a place says what is there.
+fn is_exact(place: &Place) -> bool {
+    match place {
+        Place::Url { .. } | Place::Git(_) => true,
+        Place::WellKnown { digest, .. } => digest.is_some(),
+        Place::Path { .. } => false,
+    }
+}

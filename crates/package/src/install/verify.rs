@@ -1,0 +1,324 @@
+//! Whether everything is what the lock says.
+
+use std::{collections::BTreeSet, fmt, fs, path::PathBuf};
+
+use super::{
+    InstallFailure, SkillSet, Target, deployed,
+    folders::{Seen, same_signatures},
+    ready::signature,
+};
+use crate::{
+    SkillSummary, Store, Tree,
+    lock::LockedSkill,
+    parallel,
+    trust::{self, Signer, Tier, TrustStore},
+    untracked,
+};
+
+/// Something that is not what the lock says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The skill.
+    pub skill: String,
+    /// Its folder; nothing if it is about the skill as such.
+    pub folder: Option<PathBuf>,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The folder is not there.
+    Missing,
+    /// A file is not what it was.
+    Changed(String),
+    /// A file is not there.
+    Gone(String),
+    /// There is a file too many.
+    Additional(String),
+    /// The folder cannot be read as that of a skill.
+    Strange(String),
+    /// Its signature is wrong.
+    Signature(String),
+    /// Its signatures attest less than the lock says.
+    Tier {
+        /// What the lock says.
+        locked: Tier,
+        /// What they attest now.
+        now: Tier,
+    },
+    /// The store has lost it, or what it has is damaged.
+    NotKept,
+    /// What is kept is no skill that could be installed.
+    Unusable(String),
+    /// The lock says something else about the skill than its files.
+    Lock {
+        /// What it is about, as the lock calls it.
+        field: &'static str,
+        /// What the lock says.
+        locked: String,
+        /// What the files say.
+        kept: String,
+    },
+}
+
+impl Fault {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Changed(_) => "changed",
+            Self::Gone(_) => "gone",
+            Self::Additional(_) => "additional",
+            Self::Strange(_) => "strange",
+            Self::Signature(_) => "signature",
+            Self::Tier { .. } => "tier",
+            Self::NotKept => "not_kept",
+            Self::Unusable(_) => "unusable",
+            Self::Lock { .. } => "lock",
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = |file: &str| match &self.folder {
+            Some(folder) => folder.join(file).display().to_string(),
+            None => format!("`{}`: {file}", self.skill),
+        };
+        let (folder, skill) = (at(""), &self.skill);
+        let folder = folder.trim_end_matches('/');
+        match &self.fault {
+            Fault::Missing => write!(f, "{folder} is missing"),
+            Fault::Changed(file) => write!(f, "{} was changed", at(file)),
+            Fault::Gone(file) => write!(f, "{} is missing", at(file)),
+            Fault::Additional(file) => write!(f, "{} does not belong to the skill", at(file)),
+            Fault::Strange(why) => write!(f, "{folder} is not the folder of a skill: {why}"),
+            Fault::Signature(why) | Fault::Unusable(why) => write!(f, "`{skill}`: {why}"),
+            Fault::Tier { locked, now } => {
+                write!(f, "`{skill}` is locked as {locked}, and its signatures attest {now}")
+            }
+            Fault::Lock { field, locked, kept } => write!(
+                f,
+                "`{skill}` has {kept} for its {field}, and the lock says {locked}: it was edited; \
+                 install the skill again"
+            ),
+            Fault::NotKept => write!(f, "`{skill}` is not in the store, or is damaged there"),
+        }
+    }
+}
+
+impl SkillSet {
+    /// Everything that is not what the lock says, by skill and folder. Nothing is changed.
+    pub fn verify(&self, trust: &TrustStore) -> Result<Vec<Problem>, InstallFailure> {
+        // Whoever may only read can still be told what is there.
+        let _held = self.share().ok();
+        let state = self.read()?;
+        let skills: Vec<(&String, &LockedSkill)> = state.lock.skills.iter().collect();
+        let checked = parallel::map(skills, |(name, locked)| self.verify_one(name, locked, trust));
+        let problems: Result<Vec<Vec<Problem>>, InstallFailure> = checked.into_iter().collect();
+        Ok(problems?.into_iter().flatten().collect())
+    }
+
+    /// What lies in the folders of locked skills, can be seen by whoever runs them, and is covered
+    /// neither by the lock nor by any signature: packages, environments, bytecode. It is no problem
+    /// by itself: programs make it when a skill is used.
+    pub fn uncovered(&self) -> Result<Vec<PathBuf>, InstallFailure> {
+        let _held = self.share().ok();
+        let mut found = Vec::new();
+        for (name, locked) in &self.read()?.lock.skills {
+            for target in self.targets(name, &locked.agents)? {
+                if fs::symlink_metadata(&target.folder).is_ok_and(|folder| folder.is_dir()) {
+                    let folder = untracked::uncovered(&target.folder);
+                    found.extend(folder.map_err(InstallFailure::io(&target.folder))?);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn verify_one(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+        trust: &TrustStore,
+    ) -> Result<Vec<Problem>, InstallFailure> {
+        let targets = self.targets(name, &locked.agents)?;
+        let mut check = Check { name, locked, trust, signers: Vec::new(), problems: Vec::new() };
+        let kept = check.kept(&self.store())?;
+        for target in &targets {
+            check.folder(target, kept.as_ref())?;
+        }
+        if kept.is_some() {
+            check.signed();
+        }
+        Ok(check.problems)
+    }
+}
+
+/// A list whose order does not matter, sorted.
+fn words<T: ToString>(list: &[T]) -> Vec<String> {
+    let words: BTreeSet<String> = list.iter().map(ToString::to_string).collect();
+    words.into_iter().collect()
+}
+
+fn listed(words: &[String]) -> String {
+    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+}
+
+struct Check<'a> {
+    name: &'a str,
+    locked: &'a LockedSkill,
+    trust: &'a TrustStore,
+    /// Everybody whose signature holds, of what is kept and of what is installed.
+    signers: Vec<Signer>,
+    problems: Vec<Problem>,
+}
+
+impl Check<'_> {
+    fn tell(&mut self, folder: Option<&Target>, fault: Fault) {
+        let folder = folder.map(|target| target.folder.clone());
+        self.problems.push(Problem { skill: self.name.to_owned(), folder, fault });
+    }
+
+    /// What the store has.
+    fn kept(&mut self, store: &Store) -> Result<Option<(Tree, SkillSummary)>, InstallFailure> {
+        let Some(tree) = store.get(&self.locked.integrity)? else {
+            self.tell(None, Fault::NotKept);
+            return Ok(None);
+        };
+        let card = match SkillSummary::read(&tree, self.name) {
+            Ok(card) => card,
+            Err(error) => {
+                self.tell(None, Fault::Unusable(error.to_string()));
+                return Ok(None);
+            }
+        };
+        match trust::verify(&tree, card.signed_name(), card.written_version(), self.trust) {
+            Err(error) => self.tell(None, Fault::Signature(error.to_string())),
+            Ok(attestation) => {
+                let now = trust::tier(card.dialect, card.claimed, attestation.tier);
+                self.signers.extend(attestation.signatures);
+                if now < self.locked.tier {
+                    self.tell(None, Fault::Tier { locked: self.locked.tier, now });
+                }
+            }
+        }
+        self.said(&card);
+        Ok(Some((tree, card)))
+    }
+
+    /// The lock is a text that anybody can edit: what it says about a skill must be what its files
+    /// say.
+    fn said(&mut self, card: &SkillSummary) {
+        let locked = self.locked;
+        // Where the files name none, the place that it came from may.
+        let none = card.version == semver::Version::new(0, 0, 0);
+        let version = if none { &locked.version } else { &card.version };
+        let tier = |tier: Option<Tier>| tier.map(|tier| tier.to_string()).into_iter().collect();
+        let fields: [(&'static str, Vec<String>, Vec<String>); 5] = [
+            ("version", vec![locked.version.to_string()], vec![version.to_string()]),
+            ("claimed", tier(locked.claimed), tier(card.claimed)),
+            ("permissions", words(&locked.permissions), words(&card.permissions)),
+            ("tools", words(&locked.tools), words(&card.tools)),
+            ("dependencies", words(&locked.dependencies), words(&card.needs)),
+        ];
+        for (field, locked, kept) in fields {
+            if locked != kept {
+                let (locked, kept) = (listed(&locked), listed(&kept));
+                self.tell(None, Fault::Lock { field, locked, kept });
+            }
+        }
+    }
+
+    /// Whom the lock names must have signed. Others may have signed the same files since. It is the
+    /// key that counts: what its owner is called changes with whom somebody trusts.
+    fn signed(&mut self) {
+        let is_wrong = |problem: &Problem| matches!(problem.fault, Fault::Signature(_));
+        if self.problems.iter().any(is_wrong) {
+            return;
+        }
+        let signers = self.signers.iter();
+        let (field, locked, kept): (_, _, Vec<String>) =
+            match (&self.locked.signature, &self.locked.signer) {
+                (Some(locked), _) => ("signature", locked, signers.map(signature).collect()),
+                // A lock that names no key can only be held to a name.
+                (None, Some(locked)) => {
+                    ("signer", locked, signers.map(|one| one.publisher.clone()).collect())
+                }
+                (None, None) => return,
+            };
+        if !kept.contains(locked) {
+            let (locked, kept) = (locked.clone(), listed(&kept));
+            self.tell(None, Fault::Lock { field, locked, kept });
+        }
+    }
+
+    fn folder(
+        &mut self,
+        target: &Target,
+        kept: Option<&(Tree, SkillSummary)>,
+    ) -> Result<(), InstallFailure> {
+        let there = match Seen::at(&target.folder)? {
+            Seen::Tree(tree) => tree,
+            Seen::Absent => {
+                self.tell(Some(target), Fault::Missing);
+                return Ok(());
+            }
+            Seen::Link(to) => {
+                self.tell(
+                    Some(target),
+                    Fault::Strange(format!("it is a link to {}", to.display())),
+                );
+                return Ok(());
+            }
+            Seen::Strange(why) => {
+                self.tell(Some(target), Fault::Strange(why));
+                return Ok(());
+            }
+        };
+        let Some((tree, card)) = kept else {
+            if there.integrity() != self.locked.integrity {
+                self.tell(Some(target), Fault::Changed(String::new()));
+            }
+            return Ok(());
+        };
+        let expected = deployed(tree, card, target.agent)?.tree;
+        let before = self.problems.len();
+        self.compare(target, &expected, &there);
+        let same = self.problems.len() == before;
+        if same && !same_signatures(&expected, &there) {
+            self.signature(target, card, &there);
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, target: &Target, expected: &Tree, there: &Tree) {
+        let (expected, there) = (expected.digests(), there.digests());
+        let paths: BTreeSet<&String> = expected.keys().chain(there.keys()).collect();
+        for path in paths {
+            let fault = match (expected.get(path), there.get(path)) {
+                (Some(one), Some(other)) if one == other => continue,
+                (Some(_), Some(_)) => Fault::Changed(path.clone()),
+                (Some(_), None) => Fault::Gone(path.clone()),
+                (None, _) => Fault::Additional(path.clone()),
+            };
+            self.tell(Some(target), fault);
+        }
+    }
+
+    /// The signature in a folder is another one than the kept one.
+    fn signature(&mut self, target: &Target, card: &SkillSummary, there: &Tree) {
+        match trust::verify(there, card.signed_name(), card.written_version(), self.trust) {
+            Err(error) => self.tell(Some(target), Fault::Signature(error.to_string())),
+            Ok(attestation) => {
+                let now = trust::tier(card.dialect, card.claimed, attestation.tier);
+                self.signers.extend(attestation.signatures);
+                if now < self.locked.tier {
+                    self.tell(Some(target), Fault::Tier { locked: self.locked.tier, now });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `savoir approve --list`.
+
+use std::{fmt::Write as _, process::ExitCode};
+
+use savoir_engine::{
+    Home,
+    approval::{Approval, Approvals, shown},
+};
+
+use crate::{error::CommandError, output};
+
+pub(crate) fn run(json: bool) -> Result<ExitCode, CommandError> {
+    let approvals = Approvals::new(&Home::from_environment()?).list()?;
+    if json {
+        output::json(&serde_json::json!({ "approvals": approvals }))?;
+    } else if approvals.is_empty() {
+        output::text("no skill is approved; approve one with: savoir approve SKILL\n")?;
+    } else {
+        output::text(&approvals.iter().map(entry).collect::<String>())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One approval on two or three lines.
+fn entry(kept: &Approval) -> String {
+    let day = kept.approved_at.get(..10).unwrap_or(&kept.approved_at);
+    let mut text = format!(
+        "{}  {}\n  approved on {} by {}, fingerprint {}\n",
+        shown(&kept.skill),
+        shown(&kept.path.to_string_lossy()),
+        shown(day),
+        shown(&kept.by),
+        shown(kept.fingerprint.short()),
+    );
+    let added: Vec<String> = [
+        ("--allow-read", &kept.extra.read),
+        ("--allow-write", &kept.extra.write),
+        ("--allow-host", &kept.extra.hosts),
+        ("--allow-private-host", &kept.extra.private_hosts),
+        ("--allow-program", &kept.extra.programs),
+        ("--allow-env", &kept.extra.env),
+    ]
+    .into_iter()
+    .flat_map(|(option, list)| list.iter().map(move |entry| format!("{option} {}", shown(entry))))
+    .collect();
+    if !added.is_empty() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  with {}", added.join(" "));
+    }
+    text
+}

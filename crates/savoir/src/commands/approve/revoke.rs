@@ -1,0 +1,34 @@
+//! `savoir approve --revoke`.
+
+use std::{fmt::Write as _, process::ExitCode};
+
+use savoir_engine::{
+    Home,
+    approval::{Approvals, shown},
+};
+
+use crate::{error::CommandError, output};
+
+/// Removes the approval of a skill, or all of them.
+pub(crate) fn run(skill: Option<&str>) -> Result<ExitCode, CommandError> {
+    let approvals = Approvals::new(&Home::from_environment()?);
+    let revoked = match skill {
+        Some(skill) => approvals.revoke(skill)?,
+        None => approvals.revoke_all()?,
+    };
+    if let (Some(skill), true) = (skill, revoked.is_empty()) {
+        return Err(CommandError::input(format!("`{skill}` is not approved"))
+            .hint("list approved skills with: savoir approve --list"));
+    }
+    let mut text = String::new();
+    for kept in &revoked {
+        let path = kept.path.to_string_lossy();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "revoked {}  {}", shown(&kept.skill), shown(&path));
+    }
+    if revoked.is_empty() {
+        text.push_str("no skill was approved\n");
+    }
+    output::text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,28 @@
+//! `savoir context`.
+
+pub(crate) mod show;
+pub(crate) mod simulate;
+
+use std::process::ExitCode;
+
+use crate::error::CommandError;
+
+/// Show what a model sees of the installed skills
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Show(show::Args),
+    Simulate(simulate::Args),
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    match &args.command {
+        Command::Show(args) => show::run(args),
+        Command::Simulate(args) => simulate::run(args),
+    }
+}

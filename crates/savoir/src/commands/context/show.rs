@@ -1,0 +1,89 @@
+//! `savoir context show`.
+
+use std::process::ExitCode;
+
+use savoir_engine::{
+    Home,
+    agent::{
+        library::{CalledBy, serve},
+        usage::Usage,
+    },
+    disclosure::{Candidate, Preamble, Unusable},
+};
+use savoir_package::ledger::Entry;
+
+use crate::{
+    agent_settings::Off,
+    error::CommandError,
+    installed::{Installed, Selection, in_parallel},
+    load,
+    lookup::ordered,
+    output,
+};
+
+/// Print the list of skills that a model is given, one line per skill
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir context show                        skills that any agent sees here
+  savoir context show --agent claude-code    skills of one agent
+  savoir context show --budget 500           shorten descriptions to fit 500 tokens
+  savoir context show --budget 500 --json    also list skills that did not fit
+
+Tokens are estimated from the number of characters, because every model has its own tokenizer.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    selection: Selection,
+    /// Approximate maximum number of tokens
+    #[arg(long, value_name = "TOKENS")]
+    budget: Option<usize>,
+    /// Skills to list first
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pin: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let installed = Installed::open(args.selection.project.as_deref())?;
+    installed.warn();
+    let home = Home::from_environment()?;
+    let wanted = args.selection.agents();
+    let off = Off::read(wanted, &installed, &home)?;
+    let mut entries = ordered(args.selection.entries(&installed)?, &installed);
+    entries.retain(|entry| off.offers(wanted, entry));
+    let (mut skills, mut unusable) = (Vec::new(), Vec::new());
+    for (entry, read) in entries.iter().zip(in_parallel(&entries, candidate)) {
+        match read {
+            Ok(candidate) => skills.extend(candidate),
+            Err(reason) => unusable.push(Unusable { name: entry.name().to_owned(), reason }),
+        }
+    }
+    skills.sort_by(|a, b| a.name.cmp(&b.name));
+    skills.dedup_by(|a, b| a.name == b.name);
+    let usage = Usage::of(&home).ok();
+    let used = usage.and_then(|usage| usage.all().ok()).unwrap_or_default();
+    for skill in &mut skills {
+        skill.pinned = args.pin.contains(&skill.name);
+        skill.last_used = used.get(&skill.name).map(|used| used.last);
+    }
+    let preamble = Preamble { unusable, ..Preamble::new(skills, args.budget) };
+    if args.json {
+        output::json(&preamble)?;
+    } else {
+        output::content(&output::harmless(&preamble.text()))?;
+        for Unusable { name, reason } in &preamble.unusable {
+            output::note(&format!("{} is left out: {}", output::cell(name), output::cell(reason)));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The entry of a skill in the list; `None` for a skill that only users can call.
+fn candidate(entry: &Entry) -> Result<Option<Candidate>, String> {
+    let loaded = load::load(entry.path(), None).map_err(|error| error.to_string())?;
+    let served = serve(entry.name(), &loaded.reading, loaded.folder.as_ref())?;
+    let offered = CalledBy::Model.check(&served.skill).is_ok();
+    Ok(offered.then(|| Candidate::new(&served.skill)))
+}

@@ -1,0 +1,156 @@
+//! `savoir context simulate`.
+
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use savoir_engine::disclosure::hosts::{
+    Files, HOSTS, HostRules, Installed as Shown, Sight, Simulation,
+};
+use savoir_package::{Agent, ledger::Entry};
+
+use crate::{
+    error::CommandError,
+    installed::{Installed, in_parallel},
+    load, output,
+};
+
+/// Show which skills an agent shows to its model and which it cuts
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir context simulate --agent claude-code
+  savoir context simulate --agent codex --context 128000
+  savoir context simulate --agent codex --check pdf    exit code 1 if the model does not see it
+  savoir context simulate --agent claude-code --json   include the rules and their sources
+
+If there are many skills, agents shorten descriptions or leave out skills without a warning.")]
+pub(crate) struct Args {
+    /// Agent to simulate
+    #[arg(long, value_name = "ID", value_parser = super::super::agents(&SERVED))]
+    agent: &'static Agent,
+    /// Context size of the model
+    #[arg(long, value_name = "TOKENS", default_value_t = 200_000)]
+    context: usize,
+    /// Fail if the model does not see one of these skills [default: all skills]
+    #[arg(long, value_name = "NAME", num_args = 0.., value_delimiter = ',')]
+    check: Option<Vec<String>>,
+    /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The agents whose rules are known.
+const SERVED: [&str; HOSTS.len()] = {
+    let mut served = [""; HOSTS.len()];
+    let mut at = 0;
+    while at < served.len() {
+        served[at] = HOSTS[at].agent;
+        at += 1;
+    }
+    served
+};
+
+fn rules(agent: &Agent) -> Result<&'static HostRules, CommandError> {
+    HostRules::of(agent.id).ok_or_else(|| {
+        CommandError::input(format!("the rules of {} are not known", agent.title))
+            .hint(format!("use one of {}", SERVED.join(", ")))
+    })
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let host = rules(args.agent)?;
+    let installed = Installed::open(args.project.as_deref())?;
+    installed.warn();
+    let sees = |entry: &&Entry| entry.agents().contains(&args.agent);
+    let entries: Vec<&Entry> = installed.ledger.entries().iter().filter(sees).collect();
+    let skills = in_parallel(&entries, |entry| shown(entry, host));
+    let simulation = host.simulate(skills, args.context);
+    if args.json {
+        output::json(&simulation)?;
+    } else {
+        output::long_text(&table(&simulation))?;
+    }
+    let Some(wanted) = &args.check else { return Ok(ExitCode::SUCCESS) };
+    let missing = missing(&simulation, wanted);
+    if missing.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.json {
+        let names = missing.join(", ");
+        output::note(&format!("the model of {} does not see: {names}", args.agent.id));
+    }
+    Ok(ExitCode::from(1))
+}
+
+/// Reads a skill as the agent does, even if it is invalid.
+fn shown(entry: &Entry, host: &HostRules) -> Shown {
+    let unread = |path: PathBuf, why: String| Shown {
+        name: entry.name().to_owned(),
+        path: path.to_string_lossy().into_owned(),
+        broken: Some(why),
+        ..Shown::default()
+    };
+    let Ok(path) = load::skill_file(entry.path()) else {
+        return unread(entry.path().to_owned(), "it has no SKILL.md".to_owned());
+    };
+    let source = match load::source(&path, load::origin_of(&path)) {
+        Ok(source) => source,
+        Err(problem) => return unread(path, format!("it cannot be read: {}", problem.message)),
+    };
+    let side = host.side_file().map(|file| entry.path().join(file));
+    let side = side.and_then(|side| load::source(&side, load::origin_of(&side)).ok());
+    host.read(Files {
+        folder: entry.name(),
+        path: &path.to_string_lossy(),
+        text: source.text(),
+        side: side.as_ref().map(savoir_skill::Source::text),
+    })
+}
+
+/// Whether a word is the name of the skill or of its folder.
+fn is_called(sight: &Sight, word: &str) -> bool {
+    let folder = Path::new(&sight.path).parent().and_then(Path::file_name);
+    sight.name == word || folder.is_some_and(|folder| folder == word)
+}
+
+/// The wanted skills that are not visible. If none is named, all skills are wanted.
+fn missing(simulation: &Simulation, wanted: &[String]) -> Vec<String> {
+    let visible =
+        |word: &str| simulation.skills.iter().any(|sight| sight.visible && is_called(sight, word));
+    let all: Vec<&String> = match wanted {
+        [] => simulation.skills.iter().map(|sight| &sight.name).collect(),
+        some => some.iter().collect(),
+    };
+    all.into_iter().filter(|name| !visible(name)).cloned().collect()
+}
+
+fn table(simulation: &Simulation) -> String {
+    let Simulation { agent, context, budget, tokens, skills, .. } = simulation;
+    let seen = skills.iter().filter(|sight| sight.visible).count();
+    let mut text = format!(
+        "{agent} with {context} tokens: the skill list takes about {tokens} of {budget} tokens; \
+         {seen} of {} are visible\n",
+        output::plural(skills.len(), "skill")
+    );
+    let rows: Vec<[Cow<'_, str>; 3]> = skills.iter().map(row).collect();
+    if !rows.is_empty() {
+        text.push('\n');
+        text.push_str(&output::table(["NAME", "VISIBLE", "REASON"], &rows));
+    }
+    text
+}
+
+fn row(sight: &Sight) -> [Cow<'_, str>; 3] {
+    let seen = match (sight.visible, sight.truncated) {
+        (true, false) => "whole",
+        (true, true) => "cut",
+        (false, _) => "no",
+    };
+    [output::cell(&sight.name), seen.into(), output::cell(sight.why.as_deref().unwrap_or(""))]
+}

@@ -1,0 +1,157 @@
+//! `savoir help`, and the page that `savoir --help` prints.
+
+use std::{fmt::Write as _, process::ExitCode};
+
+use clap::CommandFactory as _;
+
+use super::Cli;
+use crate::{error::CommandError, output};
+
+/// Show help for Savoir or for one command
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir help --all
+  savoir help install
+  savoir help registry yank")]
+pub(crate) struct Args {
+    /// List every command, including less used ones
+    #[arg(long, conflicts_with = "command")]
+    all: bool,
+    /// The command
+    command: Vec<String>,
+}
+
+struct Group {
+    title: &'static str,
+    commands: &'static [&'static str],
+    /// Commands that only `savoir help --all` lists.
+    less_used: &'static [&'static str],
+}
+
+/// Every command that help lists, in its order.
+const GROUPS: [Group; 6] = [
+    Group {
+        title: "Write",
+        commands: &["new", "check", "show", "render", "convert"],
+        less_used: &["migrate"],
+    },
+    Group {
+        title: "Install",
+        commands: &[
+            "install", "update", "remove", "list", "info", "search", "status", "undo", "enable",
+            "disable",
+        ],
+        less_used: &["sync", "outdated", "adopt", "which"],
+    },
+    Group {
+        title: "Run",
+        commands: &["run", "chat", "mcp", "tools"],
+        less_used: &["workflow", "kb"],
+    },
+    Group {
+        title: "Trust",
+        commands: &["approve", "scan", "verify", "sign", "secret"],
+        less_used: &["keys", "trust"],
+    },
+    Group {
+        title: "Publish and serve",
+        commands: &["publish", "login", "registry", "serve"],
+        less_used: &["logout", "whoami", "admin", "import", "export"],
+    },
+    Group {
+        title: "More",
+        commands: &["doctor", "rules", "config", "help"],
+        less_used: &[
+            "runs",
+            "context",
+            "models",
+            "agent",
+            "schema",
+            "cache",
+            "conformance",
+            "completions",
+            "man",
+        ],
+    },
+];
+
+/// The command line, with commands in groups.
+pub(crate) fn command() -> clap::Command {
+    with_page(Cli::command(), false)
+}
+
+fn with_page(command: clap::Command, all: bool) -> clap::Command {
+    let groups = groups(&command, all);
+    let more = if all { "" } else { "\nAll commands: savoir help --all\n" };
+    command.help_template(format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}{more}\n{{options}}{{after-help}}"
+    ))
+}
+
+fn groups(command: &clap::Command, all: bool) -> String {
+    let header = command.get_styles().get_header();
+    let literal = command.get_styles().get_literal();
+    let mut text = String::new();
+    for Group { title, commands, less_used } in &GROUPS {
+        let less_used = if all { *less_used } else { &[] };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{header}{title}:{header:#}");
+        for name in commands.iter().chain(less_used) {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {literal}{name:<12}{literal:#} {about}");
+        }
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len() + 1);
+    text
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    let mut root = with_page(Cli::command(), args.all);
+    root.build();
+    let mut command = &mut root;
+    for name in &args.command {
+        let names: Vec<String> =
+            command.get_subcommands().map(|one| one.get_name().into()).collect();
+        let Some(found) = command.find_subcommand_mut(name) else {
+            let near = savoir_package::nearest(name, names.iter().map(String::as_str));
+            let error = CommandError::input(format!("there is no command `{name}`"));
+            return Err(match near {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint("`savoir help --all` lists all commands"),
+            });
+        };
+        command = found;
+    }
+    output::text(&command.render_long_help().to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_visible_command_is_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|group| group.commands.iter().chain(group.less_used))
+            .copied()
+            .collect();
+        grouped.sort_unstable();
+        let command = Cli::command();
+        let visible = command.get_subcommands().filter(|one| !one.is_hide_set());
+        let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
+        visible.sort_unstable();
+        assert_eq!(grouped, visible);
+    }
+
+    #[test]
+    fn every_line_of_the_page_fits() {
+        let page = with_page(Cli::command(), true).render_long_help().to_string();
+        let wide: Vec<&str> = page.lines().filter(|line| line.chars().count() > 100).collect();
+        assert_eq!(wide, Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,212 @@
+//! `savoir outdated`.
+
+use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode};
+
+use savoir_package::{
+    install::{
+        State,
+        updates::{self, Availability},
+    },
+    lock::LockedSource,
+    manifest::Wanted,
+    registry::Published,
+};
+use savoir_skill::version::{SkillRef, VersionRange};
+use semver::Version;
+use serde_json::{Value, json};
+
+use super::update::warn_if_not_stored;
+use crate::{
+    error::CommandError,
+    install_context::{Ask, InstallContext, ScopeArgs, told, withdrawn},
+    output,
+};
+
+/// List skills that have newer versions, without changing anything
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir outdated
+  savoir outdated --user --json
+
+Exit codes: 0 checked, also if there are updates; 1 no source could be read.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ask: Ask,
+    #[command(flatten)]
+    whose: ScopeArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    told(args.json, || {
+        let door = args.whose.open()?.asking(&args.ask);
+        let state = door.shelf.state()?;
+        look(args, &door, &state)
+    })
+}
+
+/// Lists skills with newer versions, and stores the result for `savoir list`.
+fn look(args: &Args, door: &InstallContext, state: &State) -> Result<ExitCode, CommandError> {
+    door.doing("checking for newer versions");
+    let found = door.look(state, &args.ask)?;
+    door.done();
+    warn_if_not_stored(updates::remember(&door.cache, door.shelf.root(), state, &found));
+    let ended =
+        if no_source_was_read(state, &found) { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    if args.json {
+        let skills: Vec<Value> = found.iter().map(|(name, found)| told_as(name, found)).collect();
+        output::json(&json!({ "skills": skills }))?;
+        return Ok(ended);
+    }
+    let mut text = String::new();
+    for (name, found) in &found {
+        let locked = state.lock.skills.get(name).map(|locked| &locked.version);
+        // Writing to a string cannot fail.
+        let _ = match found {
+            Availability::Current => Ok(()),
+            Availability::Newer { version, .. } => {
+                writeln!(text, "{}", output::cell(&newer(name, locked, version.as_ref())))
+            }
+            Availability::Published(published) => published_lines(name, state, published)
+                .into_iter()
+                .try_for_each(|line| writeln!(text, "{}", output::cell(&line))),
+            Availability::Unknown(why) => {
+                writeln!(text, "`{name}` could not be checked: {}", output::cell(why))
+            }
+        };
+    }
+    if text.is_empty() {
+        text.push_str("all skills are up to date\n");
+    } else if found.values().any(can_be_had) {
+        output::note("`savoir update` or `savoir update NAME` shows the changes and applies them");
+    }
+    output::text(&text)?;
+    Ok(ended)
+}
+
+/// Whether no source could be read. Adopted skills have no source.
+fn no_source_was_read(state: &State, found: &BTreeMap<String, Availability>) -> bool {
+    let is_adopted = |name: &String| {
+        let locked = state.lock.skills.get(name);
+        locked.is_some_and(|locked| matches!(locked.source, LockedSource::Adopted { .. }))
+    };
+    let mut asked = found.iter().filter(|(name, _)| !is_adopted(name)).peekable();
+    asked.peek().is_some() && asked.all(|(_, found)| matches!(found, Availability::Unknown(_)))
+}
+
+/// Whether `savoir update` would install something.
+fn can_be_had(found: &Availability) -> bool {
+    match found {
+        Availability::Newer { .. } => true,
+        Availability::Published(published) => published.newer.is_some(),
+        Availability::Current | Availability::Unknown(_) => false,
+    }
+}
+
+fn newer(name: &str, locked: Option<&Version>, version: Option<&Version>) -> String {
+    match (locked, version) {
+        (Some(locked), Some(version)) if locked != version => {
+            format!("`{name}` can be updated from {locked} to {version}")
+        }
+        _ => format!("`{name}` has changed files at its source"),
+    }
+}
+
+/// The lines about a skill from a registry.
+fn published_lines(name: &str, state: &State, published: &Published) -> Vec<String> {
+    let locked = state.lock.skills.get(name).map(|locked| &locked.version);
+    let Published { newer: within, beyond, yanked, yanked_reason, deprecated, .. } = published;
+    let mut lines = Vec::new();
+    if within.is_some() {
+        lines.push(newer(name, locked, within.as_ref()));
+    }
+    if let Some(beyond) = beyond {
+        lines.push(out_of_range(name, state, beyond));
+    }
+    let installed = locked.map(|version| format!(" {version}")).unwrap_or_default();
+    if *yanked {
+        lines.push(withdrawn(&format!("`{name}`{installed}"), yanked_reason.as_deref()));
+    }
+    lines.extend(gone(name, &installed, published));
+    if let Some(message) = deprecated {
+        lines.push(format!("`{name}`{installed} is deprecated: {message}"));
+    }
+    lines
+}
+
+/// A line about an installed version that the registry removed.
+fn gone(name: &str, installed: &str, published: &Published) -> Option<String> {
+    let why = published.taken_down_reason.as_ref().map(|why| format!(": {why}"));
+    if published.taken_down {
+        let why = why.unwrap_or_default();
+        return Some(format!(
+            "`{name}`{installed} was taken down by its registry{why}; update it, or: savoir remove \
+             {name}"
+        ));
+    }
+    published.missing.then(|| {
+        format!(
+            "`{name}`{installed} is no longer in its registry, which gives no reason; ask its \
+             operator, update it, or: savoir remove {name}"
+        )
+    })
+}
+
+/// Why a newer version is not an update, and how to install it.
+fn out_of_range(name: &str, state: &State, beyond: &Version) -> String {
+    let source = state.lock.skills.get(name).and_then(|locked| locked.source.published(name));
+    let (address, published) = source.unwrap_or(("", name));
+    let needs = |range: &VersionRange| !range.matches(beyond);
+    if let Some(Wanted::Version { range, registry, .. }) = state.manifest.skills.get(name)
+        && needs(range)
+    {
+        let registry = registry.as_deref().unwrap_or(address);
+        return format!(
+            "`{name}` {beyond} is available, but savoir.toml asks for {range}; to get it: \
+             savoir install {published}@^{beyond} --registry {registry}"
+        );
+    }
+    let asks =
+        |need: &&SkillRef| (need.name == name || need.name == published) && needs(&need.range);
+    let mut others = state.lock.skills.iter().filter_map(|(other, locked)| {
+        locked.dependencies.iter().find(asks).map(|need| (other, &need.range))
+    });
+    match others.next() {
+        Some((other, range)) => format!(
+            "`{name}` {beyond} is available, but `{other}` needs {range}; a newer `{other}` may \
+             allow it"
+        ),
+        None => format!(
+            "`{name}` {beyond} is available; to get it: savoir install {published}@^{beyond} \
+             --registry {address}"
+        ),
+    }
+}
+
+fn told_as(name: &str, found: &Availability) -> Value {
+    match found {
+        Availability::Current => json!({ "name": name, "state": "current" }),
+        Availability::Newer { version, .. } => json!({
+            "name": name,
+            "state": "newer",
+            "version": version.as_ref().map(ToString::to_string),
+        }),
+        Availability::Published(published) => json!({
+            "name": name,
+            // `savoir update` does not install versions outside of the wanted range.
+            "state": if published.newer.is_some() { "newer" } else { "current" },
+            "version": published.newer.as_ref().map(ToString::to_string),
+            "beyond": published.beyond.as_ref().map(ToString::to_string),
+            "yanked": published.yanked,
+            "yanked_reason": published.yanked_reason,
+            "taken_down": published.taken_down,
+            "taken_down_reason": published.taken_down_reason,
+            "missing": published.missing,
+            "deprecated": published.deprecated,
+        }),
+        Availability::Unknown(why) => json!({ "name": name, "state": "unknown", "why": why }),
+    }
+}

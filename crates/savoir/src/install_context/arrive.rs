@@ -1,0 +1,269 @@
+//! Fetches and checks skills.
+
+use std::{collections::BTreeSet, path::Path};
+
+use savoir_package::{
+    Agent, InstallFailure, Tree,
+    install::{Arrival, Ready, Why, locked_source},
+    lock::{Lock, LockedSkill, LockedSource},
+    policy::SkillFacts,
+    source::{Offer, Place},
+};
+
+use super::{Consent, InstallContext, Skipped};
+use crate::{error::CommandError, output};
+
+/// The fetched skills, and those that failed.
+#[derive(Default)]
+pub(crate) struct Arrived {
+    pub(crate) ready: Vec<Ready>,
+    pub(crate) skipped: Vec<Skipped>,
+}
+
+impl InstallContext {
+    /// Fetches skills and checks them. One that fails does not stop the others.
+    pub(crate) fn arrive_some(&self, wanted: &[(Offer, Why)]) -> Result<Arrived, CommandError> {
+        self.doing(&format!("fetching {}", output::plural(wanted.len(), "skill")));
+        let offers: Vec<Offer> = wanted.iter().map(|(offer, _)| offer.clone()).collect();
+        let fetched = self.wait(self.fetcher.fetch_all(&offers)).into_iter();
+        let mut arrived = Arrived::default();
+        let mut arrivals = Vec::with_capacity(offers.len());
+        for (tree, (offer, why)) in fetched.zip(wanted) {
+            let source = locked_source(&offer.place, self.shelf.root())?;
+            match tree {
+                Ok(tree) => arrivals.push(Arrival {
+                    tree,
+                    called: offer.called().to_owned(),
+                    source,
+                    why: why.clone(),
+                    counted: None,
+                }),
+                Err(error) => {
+                    arrived.skipped.push(Skipped::new(&offer.name, &source.to_string(), error));
+                }
+            }
+        }
+        self.doing("scanning");
+        let names: Vec<(String, String)> = arrivals
+            .iter()
+            .map(|arrival| (arrival.called.clone(), arrival.source.to_string()))
+            .collect();
+        for (checked, (name, source)) in
+            Ready::check_all(arrivals, &self.trust).into_iter().zip(names)
+        {
+            match checked {
+                Ok(ready) => arrived.ready.push(ready),
+                Err(error) => arrived.skipped.push(Skipped::new(&name, &source, error)),
+            }
+        }
+        Ok(arrived)
+    }
+
+    /// Refuses skills that the scan blocks, unless they were allowed by name.
+    pub(crate) fn refuse_blocked(
+        &self,
+        consent: &Consent,
+        ready: &[Ready],
+    ) -> Result<(), CommandError> {
+        consent.refuse_blocked(ready)?;
+        self.remember_blocked(ready)
+    }
+
+    /// Removes skills that the scan blocks, unless they were allowed by name.
+    pub(crate) fn take_blocked(
+        &self,
+        consent: &Consent,
+        ready: &mut Vec<Ready>,
+    ) -> Result<Vec<Skipped>, CommandError> {
+        let taken = consent.take_blocked(ready);
+        self.remember_blocked(ready)?;
+        Ok(taken)
+    }
+
+    /// Marks blocked skills in the store: consent in this project does not apply to another project or
+    /// name.
+    fn remember_blocked(&self, ready: &[Ready]) -> Result<(), CommandError> {
+        let store = self.shelf.store();
+        for one in ready.iter().filter(|one| !one.refusals().is_empty()) {
+            store.mark_blocked(&one.tree.integrity()).map_err(InstallFailure::from)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a skill that the policy of the organization, the user or the project forbids.
+    pub(crate) fn check_policy(&self, ready: &Ready) -> Result<(), CommandError> {
+        self.check_policy_from(ready, Some(&ready.source))
+    }
+
+    /// As [`Self::check_policy`]; `source` is `None` for a skill that was not fetched.
+    pub(crate) fn check_policy_from(
+        &self,
+        ready: &Ready,
+        source: Option<&LockedSource>,
+    ) -> Result<(), CommandError> {
+        let facts = SkillFacts {
+            name: &ready.card.name,
+            source,
+            tier: ready.tier,
+            attestation: &ready.attestation,
+        };
+        Ok(self.policy.check(&facts)?)
+    }
+
+    /// Refuses skills that a policy forbids.
+    pub(crate) fn refuse_forbidden(&self, ready: &[Ready]) -> Result<(), CommandError> {
+        ready.iter().try_for_each(|ready| self.check_policy(ready))
+    }
+
+    /// Removes skills that a policy forbids.
+    pub(crate) fn take_forbidden(&self, ready: &mut Vec<Ready>) -> Vec<Skipped> {
+        let mut taken = Vec::new();
+        ready.retain(|one| match self.check_policy(one) {
+            Ok(()) => true,
+            Err(error) => {
+                taken.push(Skipped::new(&one.card.name, &one.source.to_string(), error));
+                false
+            }
+        });
+        taken
+    }
+
+    /// The skills of a folder without copies that this lock installed. The folder itself may be such a
+    /// copy, because the user named it.
+    pub(crate) fn without_installed_copies(
+        &self,
+        folder: &Path,
+        mut offers: Vec<Offer>,
+    ) -> Result<Vec<Offer>, CommandError> {
+        let mut installed = BTreeSet::new();
+        for (name, locked) in &self.shelf.state()?.lock.skills {
+            for agent in locked.agents.iter().filter_map(|id| Agent::by_id(id).ok()) {
+                let copy = self.shelf.agent_folder(agent).map(|folder| folder.join(name));
+                installed.extend(copy.ok().and_then(|copy| copy.canonicalize().ok()));
+            }
+        }
+        if let Ok(named) = folder.canonicalize() {
+            installed.remove(&named);
+        }
+        let is_copy = |offer: &Offer| match &offer.place {
+            Place::Path { path, inside } => {
+                path.join(inside).canonicalize().is_ok_and(|path| installed.contains(&path))
+            }
+            _ => false,
+        };
+        offers.retain(|offer| !is_copy(offer));
+        if offers.is_empty() {
+            let message = format!("all skills in {} are already installed", folder.display());
+            return Err(CommandError::input(message)
+                .named("already_installed")
+                .hint("list them: savoir list; check for updates: savoir outdated"));
+        }
+        Ok(offers)
+    }
+
+    /// Removes skills whose source is the folder in which they would be installed: removing them later
+    /// would remove the original.
+    pub(crate) fn take_own_folders(
+        &self,
+        ready: &mut Vec<Ready>,
+        agents: &[&'static Agent],
+    ) -> Result<Vec<Skipped>, CommandError> {
+        let mut folders = Vec::with_capacity(agents.len());
+        for agent in agents {
+            folders.push((agent.title, self.shelf.agent_folder(agent)?));
+        }
+        let mut taken = Vec::new();
+        ready.retain(|one| {
+            let name = &one.card.name;
+            let own = folders
+                .iter()
+                .find(|(_, folder)| self.shelf.is_source(&one.source, &folder.join(name)));
+            let Some((title, _)) = own else { return true };
+            let message = format!("`{name}` is already in the folder that {title} reads");
+            let error = CommandError::input(message)
+                .named("in_agent_folder")
+                .hint(format!("add it to savoir.lock: savoir adopt {name}"));
+            taken.push(Skipped::new(name, &one.source.to_string(), error));
+            false
+        });
+        Ok(taken)
+    }
+
+    /// As [`Self::take_own_folders`]; returns the first as an error.
+    pub(crate) fn refuse_own_folders(
+        &self,
+        ready: &[Ready],
+        agents: &[&'static Agent],
+    ) -> Result<(), CommandError> {
+        let own = self.take_own_folders(&mut ready.to_vec(), agents)?;
+        own.into_iter().next().map_or(Ok(()), |own| Err(own.error))
+    }
+
+    /// Checks a locked skill as if it were new.
+    pub(crate) fn as_arrived(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+        tree: Tree,
+    ) -> Result<Ready, CommandError> {
+        let (called, source) = (name.to_owned(), locked.source.clone());
+        let (why, counted) = (Why::Newer, Some(locked.version.clone()));
+        Ok(Ready::check(Arrival { tree, called, source, why, counted }, &self.trust)?)
+    }
+
+    /// The part of a lock that the user agreed to on this machine. Others may have written the rest.
+    pub(crate) fn agreed(&self, lock: &Lock) -> Lock {
+        let mut agreed = lock.clone();
+        let store = self.shelf.store();
+        agreed.skills.retain(|_, locked| store.has(&locked.integrity));
+        agreed
+    }
+
+    /// Refuses a stored skill whose signature is no longer valid.
+    pub(crate) fn check_signature(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+    ) -> Result<(), CommandError> {
+        if locked.signature.is_none() {
+            return Ok(());
+        }
+        let Ok(Some(tree)) = self.shelf.store().get(&locked.integrity) else { return Ok(()) };
+        self.as_arrived(name, locked, tree).map(drop)
+    }
+
+    /// Adds dependencies from the same source.
+    pub(crate) fn with_needs(
+        &self,
+        mut ready: Vec<Ready>,
+        offers: &[Offer],
+        lock: &Lock,
+    ) -> Result<Vec<Ready>, CommandError> {
+        loop {
+            let known: BTreeSet<&str> =
+                ready.iter().map(|ready| ready.card.name.as_str()).collect();
+            let needs = ready.iter().flat_map(|ready| &ready.card.needs);
+            let missing: BTreeSet<&str> = needs
+                .map(|need| need.name.as_str())
+                .filter(|name| !known.contains(name) && !lock.skills.contains_key(*name))
+                .collect();
+            let offered = offers.iter().filter(|offer| missing.contains(offer.name.as_str()));
+            let spare: Vec<(Offer, Why)> =
+                offered.map(|offer| (offer.clone(), Why::Spare)).collect();
+            if spare.is_empty() {
+                return Ok(ready);
+            }
+            let before = ready.len();
+            // Skills with missing dependencies are reported later.
+            ready.extend(self.arrive_some(&spare)?.ready);
+            // The files of an offer may contain another name.
+            if !ready[before..].iter().any(|one| missing_name(&spare, &one.card.name)) {
+                return Ok(ready);
+            }
+        }
+    }
+}
+
+fn missing_name(spare: &[(Offer, Why)], name: &str) -> bool {
+    spare.iter().any(|(offer, _)| offer.name == name)
+}

@@ -1,0 +1,362 @@
+//! Asks for consent before skills are installed, with one screen and one question.
+
+mod screen;
+
+use std::{collections::BTreeSet, path::Path};
+
+use savoir_engine::approval::shell_word;
+use savoir_package::{
+    install::{Change, Plan, Question, Ready, Refusal, Why},
+    lock::{Growth, Lock, LockedSource, Wish},
+    source::{Commit, Place, Reference},
+    trust::{Tier, TrustedSources},
+};
+use serde_json::{Value, json};
+
+use self::screen::Screen;
+use super::Skipped;
+use crate::{ask, error::CommandError, output};
+
+/// Names that a message lists.
+const NAMED: usize = 8;
+
+/// The value of --accept for all new permissions and tools.
+const EVERYTHING: &str = "all";
+
+/// Consent from the command line.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Consent")]
+pub(crate) struct Consent {
+    /// Install what is shown without confirmation
+    #[arg(long, short, alias = "allow-experimental", overrides_with = "yes")]
+    pub(crate) yes: bool,
+    /// Install this skill even if the scan blocks it; may be repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    allow_blocked: Vec<String>,
+    /// Accept a permission or tool that a new version adds, or `all`; may be repeated
+    #[arg(long, value_name = "PERMISSION")]
+    accept: Vec<String>,
+}
+
+/// The change that a command proposes.
+#[derive(Clone, Copy)]
+pub(crate) struct Proposal<'a> {
+    /// `Install` or `Update`.
+    pub(crate) verb: &'static str,
+    pub(crate) ready: &'a [Ready],
+    /// Skills that the user agreed to before.
+    pub(crate) agreed: &'a Lock,
+    /// Sources that the user trusts.
+    pub(crate) trusted: &'a TrustedSources,
+    pub(crate) skipped: &'a [Skipped],
+    /// Whether a user on a terminal is asked even if nothing needs consent.
+    pub(crate) always_asks: bool,
+    /// More lines for the user, such as a list of changed files.
+    pub(crate) notes: &'a str,
+}
+
+impl Consent {
+    /// Consent to blocked skills only.
+    pub(crate) fn to_blocked(names: &[String]) -> Self {
+        Self { allow_blocked: names.to_vec(), ..Self::default() }
+    }
+
+    /// Whether this was accepted by its name.
+    pub(crate) fn accepts(&self, word: &str) -> bool {
+        self.accept.iter().any(|accepted| accepted == word || accepted == EVERYTHING)
+    }
+
+    /// Shows what a plan installs and asks once, if consent is needed. Returns whether the user
+    /// agreed; an error if nobody can be asked.
+    pub(crate) fn ask(
+        &self,
+        proposal: Proposal<'_>,
+        plan: &mut Plan,
+    ) -> Result<bool, CommandError> {
+        self.accept_growth(plan);
+        let growth: Vec<Growth> = plan.growth().to_vec();
+        let open = self.open(proposal, plan);
+        let screen = Screen { open: &open, plan, proposal, growth: &growth };
+        let page = screen.page();
+        let must_ask = !growth.is_empty() || open.iter().any(|open| !open.questions.is_empty());
+        let is_asked = must_ask || proposal.always_asks && !self.yes && !plan.is_empty();
+        if !is_asked || !must_ask && !ask::is_interactive() {
+            output::aside(&page);
+            return Ok(true);
+        }
+        if !ask::can_ask() {
+            output::aside(&page);
+            return Err(unanswered(&open, &growth));
+        }
+        let question = format!("{page}\n{}", screen.question());
+        if ask::line(&question, &ask::yes_or_no)? != Some(true) {
+            return Ok(false);
+        }
+        accept(plan, EVERYTHING);
+        Ok(true)
+    }
+
+    /// Shows what a plan would install without asking.
+    pub(crate) fn show(&self, proposal: Proposal<'_>, plan: &mut Plan) {
+        self.accept_growth(plan);
+        let growth: Vec<Growth> = plan.growth().to_vec();
+        let open = self.open(proposal, plan);
+        output::aside(&Screen { open: &open, plan, proposal, growth: &growth }.page());
+    }
+
+    /// Accepts the new permissions and tools that the command line names.
+    fn accept_growth(&self, plan: &mut Plan) {
+        for word in &self.accept {
+            accept(plan, word);
+        }
+    }
+
+    /// The skills that a plan installs or changes, with the open questions about each.
+    fn open<'a>(&self, proposal: Proposal<'a>, plan: &Plan) -> Vec<Open<'a>> {
+        let changed: BTreeSet<&str> = plan.changes().iter().filter_map(changed).collect();
+        let ready = proposal.ready.iter();
+        let ready = ready.filter(|ready| changed.contains(ready.card.name.as_str()));
+        ready.map(|ready| self.open_one(ready, proposal)).collect()
+    }
+
+    fn open_one<'a>(&self, ready: &'a Ready, proposal: Proposal<'a>) -> Open<'a> {
+        let trusted = proposal.trusted.covers(&ready.source).map(ToString::to_string);
+        let old = proposal.agreed.skills.get(&ready.card.name);
+        let replaced = old.filter(|old| origin(&old.source) != origin(&ready.source));
+        let before = replaced.map(|old| old.source.to_string());
+        // The user agreed to the version that this one replaces.
+        let agreed = old.filter(|_| ready.why == Why::Newer);
+        let mut questions = ready.questions();
+        questions.retain(|question| match question {
+            _ if self.yes => false,
+            // Findings of the scan need consent even for trusted sources.
+            Question::Experimental | Question::Permission(_) if trusted.is_some() => false,
+            Question::Experimental => agreed.is_none_or(|old| old.tier != Tier::Experimental),
+            Question::Permission(permission) => {
+                agreed.is_none_or(|old| !old.permissions.contains(permission))
+                    && !self.accepts(&permission.to_string())
+            }
+            Question::Review(_) => true,
+        });
+        let moved = old.and_then(|old| moved_tag(&old.source, &ready.source));
+        Open { ready, questions, before, moved, trusted }
+    }
+
+    /// Skills that the scan blocks and that were not allowed by name, with the reason.
+    pub(crate) fn take_blocked(&self, ready: &mut Vec<Ready>) -> Vec<Skipped> {
+        let mut blocked = Vec::new();
+        ready.retain(|one| {
+            let Some(Refusal::Scan(findings)) = self.blocks(one) else { return true };
+            let error = self::blocked(&[&one.card.name], &screen::findings(&findings));
+            blocked.push(Skipped::new(&one.card.name, &one.source.to_string(), error));
+            false
+        });
+        blocked
+    }
+
+    /// Refuses skills that the scan blocks.
+    pub(crate) fn refuse_blocked(&self, ready: &[Ready]) -> Result<(), CommandError> {
+        let mut names = Vec::new();
+        let mut page = String::new();
+        for one in ready {
+            if let Some(Refusal::Scan(findings)) = self.blocks(one) {
+                names.push(one.card.name.as_str());
+                page.push_str(&screen::blocked(one, &findings));
+            }
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        output::aside(&page);
+        Err(blocked(&names, ""))
+    }
+
+    fn blocks(&self, ready: &Ready) -> Option<Refusal> {
+        let allowed = self.allow_blocked.contains(&ready.card.name);
+        ready.refusals().into_iter().next().filter(|_| !allowed)
+    }
+}
+
+/// Removes skills that would replace installed ones from another source. Installing all skills of a
+/// repository must not replace skills of another one.
+pub(crate) fn take_replacing(ready: &mut Vec<Ready>, lock: &Lock) -> Vec<Skipped> {
+    let mut taken = Vec::new();
+    ready.retain(|one| {
+        let name = &one.card.name;
+        let old = lock.skills.get(name).filter(|old| vendor(&old.source) != vendor(&one.source));
+        let Some(old) = old else { return true };
+        let message = format!("another `{name}` is installed, from {}", old.source);
+        let error = CommandError::input(message)
+            .named("other-source")
+            .hint(format!("to replace it, name it: --skill {name}"));
+        taken.push(Skipped::new(name, &one.source.to_string(), error));
+        false
+    });
+    taken
+}
+
+/// The description of one skill.
+pub(crate) fn described(ready: &Ready) -> String {
+    let mut page = String::new();
+    let open = Open { ready, questions: Vec::new(), before: None, moved: None, trusted: None };
+    screen::describe(&mut page, &open);
+    page
+}
+
+/// A skill that a plan installs, and its open questions.
+struct Open<'a> {
+    ready: &'a Ready,
+    questions: Vec<Question>,
+    /// The source of the skill that it replaces, if different.
+    before: Option<String>,
+    /// A note that its tag moved to another commit than the locked one.
+    moved: Option<String>,
+    /// The rule by which the user trusts its source.
+    trusted: Option<String>,
+}
+
+/// Digits of a commit to show.
+const COMMIT: usize = 7;
+
+/// The note that the tag of an installed skill moved.
+fn moved_tag(old: &LockedSource, new: &LockedSource) -> Option<String> {
+    let git = |source: &LockedSource| match Place::parse(&source.to_string(), Path::new(".")) {
+        Ok(Place::Git(place)) => Some(place),
+        _ => None,
+    };
+    let (old, new) = (git(old)?, git(new)?);
+    let short = |commit: &Commit| commit.as_str()[..COMMIT].to_owned();
+    match (&old.reference, &new.reference) {
+        (Some(Reference::Tag(tag)), Some(Reference::Tag(now)))
+            if tag == now && old.url == new.url && old.commit != new.commit =>
+        {
+            let (from, to) = (short(&old.commit), short(&new.commit));
+            Some(format!("tag {tag} moved from {from} to {to}"))
+        }
+        _ => None,
+    }
+}
+
+/// The name of a skill that a change installs or replaces.
+fn changed(change: &Change) -> Option<&str> {
+    match change {
+        Change::New { name, .. } | Change::Updated { name, .. } => Some(name),
+        _ => None,
+    }
+}
+
+/// The owner of a skill: repositories may move skills to other folders.
+fn vendor(source: &LockedSource) -> String {
+    match source {
+        LockedSource::Git { url, .. } => url.clone(),
+        other => origin(other),
+    }
+}
+
+/// A source without the commit or digest: the same for every version of a skill, and different for
+/// another folder of the same repository.
+fn origin(source: &LockedSource) -> String {
+    match source {
+        LockedSource::Git { url, path, .. } => {
+            format!("git+{url}:{}", path.as_deref().unwrap_or_default())
+        }
+        LockedSource::Url(text) => {
+            let (address, exact) = text.split_once('#').unwrap_or((text, ""));
+            // `sha256:…`, and the folder in the archive behind another colon.
+            format!("url+{address}:{}", exact.splitn(3, ':').nth(2).unwrap_or_default())
+        }
+        LockedSource::WellKnown(text) => {
+            let (address, exact) = text.split_once('#').unwrap_or((text, ""));
+            format!("well-known+{address}#{}", exact.split(':').next().unwrap_or_default())
+        }
+        LockedSource::Adopted { path, .. } => format!("adopted+{path}"),
+        LockedSource::Registry(_) | LockedSource::Path(_) => source.to_string(),
+    }
+}
+
+fn accept(plan: &mut Plan, word: &str) {
+    if word != EVERYTHING {
+        plan.accept(word);
+        return;
+    }
+    let words: Vec<String> = plan.growth().iter().map(right).collect();
+    for word in words {
+        plan.accept(&word);
+    }
+}
+
+/// A new permission or tool, as a value of `--accept`.
+fn right(growth: &Growth) -> String {
+    match &growth.wish {
+        Wish::Permission(permission) => permission.to_string(),
+        Wish::Tool(tool) => tool.clone(),
+    }
+}
+
+fn blocked(names: &[&str], findings: &str) -> CommandError {
+    let message = format!("the scan blocks {}{findings}", quoted(names));
+    let failed = CommandError::refused(message).named("blocked");
+    let failed = failed.hint("`savoir scan` shows every finding and why it matters");
+    failed.hint(format!("to install it anyway: --allow-blocked {}", names.join(",")))
+}
+
+/// The error if nobody can answer: the open questions and the missing flags.
+fn unanswered(open: &[Open<'_>], growth: &[Growth]) -> CommandError {
+    let asked = open.iter().filter(|open| !open.questions.is_empty());
+    let names: Vec<&str> = asked.map(|open| open.ready.card.name.as_str()).collect();
+    let mut flags = Vec::new();
+    let failed = if growth.is_empty() {
+        let message = format!("installing {} needs your consent", quoted(&names));
+        CommandError::refused(message).named("not_agreed")
+    } else {
+        let lines: Vec<String> = growth.iter().map(ToString::to_string).collect();
+        flags.push(match growth {
+            [one] => format!("--accept {}", shell_word(&right(one))),
+            _ => format!("--accept {EVERYTHING}"),
+        });
+        CommandError::refused(lines.join("\n")).named("wants_more")
+    };
+    if !names.is_empty() {
+        flags.insert(0, "--yes".to_owned());
+    }
+    let hint = format!("nothing was changed; to agree to what is shown: {}", flags.join(" "));
+    failed.hint(hint)
+}
+
+fn quoted(names: &[&str]) -> String {
+    let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    if names.len() > NAMED {
+        shown.push(format!("{} more", names.len() - NAMED));
+    }
+    match shown.as_slice() {
+        [] | [_] => shown.concat(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// A skill as JSON.
+pub(crate) fn json(ready: &Ready) -> Value {
+    let decisions = ready.decisions();
+    let permissions = decisions.iter().map(|(permission, decision)| {
+        json!({ "permission": permission.to_string(), "decision": decision })
+    });
+    let warnings =
+        ready.card.warnings.iter().map(
+            |found| json!({ "rule": found.rule, "message": found.message, "line": found.line }),
+        );
+    json!({
+        "name": ready.card.name,
+        "version": ready.card.version.to_string(),
+        "description": ready.card.description,
+        "dialect": ready.card.dialect,
+        "source": ready.source.to_string(),
+        "integrity": ready.tree.integrity(),
+        "tier": ready.tier,
+        "claimed_tier": ready.card.claimed,
+        "signed": ready.attestation.signed,
+        "permissions": permissions.collect::<Vec<_>>(),
+        "tools": ready.card.tools,
+        "scan": { "verdict": ready.report.verdict, "findings": ready.report.findings.len() },
+        "warnings": warnings.collect::<Vec<_>>(),
+    })
+}

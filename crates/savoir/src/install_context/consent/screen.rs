@@ -1,0 +1,369 @@
+//! The screen that shows what will be installed.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use anstyle::{AnsiColor, Style};
+use savoir_package::{
+    File,
+    install::{Change, Plan, Ready},
+    lock::Growth,
+    scan::{Finding, Severity},
+    trust::{Decision, Tier},
+};
+use savoir_skill::convert::{FieldReport, How};
+
+use super::{Open, Proposal};
+use crate::output;
+
+/// Skills that are described one by one; for more, only totals and notable ones are shown.
+const SINGLY: usize = 10;
+
+/// Findings shown per skill.
+const FINDINGS: usize = 10;
+
+/// Names that a line lists.
+const NAMES: usize = 12;
+
+/// Characters of a description that are shown.
+const DESCRIPTION: usize = 300;
+
+/// Endings of files that interpreters execute.
+const SCRIPTS: [&str; 20] = [
+    ".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".rb",
+    ".pl", ".php", ".ps1", ".psm1", ".bat", ".cmd", ".vbs", ".lua",
+];
+
+pub(super) struct Screen<'a> {
+    pub(super) open: &'a [Open<'a>],
+    pub(super) plan: &'a Plan,
+    pub(super) proposal: Proposal<'a>,
+    pub(super) growth: &'a [Growth],
+}
+
+impl Screen<'_> {
+    pub(super) fn page(&self) -> String {
+        let mut page = String::new();
+        if self.open.len() <= SINGLY {
+            self.open.iter().for_each(|open| describe(&mut page, open));
+        } else {
+            self.totals(&mut page);
+        }
+        self.conversions(&mut page);
+        for growth in self.growth {
+            // Writing to a string cannot fail.
+            let _ = writeln!(page, "{}", output::cell(&growth.to_string()));
+        }
+        page.push_str(self.proposal.notes);
+        page.push_str(&super::super::skipped::page(self.proposal.skipped));
+        page
+    }
+
+    pub(super) fn question(&self) -> String {
+        let verb = self.proposal.verb;
+        let agents: BTreeSet<&str> = self.plan.changes().iter().flat_map(agents).collect();
+        let agents: Vec<&str> = agents.into_iter().collect();
+        let into =
+            if agents.is_empty() { String::new() } else { format!(" for {}", agents.join(", ")) };
+        let count = output::plural(self.open.len().max(1), "skill");
+        format!("{verb} {count}{into}? [y]es, [N]o: ")
+    }
+
+    fn totals(&self, page: &mut String) {
+        let all = self.open.len();
+        let unsigned = self.open.iter().filter(|open| is_unsigned(open.ready)).count();
+        let unknown = self.open.iter().filter(|open| is_by_unknown_key(open.ready)).count();
+        let by_whom = match unknown {
+            0 => String::new(),
+            unknown => format!(", {unknown} signed with keys that you do not trust"),
+        };
+        let _ = writeln!(page, "{all} skills, {unsigned} of them unsigned{by_whom}");
+        let (mut notable, plain): (Vec<&Open<'_>>, Vec<&Open<'_>>) =
+            self.open.iter().partition(|open| {
+                open.before.is_some() || open.moved.is_some() || is_notable(open.ready)
+            });
+        if !plain.is_empty() {
+            let names: Vec<&str> = plain.iter().map(|open| open.ready.card.name.as_str()).collect();
+            let count = plain.len();
+            let _ = writeln!(page, "{count} with instructions only: {}", listed(&names));
+        }
+        if !notable.is_empty() {
+            let _ = writeln!(page, "{} with scripts, permissions or findings:", notable.len());
+        }
+        // Skills with findings come first.
+        notable.sort_by_key(|open| std::cmp::Reverse(worst(open.ready)));
+        for open in notable {
+            let name = output::cell(&open.ready.card.name);
+            let before = open.before.as_ref().map(|before| format!("replaces {before}; "));
+            let moved = open.moved.as_ref().map(|moved| format!("{moved}; "));
+            let line =
+                before.unwrap_or_default() + &moved.unwrap_or_default() + &in_short(open.ready);
+            let _ = writeln!(page, "  {name}: {}", output::cell(&line));
+        }
+    }
+
+    /// Appends conversions for agents that cannot read the original.
+    fn conversions(&self, page: &mut String) {
+        for change in self.plan.changes() {
+            let Change::Converted { name, agent, report } = change else { continue };
+            let name = output::cell(name);
+            let _ =
+                writeln!(page, "{name} is converted for {agent}, which cannot read the original:");
+            for field in report.iter().filter(|field| field.how != How::Kept) {
+                let _ = writeln!(page, "  {}", output::cell(&converted(field)));
+            }
+        }
+    }
+}
+
+/// How a field is converted, as text.
+pub(crate) fn converted(field: &FieldReport) -> String {
+    let why = if field.why.is_empty() { String::new() } else { format!(" ({})", field.why) };
+    let to = field.to.as_deref().unwrap_or_default();
+    match (field.how, &field.from) {
+        (How::Dropped, _) => format!("{} is dropped{why}", field.field),
+        (_, None) => format!("{} is added{why}", field.field),
+        (How::Moved, Some(from)) => format!("{from} becomes {to}{why}"),
+        (How::Approximated, Some(from)) => format!("{from} becomes {to}, approximately{why}"),
+        (How::Kept, Some(from)) => format!("{from} is kept{why}"),
+    }
+}
+
+fn agents(change: &Change) -> Vec<&str> {
+    match change {
+        Change::New { agents, .. } => agents.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Appends the description of one skill.
+pub(super) fn describe(page: &mut String, open: &Open<'_>) {
+    let ready = open.ready;
+    heading(page, ready);
+    let mut field = |name: &str, value: &str| {
+        let _ = writeln!(page, "  {name:10} {}", output::cell(value));
+    };
+    let description = ready.card.description.trim();
+    if !description.is_empty() {
+        field("does", &shortened(description));
+    }
+    field("from", &ready.source.to_string());
+    if let Some(before) = &open.before {
+        field("replaces", before);
+    }
+    if let Some(moved) = &open.moved {
+        field("warning", moved);
+    }
+    field("signed", &signed(ready));
+    if let Some(rule) = &open.trusted {
+        field("trusted", &format!("you trust {rule}"));
+    }
+    let rights = rights(ready);
+    if !rights.is_empty() {
+        field("may", &rights.join(", "));
+    }
+    if !ready.card.tools.is_empty() {
+        field("uses", &uses(ready).join(", "));
+    }
+    if runs_commands_when_loaded(ready) {
+        field("runs", "commands when Claude Code loads it (lines with !`…`)");
+    }
+    field("files", &files(ready));
+    for warning in &ready.card.warnings {
+        field("warning", &format!("SKILL.md:{}: {}", warning.line, warning.message));
+    }
+    let found = shown(ready);
+    if !found.is_empty() {
+        field("scan", ready.report.verdict.as_str());
+        tell_findings(page, &found);
+    }
+}
+
+fn heading(page: &mut String, ready: &Ready) {
+    let bold = Style::new().bold();
+    let title = format!("{} {}", ready.card.name, ready.card.written_version());
+    let _ = writeln!(page, "{bold}{}{bold:#}", output::cell(title.trim_end()));
+}
+
+/// A blocked skill with its findings.
+pub(super) fn blocked(ready: &Ready, findings: &[Finding]) -> String {
+    let mut page = String::new();
+    heading(&mut page, ready);
+    let findings: Vec<&Finding> = findings.iter().collect();
+    tell_findings(&mut page, &findings);
+    page
+}
+
+/// The most severe finding, in one line.
+pub(super) fn findings(findings: &[Finding]) -> String {
+    let worst = findings.iter().max_by_key(|finding| finding.severity);
+    worst
+        .map(|worst| format!(": {}:{}: {}", worst.path, worst.line, worst.message))
+        .unwrap_or_default()
+}
+
+/// Notable facts about a skill, in one line.
+fn in_short(ready: &Ready) -> String {
+    let mut parts = Vec::new();
+    let found = shown(ready);
+    if let Some(worst) = found.iter().max_by_key(|finding| finding.severity) {
+        let count = output::plural(found.len(), "finding");
+        let (verdict, severity) = (ready.report.verdict, worst.severity);
+        let place = format!("{}:{}", worst.path, worst.line);
+        parts.push(format!("scan {verdict}, {count}, {severity} {place} {}", worst.message));
+    }
+    let scripts = scripts(ready);
+    if scripts > 0 {
+        parts.push(output::plural(scripts, "script"));
+    }
+    let rights = rights(ready);
+    if !rights.is_empty() {
+        parts.push(format!("may {}", rights.join(", ")));
+    }
+    if !ready.card.tools.is_empty() {
+        // The list is never shortened.
+        parts.push(format!("uses {}", uses(ready).join(", ")));
+    }
+    if runs_commands_when_loaded(ready) {
+        parts.push("runs commands when it is loaded".to_owned());
+    }
+    let warnings = ready.card.warnings.len();
+    if warnings > 0 {
+        parts.push(output::plural(warnings, "warning"));
+    }
+    parts.join("; ")
+}
+
+fn is_notable(ready: &Ready) -> bool {
+    let card = &ready.card;
+    scripts(ready) > 0
+        || !rights(ready).is_empty()
+        || !card.tools.is_empty()
+        || runs_commands_when_loaded(ready)
+        || !card.warnings.is_empty()
+        || !shown(ready).is_empty()
+}
+
+/// The tools of a skill. A field that agents obey is shown with its value.
+fn uses(ready: &Ready) -> Vec<String> {
+    let fields = ready.card.obeyed_fields();
+    let shown = |word: &String| {
+        let (field, text) = fields.iter().find(|(field, _)| {
+            word.strip_prefix(field.as_str()).is_some_and(|mark| mark.starts_with(':'))
+        })?;
+        Some(format!("{field} {}", shortened(text)))
+    };
+    ready.card.tools.iter().map(|word| shown(word).unwrap_or_else(|| word.clone())).collect()
+}
+
+/// Whether Claude Code executes commands in the text when it loads the skill.
+fn runs_commands_when_loaded(ready: &Ready) -> bool {
+    let text = ready.card.text();
+    let is_start = |at: usize| text[..at].chars().next_back().is_none_or(char::is_whitespace);
+    text.contains("```!") || text.match_indices("!`").any(|(at, _)| is_start(at))
+}
+
+fn worst(ready: &Ready) -> Option<Severity> {
+    shown(ready).iter().map(|finding| finding.severity).max()
+}
+
+/// The permissions that a skill asks for.
+fn rights(ready: &Ready) -> Vec<String> {
+    let rights = ready.decisions().into_iter().filter_map(|(permission, decision)| {
+        let how = match decision {
+            Decision::Auto => "",
+            Decision::Prompt => " (asks you)",
+            Decision::Sandboxed => " (in the sandbox)",
+            Decision::NotNeeded => return None,
+        };
+        Some(format!("{permission}{how}"))
+    });
+    rights.collect()
+}
+
+fn is_unsigned(ready: &Ready) -> bool {
+    ready.attestation.signed.is_none()
+}
+
+fn is_by_unknown_key(ready: &Ready) -> bool {
+    ready.attestation.signed.as_ref().is_some_and(|signer| signer.role.is_none())
+}
+
+fn signed(ready: &Ready) -> String {
+    match &ready.attestation.signed {
+        Some(signer) if signer.role.is_some() => {
+            let tier = match ready.tier {
+                Tier::Experimental => "",
+                Tier::Community => ", community",
+                Tier::Verified => ", verified",
+            };
+            format!("by {}{tier}", signer.publisher)
+        }
+        Some(signer) if signer.publisher.is_empty() => {
+            format!("with the key {}, which you do not trust", signer.key_id)
+        }
+        Some(signer) => format!("by {}, whose key you do not trust", signer.publisher),
+        None if !ready.attestation.unchecked.is_empty() => {
+            "no: its signature does not match the files or is by an unknown key".to_owned()
+        }
+        None => "no: unsigned".to_owned(),
+    }
+}
+
+fn files(ready: &Ready) -> String {
+    let count = output::plural(ready.tree.files().len(), "file");
+    match scripts(ready) {
+        0 => format!("{count}, no scripts"),
+        scripts => format!("{count}, {}", output::plural(scripts, "script")),
+    }
+}
+
+fn scripts(ready: &Ready) -> usize {
+    ready.tree.files().filter(|(path, file)| is_script(path, file)).count()
+}
+
+fn is_script(path: &str, file: &File) -> bool {
+    let path = path.to_ascii_lowercase();
+    file.executable
+        || SCRIPTS.iter().any(|end| path.ends_with(end))
+        || file.bytes.starts_with(b"#!")
+}
+
+fn shown(ready: &Ready) -> Vec<&Finding> {
+    ready.report.findings.iter().filter(|finding| finding.severity >= Severity::Medium).collect()
+}
+
+/// Appends findings, the most severe first, so that others cannot push them off the screen.
+fn tell_findings(page: &mut String, findings: &[&Finding]) {
+    let mut findings = findings.to_vec();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    for finding in findings.iter().take(FINDINGS) {
+        let style = if finding.severity >= Severity::High {
+            AnsiColor::Red.on_default()
+        } else {
+            AnsiColor::Yellow.on_default()
+        };
+        let place = format!("{}:{}", finding.path, finding.line);
+        let (severity, rule) = (finding.severity, finding.rule.id);
+        let (place, message) = (output::cell(&place), output::cell(&finding.message));
+        let _ = writeln!(page, "    {style}{severity}{style:#} {place}: {message} [{rule}]");
+    }
+    if findings.len() > FINDINGS {
+        let _ = writeln!(page, "    and {} more", findings.len() - FINDINGS);
+    }
+}
+
+fn listed(names: &[impl AsRef<str>]) -> String {
+    let mut shown: Vec<String> =
+        names.iter().take(NAMES).map(|name| name.as_ref().to_owned()).collect();
+    if names.len() > NAMES {
+        shown.push(format!("and {} more", names.len() - NAMES));
+    }
+    output::cell(&shown.join(", ")).into_owned()
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(DESCRIPTION) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,328 @@
+//! Newer versions of skills from their sources.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future;
+use savoir_package::{
+    InstallFailure,
+    install::{
+        Ready, Stale, State, Why, locked_source,
+        updates::{self, Availability, NewestError},
+        wanted,
+    },
+    lock::{LockedSkill, LockedSource},
+    manifest::Wanted,
+    registry,
+    resolve::Update,
+    source::{GitSource, Offer, Place, Reference, Source, SourceError, TagNow},
+};
+
+use super::{Arrived, Ask, Consent, InstallContext, Skipped};
+use crate::{error::CommandError, output};
+
+impl InstallContext {
+    /// Checks every locked skill for updates.
+    pub(crate) fn look(
+        &self,
+        state: &State,
+        ask: &Ask,
+    ) -> Result<BTreeMap<String, Availability>, CommandError> {
+        let is_published =
+            |locked: &LockedSkill| matches!(locked.source, LockedSource::Registry(_));
+        let elsewhere = updates::look(&self.fetcher, self.shelf.root(), state);
+        if !state.lock.skills.values().any(is_published) {
+            return Ok(self.wait(elsewhere));
+        }
+        let registries = self.registries(state, ask)?;
+        let published = registry::look(&registries, state);
+        let (mut found, published) = self.wait(future::join(elsewhere, published));
+        found.extend(published);
+        Ok(found)
+    }
+
+    /// As [`Self::look`], for those of these skills that come from registries.
+    pub(crate) fn look_at(
+        &self,
+        state: &State,
+        mut names: BTreeSet<String>,
+        ask: &Ask,
+    ) -> Result<BTreeMap<String, Availability>, CommandError> {
+        names.retain(|name| {
+            let source = state.lock.skills.get(name).map(|locked| &locked.source);
+            matches!(source, Some(LockedSource::Registry(_)))
+        });
+        if names.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let registries = self.registries(state, ask)?;
+        Ok(self.wait(registry::look_at(&registries, state, &names)))
+    }
+
+    /// Fetches skills that the lock does not have, or has from another source.
+    pub(crate) fn missing(
+        &self,
+        differences: &[Stale],
+        state: &State,
+        ask: &Ask,
+    ) -> Result<Vec<Ready>, CommandError> {
+        let mut asked = Vec::new();
+        let (mut published, mut unlocked) = (false, false);
+        for one in differences {
+            published |= matches!(one, Stale::Need { .. });
+            // The lock names the registry that has other versions.
+            unlocked |= matches!(one, Stale::Range { .. });
+            if let Stale::Missing { name, wanted } | Stale::Source { name, wanted, .. } = one {
+                if matches!(wanted, Wanted::Version { .. }) {
+                    unlocked = true;
+                    continue;
+                }
+                let offer = self.newest(name, wanted)?;
+                asked.push((name.clone(), offer, Why::Asked(wanted.clone())));
+            }
+        }
+        let mut ready = self.named(asked, state)?;
+        // Skills that the lock does not have are resolved; without a registry that is an error.
+        if unlocked || published && self.registries(state, ask)?.clients().next().is_some() {
+            ready.extend(self.gather(state, &ready, Vec::new(), Update::Nothing, ask)?);
+        }
+        Ok(ready)
+    }
+
+    /// Fetches newer versions of locked skills, including dependencies. Unchanged skills are not
+    /// returned. With [`Failed::Skip`] a skill that fails does not stop the others.
+    pub(crate) fn newer(
+        &self,
+        names: &[String],
+        state: &State,
+        failed: Failed,
+        consent: &Consent,
+        ask: &Ask,
+    ) -> Result<Arrived, CommandError> {
+        let (mut asked, mut published) = (Vec::new(), BTreeSet::new());
+        let mut skipped = Vec::new();
+        for name in names {
+            let locked = state.lock.skills.get(name);
+            if locked.is_some_and(|locked| matches!(locked.source, LockedSource::Registry(_))) {
+                published.insert(name.clone());
+                continue;
+            }
+            if locked.is_none() && !state.manifest.skills.contains_key(name) {
+                return Err(InstallFailure::NotInstalled(name.clone()).into());
+            }
+            match self.newer_one(name, state, consent) {
+                Ok(Some(offer)) => asked.push((name.clone(), offer, Why::Newer)),
+                Ok(None) => {}
+                Err(error) if failed == Failed::Skip => skipped.push(skip(name, state, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        let only_published = published.len() == names.len();
+        let mut arrived = self.named_some(asked, state)?;
+        if failed == Failed::Stop
+            && let Some(first) = arrived.skipped.pop()
+        {
+            return Err(first.error);
+        }
+        skipped.append(&mut arrived.skipped);
+        let mut ready = arrived.ready;
+        if !published.is_empty() {
+            let update = Update::Skills(published.clone());
+            match self.gather(state, &ready, Vec::new(), update, ask) {
+                Ok(more) => ready.extend(more),
+                // A forged skill stops everything.
+                Err(error) if failed == Failed::Stop || only_published || error.is_refusal() => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    let each = published.iter().map(|name| skip(name, state, error.clone()));
+                    skipped.extend(each);
+                }
+            }
+        }
+        ready.retain(|ready| {
+            let locked = state.lock.skills.get(&ready.card.name);
+            // A registry may have the same files as two versions, and take one of them down.
+            locked.is_none_or(|locked| {
+                locked.integrity != ready.tree.integrity() || locked.version != ready.card.version
+            })
+        });
+        Ok(Arrived { ready, skipped })
+    }
+
+    /// The current version at the source of a skill; nothing if it is installed from its own folder.
+    fn newer_one(
+        &self,
+        name: &str,
+        state: &State,
+        consent: &Consent,
+    ) -> Result<Option<Offer>, CommandError> {
+        let locked = state.lock.skills.get(name);
+        if let Some(locked) = locked {
+            if self.lies_at_home(name, locked)? {
+                output::note(&format!("`{name}` is its own source, so there are no updates"));
+                return Ok(None);
+            }
+            let kept = self.shelf.store().has(&locked.integrity);
+            if !kept && self.shelf.installed(name, locked)?.is_none() {
+                let (name, version) = (name.to_owned(), locked.version.clone());
+                return Err(InstallFailure::NotKept { name, version }.into());
+            }
+        }
+        let wanted = match (state.manifest.skills.get(name), locked) {
+            (Some(wanted), _) => wanted.clone(),
+            (None, Some(locked)) => self.as_locked(locked)?,
+            (None, None) => return Err(InstallFailure::NotInstalled(name.to_owned()).into()),
+        };
+        let offer = self.newest(name, &wanted)?;
+        if let Some(moved) = locked.and_then(|locked| self.moved(locked, &offer))
+            && !consent.accepts(&format!("tag:{}", moved.1))
+        {
+            let hint = format!("if the new commit is what you want: --accept tag:{}", moved.1);
+            return Err(CommandError::from(moved.0).hint(hint));
+        }
+        Ok(Some(offer))
+    }
+
+    /// The skill of this name at its source in `savoir.toml`.
+    fn newest(&self, name: &str, wanted: &Wanted) -> Result<Offer, CommandError> {
+        self.doing(&format!("looking for {name}"));
+        Ok(self.wait(updates::newest(&self.fetcher, self.shelf.root(), name, wanted))?)
+    }
+
+    /// Fetches skills that must have these names, and their dependencies. One that fails is an error.
+    fn named(
+        &self,
+        asked: Vec<(String, Offer, Why)>,
+        state: &State,
+    ) -> Result<Vec<Ready>, CommandError> {
+        let Arrived { ready, skipped } = self.named_some(asked, state)?;
+        match skipped.into_iter().next() {
+            Some(failed) => Err(failed.error),
+            None => Ok(ready),
+        }
+    }
+
+    /// As [`Self::named`]. One that fails does not stop the others.
+    fn named_some(
+        &self,
+        asked: Vec<(String, Offer, Why)>,
+        state: &State,
+    ) -> Result<Arrived, CommandError> {
+        let mut names = BTreeMap::new();
+        for (name, offer, _) in &asked {
+            let source = locked_source(&offer.place, self.shelf.root())?;
+            names.insert(source.to_string(), name.clone());
+        }
+        let offers: Vec<(Offer, Why)> =
+            asked.into_iter().map(|(_, offer, why)| (offer, why)).collect();
+        let Arrived { mut ready, mut skipped } = self.arrive_some(&offers)?;
+        for failed in &mut skipped {
+            if let Some(name) = names.get(&failed.source) {
+                failed.name.clone_from(name);
+            }
+        }
+        ready.retain(|one| {
+            let source = one.source.to_string();
+            let Some(key) = names.get(&source).filter(|name| **name != one.card.name) else {
+                return true;
+            };
+            let (key, name) = (key.clone(), one.card.name.clone());
+            let error = InstallFailure::Renamed { key: key.clone(), name };
+            skipped.push(Skipped::new(&key, &source, error));
+            false
+        });
+        for (offer, _) in &offers {
+            if lacks_needs(&ready, state) {
+                let around = self.around(&offer.place)?;
+                ready = self.with_needs(ready, &around, &state.lock)?;
+            }
+        }
+        self.done();
+        Ok(Arrived { ready, skipped })
+    }
+
+    /// Whether the source of a skill is its folder for an agent.
+    fn lies_at_home(&self, name: &str, locked: &LockedSkill) -> Result<bool, CommandError> {
+        for id in &locked.agents {
+            let agent = super::agent(id).map_err(CommandError::input)?;
+            let folder = self.shelf.agent_folder(agent)?.join(name);
+            if self.shelf.is_source(&locked.source, &folder) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The skills in the same folder of a source.
+    fn around(&self, place: &Place) -> Result<Vec<Offer>, CommandError> {
+        let source = match place {
+            Place::Git(git) => {
+                let Source::Git(source) = place.source() else { return Ok(Vec::new()) };
+                let path = git.path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+                Source::Git(GitSource { path, ..source })
+            }
+            Place::Path { path, inside } if inside.is_empty() => match path.parent() {
+                Some(folder) => Source::Folder(folder.to_owned()),
+                None => return Ok(Vec::new()),
+            },
+            place => place.source(),
+        };
+        Ok(self.wait(self.fetcher.offers(&source))?)
+    }
+
+    /// The entry that a dependency would have in `savoir.toml`.
+    fn as_locked(&self, locked: &LockedSkill) -> Result<Wanted, CommandError> {
+        let root = self.shelf.root();
+        Ok(wanted(&Place::parse(&locked.source.to_string(), root)?, root))
+    }
+
+    /// The tag that moved since a skill was locked, with the error.
+    fn moved(&self, locked: &LockedSkill, offer: &Offer) -> Option<(SourceError, String)> {
+        let old = Place::parse(&locked.source.to_string(), self.shelf.root()).ok()?;
+        let (Place::Git(old), Place::Git(new)) = (old, &offer.place) else { return None };
+        match (&old.reference, &new.reference) {
+            (Some(Reference::Tag(tag)), Some(Reference::Tag(now)))
+                if tag == now && old.commit != new.commit =>
+            {
+                let (url, tag) = (old.url, tag.clone());
+                let (locked, now) = (old.commit, TagNow::At(new.commit.clone()));
+                let told = tag.clone();
+                Some((SourceError::TagMoved { url, tag, locked, now }, told))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What happens to other skills if one cannot be updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// None is updated.
+    Stop,
+    /// They are updated.
+    Skip,
+}
+
+fn skip(name: &str, state: &State, error: CommandError) -> Skipped {
+    let source = state.lock.skills.get(name).map(|locked| locked.source.to_string());
+    Skipped::new(name, &source.unwrap_or_default(), error)
+}
+
+/// Whether a dependency is neither fetched nor installed.
+pub(crate) fn lacks_needs(ready: &[Ready], state: &State) -> bool {
+    let known = |name: &str| {
+        state.lock.skills.contains_key(name) || ready.iter().any(|one| one.card.name == name)
+    };
+    ready.iter().flat_map(|ready| &ready.card.needs).any(|need| !known(&need.name))
+}
+
+impl From<NewestError> for CommandError {
+    fn from(error: NewestError) -> Self {
+        let (code, hint) = (error.code(), error.hint());
+        let failed = match error {
+            NewestError::Source(error) => Self::from(error),
+            error => Self::findings(error).named(code),
+        };
+        hint.into_iter().fold(failed, Self::hint)
+    }
+}

@@ -1,0 +1,331 @@
+//! Skills from registries.
+
+use std::{collections::BTreeSet, path::Path};
+
+use savoir_package::{
+    install::{Ready, State},
+    lock::{LockedSkill, LockedSource},
+    manifest::Wanted,
+    registry::{
+        Asked, GatherError, Name, NameError, Network, Note, Registries, RegistryError, Settings,
+        Wish, gather, still_given,
+    },
+    resolve::Update,
+    source::{Source, SourceError, is_range, is_shorthand},
+    trust::Tier,
+};
+
+use super::{InstallContext, progress};
+use crate::{error::CommandError, offline, output, remote::Remote};
+
+/// Options that choose registries and network access.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Ask {
+    #[command(flatten)]
+    remote: Remote,
+    /// Use only downloaded data, without network access
+    #[arg(long)]
+    offline: bool,
+}
+
+impl Ask {
+    /// Whether the network may be used.
+    pub(crate) fn network(&self) -> Network {
+        offline::network(self.offline)
+    }
+
+    /// Resolves a shorthand such as `acme/pdf`. It is a skill of the registry from --registry, of the
+    /// one that the namespace belongs to, or of one that has it. It is a GitHub repository only if no
+    /// registry is configured: otherwise anyone could take the name, or a similar one, on GitHub.
+    pub(crate) fn meant(&self, text: &str, door: &InstallContext) -> Result<String, CommandError> {
+        let text = text.trim();
+        let as_typed = || Ok(text.to_owned());
+        if !is_shorthand(text) {
+            return as_typed();
+        }
+        let state = door.shelf.state()?;
+        let registries = door.registries(&state, self)?;
+        let typed = self.remote.registry.is_some();
+        if !typed && registries.is_empty() && !has_published(&state) {
+            return as_typed();
+        }
+        let (full, reference) = match text.split_once('@') {
+            Some((full, reference)) if !full.is_empty() => (full, Some(reference)),
+            _ => (text, None),
+        };
+        let name = Name::parse(full);
+        match (&name, reference) {
+            (Err(_), _) if Path::new(text).exists() => return as_typed(),
+            (Err(error), _) => return Err(no_name(text, error)),
+            (Ok(_), None) if Path::new(text).exists() => {
+                return Err(two_ways(text, format!("./{text}"), format!("registry:{text}")));
+            }
+            // It may be a branch or a tag, which registries do not have, or a mistyped range.
+            (Ok(_), Some(reference)) if !is_range(reference) => {
+                return Err(unclear(text, "a registry has versions, not branches or tags"));
+            }
+            (Ok(name), None)
+                if !typed && registries.owner_of(name).is_none() && !has_home(&state, name) =>
+            {
+                must_be_known(&registries, name, door)?;
+            }
+            _ => {}
+        }
+        Ok(format!("registry:{text}"))
+    }
+
+    /// The requested skill, if a source is the name of a published one.
+    pub(crate) fn named(&self, source: &Source) -> Result<Option<Asked>, CommandError> {
+        let Source::Registry { namespace, name, range } = source else { return Ok(None) };
+        let full = match namespace {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name.clone(),
+        };
+        let name =
+            Name::parse(&full).map_err(|error| CommandError::from(RegistryError::from(error)))?;
+        Ok(Some(Asked { name, range: range.clone(), registry: self.remote.registry.clone() }))
+    }
+}
+
+/// Whether a project uses any skill from a registry.
+fn has_published(state: &State) -> bool {
+    let wants = |wanted: &Wanted| matches!(wanted, Wanted::Version { registry: Some(_), .. });
+    state.manifest.skills.values().any(wants) || published(state).next().is_some()
+}
+
+/// Whether a skill of the same namespace is already installed from a registry.
+fn has_home(state: &State, name: &Name) -> bool {
+    published(state)
+        .any(|known| Name::parse(known).is_ok_and(|known| known.namespace() == name.namespace()))
+}
+
+/// The names of locked skills from registries.
+fn published(state: &State) -> impl Iterator<Item = &str> {
+    let locked = state.lock.skills.iter();
+    locked.filter_map(|(installed, locked)| Some(locked.source.published(installed)?.1))
+}
+
+/// Refuses a name that no registry has.
+fn must_be_known(
+    registries: &Registries,
+    name: &Name,
+    door: &InstallContext,
+) -> Result<(), CommandError> {
+    door.doing("asking the registry");
+    let found = door.wait(registries.find(name));
+    door.done();
+    let why = match found {
+        Ok(Some(_)) => return Ok(()),
+        Ok(None) if registries.clients().next().is_none() => {
+            "registries are known here, but none of them is set".to_owned()
+        }
+        Ok(None) => "none of the queried registries has it".to_owned(),
+        Err(error) => format!("could not check whether a registry has it: {error}"),
+    };
+    let way = Registries::WAY_TO_THE_SILENT;
+    let silent = registries.silent().map(|address| format!("{address} was not asked: {way}"));
+    Err(silent.fold(unclear(&name.to_string(), &why), CommandError::hint))
+}
+
+fn unclear(text: &str, why: &str) -> CommandError {
+    let refused = two_ways(text, format!("registry:{text}"), format!("github:{text}"));
+    refused.hint(why).hint("to choose the registry: --registry URL")
+}
+
+fn two_ways(text: &str, first: String, second: String) -> CommandError {
+    SourceError::Ambiguous { text: text.to_owned(), first, second }.into()
+}
+
+/// With a registry, a mistyped name must not become a GitHub repository.
+fn no_name(text: &str, error: &NameError) -> CommandError {
+    let why = format!("{error}; for a repository write `github:{text}`");
+    SourceError::Text { text: text.to_owned(), why }.into()
+}
+
+impl InstallContext {
+    /// Applies `--offline` to sources.
+    pub(crate) fn asking(self, ask: &Ask) -> Self {
+        Self { fetcher: self.fetcher.with_network(ask.network()), ..self }
+    }
+
+    /// The registries in the order of their use.
+    pub(crate) fn registries(&self, state: &State, ask: &Ask) -> Result<Registries, CommandError> {
+        let mut settings = Settings::new(self.cache.join("registry"));
+        settings.watcher = Some(progress::watcher(&self.progress));
+        settings.network = ask.network();
+        ask.remote.registries(&state.manifest.registries, settings)
+    }
+
+    /// Resolves, fetches and checks the requested skills and their dependencies.
+    pub(crate) fn gather(
+        &self,
+        state: &State,
+        arrived: &[Ready],
+        asked: Vec<Asked>,
+        update: Update,
+        ask: &Ask,
+    ) -> Result<Vec<Ready>, CommandError> {
+        self.doing("asking the registry");
+        let registries = self.registries(state, ask)?;
+        let wish = Wish { state, arrived, asked, update };
+        let gathered = self.wait(gather(&registries, &wish))?;
+        self.done();
+        for note in &gathered.notes {
+            output::note(&told(note));
+        }
+        let checked = Ready::check_all(gathered.arrivals, &self.trust).into_iter();
+        let ready: Vec<Ready> = checked.collect::<Result<_, _>>()?;
+        for one in &ready {
+            if let Some(said) = gathered.registry_tiers.get(&one.card.name)
+                && one.attestation.tier < *said
+            {
+                output::note(&not_attested_here(one, *said));
+            }
+        }
+        Ok(ready)
+    }
+
+    /// Refuses to install stored skills that their registries have taken down.
+    pub(crate) fn must_be_given(
+        &self,
+        state: &State,
+        mut names: BTreeSet<String>,
+        ask: &Ask,
+    ) -> Result<(), CommandError> {
+        let skills = &state.lock.skills;
+        let is_published = |name: &String| {
+            let source = skills.get(name).map(|locked| &locked.source);
+            matches!(source, Some(LockedSource::Registry(_)))
+        };
+        names.retain(is_published);
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.doing("asking the registry");
+        let registries = self.registries(state, ask)?;
+        let untold = self.wait(still_given(&registries, state, &names)).map_err(ways_out)?;
+        for (name, why) in untold.iter().filter(|_| ask.network() == Network::Online) {
+            output::note(&format!("could not check whether `{name}` was taken down: {why}"));
+        }
+        Ok(())
+    }
+
+    /// Fetches a locked skill again from its registry.
+    pub(crate) fn fetch_published(
+        &self,
+        state: &State,
+        name: &str,
+        locked: &LockedSkill,
+        ask: &Ask,
+    ) -> Result<savoir_package::Tree, CommandError> {
+        let registries = self.registries(state, ask)?;
+        self.wait(registries.fetch_locked(name, locked)).map_err(ways_out)
+    }
+}
+
+/// The note that the tier in the registry is higher than with the keys that the user trusts.
+fn not_attested_here(ready: &Ready, said: Tier) -> String {
+    let name = &ready.card.name;
+    let (address, published) = ready.source.published(name).unwrap_or_default();
+    let here = ready.attestation.tier;
+    if here != Tier::Experimental {
+        return format!(
+            "`{published}` is {said} in the registry, and {here} with the keys that you trust"
+        );
+    }
+    let owner = published.split('/').next().unwrap_or(published);
+    format!(
+        "`{published}` is {said} in the registry, and {here} here, because no key that you trust \
+         signed it. To trust the keys of its publisher: savoir keys trust --from-registry {owner} \
+         --registry {address}"
+    )
+}
+
+/// Adds hints for a locked skill that its registry no longer provides.
+fn ways_out(error: RegistryError) -> CommandError {
+    let name = match &error {
+        RegistryError::TakenDown { of, .. } | RegistryError::NoVersion(of) => {
+            Some(of.name.last().to_owned())
+        }
+        _ => None,
+    };
+    let failed = CommandError::from(error);
+    match name {
+        Some(name) => failed
+            .hint(format!("to install another version: savoir update {name}"))
+            .hint(format!("to remove it: savoir remove {name}")),
+        None => failed,
+    }
+}
+
+fn told(note: &Note) -> String {
+    match note {
+        Note::Deprecated { name, version, message } => {
+            format!("`{name}` {version} is deprecated: {message}")
+        }
+        Note::Withdrawn { name, version, reason } => {
+            withdrawn(&format!("`{name}` {version}"), reason.as_deref())
+        }
+        Note::TakenDown { name, version, reason } => {
+            let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!(
+                "`{name}` {version} was taken down by its registry{reason}; remove it, or update it"
+            )
+        }
+        Note::Unanswered { registry, names, why } => {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let names = names.join(", ");
+            format!("{registry} did not answer about {names}, which stay unchanged: {why}")
+        }
+    }
+}
+
+/// The note that an installed version was yanked.
+pub(crate) fn withdrawn(what: &str, reason: Option<&str>) -> String {
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("{what} was yanked, and stays installed{reason}")
+}
+
+impl From<RegistryError> for CommandError {
+    fn from(error: RegistryError) -> Self {
+        let failed = match error.code() {
+            "digest_mismatch" | "content_mismatch" | "version_changed" | "wrong_registry"
+            | "taken_down" => Self::refused(&error),
+            "invalid_registry" | "invalid_token" | "unknown_registry" | "namespace_conflict" => {
+                Self::input(&error)
+            }
+            _ => Self::findings(&error),
+        };
+        let failed = failed.named(error.code().to_owned());
+        match error {
+            RegistryError::None(_) => {
+                failed.hint("use --registry URL, or add one to [registries] in savoir.toml")
+            }
+            RegistryError::NotARegistry { instead: Some(instead), .. } => {
+                failed.hint(format!("the registry is at {instead}: --registry {instead}"))
+            }
+            RegistryError::Source(SourceError::Address { address, .. })
+                if address.starts_with("http://") =>
+            {
+                failed.hint("if you trust the network, for example at home: --allow-http")
+            }
+            _ => failed,
+        }
+    }
+}
+
+impl From<GatherError> for CommandError {
+    fn from(error: GatherError) -> Self {
+        let hints = error.hints();
+        match error {
+            GatherError::Registry(error) => Self::from(error),
+            GatherError::Resolve(error) => {
+                Self::from(savoir_package::InstallFailure::Resolve(error))
+            }
+            GatherError::SameFolder { .. } => {
+                let code = error.code().to_owned();
+                hints.iter().fold(Self::findings(&error).named(code), Self::hint)
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The report of a plan: what was changed, or would be.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use savoir_package::{
+    install::{Change, Plan},
+    lock::{Growth, Wish},
+};
+use savoir_skill::convert::How;
+use serde_json::{Value, json};
+
+use super::InstallContext;
+use crate::{error::CommandError, output};
+
+/// New skills that are listed one by one.
+const SINGLY: usize = 10;
+
+/// Prints plans.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report {
+    pub(crate) json: bool,
+    /// Whether the plan was applied.
+    pub(crate) done: bool,
+}
+
+impl Report {
+    /// Prints the changes of plans, and `more` in JSON.
+    pub(crate) fn print(
+        self,
+        door: &InstallContext,
+        plans: &[&Plan],
+        mut more: serde_json::Map<String, Value>,
+    ) -> Result<(), CommandError> {
+        let changes = || plans.iter().flat_map(|plan| plan.changes());
+        if self.json {
+            let grown = plans.iter().flat_map(|plan| plan.growth());
+            more.insert("done".into(), self.done.into());
+            more.insert("changes".into(), changes().map(change).collect());
+            more.insert("wants_more".into(), grown.map(growth).collect());
+            return output::json(&more);
+        }
+        let nothing = plans.iter().all(|plan| plan.is_empty());
+        let mut text = String::new();
+        if !self.done && !nothing {
+            text.push_str("nothing was changed; these changes would be made:\n");
+        }
+        let is_counted = new_skills(changes()).0 > SINGLY;
+        if is_counted {
+            let (count, agents) = new_skills(changes());
+            let _ = writeln!(text, "{count} new skills for {}", agents.join(", "));
+        }
+        let is_listed = |change: &&Change| {
+            let is_new = matches!(change, Change::New { .. });
+            !(is_faithful(change) || is_counted && is_new)
+        };
+        for change in changes().filter(is_listed) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}", output::harmless(&door.short(&change.to_string())));
+            losses(change, &mut text);
+        }
+        if changes().next().is_none() {
+            text.push_str(if nothing { "nothing to do\n" } else { "done\n" });
+        }
+        output::text(&text)
+    }
+}
+
+/// The number of new skills, and their agents.
+fn new_skills<'a>(changes: impl Iterator<Item = &'a Change>) -> (usize, Vec<&'a str>) {
+    let (mut count, mut all) = (0, BTreeSet::new());
+    for change in changes {
+        if let Change::New { agents, .. } = change {
+            count += 1;
+            all.extend(agents.iter().map(String::as_str));
+        }
+    }
+    (count, all.into_iter().collect())
+}
+
+/// Whether a change is a conversion without losses.
+fn is_faithful(change: &Change) -> bool {
+    let Change::Converted { report, .. } = change else { return false };
+    !report.iter().any(|field| matches!(field.how, How::Approximated | How::Dropped))
+}
+
+/// Appends the losses of a conversion.
+fn losses(change: &Change, text: &mut String) {
+    let Change::Converted { report, .. } = change else { return };
+    for field in report.iter().filter(|field| matches!(field.how, How::Approximated | How::Dropped))
+    {
+        let how = if field.how == How::Dropped { "is dropped" } else { "is approximated" };
+        let why = if field.why.is_empty() { String::new() } else { format!(": {}", field.why) };
+        let _ = writeln!(text, "  {}", output::harmless(&format!("{} {how}{why}", field.field)));
+    }
+}
+
+fn change(change: &Change) -> Value {
+    let mut value = match change {
+        Change::New { name, version, agents } => {
+            json!({ "change": "new", "name": name, "version": version.to_string(), "agents": agents })
+        }
+        Change::Updated { name, from, to } => {
+            json!({ "change": "updated", "name": name, "from": from.to_string(), "to": to.to_string() })
+        }
+        Change::Tier { name, from, to, by } => {
+            json!({ "change": "tier", "name": name, "from": from, "to": to, "signer": by })
+        }
+        Change::Further { name, agents } => {
+            json!({ "change": "further", "name": name, "agents": agents })
+        }
+        Change::Removed { name, version } => {
+            json!({ "change": "removed", "name": name, "version": version.to_string() })
+        }
+        Change::StillNeeded { name, by } => {
+            json!({ "change": "still_needed", "name": name, "by": by })
+        }
+        Change::Orphan(folder) => json!({ "change": "orphan", "folder": folder }),
+        Change::Adopted { name, version, agents, source } => json!({
+            "change": "adopted",
+            "name": name,
+            "version": version.to_string(),
+            "agents": agents,
+            "source": source.to_string(),
+        }),
+        Change::Skipped { folder, why } => {
+            json!({ "change": "skipped", "folder": folder, "code": why.code() })
+        }
+        Change::Mended(folder) => json!({ "change": "mended", "folder": folder }),
+        Change::Replaced(folder) => json!({ "change": "replaced", "folder": folder }),
+        Change::Restored(folder) => json!({ "change": "restored", "folder": folder }),
+        Change::Filled(folder) => json!({ "change": "installed", "folder": folder }),
+        Change::Undone(folder) => json!({ "change": "removed", "folder": folder }),
+        Change::Own(folder) => json!({ "change": "own", "folder": folder }),
+        Change::Left(folder) => json!({ "change": "left", "folder": folder }),
+        Change::Merged { folder, file } => {
+            json!({ "change": "merged", "folder": folder, "file": file })
+        }
+        Change::Conflict { folder, file, places } => {
+            json!({ "change": "conflict", "folder": folder, "file": file, "places": places })
+        }
+        Change::Kept { folder, file } => {
+            json!({ "change": "kept", "folder": folder, "file": file })
+        }
+        Change::Converted { name, agent, report } => {
+            json!({ "change": "converted", "name": name, "agent": agent, "report": report })
+        }
+    };
+    value["text"] = change.to_string().into();
+    value
+}
+
+fn growth(growth: &Growth) -> Value {
+    let (kind, word) = match &growth.wish {
+        Wish::Permission(permission) => ("permission", permission.to_string()),
+        Wish::Tool(tool) => ("tool", tool.clone()),
+    };
+    json!({
+        "name": growth.skill,
+        "from": growth.from.to_string(),
+        "to": growth.to.to_string(),
+        "kind": kind,
+        "accept": word,
+    })
+}

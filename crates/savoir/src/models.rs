@@ -1,0 +1,34 @@
+//! The configured language models.
+
+use std::{env, path::Path};
+
+use savoir_model::{ModelError, Models, Settings};
+
+use crate::{config::Config, error::CommandError};
+
+/// The models of the settings and the environment, without sending a request.
+pub(crate) fn models(config: &Config) -> Result<Models, CommandError> {
+    let tables = config.models.clone();
+    let settings = Settings::from_tables(tables.providers, tables.embedding, tables.default);
+    let settings = settings.with_environment(|name| env::var(name).ok())?;
+    Ok(Models::from_settings(&settings)?)
+}
+
+/// As [`models`], for commands that need no other settings.
+pub(crate) fn from_settings() -> Result<Models, CommandError> {
+    models(&Config::load(Path::new("."))?)
+}
+
+impl From<ModelError> for CommandError {
+    /// Missing configuration is a usage error; a provider that does not answer is a failure.
+    fn from(error: ModelError) -> Self {
+        let failed = match error {
+            ModelError::NoProvider => Self::input(&error).named("no-model"),
+            ModelError::UnknownProvider { .. } | ModelError::Setting(_) => {
+                Self::input(&error).named("invalid-model")
+            }
+            _ => Self::findings(&error).named("model-failed"),
+        };
+        error.help().into_iter().fold(failed, Self::hint)
+    }
+}

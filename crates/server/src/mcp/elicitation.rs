@@ -1,0 +1,319 @@
+//! The person behind a client is asked through the client: by a request of the server, or, where the
+//! protocol has none, by an answer that says what is missing, after which the client calls again.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use rmcp::{
+    Peer, RoleServer,
+    model::{
+        ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
+        InputRequest, InputRequests, InputRequiredResult, InputResponses, JsonObject,
+    },
+    service::RequestContext,
+};
+use savoir_engine::{
+    agent::{
+        consent::{Asker, Consent, Question},
+        toolset::ToolAnswer,
+    },
+    approval::{Trust, plain},
+};
+use serde_json::{Value, json};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+    time::timeout,
+};
+use uuid::Uuid;
+
+use super::tools::Answered;
+
+/// How long somebody may think.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// Calls of all clients that wait for an answer.
+const MOST_WAITING: usize = 64;
+/// Columns of a question.
+const WIDTH: usize = 80;
+/// The name of the only question of a call.
+const QUESTION: &str = "approval";
+
+tokio::task_local! {
+    /// How the client that made the current call can be asked.
+    static CALLER: Caller;
+}
+
+#[derive(Clone, Debug)]
+enum Caller {
+    /// By a request.
+    Peer(Peer<RoleServer>),
+    /// By the answer to its own.
+    Rounds(mpsc::Sender<Authenticated>),
+}
+
+/// A question that goes to the client with the next answer.
+#[derive(Debug)]
+struct Authenticated {
+    form: ElicitRequestParams,
+    reply: oneshot::Sender<Consent>,
+}
+
+/// Asks the person behind the client that made the call, if the client can do that.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Elicitation;
+
+impl Asker for Elicitation {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
+        Box::pin(async move {
+            let (Ok(caller), Some(form)) = (CALLER.try_with(Clone::clone), form(question)) else {
+                return Consent::Nobody;
+            };
+            match caller {
+                Caller::Peer(peer) => {
+                    let asked = peer.create_elicitation_with_timeout(form, Some(PATIENCE)).await;
+                    asked.map_or(Consent::Declined, |result| consent(&result, question))
+                }
+                Caller::Rounds(questions) => {
+                    let (reply, answer) = oneshot::channel();
+                    if questions.send(Authenticated { form, reply }).await.is_err() {
+                        return Consent::Declined;
+                    }
+                    let answered = timeout(PATIENCE, answer).await;
+                    let given = answered.ok().and_then(Result::ok).unwrap_or(Consent::Declined);
+                    if can_be_kept(question) { given } else { this_time(given) }
+                }
+            }
+        })
+    }
+}
+
+/// Whether the client lets a person fill in forms.
+pub(super) fn can_ask(context: &RequestContext<RoleServer>) -> bool {
+    let declared = context.client_capabilities().and_then(|known| known.elicitation);
+    declared.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+}
+
+/// Does something for a client that can be asked by a request.
+pub(super) async fn asking<T>(peer: Peer<RoleServer>, work: impl Future<Output = T>) -> T {
+    CALLER.scope(Caller::Peer(peer), work).await
+}
+
+/// Whether a yes holds longer than for one run.
+fn can_be_kept(question: &Question) -> bool {
+    !question.request.always_ask && question.request.trust != Trust::Untrusted
+}
+
+fn this_time(consent: Consent) -> Consent {
+    if consent == Consent::Always { Consent::Once } else { consent }
+}
+
+/// The question as a form.
+fn form(question: &Question) -> Option<ElicitRequestParams> {
+    let (words, meaning): (&[&str], _) = if can_be_kept(question) {
+        (&["once", "always"], "once: this call only; always: until the skill changes")
+    } else {
+        (&["once"], "once: this call only")
+    };
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "answer": {"type": "string", "title": "Run it?", "description": meaning, "enum": words},
+        },
+        "required": ["answer"],
+    });
+    let Value::Object(schema) = schema else { return None };
+    let requested_schema = ElicitationSchema::from_json_schema(schema)
+        .inspect_err(|error| tracing::error!(%error, "a question has no form"))
+        .ok()?;
+    let message = plain(&question.lines(), WIDTH);
+    Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
+}
+
+/// What a form says. Only a clear yes is one.
+fn consent(result: &ElicitResult, question: &Question) -> Consent {
+    let given = said(result);
+    if can_be_kept(question) { given } else { this_time(given) }
+}
+
+fn said(result: &ElicitResult) -> Consent {
+    let word = result.content.as_ref().and_then(|content| content.get("answer")?.as_str());
+    match (&result.action, word) {
+        (ElicitationAction::Accept, Some("once")) => Consent::Once,
+        (ElicitationAction::Accept, Some("always")) => Consent::Always,
+        (ElicitationAction::Cancel, _) => Consent::Unanswered,
+        _ => Consent::Declined,
+    }
+}
+
+/// What comes of a call.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// It is over.
+    Answer(Answered),
+    /// Somebody must be asked before it goes on.
+    Question(InputRequiredResult),
+}
+
+/// Calls that wait between two requests.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    waiting: Mutex<HashMap<String, Waiting>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    reply: oneshot::Sender<Consent>,
+    running: Running,
+}
+
+#[derive(Debug)]
+struct Running {
+    /// What was called: an answer counts for nothing else.
+    name: String,
+    arguments: JsonObject,
+    task: JoinHandle<Answered>,
+    questions: mpsc::Receiver<Authenticated>,
+}
+
+impl Drop for Running {
+    /// A call for which nobody waits any more ends, with what it started.
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Rounds {
+    /// Begins a call that can be interrupted by a question.
+    pub(super) async fn begin(
+        &self,
+        name: &str,
+        arguments: &JsonObject,
+        work: impl Future<Output = Answered> + Send + 'static,
+    ) -> Told {
+        let (sender, questions) = mpsc::channel(1);
+        let task = tokio::spawn(CALLER.scope(Caller::Rounds(sender), work));
+        let (name, arguments) = (name.to_owned(), arguments.clone());
+        self.wait(Running { name, arguments, task, questions }).await
+    }
+
+    /// Goes on with a call after its question was answered.
+    pub(super) async fn go_on(
+        &self,
+        state: &str,
+        name: &str,
+        arguments: &JsonObject,
+        answers: &InputResponses,
+    ) -> Told {
+        let found = self.waiting().remove(state);
+        let same =
+            |found: &Waiting| found.running.name == name && found.running.arguments == *arguments;
+        let Some(Waiting { reply, running }) = found.filter(same) else {
+            let message = "the question to this call is not open any more; make the call again";
+            return Told::Answer(Answered::ours(ToolAnswer::failed("question-closed", message)));
+        };
+        let given = answers.get(QUESTION).cloned();
+        let result = given.and_then(|value| serde_json::from_value::<ElicitResult>(value).ok());
+        // If it is too late, the call ended already, and tells so.
+        let _ = reply.send(result.as_ref().map_or(Consent::Declined, said));
+        self.wait(running).await
+    }
+
+    async fn wait(&self, mut running: Running) -> Told {
+        tokio::select! {
+            done = &mut running.task => Told::Answer(done.unwrap_or_else(|error| {
+                tracing::error!(%error, "a call ended before its time");
+                Answered::ours(ToolAnswer::failed("failed", "the call ended before its time"))
+            })),
+            Some(asked) = running.questions.recv() => self.park(running, asked),
+        }
+    }
+
+    fn park(&self, running: Running, asked: Authenticated) -> Told {
+        let Authenticated { form, reply } = asked;
+        let mut waiting = self.waiting();
+        waiting.retain(|_, one| !one.running.task.is_finished());
+        if waiting.len() >= MOST_WAITING {
+            let message = "too many calls wait for an answer; try again later";
+            return Told::Answer(Answered::ours(ToolAnswer::failed("too-many-questions", message)));
+        }
+        let state = Uuid::new_v4().to_string();
+        waiting.insert(state.clone(), Waiting { reply, running });
+        let question = InputRequest::Elicitation(ElicitRequest::new(form));
+        let questions = InputRequests::from([(QUESTION.to_owned(), question)]);
+        Told::Question(InputRequiredResult::new(Some(questions), Some(state)))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        for (result, expected) in [
+            (json!({"action": "accept", "content": {"answer": "once"}}), Consent::Once),
+            (json!({"action": "accept", "content": {"answer": "always"}}), Consent::Always),
+            (json!({"action": "accept", "content": {"answer": "yes"}}), Consent::Declined),
+            (json!({"action": "accept", "content": {}}), Consent::Declined),
+            (json!({"action": "accept"}), Consent::Declined),
+            (json!({"action": "decline", "content": {"answer": "once"}}), Consent::Declined),
+            (json!({"action": "cancel"}), Consent::Unanswered),
+            (json!({"action": "cancel", "content": {"answer": "once"}}), Consent::Unanswered),
+        ] {
+            let read: ElicitResult = serde_json::from_value(result.clone()).unwrap();
+            assert_eq!(said(&read), expected, "{result}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_counts_for_the_call_that_asked() {
+        let rounds = Rounds::default();
+        let work = || async {
+            let asked = CALLER.with(Clone::clone);
+            let Caller::Rounds(questions) = asked else { panic!("no rounds") };
+            let schema = json!({"type": "object", "properties": {}});
+            let Value::Object(schema) = schema else { panic!("no object") };
+            let requested_schema = ElicitationSchema::from_json_schema(schema).unwrap();
+            let message = "Run it?".to_owned();
+            let form = ElicitRequestParams::FormElicitationParams {
+                meta: None,
+                message,
+                requested_schema,
+            };
+            let (reply, answer) = oneshot::channel();
+            questions.send(Authenticated { form, reply }).await.unwrap();
+            Answered::ours(ToolAnswer::text(format!("{:?}", answer.await)))
+        };
+        let arguments = JsonObject::new();
+        let state = |told: Told| match told {
+            Told::Question(asked) => asked.request_state.unwrap(),
+            Told::Answer(answered) => panic!("{answered:?}"),
+        };
+        let text = |told: Told| match told {
+            Told::Answer(answered) => answered.answer.text,
+            Told::Question(asked) => panic!("{asked:?}"),
+        };
+        let yes = json!({"action": "accept", "content": {"answer": "once"}});
+        let yes = InputResponses::from([(QUESTION.to_owned(), yes)]);
+
+        let first = state(rounds.begin("a", &arguments, work()).await);
+        assert_eq!(text(rounds.go_on(&first, "a", &arguments, &yes).await), "Ok(Once)");
+        let closed = text(rounds.go_on(&first, "a", &arguments, &yes).await);
+        assert!(closed.contains("not open"), "{closed}");
+
+        let second = state(rounds.begin("a", &arguments, work()).await);
+        let other = text(rounds.go_on(&second, "b", &arguments, &yes).await);
+        assert!(other.contains("not open"), "{other}");
+        let third = state(rounds.begin("a", &arguments, work()).await);
+        let nothing = InputResponses::new();
+        assert_eq!(text(rounds.go_on(&third, "a", &arguments, &nothing).await), "Ok(Declined)");
+    }
+}

@@ -1,0 +1,89 @@
+//! Which sessions are in use, so that those in which nothing happens give way to new ones.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rmcp::transport::streamable_http_server::SessionId;
+
+/// How long a session must have been silent before it gives way.
+const SILENT: Duration = Duration::from_mins(1);
+
+/// What happens in the sessions of one caller.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SessionActivity(Arc<Mutex<HashMap<SessionId, Seen>>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// Requests that are not answered to the end.
+    open: usize,
+    last: Instant,
+}
+
+/// A request in a session, until its answer ends.
+#[derive(Debug)]
+pub(super) struct SessionRequest {
+    visits: SessionActivity,
+    session: SessionId,
+}
+
+impl SessionActivity {
+    /// A request begins in a session.
+    pub(super) fn begin(&self, session: SessionId) -> SessionRequest {
+        let mut seen = self.seen();
+        let last = Instant::now();
+        seen.entry(session.clone()).or_insert(Seen { open: 0, last }).open += 1;
+        SessionRequest { visits: self.clone(), session }
+    }
+
+    /// Of some sessions, the one that is silent for the longest time, if that is long enough. What is
+    /// known of others is forgotten.
+    pub(super) fn silent(&self, sessions: &[SessionId], now: Instant) -> Option<SessionId> {
+        let mut seen = self.seen();
+        seen.retain(|session, seen| seen.open > 0 || sessions.contains(session));
+        let idle = seen.iter().filter(|(session, seen)| {
+            let silent = now.saturating_duration_since(seen.last) >= SILENT;
+            seen.open == 0 && silent && sessions.contains(session)
+        });
+        idle.min_by_key(|(_, seen)| seen.last).map(|(session, _)| session.clone())
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<SessionId, Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for SessionRequest {
+    fn drop(&mut self) {
+        if let Some(seen) = self.visits.seen().get_mut(&self.session) {
+            seen.open = seen.open.saturating_sub(1);
+            seen.last = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_that_is_silent_the_longest_gives_way() {
+        let visits = SessionActivity::default();
+        let [a, b, gone] = ["a", "b", "gone"].map(SessionId::from);
+        let both = [a.clone(), b.clone()];
+        drop(visits.begin(gone));
+        let reading = visits.begin(a.clone());
+        drop(visits.begin(b.clone()));
+        let later = Instant::now() + SILENT;
+        assert_eq!(visits.silent(&both, Instant::now()), None, "they have just come");
+        assert_eq!(visits.silent(&both, later), Some(b.clone()), "somebody waits for an answer");
+        drop(reading);
+        assert_eq!(visits.silent(&both, Instant::now() + SILENT), Some(b.clone()));
+        drop(visits.begin(b));
+        assert_eq!(visits.silent(&both, Instant::now() + SILENT), Some(a));
+        assert_eq!(visits.silent(&[], later), None);
+        assert!(visits.seen().is_empty(), "what ended is forgotten");
+    }
+}

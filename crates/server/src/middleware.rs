@@ -1,0 +1,125 @@
+//! What happens before and after every request: a number for the log, a limit for all, figures.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::Response,
+};
+use savoir_store::{Hits, Time};
+use tracing::Instrument as _;
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    auth::{rate_key, route_of, spend},
+    error::ApiResult,
+};
+
+/// How much of a limit is left, as soon as it is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RateLimitStatus(Arc<OnceLock<(u32, Hits)>>);
+
+impl RateLimitStatus {
+    /// The first one counts: it is told to the client.
+    pub(crate) fn set(&self, limit: u32, hits: Hits) {
+        let _ = self.0.set((limit, hits));
+    }
+
+    fn write(&self, status: StatusCode, headers: &mut HeaderMap) {
+        let Some((limit, hits)) = self.0.get() else { return };
+        let left = u64::from(*limit).saturating_sub(hits.count);
+        let reset = hits.resets_at.seconds();
+        for (name, value) in [
+            ("x-ratelimit-limit", i64::from(*limit)),
+            ("x-ratelimit-remaining", i64::try_from(left).unwrap_or(0)),
+            ("x-ratelimit-reset", reset),
+        ] {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let wait = (reset - Time::now().seconds()).max(1);
+            // A door that was knocked at too often says itself when it opens.
+            headers.entry(header::RETRY_AFTER).or_insert(HeaderValue::from(wait));
+        }
+    }
+}
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Goes around every request.
+pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let id = request_id(request.headers());
+    let method = request.method().clone();
+    let route = route_of(&request);
+    // A secret in the path is none for the log.
+    let path = if route.ends_with("{token}") { &route } else { request.uri().path() }.to_owned();
+    let span = tracing::info_span!("request", id = %id, %method, path = %path);
+    let budget = RateLimitStatus::default();
+    request.extensions_mut().insert(budget.clone());
+    let mut response = async {
+        let response = next.run(request).await;
+        let (status, took) = (response.status(), began.elapsed());
+        tracing::info!(status = status.as_u16(), milliseconds = took.as_millis(), "answered");
+        app.metrics.answered(&method, &route, status, took);
+        response
+    }
+    .instrument(span)
+    .await;
+    let status = response.status();
+    budget.write(status, response.headers_mut());
+    if path.starts_with("/api/") {
+        // Answers are for the one who asked.
+        let private = HeaderValue::from_static("no-store");
+        response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
+    }
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+        .headers_mut()
+        .entry(header::X_CONTENT_TYPE_OPTIONS)
+        .or_insert(HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// The limit for all routes together.
+pub(crate) async fn limit_all(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> ApiResult<Response> {
+    let limit = app.config.limits.all;
+    let path = request.uri().path();
+    if limit == 0 || !(path.starts_with("/api/") || path == crate::mcp::PATH) {
+        return Ok(next.run(request).await);
+    }
+    let (parts, body) = request.into_parts();
+    let key = format!("all {}", rate_key(&app, &parts).await?);
+    // The limit of the route is told, unless this one is reached.
+    let unseen = RateLimitStatus::default();
+    let outcome = spend(&app, &key, limit, Some(&unseen)).await;
+    if outcome.is_err()
+        && let (Some((limit, hits)), Some(budget)) = (unseen.0.get(), parts.extensions.get())
+    {
+        RateLimitStatus::set(budget, *limit, *hits);
+    }
+    outcome?;
+    Ok(next.run(Request::from_parts(parts, body)).await)
+}
+
+/// The number that a proxy gave the request, if it is one that a log can hold; else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let fits = |id: &&str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        (8..=64).contains(&id.len()) && id.chars().all(plain)
+    };
+    given.filter(fits).map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}

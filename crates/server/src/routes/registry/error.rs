@@ -1,0 +1,214 @@
+//! What the registry refuses, in the shape of GAIA's hub.
+
+use std::borrow::Cow;
+
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use savoir_store::{StoreError, registry::RegistryError};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::error::{ApiError, DISK_FULL};
+
+/// What is wrong.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RegistryProblem)]
+pub(super) struct Problem {
+    error: ProblemDetail,
+}
+
+/// What is wrong, for programs and for people.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RegistryProblemDetail)]
+struct ProblemDetail {
+    /// A stable word.
+    code: String,
+    /// What happened, and the way out.
+    message: String,
+    /// A stable word that says it more exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// What was found, if a skill was checked: rule, file, line, message, fix.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Value>,
+}
+
+/// An answer that is no success.
+#[derive(Debug)]
+pub(super) struct RegistryApiError {
+    status: StatusCode,
+    code: Cow<'static, str>,
+    message: String,
+    reason: Option<&'static str>,
+    /// Few have some, and all are handed on.
+    findings: Option<Box<Value>>,
+}
+
+pub(super) type RegistryResult<T> = Result<T, RegistryApiError>;
+
+impl RegistryApiError {
+    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code: code.into(), message: message.into(), reason: None, findings: None }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+    }
+
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    pub(super) fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    pub(super) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden_scope", message)
+    }
+
+    /// Says more exactly what it is.
+    #[must_use]
+    pub(super) fn because(self, reason: &'static str) -> Self {
+        Self { reason: Some(reason), ..self }
+    }
+
+    #[must_use]
+    pub(super) fn with_findings(self, findings: Value) -> Self {
+        Self { findings: Some(Box::new(findings)), ..self }
+    }
+
+    /// A failure of ours: the cause goes to the log.
+    pub(super) fn failed(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "the registry failed");
+        Self::unavailable()
+    }
+
+    fn unavailable() -> Self {
+        let message = "the registry cannot do this at the moment; nothing was changed, try again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
+    }
+}
+
+impl From<StoreError> for RegistryApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Quota(reached) => {
+                Self::new(StatusCode::FORBIDDEN, "quota_reached", reached.to_string())
+            }
+            StoreError::Full { .. } => {
+                Self { message: DISK_FULL.to_owned(), ..Self::failed(&error) }
+            }
+            error => Self::failed(&error),
+        }
+    }
+}
+
+impl From<RegistryError> for RegistryApiError {
+    fn from(error: RegistryError) -> Self {
+        let status = match &error {
+            RegistryError::Name { .. } | RegistryError::Invalid { .. } => {
+                return Self::invalid(error.to_string());
+            }
+            RegistryError::NobodyActs => return Self::unauthorized(error.to_string()),
+            RegistryError::MissingScope { .. }
+            | RegistryError::NotMember { .. }
+            | RegistryError::NotOwner { .. }
+            | RegistryError::NotAdmin
+            | RegistryError::Reserved { .. } => return Self::forbidden(error.to_string()),
+            RegistryError::NotFound { .. } | RegistryError::Withdrawn { .. } => {
+                return Self::not_found(error.to_string());
+            }
+            RegistryError::TakenDown { .. } => StatusCode::FORBIDDEN,
+            RegistryError::VersionExists { .. }
+            | RegistryError::KeyTaken { .. }
+            | RegistryError::Exists { .. }
+            | RegistryError::KeyRevoked { .. }
+            | RegistryError::LastOwner { .. }
+            | RegistryError::TooManyNames { .. }
+            | RegistryError::LooksAlike { .. }
+            | RegistryError::AccountsExist { .. }
+            | RegistryError::SharedStorage { .. } => StatusCode::CONFLICT,
+            RegistryError::TooOften { .. } => StatusCode::TOO_MANY_REQUESTS,
+            RegistryError::TooSlow | RegistryError::Busy | RegistryError::Store(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+        };
+        match error {
+            RegistryError::Store(cause) => cause.into(),
+            error => Self::new(status, error.code(), error.to_string()),
+        }
+    }
+}
+
+/// What the rest of the server refuses: who asks, how often, and bodies.
+impl From<ApiError> for RegistryApiError {
+    fn from(error: ApiError) -> Self {
+        let (status, message) = (error.status(), error.text());
+        if status.is_server_error() {
+            // The cause was logged where it was found.
+            return Self::unavailable();
+        }
+        let code = match status {
+            StatusCode::UNAUTHORIZED => "unauthorized",
+            StatusCode::FORBIDDEN => "forbidden_scope",
+            StatusCode::NOT_FOUND => "not_found",
+            StatusCode::PAYLOAD_TOO_LARGE => "artifact_too_large",
+            StatusCode::REQUEST_TIMEOUT => "too_slow",
+            StatusCode::TOO_MANY_REQUESTS => "too_many_requests",
+            _ => "invalid_request",
+        };
+        Self::new(status, code, message)
+    }
+}
+
+impl IntoResponse for RegistryApiError {
+    fn into_response(self) -> Response {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(reason) = self.reason {
+            error["reason"] = reason.into();
+        }
+        if let Some(findings) = self.findings {
+            error["findings"] = *findings;
+        }
+        let mut response = (self.status, Json(json!({"error": error}))).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        match self.status {
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_store_refuses() {
+        let name: RegistryApiError =
+            "A B".parse::<savoir_store::registry::PackageName>().unwrap_err().into();
+        assert_eq!((name.status, &*name.code), (StatusCode::BAD_REQUEST, "invalid_request"));
+        let last: RegistryApiError =
+            RegistryError::LastOwner { holding: "acme".parse().unwrap() }.into();
+        assert_eq!((last.status, &*last.code), (StatusCode::CONFLICT, "last_owner"));
+        let secret = StoreError::Setting("password=x".to_owned());
+        let failed: RegistryApiError = RegistryError::Store(secret).into();
+        assert_eq!(failed.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(!failed.message.contains("password"));
+        let rate: RegistryApiError = ApiError::rate(5).into();
+        assert_eq!(&*rate.code, "too_many_requests");
+        assert!(rate.message.contains("5 per 1 minute"), "{}", rate.message);
+    }
+}

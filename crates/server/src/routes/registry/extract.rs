@@ -1,0 +1,193 @@
+//! Who asks the registry, and what the address says.
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, Uri, header, request::Parts},
+};
+use savoir_skill::{permission::Tier, version::VersionRange};
+use savoir_store::{
+    Time,
+    registry::{Actor, Namespace, PackageName, Registry, Right},
+};
+use semver::Version;
+use serde::de::DeserializeOwned;
+
+use super::error::{RegistryApiError, RegistryResult};
+use crate::{
+    app::App,
+    auth::{Caller, caller, spend},
+    client::address_key,
+    config::Readers,
+    middleware::RateLimitStatus,
+};
+
+/// Reads of one address for each request that one person has. What is remembered costs nothing, and
+/// is not counted.
+const READS: u32 = 10;
+
+/// Whoever changes something.
+#[derive(Debug)]
+pub(super) struct RegistryCaller {
+    pub(super) caller: Caller,
+    pub(super) actor: Actor,
+}
+
+impl RegistryCaller {
+    /// Finds out who asks, and counts it.
+    pub(super) async fn find(
+        app: &App,
+        headers: &HeaderMap,
+        budget: Option<&RateLimitStatus>,
+    ) -> RegistryResult<Self> {
+        let caller = caller(app, headers).await?;
+        let key = format!("registry user:{}", caller.user.id);
+        spend(app, &key, app.config.limits.all, budget).await?;
+        let actor = caller.actor();
+        Ok(Self { caller, actor })
+    }
+}
+
+impl FromRequestParts<App> for RegistryCaller {
+    type Rejection = RegistryApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
+        Self::find(app, &parts.headers, parts.extensions.get()).await
+    }
+}
+
+/// Whoever reads, if they say who they are.
+#[derive(Debug)]
+pub(super) struct OptionalCaller(pub(super) Option<RegistryCaller>);
+
+impl FromRequestParts<App> for OptionalCaller {
+    type Rejection = RegistryApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
+        if !parts.headers.contains_key(header::AUTHORIZATION) {
+            return Ok(Self(None));
+        }
+        RegistryCaller::from_request_parts(parts, app).await.map(|acting| Self(Some(acting)))
+    }
+}
+
+/// Whoever reads: everybody, unless the registry is only for those who have an account.
+#[derive(Debug)]
+pub(super) struct ReadAccess;
+
+impl FromRequestParts<App> for ReadAccess {
+    type Rejection = RegistryApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
+        if app.config.registry.readers == Readers::Everyone {
+            let who = address_key(&app.config, &parts.headers, &parts.extensions);
+            let limit = app.config.limits.all.saturating_mul(READS);
+            match spend(app, &format!("registry {who}"), limit, None).await {
+                // What can be read is read, also where nothing can be written any more.
+                Err(error) if error.status().is_server_error() => {
+                    tracing::warn!("reads are not counted: {}", error.text());
+                }
+                counted => counted?,
+            }
+            return Ok(Self);
+        }
+        let RegistryCaller { actor, .. } =
+            RegistryCaller::find(app, &parts.headers, parts.extensions.get()).await?;
+        actor.must_have(Right::Read, None)?;
+        Ok(Self)
+    }
+}
+
+/// Parts of the path, refused in the shape of the registry.
+#[derive(Debug)]
+pub(super) struct PathParams<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathParams<T> {
+    type Rejection = RegistryApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
+        let found = axum::extract::Path::from_request_parts(parts, app).await;
+        let wrong =
+            |_| RegistryApiError::invalid("the path is no valid text; write names as they are");
+        found.map(|axum::extract::Path(value)| Self(value)).map_err(wrong)
+    }
+}
+
+/// Names and values of the query.
+#[derive(Debug)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn of(uri: &Uri) -> Self {
+        let query = uri.query().unwrap_or_default();
+        Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// A value that is not empty.
+    pub(super) fn text<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all(name).next_back().filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn number(&self, name: &str, most: u64) -> RegistryResult<Option<u64>> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        match text.parse() {
+            Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
+            _ => Err(RegistryApiError::invalid(format!(
+                "`{name}` is a whole number from 1 to {most}"
+            ))),
+        }
+    }
+
+    pub(super) fn tier(&self) -> RegistryResult<Option<Tier>> {
+        let Some(text) = self.text("tier") else { return Ok(None) };
+        let found = Tier::ALL.into_iter().find(|tier| tier.as_str() == text);
+        found.map(Some).ok_or_else(|| {
+            RegistryApiError::invalid("`tier` is experimental, community or verified")
+        })
+    }
+
+    pub(super) fn time(&self, name: &str) -> RegistryResult<Option<Time>> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let wrong = || {
+            RegistryApiError::invalid(format!("`{name}` is a time such as 2026-01-31T12:00:00Z"))
+        };
+        Time::parse(text).map(Some).ok_or_else(wrong)
+    }
+
+    pub(super) fn range(&self, name: &str) -> RegistryResult<VersionRange> {
+        let text = self.text(name).unwrap_or("*");
+        VersionRange::parse(text).map_err(|error| {
+            RegistryApiError::invalid(format!("`{name}` is no range of versions: {error}"))
+        })
+    }
+}
+
+impl FromRequestParts<App> for Query {
+    type Rejection = RegistryApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> RegistryResult<Self> {
+        Ok(Self::of(&parts.uri))
+    }
+}
+
+/// The name of a package, in the default namespace or another.
+pub(super) fn package(namespace: Option<&str>, name: &str) -> RegistryResult<PackageName> {
+    let namespace = match namespace {
+        Some(namespace) => Namespace::parse(namespace)?,
+        None => Namespace::default_one(),
+    };
+    Ok(PackageName::new(namespace, name)?)
+}
+
+pub(super) fn version(text: &str) -> RegistryResult<Version> {
+    savoir_skill::version::parse_version(text)
+        .map_err(|error| RegistryApiError::invalid(format!("this is no version: {error}")))
+}
+
+/// The registry of the server.
+pub(super) fn registry(app: &App) -> Registry<'_> {
+    app.database.registry(&app.storage)
+}

@@ -1,0 +1,137 @@
+//! What the database knows, as it goes over the line.
+
+use savoir_package::registry::{
+    Name,
+    wire::{self, Artifact, Audit, FileDigest},
+};
+use savoir_store::registry::{
+    Package, PackageName, PackageVersion, ScanResult, Signature, SignatureState, Signer, Summary,
+};
+use savoir_store::{StoreError, Time};
+use serde_json::Value;
+
+use super::error::{RegistryApiError, RegistryResult};
+
+/// Where the facts of a version have what its publisher says that changed.
+pub(super) const CHANGELOG: &str = "changelog";
+
+/// The name as clients know it.
+pub(super) fn name(package: &PackageName) -> RegistryResult<Name> {
+    Name::parse(&package.to_string()).map_err(|error| RegistryApiError::failed(&error))
+}
+
+pub(super) fn summary(summary: &Summary) -> RegistryResult<wire::Summary> {
+    Ok(wire::Summary {
+        name: name(&summary.package)?,
+        latest_version: summary.latest.as_ref().map(ToString::to_string),
+        description: Some(summary.description.clone()),
+        author: summary.author.clone(),
+        license: summary.license.clone(),
+        security_tier: summary.attested,
+        tags: summary.tags.clone(),
+        homepage: summary.homepage.clone(),
+        repository: summary.repository.clone(),
+        updated_at: Some(summary.updated_at.to_string()),
+    })
+}
+
+/// Whose name a version is published under: nobody's address is given out.
+fn publisher(package: &PackageName) -> Option<String> {
+    let namespace = package.namespace();
+    (!namespace.is_shared()).then(|| namespace.to_string())
+}
+
+pub(super) fn detail(
+    package: &Package,
+    readme: Option<String>,
+) -> RegistryResult<wire::PackageDetail> {
+    let whole = || package.summary.deprecated.clone();
+    let version = |version: &savoir_store::registry::VersionSummary| wire::VersionSummary {
+        version: version.version.clone(),
+        published_at: Some(version.published_at.to_string()),
+        publisher: publisher(&package.summary.package),
+        security_tier: version.attested,
+        integrity: Some(version.integrity.clone()),
+        size: version.size,
+        yanked: version.yanked || version.blocked.is_some(),
+        yanked_reason: version.blocked.clone().or_else(|| version.yanked_why.clone()),
+        deprecated: version.deprecated.clone().or_else(whole),
+    };
+    Ok(wire::PackageDetail {
+        summary: summary(&package.summary)?,
+        readme,
+        deprecated: package.summary.deprecated.clone(),
+        versions: package.versions.iter().map(version).collect(),
+    })
+}
+
+pub(super) fn version(
+    known: &PackageVersion,
+    skill_md: Option<String>,
+    signatures: &[Signature],
+) -> RegistryResult<wire::VersionDetail> {
+    let file = |file: &savoir_store::registry::FileFact| FileDigest {
+        path: file.path.clone(),
+        sha256: file.sha256.clone(),
+        size: file.size,
+    };
+    // The index says the same of what is blocked: nobody is given it anew.
+    let blocked = known.why_blocked();
+    let yanked_why = known.yanked.as_ref().and_then(|(_, why)| why.clone());
+    Ok(wire::VersionDetail {
+        name: name(&known.package)?,
+        version: known.version.clone(),
+        published_at: Some(known.published_at.to_string()),
+        publisher: publisher(&known.package),
+        security_tier: known.attested,
+        claimed_tier: known.claimed,
+        yanked: known.yanked.is_some() || blocked.is_some(),
+        yanked_reason: blocked.or(yanked_why.filter(|why| !why.is_empty())),
+        deprecated: known.deprecated.clone(),
+        changelog: known.facts.more.get(CHANGELOG).and_then(Value::as_str).map(str::to_owned),
+        manifest: known.facts.manifest.clone(),
+        skill_md,
+        artifact: artifact(known),
+        files: known.facts.files.iter().map(file).collect(),
+        signature: signature(signatures),
+        audit: known.scan.as_ref().map(|(result, at)| audit(result, *at)),
+    })
+}
+
+pub(super) fn artifact(known: &PackageVersion) -> Artifact {
+    Artifact {
+        filename: known.package.filename(&known.version),
+        size: known.size,
+        sha256: known.sha256.clone(),
+        integrity: Some(known.integrity.clone()),
+    }
+}
+
+/// The record of the publisher whose key counts, else of any.
+fn signature(signatures: &[Signature]) -> Option<Value> {
+    let publishers = || signatures.iter().filter(|one| one.signer == Signer::Publisher);
+    let best = publishers().find(|one| one.state == SignatureState::Active);
+    let best = best.or_else(|| publishers().next())?;
+    serde_json::from_str(&best.record).ok()
+}
+
+/// What a scan found, in the words of GAIA.
+pub(super) fn audit(result: &ScanResult, at: Time) -> Audit {
+    let findings = result.report.get("findings").and_then(Value::as_array);
+    let engine = result.report.get("engine").and_then(Value::as_str);
+    Audit {
+        verdict: result.verdict.as_str().to_uppercase(),
+        engine: Some(engine.unwrap_or("savoir").to_owned()),
+        audited_at: Some(at.to_string()),
+        findings: findings.cloned().unwrap_or_default(),
+    }
+}
+
+/// Text that was checked when it was published.
+pub(super) fn text(bytes: Option<bytes::Bytes>) -> Result<Option<String>, StoreError> {
+    let damaged = |_| StoreError::Damaged {
+        what: "a SKILL.md".to_owned(),
+        message: "it is not UTF-8".to_owned(),
+    };
+    bytes.map(|bytes| String::from_utf8(bytes.into()).map_err(damaged)).transpose()
+}

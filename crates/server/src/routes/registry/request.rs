@@ -1,0 +1,225 @@
+//! Bodies of those who change something, and what they are told.
+
+use axum::{
+    Json,
+    extract::{FromRequest, FromRequestParts, RawPathParams, Request},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    response::{IntoResponse as _, Response},
+};
+use savoir_store::registry::{Namespace, OwnerScope, PackageName};
+use semver::Version;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::openapi::{
+    Object, RefOr, Required, Type,
+    path::{Operation, Parameter, ParameterBuilder, ParameterIn},
+};
+use utoipa_axum::router::OpenApiRouter;
+
+use super::{
+    error::{RegistryApiError, RegistryResult},
+    extract::{package, version},
+};
+use crate::{
+    app::App,
+    body::{self, Shape},
+};
+
+/// Bytes of a body that says what is to be done.
+pub(super) const SMALL: usize = 64 * 1024;
+
+/// A body that is JSON of a shape, of at most some bytes.
+#[derive(Debug)]
+pub(super) struct Body<T, const MOST: usize = SMALL>(pub(super) T);
+
+impl<T: Shape, const MOST: usize> FromRequest<App> for Body<T, MOST> {
+    type Rejection = RegistryApiError;
+
+    async fn from_request(request: Request, _: &App) -> RegistryResult<Self> {
+        must_be_json(request.headers())?;
+        let bytes = body::bytes(request, MOST).await.map_err(|error| match error.status() {
+            status @ StatusCode::PAYLOAD_TOO_LARGE => {
+                let message = format!("the body has more than {MOST} bytes; send less");
+                RegistryApiError::new(status, "body_too_large", message)
+            }
+            _ => error.into(),
+        })?;
+        let value: Value = serde_json::from_slice(&bytes)
+            .map_err(|error| RegistryApiError::invalid(format!("the body is no JSON: {error}")))?;
+        let said = |errors: Vec<body::ShapeError>| {
+            errors.iter().map(body::ShapeError::sentence).collect::<Vec<_>>().join("; ")
+        };
+        body::read(value).map(Self).map_err(|errors| RegistryApiError::invalid(said(errors)))
+    }
+}
+
+fn must_be_json(headers: &HeaderMap) -> RegistryResult<()> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let message = "send JSON, with `Content-Type: application/json`";
+    Err(RegistryApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        message,
+    ))
+}
+
+/// An answer that is for the one who asked, and for nobody on the way.
+pub(super) fn respond(status: StatusCode, value: &impl Serialize) -> Response {
+    let mut response = (status, Json(value)).into_response();
+    let private = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(header::CACHE_CONTROL, private);
+    response
+}
+
+/// The parts of an address by their names, of which some addresses have fewer than others.
+#[derive(Debug, Default)]
+struct Named {
+    namespace: Option<String>,
+    name: Option<String>,
+    version: Option<String>,
+}
+
+impl Named {
+    async fn read(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
+        let wrong =
+            |_| RegistryApiError::invalid("the path is no valid text; write names as they are");
+        let found = RawPathParams::from_request_parts(parts, app).await.map_err(wrong)?;
+        let mut named = Self::default();
+        for (name, value) in &found {
+            match name {
+                "namespace" => named.namespace = Some(value.to_owned()),
+                "name" => named.name = Some(value.to_owned()),
+                "version" => named.version = Some(value.to_owned()),
+                _ => {}
+            }
+        }
+        Ok(named)
+    }
+
+    fn package(&self) -> RegistryResult<PackageName> {
+        package(self.namespace.as_deref(), self.name.as_deref().unwrap_or_default())
+    }
+}
+
+/// A version that an address names.
+#[derive(Debug)]
+pub(super) struct OneVersion {
+    pub(super) package: PackageName,
+    pub(super) version: Version,
+}
+
+impl FromRequestParts<App> for OneVersion {
+    type Rejection = RegistryApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
+        let named = Named::read(parts, app).await?;
+        let version = version(named.version.as_deref().unwrap_or_default())?;
+        Ok(Self { package: named.package()?, version })
+    }
+}
+
+/// A version that an address names, or all versions of a skill.
+#[derive(Debug)]
+pub(super) struct OneOrAll {
+    pub(super) package: PackageName,
+    pub(super) version: Option<Version>,
+}
+
+impl FromRequestParts<App> for OneOrAll {
+    type Rejection = RegistryApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
+        let named = Named::read(parts, app).await?;
+        match &named {
+            // No name begins with a digit: `acme/tool` is a skill, and `tool/1.0.0` a version.
+            Named { namespace: None, name: Some(first), version: Some(second) }
+                if !second.starts_with(|c: char| c.is_ascii_digit()) =>
+            {
+                Ok(Self { package: package(Some(first), second)?, version: None })
+            }
+            Named { version: text, .. } => Ok(Self {
+                package: named.package()?,
+                version: text.as_deref().map(version).transpose()?,
+            }),
+        }
+    }
+}
+
+/// What an address says people own together.
+#[derive(Debug)]
+pub(super) struct Owned(pub(super) OwnerScope);
+
+impl FromRequestParts<App> for Owned {
+    type Rejection = RegistryApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
+        let named = Named::read(parts, app).await?;
+        let holding = match (&named.namespace, &named.name) {
+            (_, Some(_)) => named.package()?.holding(),
+            (Some(namespace), None) => OwnerScope::of_namespace(&Namespace::parse(namespace)?)?,
+            (None, None) => OwnerScope::auditors(),
+        };
+        Ok(Self(holding))
+    }
+}
+
+/// Where routes are put, and what is said about the parameters there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Below {
+    pub(super) prefix: &'static str,
+    /// What makes the names of its operations unlike others.
+    pub(super) suffix: &'static str,
+    pub(super) parameters: &'static [(&'static str, &'static str)],
+}
+
+impl Below {
+    /// What is done to a version of a skill of the default namespace.
+    pub(super) const FLAT: Self = Self {
+        prefix: "/api/v1/skills/{name}/{version}",
+        suffix: "",
+        parameters: &[("name", "The skill"), ("version", "The version")],
+    };
+
+    /// What is done to a version of a skill of another namespace.
+    pub(super) const IN_NAMESPACE: Self = Self {
+        prefix: "/api/v1/skills/{namespace}/{name}/{version}",
+        suffix: "_in",
+        parameters: &[
+            ("namespace", "The namespace"),
+            ("name", "The skill"),
+            ("version", "The version"),
+        ],
+    };
+
+    pub(super) fn put(self, mut routes: OpenApiRouter<App>) -> OpenApiRouter<App> {
+        for path in routes.get_openapi_mut().paths.paths.values_mut() {
+            let methods = [&mut path.get, &mut path.put, &mut path.post, &mut path.delete];
+            methods.into_iter().flatten().for_each(|operation| self.describe(operation));
+        }
+        OpenApiRouter::new().nest(self.prefix, routes)
+    }
+
+    fn describe(self, operation: &mut Operation) {
+        if let Some(id) = &mut operation.operation_id {
+            id.push_str(self.suffix);
+        }
+        let own = self.parameters.iter().copied().map(|about| RefOr::T(text(about)));
+        let mut parameters: Vec<RefOr<Parameter>> = own.collect();
+        parameters.append(operation.parameters.get_or_insert_default());
+        operation.parameters = Some(parameters);
+    }
+}
+
+fn text((name, about): (&str, &str)) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(Some(about))
+        .schema(Some(Object::with_type(Type::String)))
+        .build()
+}

@@ -1,0 +1,470 @@
+//! Skills as files, and as one person sees them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use axum::http::StatusCode;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use savoir_engine::skill_lookup::{LoadError, SkillLookup};
+use savoir_skill::{
+    Skill,
+    dialect::{
+        agent_flow::{self, Purpose, Refusal, Stored, model_settings},
+        personal_agent::Lifecycle,
+    },
+    skill::Input,
+};
+use savoir_store::{Facts, SkillFile, SkillFiles, StoreError, Time, WriteError};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::{
+    auth::Caller,
+    error::{ApiError, ApiResult, WithRouteMessage as _},
+    limits::MAX_REMEMBERED_SKILLS,
+    personal::{self, RESERVED, SkillWriter, StoreSkillError},
+};
+
+/// How often it is noted that a skill is used.
+const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
+
+/// All skills of a server.
+#[derive(Debug)]
+pub(crate) struct Skills {
+    keeper: SkillWriter,
+    files: SkillFiles,
+    /// What was read from files, as long as they are the same.
+    read: Mutex<HashMap<String, Arc<Kept>>>,
+}
+
+/// A skill that is kept.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) file: SkillFile,
+    pub(crate) stored: Stored,
+    /// The answer that shows it.
+    pub(crate) detail: Bytes,
+    /// How an agent reads it, or why it cannot.
+    portable: OnceLock<Result<Skill, String>>,
+}
+
+/// A skill with its text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SkillDetail {
+    name: String,
+    description: String,
+    license: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map<String, Value>>,
+    inputs: Option<Vec<SkillInput>>,
+    knowledge_base: Option<String>,
+    model: Option<SkillModel>,
+    user_id: Option<String>,
+    /// The body without blanks around it.
+    prompt: String,
+    /// The whole file.
+    raw_content: String,
+    created_at: String,
+    updated_at: String,
+}
+
+/// A value that a skill takes.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SkillInput {
+    name: String,
+    label: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    required: bool,
+    default: Option<String>,
+    description: Option<String>,
+}
+
+/// How a skill has the model called.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SkillModel {
+    temperature: f64,
+    max_tokens: u32,
+}
+
+/// A skill in a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SkillSummary {
+    name: String,
+    description: String,
+    inputs: Option<Vec<SkillInput>>,
+    has_inputs: bool,
+    has_knowledge_base: bool,
+    updated_at: String,
+}
+
+impl Kept {
+    fn new(file: SkillFile, stored: Stored) -> Self {
+        let detail = SkillDetail::of(&file, &stored);
+        let detail = serde_json::to_vec(&detail).unwrap_or_default().into();
+        Self { file, stored, detail, portable: OnceLock::new() }
+    }
+
+    /// How an agent reads it, or why it cannot.
+    pub(crate) fn portable(&self) -> Result<&Skill, &str> {
+        let read = || personal::read(&self.file.name, &self.file.text);
+        self.portable.get_or_init(read).as_ref().map_err(String::as_str)
+    }
+
+    /// What is known of it, if it is among what was noted.
+    pub(crate) fn facts(&self, noted: Option<&Facts>) -> Facts {
+        Facts::holding(noted, self.stored.owner.clone(), self.file.created_at)
+    }
+
+    pub(crate) fn summary(&self) -> SkillSummary {
+        let skill = &self.stored.skill;
+        SkillSummary {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            inputs: inputs(skill),
+            has_inputs: !skill.inputs.is_empty(),
+            has_knowledge_base: skill.policy.knowledge_base.is_some(),
+            updated_at: self.file.updated_at.to_string(),
+        }
+    }
+
+    pub(crate) fn owner(&self) -> Option<&str> {
+        self.stored.owner.as_deref()
+    }
+
+    /// Whether a person's agent may see it.
+    fn is_for(&self, caller: &Caller) -> bool {
+        (self.owner().is_none() || self.is_of(caller))
+            && !RESERVED.contains(&self.file.name.as_str())
+    }
+
+    fn is_of(&self, caller: &Caller) -> bool {
+        self.owner() == Some(caller.owner_id().as_str())
+    }
+}
+
+impl SkillDetail {
+    fn of(file: &SkillFile, stored: &Stored) -> Self {
+        let skill = &stored.skill;
+        let settings = model_settings(skill);
+        let model = stored.has_model.then_some(SkillModel {
+            temperature: settings.temperature,
+            max_tokens: settings.max_tokens,
+        });
+        Self {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            license: skill.license.clone(),
+            metadata: stored.metadata.clone(),
+            inputs: inputs(skill),
+            knowledge_base: skill.policy.knowledge_base.clone(),
+            model,
+            user_id: stored.owner.clone(),
+            prompt: skill.body.trim().to_owned(),
+            raw_content: file.text.to_string(),
+            created_at: file.created_at.to_string(),
+            updated_at: file.updated_at.to_string(),
+        }
+    }
+}
+
+fn inputs(skill: &Skill) -> Option<Vec<SkillInput>> {
+    let inputs = skill.inputs.iter().map(|input: &Input| SkillInput {
+        name: input.name.clone(),
+        label: input.label.clone().unwrap_or_else(|| input.name.clone()),
+        kind: input.kind.as_str(),
+        required: input.required,
+        default: input.default.as_ref().map(|value| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }),
+        description: input.description.clone(),
+    });
+    Some(inputs.collect::<Vec<_>>()).filter(|inputs| !inputs.is_empty())
+}
+
+impl Skills {
+    pub(crate) fn new(keeper: SkillWriter) -> Self {
+        Self { files: keeper.files().clone(), keeper, read: Mutex::default() }
+    }
+
+    /// Who writes skills that come as a whole.
+    pub(crate) fn keeper(&self) -> &SkillWriter {
+        &self.keeper
+    }
+
+    /// What a person's agent may see: their own and those of nobody, sorted by name. Others' are not
+    /// among them, whoever asks.
+    pub(crate) async fn personal(&self, caller: &Caller) -> Result<Vec<Arc<Kept>>, StoreError> {
+        let files = self.files.list().await?;
+        let kept = files.into_iter().filter_map(|file| self.understand(file).ok());
+        Ok(kept.filter(|kept| kept.is_for(caller)).collect())
+    }
+
+    /// The same of one skill; none if there is none of this name.
+    pub(crate) async fn personal_one(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<Option<Arc<Kept>>, StoreError> {
+        let file = match self.files.read(name).await {
+            Ok(file) => file,
+            Err(StoreError::Damaged { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let kept = file.and_then(|file| self.understand(file).ok());
+        Ok(kept.filter(|kept| kept.is_for(caller)))
+    }
+
+    /// What a person sees in the list: their own, or all for an administrator. Newest first.
+    pub(crate) async fn list(&self, caller: &Caller) -> Result<Vec<Arc<Kept>>, StoreError> {
+        let files = self.files.list().await?;
+        let kept = files.into_iter().filter_map(|file| self.understand(file).ok());
+        let mut seen: Vec<Arc<Kept>> = kept
+            .filter(|kept| caller.user.is_admin() || kept.is_of(caller))
+            .filter(|kept| !RESERVED.contains(&kept.file.name.as_str()))
+            .collect();
+        seen.sort_by(|a, b| {
+            let newest = b.file.updated_at.cmp(&a.file.updated_at);
+            newest.then_with(|| a.file.name.cmp(&b.file.name))
+        });
+        Ok(seen)
+    }
+
+    /// A skill that a person may read and run: their own, one of nobody, or any for an
+    /// administrator. Another's is as if it were not there.
+    pub(crate) async fn get(&self, caller: &Caller, name: &str) -> ApiResult<Arc<Kept>> {
+        self.find(caller, name, "Failed to get skill").await
+    }
+
+    /// The same for a run, which has a text of its own for a failure of ours.
+    ///
+    /// It is noted as a use, which wakes a skill that was laid aside; one that is disabled waits for
+    /// its person.
+    pub(crate) async fn load(&self, caller: &Caller, name: &str) -> ApiResult<Arc<Kept>> {
+        let failed = "Failed to load skill";
+        let kept = self.find(caller, name, failed).await?;
+        let facts_of = self.keeper.database().skill_facts();
+        let facts = kept.facts(facts_of.get(name).await.or_failed(failed)?.as_ref());
+        if !facts.enabled {
+            let message = format!("Skill '{name}' is disabled; enable it first");
+            return Err(ApiError::field(StatusCode::CONFLICT, "name", message));
+        }
+        let lately = facts.last_used.is_some_and(|used| used.plus(USE_NOTED_EVERY) > Time::now());
+        if !lately || facts.lifecycle != Lifecycle::Active {
+            facts_of.used(name, &facts).await.or_failed(failed)?;
+        }
+        Ok(kept)
+    }
+
+    /// Whether a person may change a skill: their own, or any for an administrator.
+    pub(crate) async fn check_changeable(&self, caller: &Caller, name: &str) -> ApiResult<()> {
+        self.changeable(caller, name, "Failed to update skill").await.map(drop)
+    }
+
+    async fn find(&self, caller: &Caller, name: &str, failed: &str) -> ApiResult<Arc<Kept>> {
+        agent_flow::check_name(name)?;
+        let file = self.files.read(name).await.or_failed(failed)?;
+        let file = file.ok_or_else(|| not_found(name))?;
+        let kept = match self.understand(file.clone()) {
+            Ok(kept) => kept,
+            // Whose a file is cannot be told when it cannot be read.
+            Err(_) if !caller.user.is_admin() && !owns_text(&file, caller) => {
+                return Err(not_found(name));
+            }
+            Err(refusal) => return Err(refusal.into()),
+        };
+        let visible = kept.owner().is_none() || kept.is_of(caller) || caller.user.is_admin();
+        if visible { Ok(kept) } else { Err(not_found(name)) }
+    }
+
+    /// Keeps a new skill.
+    pub(crate) async fn create(
+        &self,
+        caller: &Caller,
+        name: &str,
+        text: &str,
+    ) -> ApiResult<Arc<Kept>> {
+        agent_flow::check_name(name)?;
+        if RESERVED.contains(&name) {
+            return Err(refused("name", format!("Skill name '{name}' is reserved")));
+        }
+        agent_flow::check_size(text.len() as u64)?;
+        self.files.check_free(name).await.map_err(|error| not_created(name, &error))?;
+        let stored = Stored::read(name, text, Purpose::Create)?;
+        check_owner(caller, stored.owner.as_deref())?;
+        let text = agent_flow::with_owner(text, &caller.owner_id())?;
+        let made = self.keeper.create(name, &text, &caller.owner_id()).await;
+        let made = made.map_err(in_its_turn)?;
+        let made = made.map_err(|error| not_created(name, &error))?;
+        Ok(self.understand(made)?)
+    }
+
+    /// Replaces the text of a skill.
+    pub(crate) async fn update(
+        &self,
+        caller: &Caller,
+        name: &str,
+        text: &str,
+    ) -> ApiResult<Arc<Kept>> {
+        let kept = self.changeable(caller, name, "Failed to update skill").await?;
+        agent_flow::check_size(text.len() as u64)?;
+        let stored = Stored::read(name, text, Purpose::Update)?;
+        if stored.owner != kept.owner {
+            check_owner(caller, stored.owner.as_deref())?;
+        }
+        let text = match &kept.owner {
+            Some(owner) => agent_flow::with_owner(text, owner)?,
+            None => text.to_owned(),
+        };
+        match self.files.replace(name, &text, &kept.version).await {
+            Ok(file) => {
+                let understood = self.understand(file)?;
+                if understood.stored.owner != kept.owner {
+                    self.keeper.give(name, understood.owner()).await;
+                }
+                Ok(understood)
+            }
+            Err(WriteError::Missing) => Err(not_found(name)),
+            Err(WriteError::Changed) => {
+                let message = format!("Skill '{name}' was changed in the meantime");
+                Err(ApiError::field(StatusCode::CONFLICT, "content", message))
+            }
+            Err(error) => Err(ApiError::internal("Failed to update skill", &error)),
+        }
+    }
+
+    /// Removes a skill with its folder.
+    pub(crate) async fn delete(&self, caller: &Caller, name: &str) -> ApiResult<()> {
+        let kept = self.changeable(caller, name, "Failed to delete skill").await?;
+        match self.keeper.remove(name, &kept.version).await.map_err(in_its_turn)? {
+            Ok(()) => Ok(()),
+            // Another one of this name was made meanwhile: what was to go is gone.
+            Err(WriteError::Missing | WriteError::Changed) => Err(not_found(name)),
+            Err(error) => Err(ApiError::internal("Failed to delete skill", &error)),
+        }
+    }
+
+    /// The version and the owner of a skill that a person may change: their own, or any for an
+    /// administrator. A file that cannot be understood can still be mended.
+    async fn changeable(&self, caller: &Caller, name: &str, failed: &str) -> ApiResult<Changeable> {
+        agent_flow::check_name(name)?;
+        let file = self.files.read(name).await.or_failed(failed)?;
+        let file = file.ok_or_else(|| not_found(name))?;
+        let owner = match self.understand(file.clone()) {
+            Ok(kept) => kept.stored.owner.clone(),
+            // Whose a file is cannot be told when it cannot be read.
+            Err(_) if !caller.user.is_admin() && !owns_text(&file, caller) => {
+                return Err(not_found(name));
+            }
+            Err(_) => owner_line(&file.text).map(str::to_owned),
+        };
+        let own = owner.as_deref() == Some(caller.owner_id().as_str());
+        match owner {
+            None if !caller.user.is_admin() => Err(ApiError::field(
+                StatusCode::FORBIDDEN,
+                "user_id",
+                "Only an administrator can modify a skill without an owner",
+            )),
+            Some(_) if !own && !caller.user.is_admin() => Err(not_found(name)),
+            owner => Ok(Changeable { version: file.version, owner }),
+        }
+    }
+
+    pub(crate) fn understand(&self, file: SkillFile) -> Result<Arc<Kept>, Refusal> {
+        if let Some(kept) = self.remembered().get(&file.name)
+            && kept.file.version == file.version
+        {
+            return Ok(Arc::clone(kept));
+        }
+        let stored = Stored::read(&file.name, &file.text, Purpose::Load)?;
+        let kept = Arc::new(Kept::new(file, stored));
+        let mut remembered = self.remembered();
+        if remembered.len() >= MAX_REMEMBERED_SKILLS
+            && let Some(other) = remembered.keys().next().cloned()
+        {
+            remembered.remove(&other);
+        }
+        remembered.insert(kept.file.name.clone(), Arc::clone(&kept));
+        Ok(kept)
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, HashMap<String, Arc<Kept>>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Changeable {
+    version: String,
+    owner: Option<String>,
+}
+
+/// The owner of a file whose frontmatter cannot be read: the line that we wrote.
+fn owner_line(text: &str) -> Option<&str> {
+    let line = text.lines().find_map(|line| line.strip_prefix("user_id: '"))?;
+    line.strip_suffix('\'')
+}
+
+fn owns_text(file: &SkillFile, caller: &Caller) -> bool {
+    owner_line(&file.text) == Some(caller.owner_id().as_str())
+}
+
+fn check_owner(caller: &Caller, owner: Option<&str>) -> ApiResult<()> {
+    match owner {
+        Some(owner) if owner != caller.owner_id() && !caller.user.is_admin() => {
+            Err(refused("user_id", "Cannot assign a skill to another user"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(field: &str, message: impl Into<String>) -> ApiError {
+    ApiError::field(StatusCode::BAD_REQUEST, field, message)
+}
+
+fn not_found(name: &str) -> ApiError {
+    ApiError::field(StatusCode::NOT_FOUND, "name", format!("Skill '{name}' not found"))
+}
+
+/// Somebody else changes the skill at the same time.
+fn in_its_turn(error: StoreSkillError) -> ApiError {
+    match error {
+        StoreSkillError::Store(error) => ApiError::internal("Failed to keep skill", &error),
+        StoreSkillError::Quota(reached) => reached.into(),
+        error => ApiError::field(StatusCode::CONFLICT, "name", error.to_string()),
+    }
+}
+
+fn not_created(name: &str, error: &WriteError) -> ApiError {
+    let message = match error {
+        WriteError::Exists { existing, has_file: true } => format!(
+            "Skill name '{name}' conflicts with existing skill '{existing}' (names are case-insensitive)"
+        ),
+        WriteError::Exists { existing, has_file: false } => {
+            format!("Skill '{existing}' already exists")
+        }
+        error => return ApiError::internal("Failed to create skill", error),
+    };
+    ApiError::field(StatusCode::CONFLICT, "name", message)
+}
+
+/// The skills as one person sees them, for runs.
+#[derive(Debug)]
+pub(crate) struct PersonalSkills {
+    pub(crate) app: crate::App,
+    pub(crate) caller: Caller,
+}
+
+impl SkillLookup for PersonalSkills {
+    fn load<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Skill, LoadError>> {
+        Box::pin(async move {
+            let kept = self.app.skills.load(&self.caller, name).await;
+            kept.map(|kept| kept.stored.skill.clone()).map_err(ApiError::into_load_error)
+        })
+    }
+}

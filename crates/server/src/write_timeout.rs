@@ -1,0 +1,112 @@
+//! A connection that breaks off when the other end takes nothing for too long.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
+
+/// A connection whose writes fail when nothing could be written for some time.
+#[derive(Debug)]
+pub(crate) struct WriteTimeout<T> {
+    inner: T,
+    patience: Duration,
+    /// Runs while a write waits.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<T> WriteTimeout<T> {
+    pub(crate) fn new(inner: T, patience: Duration) -> Self {
+        Self { inner, patience, waiting: None }
+    }
+
+    /// What came of a write: if it waits, for how long it has.
+    fn judge<R>(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
+        if outcome.is_ready() {
+            self.waiting = None;
+            return outcome;
+        }
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(self.patience)));
+        ready!(waiting.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for WriteTimeout<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.judge(context, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.inner).poll_write_vectored(context, slices);
+        self.judge(context, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.inner).poll_flush(context);
+        self.judge(context, outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.inner).poll_shutdown(context);
+        self.judge(context, outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_takes_nothing_is_left_and_who_is_slow_is_not() {
+        let (ours, mut theirs) = tokio::io::duplex(4);
+        let mut ours = WriteTimeout::new(ours, Duration::from_millis(200));
+        let slow = tokio::spawn(async move {
+            for _ in 0..4 {
+                tokio::time::sleep(Duration::from_millis(60)).await;
+                theirs.read_exact(&mut [0; 4]).await.unwrap();
+            }
+            theirs
+        });
+        ours.write_all(&[7; 16]).await.unwrap();
+        let theirs = slow.await.unwrap();
+        let error = ours.write_all(&[7; 16]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(theirs);
+    }
+}
