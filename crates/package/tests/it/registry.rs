@@ -28,7 +28,7 @@ use savoir_package::{
 };
 use savoir_skill::version::VersionRange;
 
-use crate::install::bench::{Bench, install};
+use crate::shelf::bench::{Bench, install};
 
 fn name(text: &str) -> Name {
     Name::parse(text).unwrap()

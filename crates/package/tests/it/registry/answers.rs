@@ -15,7 +15,7 @@ use wiremock::{
 };
 
 use super::{client, name, settings};
-use crate::install::bench::skill;
+use crate::shelf::bench::skill;
 
 /// A server that says how it is to be asked.
 pub(super) async fn registry(closure: bool) -> MockServer {

@@ -7,7 +7,7 @@ use savoir_package::{
 };
 
 use super::{gathered, installed, registries, site::Site, take, versions};
-use crate::install::bench::{Bench, gaia, skill};
+use crate::shelf::bench::{Bench, gaia, skill};
 
 /// Publishes a skill that is trusted, and needs others.
 fn publish(bench: &Bench, site: &Site, name: &str, version: &str, needs: &[&str]) {

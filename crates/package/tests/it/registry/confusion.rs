@@ -7,7 +7,7 @@ use savoir_package::{
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
 
 use super::{asked, gathered, installed, registries, site::Site};
-use crate::install::bench::{Bench, gaia, skill};
+use crate::shelf::bench::{Bench, gaia, skill};
 
 fn owner(site: &Site, namespaces: &[&str]) -> Entry {
     let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();

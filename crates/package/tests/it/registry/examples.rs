@@ -10,7 +10,7 @@ use savoir_package::{
 };
 
 use super::{client, gathered, name, registries, site::Site, take, versions};
-use crate::install::bench::{Bench, gaia, skill};
+use crate::shelf::bench::{Bench, gaia, skill};
 
 /// Publishes every example that has a version and a name for a registry.
 fn publish_examples(site: &Site) -> Vec<String> {
@@ -110,7 +110,7 @@ async fn what_came_from_elsewhere_may_need_published_skills() {
     let base = bench.signed("base", "1.1.0", &gaia("base", "1.1.0", &[], &[]));
     site.publish("base", &base);
     let tree = gaia("mine", "0.1.0", &[], &["base, version: \"^1\""]);
-    let mine = bench.ready(tree, crate::install::bench::asked());
+    let mine = bench.ready(tree, crate::shelf::bench::asked());
     let state = bench.shelf().state().unwrap();
     let wish = Wish { arrived: std::slice::from_ref(&mine), ..Wish::new(&state) };
     let all = registries(&bench, vec![site.entry()]);

@@ -22,7 +22,7 @@ use super::{
     answers::{address, packed, registry, serve, text},
     client, name, settings,
 };
-use crate::install::bench::{gaia, skill, with};
+use crate::shelf::bench::{gaia, skill, with};
 
 /// The error with which a skill is refused whose bytes or whose line are not right.
 async fn refused(tree: &Tree, change: impl FnOnce(&mut IndexLine, &mut Vec<u8>)) -> String {

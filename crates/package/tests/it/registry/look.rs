@@ -15,7 +15,7 @@ use super::{
     installed, registries,
     site::Site,
 };
-use crate::install::bench::{Bench, gaia};
+use crate::shelf::bench::{Bench, gaia};
 
 fn published(newer: Option<&str>, beyond: Option<&str>) -> Published {
     let version = |text: Option<&str>| text.map(|text| Version::parse(text).unwrap());

@@ -15,7 +15,7 @@ use super::{
     name, registries,
     site::Site,
 };
-use crate::install::bench::{Bench, skill};
+use crate::shelf::bench::{Bench, skill};
 
 const COUNT: usize = 1_000;
 

@@ -9,7 +9,7 @@ use savoir_package::{
 use tempfile::TempDir;
 
 use super::{client, gathered, installed, name, registries, site::Site, versions};
-use crate::install::bench::{Bench, gaia, skill};
+use crate::shelf::bench::{Bench, gaia, skill};
 
 /// A registry with three skills, of which one needs another.
 async fn origin(bench: &Bench) -> Site {

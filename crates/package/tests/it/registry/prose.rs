@@ -14,7 +14,7 @@ use savoir_package::{
 use semver::Version;
 
 use super::{gathered, installed, registries, site::Site, take, versions};
-use crate::install::bench::Bench;
+use crate::shelf::bench::Bench;
 
 fn text(words: &str) -> Tree {
     let mut tree = Tree::default();

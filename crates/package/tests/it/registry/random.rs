@@ -3,7 +3,7 @@
 use savoir_package::resolve::Update;
 
 use super::{gathered, registries, site::Site, take};
-use crate::install::bench::{Bench, gaia};
+use crate::shelf::bench::{Bench, gaia};
 
 const NAMES: [&str; 6] = ["a0", "acme/a1", "a2", "acme/a3", "a4", "a5"];
 const RANGES: [&str; 5] = ["*", "^1", ">=1.1", "<2", "^2"];

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{answers::packed, gathered, installed, name, registries, settings, site::Site};
-use crate::install::bench::{Bench, skill};
+use crate::shelf::bench::{Bench, skill};
 
 /// Nobody waits for this.
 const FOR_EVER: Duration = Duration::from_hours(1);

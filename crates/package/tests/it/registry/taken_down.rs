@@ -9,7 +9,7 @@ use savoir_package::{
 use semver::Version;
 
 use super::{gathered, installed, registries, site::Site, take, versions};
-use crate::install::bench::{Bench, gaia};
+use crate::shelf::bench::{Bench, gaia};
 
 fn publish(bench: &Bench, site: &Site, name: &str, version: &str) {
     let last = name.rsplit('/').next().unwrap();
