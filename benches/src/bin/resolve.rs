@@ -11,7 +11,7 @@ use std::{
 };
 
 use savoir_package::resolve::{
-    Asker, Candidate, Index, IndexError, Needs, Request, Resolution, Root, resolve,
+    Candidate, Index, IndexError, Needs, Request, Resolution, Root, RootRequest, resolve,
 };
 use savoir_skill::{permission::Tier, version::SkillRef};
 use semver::Version;
@@ -87,7 +87,8 @@ fn main() {
     let runs: u64 = numbers.next().unwrap_or(20);
     let plain = Memory::new(skills, u64::MAX);
     let memory = Memory::new(skills, 50);
-    let root = |number| Root::required(SkillRef::parse(&name(number)).unwrap(), Asker::Manifest);
+    let root =
+        |number| Root::required(SkillRef::parse(&name(number)).unwrap(), RootRequest::Manifest);
     let mut request = Request { roots: (0..skills).map(root).collect(), ..Request::default() };
     measure("Highest versions", runs, &plain, &request);
     let answer = measure("One demand in fifty is narrow", runs, &memory, &request);

@@ -84,7 +84,8 @@ Examples:
   savoir run my-skill/my_tool            run a tool in the sandbox
   savoir convert my-skill --to codex -o out/my-skill
 
-Exit codes: 0 success, 1 findings or failure, 2 wrong usage or unreadable input, 3 refused by policy.")]
+Exit codes: 0 success, 1 findings or failure, 2 wrong usage or unreadable input, 3 refused by
+policy.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,

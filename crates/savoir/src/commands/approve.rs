@@ -42,6 +42,7 @@ Examples:
   savoir approve --list                  list approved skills
   savoir approve --revoke my-skill       remove an approval
   savoir approve --revoke --all          remove all approvals")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Args {
     /// Folder, file or name of a skill
     #[arg(value_name = "PATH|NAME", required_unless_present_any = ["list", "all"])]

@@ -83,9 +83,11 @@ pub(crate) fn command() -> clap::Command {
 
 fn with_page(command: clap::Command, all: bool) -> clap::Command {
     let groups = groups(&command, all);
+    let header = *command.get_styles().get_header();
     let more = if all { "" } else { "\nAll commands: savoir help --all\n" };
     command.help_template(format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}{more}\n{{options}}{{after-help}}"
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}{more}\n{header}Options:{header:#}\n\
+         {{options}}{{after-help}}"
     ))
 }
 
@@ -100,12 +102,25 @@ fn groups(command: &clap::Command, all: bool) -> String {
         for name in commands.iter().chain(less_used) {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(text, "  {literal}{name:<12}{literal:#} {about}");
+            let aliases = aliases(command, name);
+            let _ = writeln!(text, "  {literal}{name:<12}{literal:#} {about}{aliases}");
         }
         text.push('\n');
     }
     text.truncate(text.trim_end().len() + 1);
     text
+}
+
+/// Other names of a command, as clap writes them.
+fn aliases(command: &clap::Command, name: &str) -> String {
+    let found = command.find_subcommand(name);
+    let aliases: Vec<&str> =
+        found.into_iter().flat_map(clap::Command::get_visible_aliases).collect();
+    match aliases.as_slice() {
+        [] => String::new(),
+        [one] => format!(" [alias: {one}]"),
+        several => format!(" [aliases: {}]", several.join(", ")),
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {

@@ -28,7 +28,8 @@ Examples:
   savoir kb search handbook \"how are returns paid\"
   savoir kb remove handbook manual.pdf
 
-Without an embedding model, search uses words alone (BM25). docs/guides/models.md explains how to set one.")]
+Without an embedding model, search uses words alone (BM25). docs/guides/models.md explains how to
+set one.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -253,7 +253,7 @@ fn skills_of_savoir_are_held_to_its_locks() {
     machine.lock("home/.config/savoir", "mail", &integrity, "\"claude-code\"");
     let run = machine.run(&["status"]);
     assert!(
-        run.stdout.contains("missing\n  maps  .roo/skills/maps for roo, by savoir.lock\n"),
+        run.stdout.contains("missing\n  maps  .roo/skills/maps for roo, listed in savoir.lock\n"),
         "{run}"
     );
     assert!(run.stdout.ends_with("2 skills: 2 unmodified; 1 missing\n"), "{run}");

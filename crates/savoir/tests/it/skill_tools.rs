@@ -116,5 +116,5 @@ fn skills_in_a_bucket_have_no_tools() {
     let sandbox = Sandbox::new();
     let run = sandbox.run(&["serve", "--skill-tools", "--storage", "s3://skills"]);
     assert_eq!(run.code, 2, "{run}");
-    assert!(run.stderr.contains("--skill-tools") && run.stderr.contains("bucket"), "{run}");
+    assert!(run.stderr.contains("--skill-tools") && run.stderr.contains("S3"), "{run}");
 }

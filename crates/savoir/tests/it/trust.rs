@@ -468,7 +468,7 @@ fn every_policy_that_applies_is_shown() {
     assert!(from.ends_with("savoir.toml:2:11"), "{from}");
     let missing = shown("/nowhere/policy.toml");
     assert_eq!(missing.code, 2, "{missing}");
-    assert!(missing.stderr.contains("SAVOIR_POLICY names /nowhere/policy.toml"), "{missing}");
+    assert!(missing.stderr.contains("SAVOIR_POLICY is set to /nowhere/policy.toml"), "{missing}");
     sandbox.write("org.toml", "[policy]\nrequires = \"signed\"\n");
     let mistake = shown(&policy);
     assert!(mistake.stderr.contains("org.toml:2:1: there is no setting `requires`"), "{mistake}");

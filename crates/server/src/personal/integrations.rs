@@ -274,7 +274,7 @@ impl Integration {
         match settled.await {
             Ok(_) => projected.kept.push(name),
             Err(StoreSkillError::ConflictReason(_) | StoreSkillError::Edited(_)) => {
-                projected.left.push(name)
+                projected.left.push(name);
             }
             Err(StoreSkillError::Store(error)) => return Err(error),
             Err(error) => broken(projected, place, &error),

@@ -43,7 +43,7 @@ use self::{
     stages::Question,
 };
 
-/// ResponseCache for documents that are not written yet; it is there only while documents are applied.
+/// Memory for documents that are not written yet; it is there only while documents are applied.
 const WRITER_MEMORY: usize = 20_000_000;
 /// Skills that one question can page through.
 pub(crate) const MOST_RESULTS: usize = 1000;
