@@ -133,13 +133,13 @@ fn subject(skill: &Path) -> LoadedSkill {
 
 /// From the plan to the end: what the environment adds, without what every call of the binary does.
 fn planned(root: &Path, subject: &LoadedSkill, script: &str) -> Duration {
-    let ground = RunEnvironment::at(&root.join("work"), &root.join("home"));
+    let run_env = RunEnvironment::at(&root.join("work"), &root.join("home"));
     let extra = ExtraGrants::default();
     let call = Call {
         subject,
         tool: script,
         given: Given::Words(Vec::new()),
-        ground: &ground,
+        run_env: &run_env,
         mode: "Global",
         extra: &extra,
     };

@@ -29,13 +29,13 @@ fn main() {
         LoadedSkill::new(&reading, &file, Some(&folder), Trust::User, &TrustStore::default())
             .unwrap();
     let scratch = env::temp_dir().join(format!("savoir-bench-{}", std::process::id()));
-    let ground = RunEnvironment::at(&folder, &scratch);
+    let run_env = RunEnvironment::at(&folder, &scratch);
     let pairs = vec![("name".to_owned(), "Ada".to_owned())];
     let call = Call {
         subject: &subject,
         tool: "say_hello",
         given: Given::Pairs(pairs),
-        ground: &ground,
+        run_env: &run_env,
         mode: "Global",
         extra: &ExtraGrants::default(),
     };

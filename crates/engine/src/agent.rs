@@ -1,10 +1,10 @@
 //! An agent: a model, the tools that it may use, and what a skill lets it do with them.
 //!
-//! - [`library`] is where it finds skills; [`machinery`] are the tools by which it asks for them.
+//! - [`library`] is where it finds skills; [`builtin_tools`] are the tools by which it asks for them.
 //! - [`usage`] remembers what was used.
 //! - [`skill_tools`] run what skills bring, once [`consent`] is given.
 //! - [`host_tools`] work in one folder of the person's, and nowhere else.
-//! - [`toolset`] is whatever can be called; [`allowance`] is the fence around all of it, which a skill
+//! - [`toolset`] is whatever can be called; [`allowed_tools`] is the fence around all of it, which a skill
 //!   narrows for as long as it is followed.
 //! - [`turn`] is the agent itself: it asks a model, calls what the model asks for, and ends.
 //!

@@ -55,24 +55,24 @@ const NAMED_FILES: usize = 2;
 pub fn widen(
     plan: &mut Plan,
     subject: &LoadedSkill,
-    ground: &RunEnvironment,
+    run_env: &RunEnvironment,
     extra: &ExtraGrants,
 ) -> Result<(), Refusal> {
-    let writable: BTreeSet<PathBuf> = [Some(&ground.directory), ground.repository.as_ref()]
+    let writable: BTreeSet<PathBuf> = [Some(&run_env.directory), run_env.repository.as_ref()]
         .into_iter()
         .flatten()
-        .filter(|path| path.parent().is_some() && !ground.home.starts_with(path))
-        .filter(|path| !grant::is_protected(path, ground))
+        .filter(|path| path.parent().is_some() && !run_env.home.starts_with(path))
+        .filter(|path| !grant::is_protected(path, run_env))
         .cloned()
         .collect();
     let roots: Vec<PathBuf> = writable.iter().cloned().collect();
     // What a person opened by its name stays open, such as the repository.
     let opened: Vec<PathBuf> = extra.write.iter().map(PathBuf::from).collect();
-    let protected = grant::protect(ground, subject.folder.as_deref(), &roots, &opened)?;
+    let protected = grant::protect(run_env, subject.folder.as_deref(), &roots, &opened)?;
     let policy = &mut plan.policy;
     let is_left = |grant: &PathGrant| match grant.access {
         Access::Hidden | Access::Protected | Access::Make => false,
-        Access::Private => grant.path != ground.home,
+        Access::Private => grant.path != run_env.home,
         // What is missing can be made in the folder around it.
         Access::Write => grant.path.exists(),
         Access::Read | Access::Execute => true,
@@ -83,9 +83,9 @@ pub fn widen(
         .extend(top_folders().into_iter().map(|path| PathGrant { path, access: Access::Execute }));
     policy.paths.extend(writable.iter().map(PathGrant::write));
     policy.paths.extend(protected);
-    let obeyed = grant::protect_obeyed(ground, &roots, &opened, &policy.paths);
-    policy.paths.extend(obeyed);
-    policy.paths.extend(grant::stored_secrets(ground).map(PathGrant::hidden));
+    let protected = grant::protect_obeyed(run_env, &roots, &opened, &policy.paths);
+    policy.paths.extend(protected);
+    policy.paths.extend(grant::stored_secrets(run_env).map(PathGrant::hidden));
     if let Ok(host) = "*".parse::<HostPattern>() {
         let any = [Methods::Read, Methods::Write].map(|methods| HostGrant {
             host: host.clone(),
@@ -101,8 +101,8 @@ pub fn widen(
         };
         policy.network = Network::Hosts(any.into_iter().chain(named).collect());
     }
-    mask_secrets(policy, subject, ground);
-    plan.directory = start_directory(subject, ground);
+    mask_secrets(policy, subject, run_env);
+    plan.directory = start_directory(subject, run_env);
     policy.directory.clone_from(&plan.directory);
     let request = &mut plan.request;
     request.always_ask = true;
@@ -118,9 +118,9 @@ pub fn widen(
 }
 
 /// A tool with a network sees placeholders of secrets.
-fn mask_secrets(policy: &mut Policy, subject: &LoadedSkill, ground: &RunEnvironment) {
+fn mask_secrets(policy: &mut Policy, subject: &LoadedSkill, run_env: &RunEnvironment) {
     for (name, variable) in &mut policy.environment {
-        let is_secret = grant::is_secret(name) || ground.secret(name, subject.path()).is_some();
+        let is_secret = grant::is_secret(name) || run_env.secret(name, subject.path()).is_some();
         if let (true, Variable::Plain(value)) = (is_secret, &*variable) {
             *variable = Variable::Masked(Secret::new(value));
         }
@@ -139,15 +139,15 @@ pub fn smallest(
     outcome: &Outcome,
     plan: &Noted,
     subject: &LoadedSkill,
-    ground: &RunEnvironment,
+    run_env: &RunEnvironment,
 ) -> Vec<Permission> {
     let mut permissions = Vec::new();
-    let written = folders_of(&outcome.files.written, plan, ground);
+    let written = folders_of(&outcome.files.written, plan, run_env);
     for folder in &written {
         permissions.push(file(Level::Write, &format!("{folder}/**")));
     }
-    let needed = needed_files(outcome, plan, ground);
-    for scope in grouped(&needed, ground) {
+    let needed = needed_files(outcome, plan, run_env);
+    for scope in grouped(&needed, run_env) {
         let permission = file(Level::Read, &scope);
         if !permissions.iter().any(|known| known.covers(&permission)) {
             permissions.push(permission);
@@ -177,9 +177,9 @@ fn needs_programs(skill: &Skill) -> bool {
 pub fn unsaid(
     skill: &Skill,
     permissions: &[Permission],
-    ground: &RunEnvironment,
+    run_env: &RunEnvironment,
 ) -> Vec<Permission> {
-    let has = grant::effective(skill, ground);
+    let has = grant::effective(skill, run_env);
     // A folder that may be written does not open the repository in it.
     let names_git = |one: &Permission| {
         one.scope.as_ref().is_some_and(|scope| scope.split('/').any(|part| part == ".git"))
@@ -242,14 +242,14 @@ fn file(level: Level, scope: &str) -> Permission {
 }
 
 /// Files that were read, without those that every run has.
-fn needed_files(outcome: &Outcome, plan: &Noted, ground: &RunEnvironment) -> Vec<PathBuf> {
+fn needed_files(outcome: &Outcome, plan: &Noted, run_env: &RunEnvironment) -> Vec<PathBuf> {
     let closure = Closure::of(&plan.programs).unwrap_or_default();
     let folders: Vec<PathBuf> = closure.folders().map(|(path, _)| path.to_owned()).collect();
     let files: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
     let links: BTreeSet<PathBuf> = closure.links().map(|(path, _)| path.to_owned()).collect();
     let is_given = |path: &Path| {
         // Who works in a temporary folder means the files in it.
-        (is_of_the_system(path) && !path.starts_with(&ground.directory))
+        (is_of_the_system(path) && !path.starts_with(&run_env.directory))
             || folders.iter().chain(&plan.own).any(|place| path.starts_with(place))
             || files.contains(path)
             || links.contains(path)
@@ -273,7 +273,7 @@ fn covered(permissions: &[Permission], path: &Path) -> bool {
 fn folders_of(
     written: &BTreeSet<PathBuf>,
     plan: &Noted,
-    ground: &RunEnvironment,
+    run_env: &RunEnvironment,
 ) -> BTreeSet<String> {
     let asked = written.iter().filter(|path| {
         let wanted = file(Level::Write, &path.to_string_lossy());
@@ -284,34 +284,34 @@ fn folders_of(
         let git = path.ancestors().find(|above| above.ends_with(".git"));
         git.or(if path.is_dir() { Some(&**path) } else { path.parent() })
     });
-    folders.map(|folder| scope_of(folder, ground)).collect()
+    folders.map(|folder| scope_of(folder, run_env)).collect()
 }
 
 /// Paths as scopes; several files of a folder become the folder.
-fn grouped(files: &[PathBuf], ground: &RunEnvironment) -> Vec<String> {
+fn grouped(files: &[PathBuf], run_env: &RunEnvironment) -> Vec<String> {
     let mut by_folder: BTreeMap<&Path, Vec<&PathBuf>> = BTreeMap::new();
     for path in files {
         by_folder.entry(path.parent().unwrap_or(Path::new("/"))).or_default().push(path);
     }
     let scopes = by_folder.into_iter().flat_map(|(folder, files)| {
         if files.len() > NAMED_FILES {
-            vec![format!("{}/**", scope_of(folder, ground))]
+            vec![format!("{}/**", scope_of(folder, run_env))]
         } else {
-            files.into_iter().map(|path| scope_of(path, ground)).collect()
+            files.into_iter().map(|path| scope_of(path, run_env)).collect()
         }
     });
     scopes.collect()
 }
 
 /// A path as a skill writes it: from where the user is, from the home, else from the root.
-fn scope_of(path: &Path, ground: &RunEnvironment) -> String {
-    if let Ok(rest) = path.strip_prefix(&ground.directory) {
+fn scope_of(path: &Path, run_env: &RunEnvironment) -> String {
+    if let Ok(rest) = path.strip_prefix(&run_env.directory) {
         return match rest.to_string_lossy() {
             rest if rest.is_empty() => ".".to_owned(),
             rest => format!("./{rest}"),
         };
     }
-    match path.strip_prefix(&ground.home) {
+    match path.strip_prefix(&run_env.home) {
         Ok(rest) => format!("~/{}", rest.display()),
         Err(_) => path.to_string_lossy().into_owned(),
     }

@@ -61,7 +61,7 @@ pub struct Grants<'a> {
     /// What a person adds.
     pub extra: &'a ExtraGrants,
     /// Where it happens.
-    pub ground: &'a RunEnvironment,
+    pub run_env: &'a RunEnvironment,
     /// The skill's folder or file, as approvals have it.
     pub skill: &'a Path,
     /// The skill's folder, which can be read.
@@ -83,13 +83,13 @@ pub struct Grants<'a> {
 }
 
 /// What the dialect of a skill grants without a word, here.
-pub fn unasked(skill: &Skill, ground: &RunEnvironment) -> Vec<Permission> {
+pub fn unasked(skill: &Skill, run_env: &RunEnvironment) -> Vec<Permission> {
     let grant = |level, path: &Path| {
         let scope = Some(format!("{}/**", path.display()));
         Permission { domain: Domain::Filesystem, level, scope }
     };
     // Nobody gets a whole home or machine without a word, whatever is kept in a repository.
-    let is_part = |path: &&PathBuf| **path != ground.home && path.parent().is_some();
+    let is_part = |path: &&PathBuf| **path != run_env.home && path.parent().is_some();
     let mut permissions = Vec::new();
     if wants_no_files(skill) {
         return permissions;
@@ -97,17 +97,17 @@ pub fn unasked(skill: &Skill, ground: &RunEnvironment) -> Vec<Permission> {
     match skill.dialect.running().files {
         Unasked::Nothing => {}
         Unasked::Directory => {
-            let directory = Some(&ground.directory).filter(is_part);
+            let directory = Some(&run_env.directory).filter(is_part);
             permissions.extend(directory.map(|directory| grant(Level::Read, directory)));
         }
         Unasked::Repository => {
-            if let Some(repository) = ground.repository.as_ref().filter(is_part) {
+            if let Some(repository) = run_env.repository.as_ref().filter(is_part) {
                 permissions.push(grant(Level::Read, repository));
                 if skill.policy.read_only != Some(true) {
                     permissions.push(grant(Level::Write, repository));
                 }
             } else {
-                let directory = Some(&ground.directory).filter(is_part);
+                let directory = Some(&run_env.directory).filter(is_part);
                 permissions.extend(directory.map(|directory| grant(Level::Read, directory)));
             }
         }
@@ -123,14 +123,14 @@ fn wants_no_files(skill: &Skill) -> bool {
 
 /// What the dialect of a skill grants without a word in other places than this one, where it grants
 /// nothing so: an answer holds in all of them.
-pub fn elsewhere(skill: &Skill, ground: &RunEnvironment) -> Option<&'static str> {
+pub fn elsewhere(skill: &Skill, run_env: &RunEnvironment) -> Option<&'static str> {
     if wants_no_files(skill) {
         return None;
     }
     let files = skill.dialect.running().files;
     // Outside a repository, the folder can only be read.
-    let is_all = ground.repository.is_some() || files != Unasked::Repository;
-    if is_all && !unasked(skill, ground).is_empty() {
+    let is_all = run_env.repository.is_some() || files != Unasked::Repository;
+    if is_all && !unasked(skill, run_env).is_empty() {
         return None;
     }
     match files {
@@ -146,8 +146,8 @@ pub fn elsewhere(skill: &Skill, ground: &RunEnvironment) -> Option<&'static str>
 }
 
 /// The permissions that count: those of the skill, and those that its dialect grants unasked.
-pub fn effective(skill: &Skill, ground: &RunEnvironment) -> Vec<Permission> {
-    skill.permissions.iter().cloned().chain(unasked(skill, ground)).collect()
+pub fn effective(skill: &Skill, run_env: &RunEnvironment) -> Vec<Permission> {
+    skill.permissions.iter().cloned().chain(unasked(skill, run_env)).collect()
 }
 
 impl Grants<'_> {
@@ -192,8 +192,8 @@ impl Grants<'_> {
     }
 
     /// What other programs obey here, without what was granted by its name.
-    pub(crate) fn obeyed(&self) -> ProtectedPaths {
-        ProtectedPaths::of(self.ground).opening(files::named_for_writing(self))
+    pub(crate) fn protected(&self) -> ProtectedPaths {
+        ProtectedPaths::of(self.run_env).opening(files::named_for_writing(self))
     }
 
     /// The history of version control in the skill's folder does not count for an approval, so it
@@ -208,7 +208,7 @@ impl Grants<'_> {
     /// The home of the run, where writing is allowed and nothing is kept. If the user is in the
     /// home, a tool would lose what it writes there, so it gets another one.
     fn private_home(&self) -> &Path {
-        let RunEnvironment { directory, home, .. } = self.ground;
+        let RunEnvironment { directory, home, .. } = self.run_env;
         if directory == home { Path::new("/tmp/home") } else { home }
     }
 
@@ -220,7 +220,7 @@ impl Grants<'_> {
         if home.parent().is_some() {
             paths.push(PathGrant::private(home));
         }
-        paths.extend(self.ground.is_own.then(|| PathGrant::write(&self.ground.directory)));
+        paths.extend(self.run_env.is_own.then(|| PathGrant::write(&self.run_env.directory)));
         paths.extend(self.folder.map(PathGrant::read));
         paths.extend(self.support.iter().map(PathGrant::read));
         paths

@@ -20,7 +20,7 @@ use crate::{
 
 /// What a skill asks for, as a whole: the same for each of its tools, so that one answer holds for
 /// all of them.
-pub fn inspect(subject: &LoadedSkill, ground: &RunEnvironment, extra: &ExtraGrants) -> Request {
+pub fn inspect(subject: &LoadedSkill, run_env: &RunEnvironment, extra: &ExtraGrants) -> Request {
     let skill = &subject.skill;
     Request {
         skill: skill.name.clone(),
@@ -33,15 +33,15 @@ pub fn inspect(subject: &LoadedSkill, ground: &RunEnvironment, extra: &ExtraGran
         tools: skill.tools.iter().map(preview).collect(),
         programs: programs(subject, extra),
         permissions: skill.permissions.clone(),
-        unasked: unasked(subject, ground),
-        elsewhere: grant::elsewhere(skill, ground),
+        unasked: unasked(subject, run_env),
+        elsewhere: grant::elsewhere(skill, run_env),
         implied: implied(skill),
         packages: packages::names(subject),
         needs: needs(&skill.requirements),
         extra: extra.clone(),
         digest: subject.digest.clone(),
         files: subject.files.clone(),
-        secrets: secrets(subject, ground, extra),
+        secrets: secrets(subject, run_env, extra),
         trust: subject.trust,
         tier: subject.tier,
         signed: subject.vouching.signed(),
@@ -53,7 +53,7 @@ pub fn inspect(subject: &LoadedSkill, ground: &RunEnvironment, extra: &ExtraGran
 
 /// What it gets without declaring a permission: what its dialect grants, and the variables that it
 /// requires. Those may be secrets, so nobody agrees without having seen their names.
-fn unasked(subject: &LoadedSkill, ground: &RunEnvironment) -> Vec<Permission> {
+fn unasked(subject: &LoadedSkill, run_env: &RunEnvironment) -> Vec<Permission> {
     let LoadedSkill { skill, .. } = subject;
     let required = skill.requirements.env_vars.iter().map(|name| Permission {
         domain: Domain::Env,
@@ -62,17 +62,17 @@ fn unasked(subject: &LoadedSkill, ground: &RunEnvironment) -> Vec<Permission> {
     });
     let declared = |one: &Permission| skill.permissions.iter().any(|known| known.covers(one));
     let required = required.filter(|one| !declared(one));
-    grant::unasked(skill, ground).into_iter().chain(required).collect()
+    grant::unasked(skill, run_env).into_iter().chain(required).collect()
 }
 
 /// Names of stored secrets that it would get.
-fn secrets(subject: &LoadedSkill, ground: &RunEnvironment, extra: &ExtraGrants) -> Vec<String> {
+fn secrets(subject: &LoadedSkill, run_env: &RunEnvironment, extra: &ExtraGrants) -> Vec<String> {
     let LoadedSkill { skill, .. } = subject;
     let of_env = skill.permissions.iter().filter(|entry| entry.domain == Domain::Env);
     let declared = of_env.filter_map(|entry| entry.scope.as_ref());
     let names = declared.chain(&skill.requirements.env_vars).chain(&extra.env);
     let mut names: Vec<String> =
-        names.filter(|name| ground.secret(name, subject.path()).is_some()).cloned().collect();
+        names.filter(|name| run_env.secret(name, subject.path()).is_some()).cloned().collect();
     names.sort();
     names.dedup();
     names

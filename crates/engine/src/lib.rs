@@ -3,7 +3,7 @@
 //!
 //! The rooms, in the order in which a call passes through them:
 //!
-//! - [`subject`] is a skill on disk with its digest; [`ground`] is where the run happens.
+//! - [`subject`] is a skill on disk with its digest; [`run_env`] is where the run happens.
 //! - [`disclosure`] is what a model is told of skills before it asks for one.
 //! - [`manifest`] tells a model or another program which tools there are, in its own format.
 //! - [`call`] turns what a caller gives into arguments that a tool accepts, or says what is wrong.

@@ -53,7 +53,7 @@ impl Root {
 #[derive(Debug)]
 pub(crate) struct GuardedFolders<'a> {
     roots: Vec<(Root, Baseline)>,
-    obeyed: &'a ProtectedPaths,
+    protected: &'a ProtectedPaths,
     home: &'a Path,
 }
 
@@ -61,7 +61,7 @@ impl<'a> GuardedFolders<'a> {
     /// Opens the folders that a policy lets a program write to.
     pub(crate) fn new(
         policy: &Policy,
-        obeyed: &'a ProtectedPaths,
+        protected: &'a ProtectedPaths,
         home: &'a Path,
     ) -> Result<Self, Unusable> {
         let is_folder = |grant: &&PathGrant| {
@@ -83,7 +83,7 @@ impl<'a> GuardedFolders<'a> {
             }
         };
         let roots = paths.into_iter().filter_map(open).collect::<Result<_, Unusable>>()?;
-        Ok(Self { roots, obeyed, home })
+        Ok(Self { roots, protected, home })
     }
 
     /// Runs something with everything held that is there, and puts aside what it adds.
@@ -97,7 +97,7 @@ impl<'a> GuardedFolders<'a> {
         let mut all = Vec::new();
         for (root, baseline) in &self.roots {
             let (before, more) =
-                baseline.before(root, self.obeyed.clone(), self.home, &protected)?;
+                baseline.before(root, self.protected.clone(), self.home, &protected)?;
             policy.paths.extend(more);
             all.push((root, before));
         }

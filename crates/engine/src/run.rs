@@ -85,7 +85,7 @@ pub struct Call<'a> {
     /// The parameters.
     pub given: Given,
     /// Where it happens.
-    pub ground: &'a RunEnvironment,
+    pub run_env: &'a RunEnvironment,
     /// The situation, as gibb.eri.sh calls it.
     pub mode: &'a str,
     /// What a person adds to the permissions.
@@ -160,8 +160,9 @@ pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
         Given::Words(_) | Given::Code { .. } => None,
         _ => Some(call::tool(skill, call.tool)?),
     };
-    let has =
-        |name: &str| call.ground.is_set(name) || call.ground.secret(name, subject.path()).is_some();
+    let has = |name: &str| {
+        call.run_env.is_set(name) || call.run_env.secret(name, subject.path()).is_some()
+    };
     requirements::check_variables(&skill.requirements, has)
         .and_then(|()| requirements::check_system(&skill.requirements, std::env::consts::OS))
         .map_err(RunError::from)?;
@@ -185,9 +186,9 @@ pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
 
 /// What does not keep a tool from running, but may make it fail or surprise.
 fn warnings(call: &Call<'_>, tool: Option<&Tool>) -> Vec<String> {
-    let Call { subject, ground, .. } = call;
+    let Call { subject, run_env, .. } = call;
     let requirements = &subject.skill.requirements;
-    let path = ground.variables.iter().find(|(name, _)| name == "PATH");
+    let path = run_env.variables.iter().find(|(name, _)| name == "PATH");
     let path = path.map_or("", |(_, path)| path.as_str());
     let missing = requirements::check_programs(requirements, path.as_ref()).err();
     let mut warnings: Vec<String> = missing.iter().map(ToString::to_string).collect();
@@ -209,10 +210,10 @@ fn arguments(tool: &Tool, given: &Given) -> Result<Map<String, Value>, RunError>
 }
 
 /// Where the dialect lets a tool start.
-pub(crate) fn start_directory(subject: &LoadedSkill, ground: &RunEnvironment) -> PathBuf {
+pub(crate) fn start_directory(subject: &LoadedSkill, run_env: &RunEnvironment) -> PathBuf {
     match subject.skill.dialect.running().place {
-        Place::Directory => ground.directory.clone(),
-        Place::Repository => ground.start().to_owned(),
+        Place::Directory => run_env.directory.clone(),
+        Place::Repository => run_env.start().to_owned(),
     }
 }
 
@@ -245,10 +246,10 @@ fn assemble(
     action: Action,
     set: Vec<(String, String)>,
 ) -> Result<Plan, RunError> {
-    let Call { subject, ground, extra, .. } = call;
+    let Call { subject, run_env, extra, .. } = call;
     let skill = &subject.skill;
-    let permissions = grant::effective(skill, ground);
-    let directory = start_directory(subject, ground);
+    let permissions = grant::effective(skill, run_env);
+    let directory = start_directory(subject, run_env);
     let mut programs: Vec<PathBuf> =
         action.programs().iter().map(|program| program.path.clone()).collect();
     programs.extend(required_programs(subject));
@@ -257,7 +258,7 @@ fn assemble(
     let grants = Grants {
         permissions: &permissions,
         extra,
-        ground,
+        run_env,
         skill: subject.path(),
         folder: subject.folder.as_deref(),
         support: &[],
@@ -283,18 +284,18 @@ fn assemble(
     }
     policy.directory.clone_from(&directory);
     variables::use_environment(extra, &mut policy);
-    let obeyed = grants.obeyed();
-    let mut request = inspect(subject, ground, extra);
+    let protected = grants.protected();
+    let mut request = inspect(subject, run_env, extra);
     request.tool = Some(tool.map_or_else(|| call.tool.to_owned(), |tool| tool.name.clone()));
     request.command = shown_set.into_iter().chain(action.shown()).collect();
     request.tools = Vec::new();
     let surroundings = Surroundings {
-        here: ground.directory.clone(),
-        home: ground.home.clone(),
+        here: run_env.directory.clone(),
+        home: run_env.home.clone(),
         writable: writable(&policy),
-        never_written: grant::never_written(ground),
-        obeyed,
-        variables: Unseen::of(subject, &action, ground, &policy),
+        never_written: grant::never_written(run_env),
+        protected,
+        variables: Unseen::of(subject, &action, run_env, &policy),
     };
     let (warnings, cancel) = (Vec::new(), Cancel::default());
     let stdin = Stdin::default();
@@ -440,7 +441,7 @@ impl Plan {
         };
         let surroundings = self.surroundings.clone();
         self.install(subject, home, &mut |line| hear_masked(Heard::Progress(line)))?;
-        let held = GuardedFolders::new(&self.policy, &surroundings.obeyed, &surroundings.home)
+        let held = GuardedFolders::new(&self.policy, &surroundings.protected, &surroundings.home)
             .map_err(unheld)?;
         let policy = std::mem::take(&mut self.policy);
         let ran = held.around(policy, |policy| {

@@ -112,15 +112,15 @@ mod tests {
         std::fs::create_dir_all(root.join("outer/inner/deep")).unwrap();
         std::fs::create_dir(root.join("outer/.git")).unwrap();
         std::fs::write(root.join("outer/inner/.git"), "gitdir: elsewhere").unwrap();
-        let ground = RunEnvironment::at(&root.join("outer/inner/deep"), &root);
-        assert_eq!(ground.start(), root.join("outer/inner"));
-        let ground = RunEnvironment::at(&root, &root.join("outer"));
-        assert_eq!(ground.repository, None);
-        assert_eq!(ground.start(), root);
+        let run_env = RunEnvironment::at(&root.join("outer/inner/deep"), &root);
+        assert_eq!(run_env.start(), root.join("outer/inner"));
+        let run_env = RunEnvironment::at(&root, &root.join("outer"));
+        assert_eq!(run_env.repository, None);
+        assert_eq!(run_env.start(), root);
         for home in ["outer", "outer/home"] {
             std::fs::create_dir_all(root.join("outer/home/project")).unwrap();
-            let ground = RunEnvironment::at(&root.join("outer/home/project"), &root.join(home));
-            assert_eq!(ground.repository, None, "the home is no working ground");
+            let run_env = RunEnvironment::at(&root.join("outer/home/project"), &root.join(home));
+            assert_eq!(run_env.repository, None, "the home is no working ground");
         }
     }
 }

@@ -148,8 +148,8 @@ impl SkillSet {
         agent: &Agent,
     ) -> Result<Option<String>, InstallFailure> {
         let Some(tree) = self.store().get(&locked.integrity)? else { return Ok(None) };
-        let card = SkillSummary::read(&tree, name).map_err(InstallFailure::card(name))?;
-        Ok(Some(deployed(&tree, &card, agent)?.tree.integrity()))
+        let summary = SkillSummary::read(&tree, name).map_err(InstallFailure::summary(name))?;
+        Ok(Some(deployed(&tree, &summary, agent)?.tree.integrity()))
     }
 
     /// As [`Self::state`], where it is known that nobody changes anything.

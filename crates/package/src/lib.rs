@@ -11,7 +11,7 @@
 //! - [`lock`] is `savoir.lock`, which holds everyone to the same files, and tells when a new version
 //!   of a skill wants more than the old one.
 //! - [`gaia_lock`] is the lock of GAIA, and [`agent_file`] its agents, which are made of skills.
-//! - [`card`] is what a skill's files say about it: its name, its version, and what it asks for.
+//! - [`summary`] is what a skill's files say about it: its name, its version, and what it asks for.
 //! - [`shelf`] is the skills that are installed in a project or for a person: it plans a change,
 //!   shows it, makes it whole or not at all, takes it back, and checks what lies there.
 //! - [`agents`] knows the programs that read skills, and the folders in which they look.

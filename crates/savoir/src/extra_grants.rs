@@ -38,7 +38,7 @@ pub(crate) struct ExtraGrantsArgs {
 
 impl ExtraGrantsArgs {
     /// The permissions, with absolute paths.
-    pub(crate) fn widening(&self) -> Result<ExtraGrants, CommandError> {
+    pub(crate) fn extra_grants(&self) -> Result<ExtraGrants, CommandError> {
         let paths = |paths: &[String]| -> Result<Vec<String>, CommandError> {
             paths.iter().map(|path| absolute(path)).collect()
         };

@@ -199,14 +199,14 @@ fn locked_source(subject: &LoadedSkill) -> Result<Option<LockedSource>, CommandE
 }
 
 /// The environment of a run. Skills cannot reach approvals and keys, which decide about later runs.
-pub(crate) fn ground(home: &Home) -> Result<RunEnvironment, CommandError> {
-    let ground = RunEnvironment::here()
+pub(crate) fn run_env(home: &Home) -> Result<RunEnvironment, CommandError> {
+    let run_env = RunEnvironment::here()
         .map_err(|error| CommandError::input(format!("this folder cannot be used: {error}")))?
         .keeping(home)
         .with_secrets(Secrets::new(home).list()?);
     Ok(match config::user_folder() {
-        Some(folder) => ground.keeping_folder(&folder),
-        None => ground,
+        Some(folder) => run_env.keeping_folder(&folder),
+        None => run_env,
     })
 }
 

@@ -71,7 +71,8 @@ impl PersonalLibrary {
     async fn texts(&self, name: &str) -> Result<Vec<String>, LibraryError> {
         let (kept, _) = self.find(name).await?;
         usable(&kept, CalledBy::Model)?;
-        let entries = self.app.skills.keeper().files().resources(name).await.map_err(failed)?;
+        let entries =
+            self.app.skills.skill_writer().files().resources(name).await.map_err(failed)?;
         let small: Vec<_> =
             entries.into_iter().filter(|entry| entry.size <= MOST_FILE_BYTES).collect();
         let mut texts = Vec::new();
@@ -85,7 +86,8 @@ impl PersonalLibrary {
 
     /// Whether a file can be read as a text.
     async fn is_text(&self, name: &str, path: &str) -> bool {
-        let found = self.app.skills.keeper().files().resource(name, path, MOST_FILE_BYTES).await;
+        let found =
+            self.app.skills.skill_writer().files().resource(name, path, MOST_FILE_BYTES).await;
         matches!(found, Ok(Some(found)) if std::str::from_utf8(&found.bytes).is_ok())
     }
 
@@ -98,7 +100,7 @@ impl PersonalLibrary {
     async fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {
         let (kept, _) = self.find(name).await?;
         usable(&kept, CalledBy::Model)?;
-        let files = self.app.skills.keeper().files();
+        let files = self.app.skills.skill_writer().files();
         let entries = files.resources(name).await.map_err(failed)?;
         let (own, given) = (name.to_owned(), path.to_owned());
         let Some(entry) = entries.into_iter().find(|entry| entry.path == path) else {
@@ -128,7 +130,7 @@ impl PersonalLibrary {
             resources: Vec::new(),
             owner: Some(self.caller.owner_id()),
         };
-        let settled = self.app.skills.keeper().settle(new, |before| match before {
+        let settled = self.app.skills.skill_writer().settle(new, |before| match before {
             // A model does not write over what is there.
             Some(_) => Err(ConflictReason::There),
             None => Ok(Facts { enabled: false, ..Facts::authored(None, Time::now()) }),
@@ -250,7 +252,7 @@ impl SkillFiles for PersonalLibrary {
             let (kept, _) = self.find(skill).await?;
             usable(&kept, CalledBy::Model)?;
             let own = (MANIFEST.to_owned(), kept.file.text.len() as u64);
-            let entries = self.app.skills.keeper().files().resources(skill).await;
+            let entries = self.app.skills.skill_writer().files().resources(skill).await;
             let others = entries.map_err(failed)?.into_iter().map(|entry| (entry.path, entry.size));
             let mut files: Vec<_> = std::iter::once(own).chain(others).collect();
             files.sort_unstable();
@@ -275,7 +277,7 @@ impl SkillFiles for PersonalLibrary {
                     Err(LibraryError::TooLarge { path: path.to_owned(), size: size as u64 })
                 };
             }
-            let files = self.app.skills.keeper().files();
+            let files = self.app.skills.skill_writer().files();
             let found = files.resource(skill, path, most as u64).await.map_err(failed)?;
             let missing = || LibraryError::NoFile { name: skill.to_owned(), path: path.to_owned() };
             Ok(found.ok_or_else(missing)?.bytes.into())

@@ -199,10 +199,12 @@ async fn scan_some(app: &App) -> Result<(), RegistryError> {
 
 /// Keeps the skills of integrations: once, as soon as no other process is at it.
 async fn bring_integrations(app: App, stopping: CancellationToken) {
-    let keeper = app.skills.keeper();
+    let skill_writer = app.skills.skill_writer();
     loop {
         let stopped = stopping.cancelled();
-        let wait = match personal::project_until(keeper, &app.config.integrations, stopped).await {
+        let wait = match personal::project_until(skill_writer, &app.config.integrations, stopped)
+            .await
+        {
             Ok(Some(_)) => return,
             Ok(None) => TURN_EVERY,
             Err(error) => {
@@ -219,12 +221,12 @@ async fn bring_integrations(app: App, stopping: CancellationToken) {
 
 /// Lays aside what nobody uses: at the start, and once a day.
 async fn lay_aside(app: App, stopping: CancellationToken) {
-    let keeper = app.skills.keeper();
+    let skill_writer = app.skills.skill_writer();
     let mut every = tokio::time::interval(Duration::from_hours(24));
     let keeping = async {
         loop {
             every.tick().await;
-            match keeper.lay_aside(Time::now()).await {
+            match skill_writer.lay_aside(Time::now()).await {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "skills that nobody uses were laid aside"),
                 Err(error) => tracing::warn!(%error, "skills were not looked through"),

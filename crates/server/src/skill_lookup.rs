@@ -36,7 +36,7 @@ const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
 /// All skills of a server.
 #[derive(Debug)]
 pub(crate) struct Skills {
-    keeper: SkillWriter,
+    skill_writer: SkillWriter,
     files: SkillFiles,
     /// What was read from files, as long as they are the same.
     read: Mutex<HashMap<String, Arc<Kept>>>,
@@ -189,13 +189,13 @@ fn inputs(skill: &Skill) -> Option<Vec<SkillInput>> {
 }
 
 impl Skills {
-    pub(crate) fn new(keeper: SkillWriter) -> Self {
-        Self { files: keeper.files().clone(), keeper, read: Mutex::default() }
+    pub(crate) fn new(skill_writer: SkillWriter) -> Self {
+        Self { files: skill_writer.files().clone(), skill_writer, read: Mutex::default() }
     }
 
     /// Who writes skills that come as a whole.
-    pub(crate) fn keeper(&self) -> &SkillWriter {
-        &self.keeper
+    pub(crate) fn skill_writer(&self) -> &SkillWriter {
+        &self.skill_writer
     }
 
     /// What a person's agent may see: their own and those of nobody, sorted by name. Others' are not
@@ -249,7 +249,7 @@ impl Skills {
     pub(crate) async fn load(&self, caller: &Caller, name: &str) -> ApiResult<Arc<Kept>> {
         let failed = "Failed to load skill";
         let kept = self.find(caller, name, failed).await?;
-        let facts_of = self.keeper.database().skill_facts();
+        let facts_of = self.skill_writer.database().skill_facts();
         let facts = kept.facts(facts_of.get(name).await.or_failed(failed)?.as_ref());
         if !facts.enabled {
             let message = format!("Skill '{name}' is disabled; enable it first");
@@ -299,7 +299,7 @@ impl Skills {
         let stored = Stored::read(name, text, Purpose::Create)?;
         check_owner(caller, stored.owner.as_deref())?;
         let text = agent_flow::with_owner(text, &caller.owner_id())?;
-        let made = self.keeper.create(name, &text, &caller.owner_id()).await;
+        let made = self.skill_writer.create(name, &text, &caller.owner_id()).await;
         let made = made.map_err(in_its_turn)?;
         let made = made.map_err(|error| not_created(name, &error))?;
         Ok(self.understand(made)?)
@@ -326,7 +326,7 @@ impl Skills {
             Ok(file) => {
                 let understood = self.understand(file)?;
                 if understood.stored.owner != kept.owner {
-                    self.keeper.give(name, understood.owner()).await;
+                    self.skill_writer.give(name, understood.owner()).await;
                 }
                 Ok(understood)
             }
@@ -342,7 +342,7 @@ impl Skills {
     /// Removes a skill with its folder.
     pub(crate) async fn delete(&self, caller: &Caller, name: &str) -> ApiResult<()> {
         let kept = self.changeable(caller, name, "Failed to delete skill").await?;
-        match self.keeper.remove(name, &kept.version).await.map_err(in_its_turn)? {
+        match self.skill_writer.remove(name, &kept.version).await.map_err(in_its_turn)? {
             Ok(()) => Ok(()),
             // Another one of this name was made meanwhile: what was to go is gone.
             Err(WriteError::Missing | WriteError::Changed) => Err(not_found(name)),

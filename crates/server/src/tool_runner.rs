@@ -38,7 +38,7 @@ pub trait ReadFolder: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub struct ToolRunner {
     home: Home,
-    ground: RunEnvironment,
+    run_env: RunEnvironment,
     reader: Arc<dyn ReadFolder>,
     /// What must run alone is alone on the whole server.
     queue: Queue,
@@ -47,8 +47,8 @@ pub struct ToolRunner {
 impl ToolRunner {
     /// A workshop with the approvals and records of a home. Of the ground, only its folders of Savoir
     /// and a few variables count.
-    pub fn new(home: Home, ground: RunEnvironment, reader: Arc<dyn ReadFolder>) -> Self {
-        Self { home, ground, reader, queue: Queue::with_places(MOST_RUNS) }
+    pub fn new(home: Home, run_env: RunEnvironment, reader: Arc<dyn ReadFolder>) -> Self {
+        Self { home, run_env, reader, queue: Queue::with_places(MOST_RUNS) }
     }
 
     /// What tools left for a person.
@@ -59,12 +59,12 @@ impl ToolRunner {
     /// What runs the tools of the skills that a person may use.
     fn tools(&self, app: &App, caller: &Caller) -> Result<SkillTools, StoreError> {
         let workspaces = self.workspaces(caller)?;
-        let mut variables = self.ground.variables.clone();
+        let mut variables = self.run_env.variables.clone();
         variables.retain(|(name, _)| PASSED.contains(&name.as_str()));
-        let ground = RunEnvironment {
+        let run_env = RunEnvironment {
             repository: None,
             variables,
-            kept: self.ground.kept.clone(),
+            kept: self.run_env.kept.clone(),
             ..RunEnvironment::at(self.home.data(), self.home.data())
         };
         let library = PersonalLibrary::new(app.clone(), caller.clone());
@@ -73,7 +73,7 @@ impl ToolRunner {
             subjects: Arc::new(Offered { app: app.clone(), library, reader }),
             asker: Arc::new(Nobody),
             home: self.home.clone(),
-            ground,
+            run_env,
             mode: MODES[0].to_owned(),
         };
         Ok(SkillTools::new(bench).sharing(self.queue.clone()).with_workspaces(workspaces))
@@ -114,7 +114,7 @@ impl SkillFolders for Offered {
         // when it was loaded.
         let there = Handle::current().block_on(self.library.is_there(skill));
         there.map_err(|error| RunError::call(error.code(), error))?;
-        let files = self.app.skills.keeper().files();
+        let files = self.app.skills.skill_writer().files();
         if !files.is_local() {
             return Err(RunError::refused(
                 "skill-not-here",

@@ -28,7 +28,7 @@ pub struct Fence<'a>(Option<Held<'a>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Held<'a> {
-    allowance: &'a AllowedTools,
+    allowed_tools: &'a AllowedTools,
     moments: &'a [Moment],
     tool: &'a ToolSpec,
     arguments: &'a Map<String, Value>,
@@ -43,9 +43,9 @@ struct Active {
 impl AllowedTools {
     /// An allowance that begins with what a skill allows, for whoever carries out that skill alone.
     pub fn of(skill: &str, list: Option<AllowList>) -> Self {
-        let allowance = Self::default();
-        allowance.follow(skill, list);
-        allowance
+        let allowed_tools = Self::default();
+        allowed_tools.follow(skill, list);
+        allowed_tools
     }
 
     /// A skill is followed from here on: its list takes the place of the one before, and one that has
@@ -64,12 +64,12 @@ impl AllowedTools {
 impl<'a> Fence<'a> {
     /// The fence around a call that was made when each of some moments held.
     pub fn around(
-        allowance: &'a AllowedTools,
+        allowed_tools: &'a AllowedTools,
         moments: &'a [Moment],
         tool: &'a ToolSpec,
         arguments: &'a Map<String, Value>,
     ) -> Self {
-        Self(Some(Held { allowance, moments, tool, arguments }))
+        Self(Some(Held { allowed_tools, moments, tool, arguments }))
     }
 
     /// No fence: for what no list takes away.
@@ -79,8 +79,8 @@ impl<'a> Fence<'a> {
 
     /// Whether the call is let through now, without a question.
     pub fn check(&self) -> Result<(), NotAllowed> {
-        let Some(Held { allowance, moments, tool, arguments }) = self.0 else { return Ok(()) };
-        let now = allowance.now();
+        let Some(Held { allowed_tools, moments, tool, arguments }) = self.0 else { return Ok(()) };
+        let now = allowed_tools.now();
         let mut doubt = Ok(());
         for moment in moments.iter().chain([&now]) {
             let Err((skill, refused)) = moment.check(tool, arguments) else { continue };
@@ -163,8 +163,12 @@ mod tests {
     }
 
     /// A call that was made at a moment, and is carried out now.
-    fn check(allowance: &AllowedTools, moment: &Moment, tool: &ToolSpec) -> Result<(), NotAllowed> {
-        Fence::around(allowance, std::slice::from_ref(moment), tool, &Map::new()).check()
+    fn check(
+        allowed_tools: &AllowedTools,
+        moment: &Moment,
+        tool: &ToolSpec,
+    ) -> Result<(), NotAllowed> {
+        Fence::around(allowed_tools, std::slice::from_ref(moment), tool, &Map::new()).check()
     }
 
     fn list(text: &str) -> Option<AllowList> {
@@ -173,28 +177,28 @@ mod tests {
 
     #[test]
     fn the_machinery_always_works() {
-        let allowance = AllowedTools::of("x", list("Read"));
-        let machinery = tool("use_skill", Origin::BuiltinTools);
-        assert!(check(&allowance, &allowance.now(), &machinery).is_ok());
-        assert!(allowance.now().offers(&machinery));
+        let allowed_tools = AllowedTools::of("x", list("Read"));
+        let builtin_tools = tool("use_skill", Origin::BuiltinTools);
+        assert!(check(&allowed_tools, &allowed_tools.now(), &builtin_tools).is_ok());
+        assert!(allowed_tools.now().offers(&builtin_tools));
         // A tool of a skill that calls itself like that is no machinery.
         let skill = Origin::Skill { skill: "evil".into(), tool: "use_skill".into() };
         let other = tool("use_skill", skill);
-        assert!(check(&allowance, &allowance.now(), &other).is_err());
+        assert!(check(&allowed_tools, &allowed_tools.now(), &other).is_err());
     }
 
     #[test]
     fn the_next_skill_replaces_the_list_and_one_without_clears_it() {
-        let allowance = AllowedTools::default();
+        let allowed_tools = AllowedTools::default();
         let (read, write) = (tool("read_file", Origin::Host), tool("write_file", Origin::Host));
-        let may = |tool| check(&allowance, &allowance.now(), tool).is_ok();
+        let may = |tool| check(&allowed_tools, &allowed_tools.now(), tool).is_ok();
         assert!(may(&read) && may(&write));
-        allowance.follow("reader", list("Read"));
+        allowed_tools.follow("reader", list("Read"));
         assert!(may(&read) && !may(&write));
-        assert_eq!(allowance.now().skill(), Some("reader"));
-        allowance.follow("writer", list("Write"));
+        assert_eq!(allowed_tools.now().skill(), Some("reader"));
+        allowed_tools.follow("writer", list("Write"));
         assert!(!may(&read) && may(&write));
-        allowance.follow("free", list(""));
+        allowed_tools.follow("free", list(""));
         assert!(may(&read) && may(&write));
     }
 
@@ -203,12 +207,12 @@ mod tests {
         let run = tool("run_command", Origin::Host);
         let arguments = json!({"command": "find . -delete"});
         let arguments = arguments.as_object().unwrap();
-        let allowance = AllowedTools::of("finder", list("Bash(find:*)"));
-        let moments = [allowance.now()];
-        let fence = Fence::around(&allowance, &moments, &run, arguments);
+        let allowed_tools = AllowedTools::of("finder", list("Bash(find:*)"));
+        let moments = [allowed_tools.now()];
+        let fence = Fence::around(&allowed_tools, &moments, &run, arguments);
         assert!(fence.check().is_err());
         assert!(fence.doubt().unwrap().is_some_and(|doubt| doubt.is_in_doubt()));
-        allowance.follow("reader", list("Read"));
+        allowed_tools.follow("reader", list("Read"));
         assert_eq!(fence.doubt().unwrap_err().code(), "tool-not-allowed");
     }
 
@@ -216,24 +220,24 @@ mod tests {
     fn a_skill_names_its_own_tools_by_their_short_names_and_no_others() {
         let own = Origin::Skill { skill: "git".into(), tool: "status".into() };
         let other = Origin::Skill { skill: "evil".into(), tool: "status".into() };
-        let allowance = AllowedTools::of("git", list("status"));
-        let may = |tool: ToolSpec| check(&allowance, &allowance.now(), &tool).is_ok();
+        let allowed_tools = AllowedTools::of("git", list("status"));
+        let may = |tool: ToolSpec| check(&allowed_tools, &allowed_tools.now(), &tool).is_ok();
         assert!(may(tool("git__status", own)));
         assert!(!may(tool("evil__status", other)));
     }
 
     #[test]
     fn calls_at_once_are_held_to_both_moments() {
-        let allowance = AllowedTools::of("reader", list("Read"));
+        let allowed_tools = AllowedTools::of("reader", list("Read"));
         let write = tool("write_file", Origin::Host);
-        let before = allowance.now();
+        let before = allowed_tools.now();
         // A model loads a skill without a list and writes at the same time.
-        allowance.follow("free", None);
-        let refused = check(&allowance, &before, &write).unwrap_err();
+        allowed_tools.follow("free", None);
+        let refused = check(&allowed_tools, &before, &write).unwrap_err();
         assert_eq!(refused.code(), "tool-not-allowed");
         // The other way round: what was free is not free any more.
-        let before = allowance.now();
-        allowance.follow("reader", list("Read"));
-        assert!(check(&allowance, &before, &write).is_err());
+        let before = allowed_tools.now();
+        allowed_tools.follow("reader", list("Read"));
+        assert!(check(&allowed_tools, &before, &write).is_err());
     }
 }

@@ -95,7 +95,7 @@ pub struct BuiltinTools {
     library: Arc<dyn Library>,
     /// What a skill that is loaded narrows; nothing is narrowed for agents of others, who see to it
     /// themselves.
-    allowance: Option<Arc<AllowedTools>>,
+    allowed_tools: Option<Arc<AllowedTools>>,
     /// Where the tools of a skill that is loaded are offered.
     tools: Option<Arc<SkillTools>>,
     /// Whether skills that are meant to be carried out apart are left to whoever asks for them.
@@ -104,8 +104,8 @@ pub struct BuiltinTools {
 
 impl BuiltinTools {
     /// Tools over a library.
-    pub fn new(library: Arc<dyn Library>, allowance: Option<Arc<AllowedTools>>) -> Self {
-        Self { library, allowance, tools: None, leaves_forks: false }
+    pub fn new(library: Arc<dyn Library>, allowed_tools: Option<Arc<AllowedTools>>) -> Self {
+        Self { library, allowed_tools, tools: None, leaves_forks: false }
     }
 
     /// Leaves skills that are meant to be carried out apart to whoever asks for them: they restrict
@@ -147,7 +147,7 @@ impl BuiltinTools {
 
     /// What the list of the skill that is followed leaves of one that is left to whoever asked for it.
     fn held(&self, skill: &Skill) -> Option<String> {
-        let moment = self.allowance.as_ref()?.now();
+        let moment = self.allowed_tools.as_ref()?.now();
         let followed = moment.skill()?;
         let refused: Vec<String> = self.tools_of(skill, |tool| !moment.offers(tool));
         let refused = match refused.as_slice() {
@@ -171,14 +171,14 @@ impl BuiltinTools {
     /// by the names that this gives. One that is left to whoever asks for it changes no list: what the
     /// skill before it refuses stays refused.
     pub fn follow(&self, skill: &Skill) -> Vec<String> {
-        if let Some(allowance) = self.allowance.as_ref().filter(|_| !self.leaves(skill)) {
-            allowance.follow(&skill.name, AllowList::of(&skill.policy));
+        if let Some(allowed_tools) = self.allowed_tools.as_ref().filter(|_| !self.leaves(skill)) {
+            allowed_tools.follow(&skill.name, AllowList::of(&skill.policy));
         }
         let brought = self.tools.as_ref().map(|tools| tools.bring(skill)).unwrap_or_default();
-        let Some(allowance) = self.allowance.as_ref().filter(|_| self.leaves(skill)) else {
+        let Some(allowed_tools) = self.allowed_tools.as_ref().filter(|_| self.leaves(skill)) else {
             return brought;
         };
-        let moment = allowance.now();
+        let moment = allowed_tools.now();
         self.tools_of(skill, |tool| moment.offers(tool))
     }
 

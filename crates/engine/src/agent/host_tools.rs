@@ -54,7 +54,7 @@ pub enum Autonomy {
 #[derive(Debug)]
 pub struct HostTools {
     workspace: Arc<Workspace>,
-    ground: RunEnvironment,
+    run_env: RunEnvironment,
     asker: Arc<dyn Asker>,
     autonomy: Autonomy,
     http: HttpPolicy,
@@ -118,36 +118,36 @@ impl HostTools {
     /// Tools for a folder. The ground says what must stay as it is even there.
     pub fn new(
         folder: &Path,
-        ground: &RunEnvironment,
+        run_env: &RunEnvironment,
         asker: Arc<dyn Asker>,
         autonomy: Autonomy,
     ) -> Result<Self, WorkspaceError> {
         let path = || folder.display().to_string();
         let unusable = |source| WorkspaceError::Unusable { path: path(), source };
         let root = folder.canonicalize().map_err(unusable)?;
-        if root.parent().is_none() || ground.home.starts_with(&root) {
+        if root.parent().is_none() || run_env.home.starts_with(&root) {
             return Err(WorkspaceError::TooMuch { path: path() });
         }
-        let here = RunEnvironment::at(&root, &ground.home);
+        let here = RunEnvironment::at(&root, &run_env.home);
         let (directory, repository) = (here.directory, here.repository);
-        let ground = RunEnvironment { directory, repository, ..ground.clone() };
+        let run_env = RunEnvironment { directory, repository, ..run_env.clone() };
         let workspace = Arc::new(Workspace::open(root).map_err(unusable)?);
         let (http, agreed, commands) = (HttpPolicy::default(), Mutex::default(), Arc::default());
         let (baseline, writes) = (Arc::default(), tokio::sync::Mutex::default());
-        Ok(Self { workspace, ground, asker, autonomy, http, agreed, commands, baseline, writes })
+        Ok(Self { workspace, run_env, asker, autonomy, http, agreed, commands, baseline, writes })
     }
 
     /// With folders that stay as they are, although they lie there.
     #[must_use]
     pub fn keeping<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
-        let keep = |ground: RunEnvironment, folder: &Path| ground.keeping_folder(folder);
-        self.ground = folders.into_iter().fold(self.ground, keep);
+        let keep = |run_env: RunEnvironment, folder: &Path| run_env.keeping_folder(folder);
+        self.run_env = folders.into_iter().fold(self.run_env, keep);
         self
     }
 
     /// Where the work happens, as tools of skills are to see it, too.
-    pub fn ground(&self) -> &RunEnvironment {
-        &self.ground
+    pub fn run_env(&self) -> &RunEnvironment {
+        &self.run_env
     }
 
     /// Waits until every command has ended, also those for which nobody waits any more, and what they
@@ -156,8 +156,8 @@ impl HostTools {
         drop(self.commands.write().await);
     }
 
-    fn obeyed(&self) -> ProtectedPaths {
-        ProtectedPaths::of(&self.ground)
+    fn protected(&self) -> ProtectedPaths {
+        ProtectedPaths::of(&self.run_env)
     }
 
     /// Asks servers by other rules than that they must be public.

@@ -50,7 +50,7 @@ pub struct SkillToolEnvironment {
     /// Where approvals and records are.
     pub home: Home,
     /// Where runs happen.
-    pub ground: RunEnvironment,
+    pub run_env: RunEnvironment,
     /// The situation, as gibb.eri.sh calls it.
     pub mode: String,
 }
@@ -252,11 +252,11 @@ impl SkillToolEnvironment {
             let message = format!("there is no folder in which the tool can run: {error}");
             RunError::failed("no-folder", message)
         })?;
-        let RunEnvironment { variables, kept, secrets, .. } = self.ground.clone();
+        let RunEnvironment { variables, kept, secrets, .. } = self.run_env.clone();
         let here = RunEnvironment::at(folder.path(), folder.path());
-        let ground =
+        let run_env =
             RunEnvironment { repository: None, is_own: true, variables, kept, secrets, ..here };
-        Ok((Self { ground, ..self.clone() }, folder))
+        Ok((Self { run_env, ..self.clone() }, folder))
     }
 
     /// Runs of a skill, as everybody's.
@@ -269,8 +269,8 @@ impl SkillToolEnvironment {
 
     fn plan(&self, subject: &LoadedSkill, tool: &str, given: Given) -> Result<Plan, RunError> {
         let extra = Approvals::new(&self.home).extra_for(subject.path()).map_err(unkept)?;
-        let (ground, mode) = (&self.ground, self.mode.as_str());
-        self.session(subject).plan(&Call { subject, tool, given, ground, mode, extra: &extra })
+        let (run_env, mode) = (&self.run_env, self.mode.as_str());
+        self.session(subject).plan(&Call { subject, tool, given, run_env, mode, extra: &extra })
     }
 
     /// Holds a plan against the rules, and asks if they say so.
@@ -456,7 +456,7 @@ mod tests {
             subjects: Arc::new(Nothing),
             asker: Arc::new(Nobody),
             home: Home::at(folder),
-            ground: RunEnvironment::at(folder, folder),
+            run_env: RunEnvironment::at(folder, folder),
             mode: "Global".to_owned(),
         })
     }

@@ -7,7 +7,7 @@
 //! - [`TurnLimits`] end every turn, and the conversation can go on after each of them.
 //!
 //! What a skill allows is held here, for every tool set and in every mode: see
-//! [`allowance`](super::allowance).
+//! [`allowed_tools`](super::allowance).
 
 mod ask;
 mod calls;
@@ -137,12 +137,12 @@ struct Run<'a> {
     /// What the person wants.
     wish: &'a str,
     /// A fresh one for each turn: what a skill allowed is over with the turn.
-    allowance: Arc<AllowedTools>,
+    allowed_tools: Arc<AllowedTools>,
     /// What holds from beginning to end, whichever skill is loaded: the list of a skill that is carried
     /// out apart, and those of its caller.
     ceilings: Vec<Moment>,
     is_apart: bool,
-    machinery: Arc<BuiltinTools>,
+    builtin_tools: Arc<BuiltinTools>,
     skill_tools: Option<Arc<SkillTools>>,
     meter: Arc<TurnMeter>,
     voice: Voice,
@@ -150,12 +150,12 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(agent: &'a Agent, wish: &'a str, voice: Voice) -> Self {
-        let allowance = Arc::<AllowedTools>::default();
+        let allowed_tools = Arc::<AllowedTools>::default();
         Self {
             agent,
             wish,
-            machinery: machinery(agent, &allowance, agent.skill_tools.as_ref()),
-            allowance,
+            builtin_tools: builtin_tools(agent, &allowed_tools, agent.skill_tools.as_ref()),
+            allowed_tools,
             ceilings: Vec::new(),
             is_apart: false,
             skill_tools: agent.skill_tools.clone(),
@@ -200,19 +200,20 @@ impl<'a> Run<'a> {
 
     /// What calls are held to now.
     fn moments(&self) -> Vec<Moment> {
-        self.ceilings.iter().cloned().chain([self.allowance.now()]).collect()
+        self.ceilings.iter().cloned().chain([self.allowed_tools.now()]).collect()
     }
 }
 
-fn machinery(
+fn builtin_tools(
     agent: &Agent,
-    allowance: &Arc<AllowedTools>,
+    allowed_tools: &Arc<AllowedTools>,
     tools: Option<&Arc<SkillTools>>,
 ) -> Arc<BuiltinTools> {
-    let machinery = BuiltinTools::new(Arc::clone(&agent.library), Some(Arc::clone(allowance)));
+    let builtin_tools =
+        BuiltinTools::new(Arc::clone(&agent.library), Some(Arc::clone(allowed_tools)));
     Arc::new(match tools {
-        Some(tools) => machinery.bringing(Arc::clone(tools)),
-        None => machinery,
+        Some(tools) => builtin_tools.bringing(Arc::clone(tools)),
+        None => builtin_tools,
     })
 }
 

@@ -98,7 +98,7 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
                 "name the file (database:read:./data/app.sqlite), or the host as network:write",
             ));
         }
-        let path = absolute(scope, grants.ground);
+        let path = absolute(scope, grants.run_env);
         match glob::shape(&path) {
             Shape::Tree(path) => {
                 if access == Access::Write {
@@ -133,7 +133,7 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
     for (list, access) in [(&grants.extra.read, Access::Read), (&grants.extra.write, Access::Write)]
     {
         for scope in list {
-            let path = absolute(scope.strip_suffix("/**").unwrap_or(scope), grants.ground);
+            let path = absolute(scope.strip_suffix("/**").unwrap_or(scope), grants.run_env);
             missing.extend(add_tree(grants, scope, (path, access), paths)?);
         }
     }
@@ -146,37 +146,37 @@ pub(super) fn add(grants: &Grants<'_>, paths: &mut Vec<PathGrant>) -> Result<(),
         .map(|grant| grant.path.clone())
         .collect();
     let opened = opened(grants);
-    paths.extend(protect(grants.ground, grants.folder, &writable, &opened)?);
-    let obeyed = protect_obeyed(grants.ground, &writable, &opened, paths);
-    paths.extend(obeyed);
+    paths.extend(protect(grants.run_env, grants.folder, &writable, &opened)?);
+    let protected = protect_obeyed(grants.run_env, &writable, &opened, paths);
+    paths.extend(protected);
     let is_shown = |folder: &PathBuf| paths.iter().any(|grant| folder.starts_with(&grant.path));
-    let secrets: Vec<PathBuf> = stored_secrets(grants.ground).filter(is_shown).collect();
+    let secrets: Vec<PathBuf> = stored_secrets(grants.run_env).filter(is_shown).collect();
     paths.extend(secrets.into_iter().map(PathGrant::hidden));
     Ok(())
 }
 
 /// Where Savoir keeps secrets. No skill sees them, whatever is granted around them.
-fn secret_folders(ground: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
-    ground.kept.iter().map(|kept| kept.join(secrets::FOLDER))
+fn secret_folders(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
+    run_env.kept.iter().map(|kept| kept.join(secrets::FOLDER))
 }
 
 /// Those that are there.
-pub(crate) fn stored_secrets(ground: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
-    secret_folders(ground).filter(|folder| folder.is_dir())
+pub(crate) fn stored_secrets(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
+    secret_folders(run_env).filter(|folder| folder.is_dir())
 }
 
 /// What programs obey below writable folders, unless it is granted by its name.
 pub(crate) fn protect_obeyed(
-    ground: &RunEnvironment,
+    run_env: &RunEnvironment,
     writable: &[PathBuf],
     opened: &[PathBuf],
     paths: &[PathGrant],
 ) -> Vec<PathGrant> {
-    let obeyed = obeyed_paths(ground).into_iter().filter(|path| {
+    let protected = obeyed_paths(run_env).into_iter().filter(|path| {
         let is_named = opened.contains(path) || paths.iter().any(|grant| grant.path == *path);
         !is_named && writable.iter().any(|root| path.starts_with(root))
     });
-    obeyed.map(|path| PathGrant::protected(first_link(path))).collect()
+    protected.map(|path| PathGrant::protected(first_link(path))).collect()
 }
 
 /// The first link on the way to a path, or the path.
@@ -191,15 +191,15 @@ pub(super) fn named_for_writing(grants: &Grants<'_>) -> Vec<PathBuf> {
     let declared = grants.permissions.iter().filter_map(|permission| {
         let scope = permission.scope.as_ref().filter(|_| access(permission) == Some(Access::Write));
         let scope = scope?.strip_suffix("/**").unwrap_or(scope?);
-        Some(absolute(scope, grants.ground))
+        Some(absolute(scope, grants.run_env))
     });
     declared.chain(opened(grants)).collect()
 }
 
 /// What programs obey in the folder that the user is in, and in the repository, unless it is opened by its
 /// name.
-fn obeyed_paths(ground: &RunEnvironment) -> Vec<PathBuf> {
-    let roots = [Some(&ground.directory), ground.repository.as_ref()];
+fn obeyed_paths(run_env: &RunEnvironment) -> Vec<PathBuf> {
+    let roots = [Some(&run_env.directory), run_env.repository.as_ref()];
     let mut paths = Vec::new();
     for root in roots.into_iter().flatten() {
         paths.extend(protected_paths::names().map(|(name, _)| root.join(name)));
@@ -242,7 +242,7 @@ fn unscoped(
     permission: &Permission,
     access: Access,
 ) -> Result<PathGrant, Refusal> {
-    let path = grants.ground.home.clone();
+    let path = grants.run_env.home.clone();
     if permission.domain == Domain::Database {
         let way_out = "name the file: database:read:./data/app.sqlite";
         return Err(Refusal::new(permission, "it does not say which database", way_out));
@@ -264,8 +264,8 @@ fn refuse_whole_home(
     permission: &Permission,
     path: &Path,
 ) -> Result<(), Refusal> {
-    let is_home = path.parent().is_some() && grants.ground.home.starts_with(path);
-    if grants.ground.is_own || !is_home {
+    let is_home = path.parent().is_some() && grants.run_env.home.starts_with(path);
+    if grants.run_env.is_own || !is_home {
         return Ok(());
     }
     unscoped(grants, permission, Access::Write).map(drop)
@@ -273,12 +273,12 @@ fn refuse_whole_home(
 
 /// A skill does not open for itself what other programs run or take their rights from; a person may.
 fn refuse_obeyed(grants: &Grants<'_>, permission: &Permission, path: &Path) -> Result<(), Refusal> {
-    let ground = grants.ground;
-    let roots = [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)];
+    let run_env = grants.run_env;
+    let roots = [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)];
     let root = roots.into_iter().flatten().find(|root| path.starts_with(root));
     let root = root.map_or(Path::new("/"), PathBuf::as_path);
     let is_opened = opened(grants).iter().any(|opened| path.starts_with(opened));
-    if is_opened || ProtectedPaths::of(ground).strictest(path, root) != Some(WritePolicy::Kept) {
+    if is_opened || ProtectedPaths::of(run_env).strictest(path, root) != Some(WritePolicy::Kept) {
         return Ok(());
     }
     Err(Refusal::new(
@@ -292,13 +292,13 @@ fn refuse_obeyed(grants: &Grants<'_>, permission: &Permission, path: &Path) -> R
 }
 
 /// The path of a scope: `~` is the home, everything relative starts where the user is.
-fn absolute(scope: &str, ground: &RunEnvironment) -> PathBuf {
+fn absolute(scope: &str, run_env: &RunEnvironment) -> PathBuf {
     let path = if scope == "~" {
-        ground.home.clone()
+        run_env.home.clone()
     } else if let Some(rest) = scope.strip_prefix("~/") {
-        ground.home.join(rest)
+        run_env.home.join(rest)
     } else {
-        ground.directory.join(scope)
+        run_env.directory.join(scope)
     };
     path.components().filter(|part| *part != Component::CurDir).collect()
 }
@@ -317,12 +317,12 @@ fn add_tree(
     if path.parent().is_none() {
         return refuse("it means every file".to_owned(), "name the folder that is needed");
     }
-    if secret_folders(grants.ground).any(|secrets| path.starts_with(secrets)) {
+    if secret_folders(grants.run_env).any(|secrets| path.starts_with(secrets)) {
         let way_out = "let the skill declare the variable: savoir secret list";
         return refuse("your stored secrets are in it".to_owned(), way_out);
     }
     if access == Access::Write {
-        if let Some(protected) = protected_above(&path, grants.ground, &opened(grants)) {
+        if let Some(protected) = protected_above(&path, grants.run_env, &opened(grants)) {
             let reason = format!("{} is never written by skills", protected.display());
             return refuse(reason, "write somewhere else");
         }
@@ -340,33 +340,33 @@ fn add_tree(
 }
 
 /// The protected path that a path is, or lies in.
-fn protected_above(path: &Path, ground: &RunEnvironment, opened: &[PathBuf]) -> Option<PathBuf> {
+fn protected_above(path: &Path, run_env: &RunEnvironment, opened: &[PathBuf]) -> Option<PathBuf> {
     // A run may write in a folder of its own, wherever that lies.
-    let is_own = ground.is_own && path.starts_with(&ground.directory);
-    let is_around = |protected: &Path| is_own && ground.directory.starts_with(protected);
-    protected_paths(ground, opened)
+    let is_own = run_env.is_own && path.starts_with(&run_env.directory);
+    let is_around = |protected: &Path| is_own && run_env.directory.starts_with(protected);
+    protected_paths(run_env, opened)
         .into_iter()
         .find(|protected| path.starts_with(protected) && !is_around(protected))
 }
 
 /// What no person can open for writing either.
-pub(crate) fn never_written(ground: &RunEnvironment) -> Vec<PathBuf> {
-    let roots = [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)];
+pub(crate) fn never_written(run_env: &RunEnvironment) -> Vec<PathBuf> {
+    let roots = [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)];
     let repositories: Vec<PathBuf> =
         roots.into_iter().flatten().map(|root| root.join(".git")).collect();
-    protected_paths(ground, &repositories)
+    protected_paths(run_env, &repositories)
 }
 
 /// What a person opened for writing by name.
 fn opened(grants: &Grants<'_>) -> Vec<PathBuf> {
     let plain = |scope: &String| scope.strip_suffix("/**").unwrap_or(scope).to_owned();
-    grants.extra.write.iter().map(|scope| absolute(&plain(scope), grants.ground)).collect()
+    grants.extra.write.iter().map(|scope| absolute(&plain(scope), grants.run_env)).collect()
 }
 
 /// What stays as it is, whatever is granted.
-pub(super) fn protected_paths(ground: &RunEnvironment, opened: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn protected_paths(run_env: &RunEnvironment, opened: &[PathBuf]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    for root in [Some(&ground.directory), ground.repository.as_ref(), Some(&ground.home)] {
+    for root in [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)] {
         for path in PROTECTED_IN_PROJECT.iter().filter_map(|name| Some(root?.join(name))) {
             let is_opened = opened.iter().any(|opened| opened.starts_with(&path));
             if is_opened && path.ends_with(".git") && path.symlink_metadata().is_ok() {
@@ -376,21 +376,21 @@ pub(super) fn protected_paths(ground: &RunEnvironment, opened: &[PathBuf]) -> Ve
             }
         }
     }
-    paths.extend(PROTECTED_IN_HOME.iter().map(|name| ground.home.join(name)));
-    paths.extend(ground.kept.iter().cloned());
+    paths.extend(PROTECTED_IN_HOME.iter().map(|name| run_env.home.join(name)));
+    paths.extend(run_env.kept.iter().cloned());
     paths
 }
 
 /// What stays as it is below writable folders: the protected names, and the skill itself.
 pub(crate) fn protect(
-    ground: &RunEnvironment,
+    run_env: &RunEnvironment,
     folder: Option<&Path>,
     writable: &[PathBuf],
     opened: &[PathBuf],
 ) -> Result<Vec<PathGrant>, Refusal> {
     let root_of = |path: &Path| writable.iter().find(|root| path.starts_with(root));
     let mut protected = Vec::new();
-    for path in protected_paths(ground, opened).into_iter().chain(folder.map(Path::to_owned)) {
+    for path in protected_paths(run_env, opened).into_iter().chain(folder.map(Path::to_owned)) {
         let Some(root) = root_of(&path) else { continue };
         let there = path.ancestors().find_map(|step| Some((step, step.symlink_metadata().ok()?)));
         match there {
@@ -413,6 +413,6 @@ pub(crate) fn protect(
 }
 
 /// Whether a folder is, or lies in, something that no skill writes to.
-pub(crate) fn is_protected(path: &Path, ground: &RunEnvironment) -> bool {
-    protected_above(path, ground, &[]).is_some()
+pub(crate) fn is_protected(path: &Path, run_env: &RunEnvironment) -> bool {
+    protected_above(path, run_env, &[]).is_some()
 }

@@ -129,32 +129,35 @@ pub(crate) struct ProtectedPaths {
 
 impl ProtectedPaths {
     /// What is obeyed around a place of work.
-    pub(crate) fn of(ground: &RunEnvironment) -> Self {
+    pub(crate) fn of(run_env: &RunEnvironment) -> Self {
         let names: HashMap<String, WritePolicy> =
             names().map(|(name, care)| (as_compared(name, care), care)).collect();
-        let mut places = protected_paths(ground, &[]);
-        let roots = || [Some(&ground.directory), ground.repository.as_ref()].into_iter().flatten();
+        let mut places = protected_paths(run_env, &[]);
+        let roots =
+            || [Some(&run_env.directory), run_env.repository.as_ref()].into_iter().flatten();
         for folder in Agent::ALL.iter().flat_map(project_folders) {
             if agent_name(folder).is_none() {
                 let found = roots().map(|root| root.join(folder));
                 // A person who works in a folder called `skills` does not mean that of an agent.
                 // `.github/skills` is always that.
                 let is_hidden = folder.starts_with('.');
-                let is_agents = |place: &PathBuf| is_hidden || !ground.directory.starts_with(place);
+                let is_agents =
+                    |place: &PathBuf| is_hidden || !run_env.directory.starts_with(place);
                 places.extend(found.filter(is_agents));
             }
         }
         places.extend(roots().flat_map(|root| UNDER_WAY.map(|name| root.join(name))));
         let (last_names, opened, made_in) = (HashSet::new(), Vec::new(), Vec::new());
-        let mut obeyed = Self { names, places: HashMap::new(), last_names, opened, made_in };
+        let mut protected = Self { names, places: HashMap::new(), last_names, opened, made_in };
         for place in places {
-            obeyed.insert(place, WritePolicy::Kept);
+            protected.insert(place, WritePolicy::Kept);
         }
         for root in roots() {
-            let led = git::led_by_all(root, &ground.home);
-            obeyed.add(led.into_iter().map(|place| (place, WritePolicy::Kept)), &ground.directory);
+            let led = git::led_by_all(root, &run_env.home);
+            protected
+                .add(led.into_iter().map(|place| (place, WritePolicy::Kept)), &run_env.directory);
         }
-        obeyed
+        protected
     }
 
     /// Without what a person opened by its name. Opening a whole project does not open what is
@@ -270,11 +273,11 @@ mod tests {
 
     #[test]
     fn names_count_everywhere_and_folders_where_agents_look() {
-        let mut ground = RunEnvironment::at(Path::new("/w/sub"), Path::new("/h"));
-        ground.repository = Some("/w".into());
-        let obeyed = ProtectedPaths::of(&ground);
+        let mut run_env = RunEnvironment::at(Path::new("/w/sub"), Path::new("/h"));
+        run_env.repository = Some("/w".into());
+        let protected = ProtectedPaths::of(&run_env);
         let covers = |path: &str| {
-            obeyed.strictest(Path::new(path), Path::new("/w")) == Some(WritePolicy::Kept)
+            protected.strictest(Path::new(path), Path::new("/w")) == Some(WritePolicy::Kept)
         };
         for path in [
             "/w/.git",
@@ -307,7 +310,7 @@ mod tests {
             "/w/.git/rebase-merge/git-rebase-todo",
         ] {
             assert_eq!(
-                obeyed.strictest(Path::new(path), Path::new("/w")),
+                protected.strictest(Path::new(path), Path::new("/w")),
                 Some(WritePolicy::Kept),
                 "{path}"
             );
@@ -316,7 +319,7 @@ mod tests {
             ["/w/a/AGENTS.md", "/w/CLAUDE.md", "/w/GEMINI.md", "/w/.github/workflows/ci.yml"]
         {
             assert_eq!(
-                obeyed.strictest(Path::new(path), Path::new("/w")),
+                protected.strictest(Path::new(path), Path::new("/w")),
                 Some(WritePolicy::Asked),
                 "{path}"
             );
@@ -324,21 +327,24 @@ mod tests {
         for path in
             ["/w/workflows/a", "/w/.github/dependabot.yml", "/w/docs/agents", "/w/README.md"]
         {
-            assert_eq!(obeyed.strictest(Path::new(path), Path::new("/w")), None, "{path}");
+            assert_eq!(protected.strictest(Path::new(path), Path::new("/w")), None, "{path}");
         }
-        let ground = RunEnvironment { directory: "/w/skills/a".into(), ..ground };
-        let inside = ProtectedPaths::of(&ground);
+        let run_env = RunEnvironment { directory: "/w/skills/a".into(), ..run_env };
+        let inside = ProtectedPaths::of(&run_env);
         let care = |path: &str| inside.strictest(Path::new(path), Path::new("/w"));
         assert_eq!(care("/w/skills/report.md"), None, "the user works there");
         assert_eq!(care("/w/skills/.claude/skills/x"), Some(WritePolicy::Kept));
-        let ground = RunEnvironment { directory: "/w/.github/skills".into(), ..ground };
+        let run_env = RunEnvironment { directory: "/w/.github/skills".into(), ..run_env };
         let path = Path::new("/w/.github/skills/x");
         assert_eq!(
-            ProtectedPaths::of(&ground).strictest(path, Path::new("/w")),
+            ProtectedPaths::of(&run_env).strictest(path, Path::new("/w")),
             Some(WritePolicy::Kept)
         );
         // Where the work happens is the person's choice.
-        assert_eq!(obeyed.strictest(Path::new("/x/.claude/w/a"), Path::new("/x/.claude/w")), None);
+        assert_eq!(
+            protected.strictest(Path::new("/x/.claude/w/a"), Path::new("/x/.claude/w")),
+            None
+        );
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub(super) fn build(
         "HOME".to_owned(),
         Variable::Plain(grants.private_home().to_string_lossy().into_owned()),
     );
-    let parent = &grants.ground.variables;
+    let parent = &grants.run_env.variables;
     for (name, value) in parent.iter().filter(|(name, _)| ALWAYS.contains(&name.as_str())) {
         variables.insert(name.clone(), Variable::Plain(value.clone()));
     }
@@ -113,7 +113,7 @@ pub(super) fn build(
             variables.insert(name.clone(), variable);
         }
         // A stored secret is asked for by its name: a pattern does not reach it.
-        if let Some(secret) = grants.ground.secret(&pattern, grants.skill) {
+        if let Some(secret) = grants.run_env.secret(&pattern, grants.skill) {
             let value = secret.value().map_err(|error| {
                 let way_out =
                     format!("unlock it, or store the value again: savoir secret set {pattern}");
@@ -182,7 +182,7 @@ pub(crate) fn visible_secrets(grants: &Grants<'_>, policy: &Policy) -> Visible {
     let mut visible = Visible::default();
     for (name, variable) in &policy.environment {
         let Variable::Plain(value) = variable else { continue };
-        let is_stored = grants.ground.secret(name, grants.skill).is_some();
+        let is_stored = grants.run_env.secret(name, grants.skill).is_some();
         if !is_stored && !is_secret(name) {
             continue;
         }

@@ -91,10 +91,10 @@ impl HostPath {
 /// A working folder and the repository around it. The home of the user is no project: what is installed
 /// for the user is there, and no run gets it as a whole unless the user says so.
 fn project(folder: &Path, home: &Path) -> Vec<PathBuf> {
-    let ground = RunEnvironment::at(folder, home);
-    let folders = [Some(ground.directory), ground.repository].into_iter().flatten();
+    let run_env = RunEnvironment::at(folder, home);
+    let folders = [Some(run_env.directory), run_env.repository].into_iter().flatten();
     // Everything is below the root, and below an empty path.
-    let is_part = |folder: &PathBuf| folder.parent().is_some() && !ground.home.starts_with(folder);
+    let is_part = |folder: &PathBuf| folder.parent().is_some() && !run_env.home.starts_with(folder);
     folders.filter(is_part).collect()
 }
 

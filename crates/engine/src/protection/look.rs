@@ -59,7 +59,7 @@ struct Known {
 pub(crate) struct Before<'a> {
     baseline: &'a Baseline,
     /// With what the repositories of the workspace obey besides.
-    obeyed: ProtectedPaths,
+    protected: ProtectedPaths,
     /// What the sandbox holds, whether it is there or not.
     held: HashSet<PathBuf>,
 }
@@ -108,11 +108,11 @@ impl Found {
         &self,
         root: &Path,
         home: &Path,
-        obeyed: &ProtectedPaths,
+        protected: &ProtectedPaths,
     ) -> Vec<(PathBuf, WritePolicy)> {
         if let Some(end) = &self.identity.end {
             let here = root.join(&self.path);
-            let beyond = obeyed.beyond(&here).map(|(rest, care)| (end.join(rest), care));
+            let beyond = protected.beyond(&here).map(|(rest, care)| (end.join(rest), care));
             let itself = (!self.is_way).then(|| (end.clone(), self.care));
             return beyond.chain(itself).collect();
         }
@@ -140,34 +140,34 @@ impl Baseline {
     pub(crate) fn before(
         &self,
         at: &Root,
-        mut obeyed: ProtectedPaths,
+        mut protected: ProtectedPaths,
         home: &Path,
-        protected: &[PathGrant],
+        enforced: &[PathGrant],
     ) -> Result<(Before<'_>, Vec<PathGrant>), Unusable> {
         let root = at.path();
-        let held: HashSet<PathBuf> = protected.iter().map(|grant| grant.path.clone()).collect();
+        let held: HashSet<PathBuf> = enforced.iter().map(|grant| grant.path.clone()).collect();
         let _turn = self.turn();
         // What is written meanwhile by agreement would be taken for a plant.
         let mut known = self.lock();
-        let (found, closed) = follow(at, &mut obeyed, home, &held)?;
+        let (found, closed) = follow(at, &mut protected, home, &held)?;
         let grants = grants(root, &found, &held)?;
         if known.running == 0 {
             known.identities = found.into_iter().map(|one| one.identity).chain(closed).collect();
         }
         known.running += 1;
-        Ok((Before { baseline: self, obeyed, held }, grants))
+        Ok((Before { baseline: self, protected, held }, grants))
     }
 
     /// What is obeyed, with all that links and settings of git in a workspace lead to.
     pub(crate) fn led(
         &self,
         at: &Root,
-        mut obeyed: ProtectedPaths,
+        mut protected: ProtectedPaths,
         home: &Path,
     ) -> Result<ProtectedPaths, Unusable> {
         let _turn = self.turn();
-        follow(at, &mut obeyed, home, &HashSet::new())?;
-        Ok(obeyed)
+        follow(at, &mut protected, home, &HashSet::new())?;
+        Ok(protected)
     }
 
     /// Writes a file that a person agreed to, so that no command is taken for who wrote it.
@@ -175,14 +175,14 @@ impl Baseline {
         &self,
         at: &Root,
         path: &Path,
-        obeyed: &ProtectedPaths,
+        protected: &ProtectedPaths,
         write: impl FnOnce() -> Result<T, Unusable>,
     ) -> Result<T, Unusable> {
         let mut known = self.lock();
         let written = write()?;
         if known.running > 0 {
             let root = at.path();
-            let is_asked = |part: &&Path| obeyed.strictest(&root.join(part), root).is_some();
+            let is_asked = |part: &&Path| protected.strictest(&root.join(part), root).is_some();
             let found = path.ancestors().filter(is_asked).filter_map(|part| {
                 let about = statat(CWD, root.join(part), AtFlags::SYMLINK_NOFOLLOW).ok()?;
                 Some(Found::new(root, part.to_owned(), &about, WritePolicy::Asked).identity)
@@ -197,18 +197,18 @@ impl Baseline {
 /// is there, and which folders cannot be looked into.
 fn follow(
     at: &Root,
-    obeyed: &mut ProtectedPaths,
+    protected: &mut ProtectedPaths,
     home: &Path,
     held: &HashSet<PathBuf>,
 ) -> Result<(Vec<Found>, Vec<Identity>), Unusable> {
     let root = at.path();
     for _ in 0..=MOST_ROUNDS {
-        let mut look = Look::new(root, obeyed, held, None);
+        let mut look = Look::new(root, protected, held, None);
         look.walk(at)?;
         let Look { found, closed, .. } = look;
-        let led = found.iter().flat_map(|one| one.leads_to(root, home, obeyed));
+        let led = found.iter().flat_map(|one| one.leads_to(root, home, protected));
         let led: Vec<_> = led.collect();
-        if !obeyed.add(led, root) {
+        if !protected.add(led, root) {
             return Ok((found, closed));
         }
     }
@@ -257,7 +257,7 @@ impl Before<'_> {
     /// Puts aside what has come since; gives that, and why not all of the folder could be looked through.
     pub(crate) fn put_aside(&self, at: &Root) -> (Vec<PutAside>, Option<String>) {
         let _turn = self.baseline.turn();
-        let mut look = Look::new(at.path(), &self.obeyed, &self.held, Some(self.baseline));
+        let mut look = Look::new(at.path(), &self.protected, &self.held, Some(self.baseline));
         let failed = look.walk(at).err().map(|(_, why)| why);
         if let Some(error) = &failed {
             tracing::error!(error, "a folder cannot be looked through after a run");
@@ -278,7 +278,7 @@ impl Drop for Before<'_> {
 /// hide something in is looked into, or put aside as a whole.
 struct Look<'a> {
     root: &'a Path,
-    obeyed: &'a ProtectedPaths,
+    protected: &'a ProtectedPaths,
     held: &'a HashSet<PathBuf>,
     /// Their last names, by which most paths are told apart from them faster.
     held_names: HashSet<&'a OsStr>,
@@ -300,13 +300,13 @@ type Left = Vec<(OsString, Zone)>;
 impl<'a> Look<'a> {
     fn new(
         root: &'a Path,
-        obeyed: &'a ProtectedPaths,
+        protected: &'a ProtectedPaths,
         held: &'a HashSet<PathBuf>,
         baseline: Option<&'a Baseline>,
     ) -> Self {
         let (found, closed, aside) = (Vec::new(), Vec::new(), Vec::new());
         let held_names = held.iter().filter_map(|path| path.file_name()).collect();
-        Self { root, obeyed, held, held_names, baseline, folders: 0, found, closed, aside }
+        Self { root, protected, held, held_names, baseline, folders: 0, found, closed, aside }
     }
 
     fn walk(&mut self, at: &Root) -> Result<(), Unusable> {
@@ -396,7 +396,7 @@ impl<'a> Look<'a> {
         kind: FileType,
     ) -> Option<Found> {
         let is_way =
-            kind.is_symlink() && self.obeyed.beyond(&self.root.join(&path)).next().is_some();
+            kind.is_symlink() && self.protected.beyond(&self.root.join(&path)).next().is_some();
         // What git keeps as objects is neither run nor obeyed, and they are many.
         let is_object = path.components().any(|part| part.as_os_str() == "objects");
         if !is_way && (zone != Some(WritePolicy::Kept) || !kind.is_file() || is_object) {
@@ -412,7 +412,8 @@ impl<'a> Look<'a> {
         let whole = self.root.join(path);
         let is_own_git = path.starts_with(".git");
         // A branch may be called like instructions.
-        let own = self.obeyed.care(&whole).filter(|care| *care == WritePolicy::Kept || !is_own_git);
+        let own =
+            self.protected.care(&whole).filter(|care| *care == WritePolicy::Kept || !is_own_git);
         // Behind a link of this name lies what is obeyed by this name and its own.
         let is_github = |name: &OsStr| name.eq_ignore_ascii_case(".github");
         let by_link = kind.is_symlink() && path.file_name().is_some_and(is_github);

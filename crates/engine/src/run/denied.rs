@@ -105,7 +105,7 @@ pub(super) struct Surroundings {
     pub(super) writable: Vec<PathBuf>,
     /// What no option opens for writing.
     pub(super) never_written: Vec<PathBuf>,
-    pub(super) obeyed: ProtectedPaths,
+    pub(super) protected: ProtectedPaths,
     pub(super) variables: Unseen,
 }
 
@@ -172,7 +172,7 @@ impl Surroundings {
             folder => format!("writing {name} in {folder}"),
         };
         let is_secret = is_secret(folder, &self.home) || holds_secrets(folder, &self.home);
-        let is_obeyed = folder.ancestors().any(|part| self.obeyed.care(part).is_some())
+        let is_obeyed = folder.ancestors().any(|part| self.protected.care(part).is_some())
             && !folder.ends_with(".git");
         let risk = match (is_secret, is_obeyed) {
             (true, _) => Some(Risk::Secret),

@@ -57,14 +57,14 @@ impl Unseen {
     pub(super) fn of(
         subject: &LoadedSkill,
         action: &Action,
-        ground: &RunEnvironment,
+        run_env: &RunEnvironment,
         policy: &Policy,
     ) -> Self {
         let texts: Vec<String> = scripts(subject, action).iter().filter_map(head).collect();
         let in_scripts: BTreeSet<&str> = texts.iter().flat_map(|text| named(text)).collect();
-        let set = ground.variables.iter().filter(|(_, value)| !value.is_empty());
+        let set = run_env.variables.iter().filter(|(_, value)| !value.is_empty());
         let set = set.map(|(name, _)| (name, false));
-        let stored = ground.secrets.iter().map(|secret| (&secret.name, true));
+        let stored = run_env.secrets.iter().map(|secret| (&secret.name, true));
         let is_unseen = |name: &str| {
             let is_ordinary = !OF_THE_SHELL.contains(&name) && !grant::is_never(name);
             is_ordinary && !policy.environment.contains_key(name)

@@ -69,7 +69,7 @@ pub(super) fn judge(
     rounds: &[Round],
     limits: &Limits,
 ) -> Vec<Finding> {
-    let permissions = grant::effective(&reading.skill, &stage.ground);
+    let permissions = grant::effective(&reading.skill, &stage.run_env);
     let granted = granted(stage, &permissions);
     let mut findings = Vec::new();
     for round in rounds {
@@ -100,7 +100,7 @@ fn granted(stage: &Stage, permissions: &[Permission]) -> Option<Policy> {
     let grants = Grants {
         permissions,
         extra: &ExtraGrants::default(),
-        ground: &stage.ground,
+        run_env: &stage.run_env,
         skill: &stage.folder,
         folder: Some(&stage.folder),
         support: &[],

@@ -36,7 +36,7 @@ pub(super) struct Stage {
     pub(super) skill: Skill,
     /// The copy.
     pub(super) folder: PathBuf,
-    pub(super) ground: RunEnvironment,
+    pub(super) run_env: RunEnvironment,
     /// Where the host of Python tools is.
     pub(super) host: PathBuf,
     pub(super) witness: PathBuf,
@@ -65,20 +65,20 @@ impl Stage {
         let installed = host::install(&support);
         let host = installed.map_err(|error: InstallError| error.source)?;
         let honey = DecoySecrets::spread(skill, &home, &work)?;
-        let ground = RunEnvironment::at(&work, &home);
+        let run_env = RunEnvironment::at(&work, &home);
         let mark = Uuid::new_v4().simple().to_string();
         let skill = skill.clone();
-        Ok(Self { _root: root, skill, folder, ground, host, witness, mark, honey })
+        Ok(Self { _root: root, skill, folder, run_env, host, witness, mark, honey })
     }
 
     /// The home.
     pub(super) fn home(&self) -> &Path {
-        &self.ground.home
+        &self.run_env.home
     }
 
     /// The working folder.
     pub(super) fn work(&self) -> &Path {
-        &self.ground.directory
+        &self.run_env.directory
     }
 }
 

@@ -302,7 +302,7 @@ impl<'a> Builder<'_, 'a> {
             Some(Need::Optional) => Role::Optional,
             None => Role::Dependency,
         };
-        let tools = offer.into_iter().flat_map(|offer| &offer.card.reading.skill.tools);
+        let tools = offer.into_iter().flat_map(|offer| &offer.summary.reading.skill.tools);
         let tool = |name: &String| ToolName { name: name.clone(), shown: name.clone() };
         let tools = tools.map(|declared| tool(&declared.name)).collect();
         // An offer that a person chose passes for more than it is: see [`Offers`].
@@ -372,7 +372,7 @@ impl<'a> Builder<'_, 'a> {
         judge.agent();
         for member in members {
             if let Some(offer) = member.offer {
-                judge.skill(&member.name, &offer.card.reading.skill.requirements);
+                judge.skill(&member.name, &offer.summary.reading.skill.requirements);
             }
         }
         let Judge { constraints, unreadable, .. } = judge;
@@ -460,7 +460,7 @@ impl Quantity {
 fn grants(members: &[Member<'_>]) -> Vec<Grant> {
     let mut grants: Vec<Grant> = Vec::new();
     for member in members {
-        let permissions = member.offer.into_iter().flat_map(|offer| &offer.card.permissions);
+        let permissions = member.offer.into_iter().flat_map(|offer| &offer.summary.permissions);
         for permission in permissions {
             let decision = decision(member.tier, permission);
             if decision == Decision::NotNeeded {
@@ -486,7 +486,7 @@ fn grants(members: &[Member<'_>]) -> Vec<Grant> {
 impl Member<'_> {
     /// The instructions that it brings, if it brings any and is on this machine.
     pub fn instructions(&self) -> Option<&str> {
-        let body = self.offer.map(|offer| offer.card.reading.skill.body.trim());
+        let body = self.offer.map(|offer| offer.summary.reading.skill.body.trim());
         body.filter(|body| !body.is_empty())
     }
 

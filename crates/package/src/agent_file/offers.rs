@@ -30,7 +30,7 @@ pub enum Way {
 #[derive(Clone, Debug)]
 pub struct Offer {
     /// What its files say.
-    pub card: SkillSummary,
+    pub summary: SkillSummary,
     /// How far it is trusted.
     pub tier: Tier,
     /// The integrity of its files.
@@ -44,12 +44,12 @@ pub struct Offer {
 impl Offer {
     /// Looks at the files of a skill. The error is why they cannot be used.
     pub fn of(tree: &Tree, called: &str, trust: &TrustStore) -> Result<Self, String> {
-        let card = SkillSummary::read(tree, called).map_err(|error| error.to_string())?;
-        let attested = trust::attest(tree, card.signed_name(), card.written_version(), trust)
+        let summary = SkillSummary::read(tree, called).map_err(|error| error.to_string())?;
+        let attested = trust::attest(tree, summary.signed_name(), summary.written_version(), trust)
             .map_err(|error| error.to_string())?;
         let (tier, integrity) =
-            (trust::tier(card.dialect, card.claimed, attested.tier), tree.integrity());
-        Ok(Self { card, tier, integrity, place: String::new(), way: Way::Named })
+            (trust::tier(summary.dialect, summary.claimed, attested.tier), tree.integrity());
+        Ok(Self { summary, tier, integrity, place: String::new(), way: Way::Named })
     }
 
     /// Says where it was found.
@@ -84,8 +84,8 @@ pub struct Offers {
 impl Offers {
     /// Takes a skill in; of one version the first is the one that counts.
     pub fn add(&mut self, offer: Offer) {
-        let known = self.by_name.entry(offer.card.name.clone()).or_default();
-        let same = known.iter().find(|known| known.card.version == offer.card.version);
+        let known = self.by_name.entry(offer.summary.name.clone()).or_default();
+        let same = known.iter().find(|known| known.summary.version == offer.summary.version);
         match same.map(|same| same.integrity == offer.integrity) {
             None => known.push(offer),
             Some(false) => self.hidden.push(offer),
@@ -107,7 +107,7 @@ impl Offers {
 
     /// One version of a skill.
     pub fn get(&self, name: &str, version: &Version) -> Option<&Offer> {
-        self.named(name).iter().find(|offer| offer.card.version == *version)
+        self.named(name).iter().find(|offer| offer.summary.version == *version)
     }
 
     /// Other files of a version that are passed over.
@@ -116,7 +116,8 @@ impl Offers {
         name: &'a str,
         version: &'a Version,
     ) -> impl Iterator<Item = &'a Offer> {
-        let same = move |offer: &&Offer| offer.card.name == name && offer.card.version == *version;
+        let same =
+            move |offer: &&Offer| offer.summary.name == name && offer.summary.version == *version;
         self.hidden.iter().filter(same)
     }
 
@@ -129,7 +130,7 @@ impl Offers {
 impl Index for Offers {
     fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError> {
         let candidates = self.named(name).iter().map(|offer| Candidate {
-            version: offer.card.version.clone(),
+            version: offer.summary.version.clone(),
             yanked: false,
             tier: offer.tier,
         });
@@ -138,7 +139,7 @@ impl Index for Offers {
 
     fn dependencies(&self, name: &str, version: &Version) -> Result<Needs, IndexError> {
         let offer = self.get(name, version).ok_or("no such version")?;
-        Ok(Needs::Skills(offer.card.needs.clone()))
+        Ok(Needs::Skills(offer.summary.needs.clone()))
     }
 
     fn names(&self) -> Vec<String> {

@@ -225,7 +225,7 @@ impl SkillSet {
         }
         for target in targets {
             let there = |put: &Tree| same(put, &ready.tree);
-            let put = deployed(&ready.tree, &ready.card, target.agent);
+            let put = deployed(&ready.tree, &ready.summary, target.agent);
             if !put.is_ok_and(|put| there(&put.tree)) {
                 return Ok(Some(Skip::Foreign { agent: target.agent.title }));
             }
@@ -246,7 +246,7 @@ fn in_order<'a>(taken: &'a BTreeMap<String, Vec<&Found>>) -> Vec<&'a String> {
     while !left.is_empty() {
         let waits = |name: &&String| {
             let ready = taken[*name].first().and_then(|one| one.ready().ok());
-            let mut needs = ready.into_iter().flat_map(|ready| &ready.card.needs);
+            let mut needs = ready.into_iter().flat_map(|ready| &ready.summary.needs);
             needs.any(|need| need.name != **name && left.iter().any(|other| **other == need.name))
         };
         let next = left.iter().position(|name| !waits(name)).unwrap_or(0);
@@ -271,11 +271,11 @@ fn differing(copies: &[&Found]) -> Option<(PathBuf, PathBuf)> {
 fn unmet(state: &State, taken: &BTreeMap<String, Vec<&Found>>) -> Option<(String, String)> {
     let version = |name: &str| {
         let adopted = taken.get(name).and_then(|copies| copies.first());
-        let adopted = adopted.and_then(|copy| Some(&copy.ready().ok()?.card.version));
+        let adopted = adopted.and_then(|copy| Some(&copy.ready().ok()?.summary.version));
         adopted.or_else(|| state.lock.skills.get(name).map(|locked| &locked.version))
     };
     taken.iter().find_map(|(name, copies)| {
-        let needs = &copies.first()?.ready().ok()?.card.needs;
+        let needs = &copies.first()?.ready().ok()?.summary.needs;
         let unmet = needs
             .iter()
             .find(|need| !version(&need.name).is_some_and(|version| need.range.matches(version)))?;

@@ -29,21 +29,21 @@ pub struct Deployed {
 /// The same files always give the same result, so that it need not be written down.
 pub fn deployed(
     tree: &Tree,
-    card: &SkillSummary,
+    summary: &SkillSummary,
     agent: &Agent,
 ) -> Result<Deployed, InstallFailure> {
-    if agent_reads(card, agent) {
+    if agent_reads(summary, agent) {
         return renamed(tree);
     }
     let dialect = agent.dialect;
     let fail = |error: ConvertError| InstallFailure::Convert {
-        name: card.name.clone(),
+        name: summary.name.clone(),
         agent: agent.title,
         error,
     };
-    let folder = tree.as_folder(Some(&card.name));
-    let conversion = convert(&card.reading, Some(&folder), dialect).map_err(fail)?;
-    if is_alike(card, &conversion, dialect) {
+    let folder = tree.as_folder(Some(&summary.name));
+    let conversion = convert(&summary.reading, Some(&folder), dialect).map_err(fail)?;
+    if is_alike(summary, &conversion, dialect) {
         return renamed(tree);
     }
     let mut converted = Tree::default();
@@ -64,12 +64,12 @@ pub fn deployed(
 
 /// Whether an agent can read the file as its author wrote it. Agents ignore fields that they do not
 /// know; what they cannot do without is a description.
-fn agent_reads(card: &SkillSummary, agent: &Agent) -> bool {
-    if card.dialect == agent.dialect || FAMILY.contains(&card.dialect) {
+fn agent_reads(summary: &SkillSummary, agent: &Agent) -> bool {
+    if summary.dialect == agent.dialect || FAMILY.contains(&summary.dialect) {
         return true;
     }
     // Some dialects fill in a description; the agent sees only what is written.
-    let written = card.reading.document.field("description").and_then(|node| node.text());
+    let written = summary.reading.document.field("description").and_then(|node| node.text());
     FAMILY.contains(&agent.dialect) && written.is_some_and(|text| !text.trim().is_empty())
 }
 
@@ -95,7 +95,7 @@ fn renamed(tree: &Tree) -> Result<Deployed, InstallFailure> {
 }
 
 /// Whether the agent understands the original just as well: then it gets that, with its signature.
-fn is_alike(card: &SkillSummary, conversion: &Conversion, dialect: Dialect) -> bool {
+fn is_alike(summary: &SkillSummary, conversion: &Conversion, dialect: Dialect) -> bool {
     let is_loss = |field: &FieldReport| matches!(field.how, How::Approximated | How::Dropped);
     let [file] = conversion.files.as_slice() else { return false };
     if conversion.report.iter().any(is_loss) {
@@ -106,7 +106,7 @@ fn is_alike(card: &SkillSummary, conversion: &Conversion, dialect: Dialect) -> b
         let reading = read_as(source, dialect, None);
         reading.is_valid().then_some(reading.skill)
     };
-    let original = read(card.reading.document.source().text());
+    let original = read(summary.reading.document.source().text());
     original.is_some_and(|one| read(&file.text).is_some_and(|other| says_the_same(&one, &other)))
 }
 

@@ -277,7 +277,7 @@ impl InstallFailure {
         move |error| Self::Io { path, error }
     }
 
-    pub(super) fn card(name: &str) -> impl FnOnce(SummaryError) -> Self + use<> {
+    pub(super) fn summary(name: &str) -> impl FnOnce(SummaryError) -> Self + use<> {
         let name = name.to_owned();
         move |error| Self::SkillSummary { name, error }
     }

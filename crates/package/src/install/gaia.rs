@@ -95,10 +95,10 @@ impl SkillSet {
 }
 
 /// What the lock of GAIA says about the files of a skill.
-pub(super) fn files(tree: &Tree, card: &SkillSummary) -> Result<Files, InstallFailure> {
-    let needs = &card.reading.skill.requirements;
+pub(super) fn files(tree: &Tree, summary: &SkillSummary) -> Result<Files, InstallFailure> {
+    let needs = &summary.reading.skill.requirements;
     Ok(Files {
-        integrity: deployed(tree, card, Agent::by_id(AGENT)?)?.tree.integrity(),
+        integrity: deployed(tree, summary, Agent::by_id(AGENT)?)?.tree.integrity(),
         node: needs.node_packages.iter().cloned().collect(),
         python: needs.python_packages.iter().cloned().collect(),
         archive: None,

@@ -29,11 +29,11 @@ impl<'a> AtHand<'a> {
             copies.insert(name.clone(), vec![copy]);
         }
         for ready in ready {
-            let known = copies.entry(ready.card.name.clone()).or_default();
+            let known = copies.entry(ready.summary.name.clone()).or_default();
             match &ready.why {
                 // What is asked for by name takes the place of everything else.
                 Why::Asked(_) | Why::Newer => known.clear(),
-                Why::Spare if known.iter().any(|copy| copy.is(&ready.card.version)) => continue,
+                Why::Spare if known.iter().any(|copy| copy.is(&ready.summary.version)) => continue,
                 Why::Spare => {}
             }
             known.push(Copy { locked: ready.locked(), ready: Some(ready) });

@@ -175,8 +175,8 @@ impl Planner<'_> {
         let (Some(kept), Ok(agent)) = (kept, Agent::by_id(&put.agent)) else {
             return Ok(Last { base: Base::Lost(put.integrity.clone()), version: None });
         };
-        let base = Base::Known(deployed(&kept.tree, &kept.card, agent)?.tree);
-        Ok(Last { base, version: Some(kept.card.version) })
+        let base = Base::Known(deployed(&kept.tree, &kept.summary, agent)?.tree);
+        Ok(Last { base, version: Some(kept.summary.version) })
     }
 }
 

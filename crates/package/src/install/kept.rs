@@ -20,7 +20,7 @@ impl Known {
 /// A kept skill, and what it says.
 pub(super) struct Kept {
     pub(super) tree: Tree,
-    pub(super) card: SkillSummary,
+    pub(super) summary: SkillSummary,
     vouched: Vouched,
 }
 
@@ -42,14 +42,14 @@ impl Kept {
     }
 
     pub(super) fn new(name: &str, tree: Tree) -> Result<Self, InstallFailure> {
-        let card = SkillSummary::read(&tree, name).map_err(InstallFailure::card(name))?;
-        Ok(Self { tree, card, vouched: Vouched::Nobody })
+        let summary = SkillSummary::read(&tree, name).map_err(InstallFailure::summary(name))?;
+        Ok(Self { tree, summary, vouched: Vouched::Nobody })
     }
 
     pub(super) fn of(ready: &Ready) -> Self {
         let trusted = ready.attestation.signatures.iter().any(|signer| signer.role.is_some());
         let vouched = if trusted { Vouched::Trusted } else { Vouched::Nobody };
-        Self { tree: ready.tree.clone(), card: ready.card.clone(), vouched }
+        Self { tree: ready.tree.clone(), summary: ready.summary.clone(), vouched }
     }
 
     pub(super) fn is_vouched_for(&self) -> bool {

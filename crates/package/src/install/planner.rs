@@ -38,7 +38,7 @@ impl SkillSet {
         let _held = self.steady()?;
         let state = self.read()?;
         let asked = |ready: &'_ Ready| match &ready.why {
-            Why::Asked(wanted) => Some((ready.card.name.clone(), wanted.clone())),
+            Why::Asked(wanted) => Some((ready.summary.name.clone(), wanted.clone())),
             Why::Newer | Why::Spare => None,
         };
         let asked: BTreeMap<String, Wanted> = ready.iter().filter_map(asked).collect();
@@ -55,7 +55,7 @@ impl SkillSet {
             agents.entry(name.clone()).or_default().extend(further.clone());
         }
         let mut planner = Planner::new(self, how.occupied, how.edits);
-        planner.watched = ready.iter().map(|ready| ready.card.name.clone()).collect();
+        planner.watched = ready.iter().map(|ready| ready.summary.name.clone()).collect();
         let lock = planner.choose(&state, text.as_deref(), ready, agents)?;
         planner.finish(state, text, &lock)
     }
@@ -347,9 +347,9 @@ impl<'a> Planner<'a> {
             let Some(new) = is.skills.get(name).filter(|new| new.integrity != old.integrity) else {
                 continue;
             };
-            let Some(card) = self.old_card(name, old)? else { continue };
+            let Some(summary) = self.old_card(name, old)? else { continue };
             let mut written = old.clone();
-            (written.permissions, written.tools) = (card.permissions, card.tools);
+            (written.permissions, written.tools) = (summary.permissions, summary.tools);
             let further = written.growth(name, new);
             growth.extend(further.into_iter().filter(|one| !by_lock.contains(one)));
         }
@@ -363,7 +363,7 @@ impl<'a> Planner<'a> {
         old: &LockedSkill,
     ) -> Result<Option<SkillSummary>, InstallFailure> {
         if let Some(kept) = self.kept(name, &old.integrity)? {
-            return Ok(Some(kept.card.clone()));
+            return Ok(Some(kept.summary.clone()));
         }
         let tree = self.shelf.installed(name, old)?;
         Ok(tree.and_then(|tree| SkillSummary::read(&tree, name).ok()))
@@ -450,7 +450,7 @@ impl<'a> Planner<'a> {
         locked: &LockedSkill,
     ) -> Result<Option<gaia_lock::Files>, InstallFailure> {
         let kept = self.kept(name, &locked.integrity)?;
-        kept.map(|kept| gaia::files(&kept.tree, &kept.card)).transpose()
+        kept.map(|kept| gaia::files(&kept.tree, &kept.summary)).transpose()
     }
 
     /// What becomes of one folder.

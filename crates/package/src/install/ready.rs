@@ -52,7 +52,7 @@ pub struct Ready {
     /// Its files.
     pub tree: Tree,
     /// What they say.
-    pub card: SkillSummary,
+    pub summary: SkillSummary,
     /// Where it came from.
     pub source: LockedSource,
     /// Why it was fetched.
@@ -139,22 +139,22 @@ impl Ready {
         trust: &TrustStore,
     ) -> Result<Self, ReadyError> {
         let Arrival { tree, called, source, why, counted } = arrival;
-        let mut card = SkillSummary::read(&tree, &called)
+        let mut summary = SkillSummary::read(&tree, &called)
             .and_then(SkillSummary::undisguised)
             .map_err(|error| ReadyError::SkillSummary { name: called.clone(), error })?;
-        let attestation = attested(&tree, &card, counted.as_ref(), trust)
-            .map_err(|error| ReadyError::Signature { name: card.name.clone(), error })?;
-        let tier = trust::tier(card.dialect, card.claimed, attestation.tier);
-        if let Some(version) = counted.filter(|_| card.written_version().is_empty()) {
-            card.version = version;
+        let attestation = attested(&tree, &summary, counted.as_ref(), trust)
+            .map_err(|error| ReadyError::Signature { name: summary.name.clone(), error })?;
+        let tier = trust::tier(summary.dialect, summary.claimed, attestation.tier);
+        if let Some(version) = counted.filter(|_| summary.written_version().is_empty()) {
+            summary.version = version;
         }
         let report = scan(&tree);
-        Ok(Self { tree, card, source, why, attestation, tier, report })
+        Ok(Self { tree, summary, source, why, attestation, tier, report })
     }
 
     /// What becomes of each permission that it asks for.
     pub fn decisions(&self) -> Vec<(&Permission, Decision)> {
-        let permissions = self.card.permissions.iter();
+        let permissions = self.summary.permissions.iter();
         permissions.map(|wish| (wish, permission::decision(self.tier, wish))).collect()
     }
 
@@ -182,7 +182,7 @@ impl Ready {
     }
 
     fn verdict(&self) -> Verdict {
-        self.report.verdict_for(self.card.claimed.unwrap_or_default())
+        self.report.verdict_for(self.summary.claimed.unwrap_or_default())
     }
 
     fn findings(&self, least: Severity) -> Vec<Finding> {
@@ -192,15 +192,15 @@ impl Ready {
 
     /// What a lock says about it; the agents are not known yet.
     pub(super) fn locked(&self) -> LockedSkill {
-        let card = &self.card;
+        let summary = &self.summary;
         let integrity = self.tree.integrity();
-        let mut locked = LockedSkill::new(card.version.clone(), self.source.clone(), integrity);
+        let mut locked = LockedSkill::new(summary.version.clone(), self.source.clone(), integrity);
         locked.tier = self.tier;
-        locked.claimed = card.claimed;
+        locked.claimed = summary.claimed;
         locked.set_attestation(&self.attestation);
-        locked.permissions.clone_from(&card.permissions);
-        locked.tools.clone_from(&card.tools);
-        locked.dependencies.clone_from(&card.needs);
+        locked.permissions.clone_from(&summary.permissions);
+        locked.tools.clone_from(&summary.tools);
+        locked.dependencies.clone_from(&summary.needs);
         locked
     }
 }
@@ -209,14 +209,14 @@ impl Ready {
 /// of a tier: when a skill arrives, and each time that its lock is brought up to date.
 pub(super) fn attested(
     tree: &Tree,
-    card: &SkillSummary,
+    summary: &SkillSummary,
     counted: Option<&Version>,
     trust: &TrustStore,
 ) -> Result<Attestation, SignatureError> {
-    let written = card.written_version();
+    let written = summary.written_version();
     // Where a file has no version, the one of its registry was signed.
     let counted = counted.filter(|_| written.is_empty()).map(ToString::to_string);
-    trust::attest(tree, card.signed_name(), counted.as_deref().unwrap_or(written), trust)
+    trust::attest(tree, summary.signed_name(), counted.as_deref().unwrap_or(written), trust)
 }
 
 impl LockedSkill {

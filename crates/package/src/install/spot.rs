@@ -32,7 +32,7 @@ pub(super) fn base(
     target: &Target,
 ) -> Result<Base, InstallFailure> {
     Ok(match kept {
-        Some(kept) => Base::Known(deployed(&kept.tree, &kept.card, target.agent)?.tree),
+        Some(kept) => Base::Known(deployed(&kept.tree, &kept.summary, target.agent)?.tree),
         None => Base::Lost(old.integrity.clone()),
     })
 }
@@ -46,7 +46,7 @@ pub(super) fn put(
 ) -> Result<Deployed, InstallFailure> {
     let lost = || InstallFailure::NotKept { name: name.to_owned(), version: new.version.clone() };
     let kept = kept.ok_or_else(lost)?;
-    deployed(&kept.tree, &kept.card, target.agent)
+    deployed(&kept.tree, &kept.summary, target.agent)
 }
 
 /// What Savoir last put into a folder.

@@ -78,10 +78,10 @@ impl SkillSet {
 
 /// A lock must not put a skill into the folder of another one.
 fn check_name(name: &str, kept: &Kept) -> Result<(), InstallFailure> {
-    if kept.card.name == name {
+    if kept.summary.name == name {
         return Ok(());
     }
-    Err(InstallFailure::OtherName { locked: name.to_owned(), written: kept.card.name.clone() })
+    Err(InstallFailure::OtherName { locked: name.to_owned(), written: kept.summary.name.clone() })
 }
 
 fn fetched(

@@ -25,10 +25,10 @@ impl SkillSet {
                 continue;
             }
             let Some(kept) = Kept::read(&store, name, &was.integrity)? else { continue };
-            let Ok(found) = attested(&kept.tree, &kept.card, Some(&was.version), trust) else {
+            let Ok(found) = attested(&kept.tree, &kept.summary, Some(&was.version), trust) else {
                 continue;
             };
-            locked.tier = trust::tier(kept.card.dialect, kept.card.claimed, found.tier);
+            locked.tier = trust::tier(kept.summary.dialect, kept.summary.claimed, found.tier);
             locked.set_attestation(&found);
             let before = (was.tier, was.attested, &was.signature, &was.signer);
             changed |= before != (locked.tier, locked.attested, &locked.signature, &locked.signer);

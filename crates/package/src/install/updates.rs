@@ -187,9 +187,9 @@ impl Subject<'_> {
         if tree.integrity() == self.locked.integrity {
             return self.answer(Availability::Current);
         }
-        let card = SkillSummary::read(&tree, self.name).ok();
-        let card = card.filter(|card| !card.written_version().is_empty());
-        let version = card.map(|card| card.version);
+        let summary = SkillSummary::read(&tree, self.name).ok();
+        let summary = summary.filter(|summary| !summary.written_version().is_empty());
+        let version = summary.map(|summary| summary.version);
         self.answer(Availability::Newer { version, place })
     }
 

@@ -188,41 +188,41 @@ impl Check<'_> {
             self.tell(None, Fault::NotKept);
             return Ok(None);
         };
-        let card = match SkillSummary::read(&tree, self.name) {
-            Ok(card) => card,
+        let summary = match SkillSummary::read(&tree, self.name) {
+            Ok(summary) => summary,
             Err(error) => {
                 self.tell(None, Fault::Unusable(error.to_string()));
                 return Ok(None);
             }
         };
-        match trust::verify(&tree, card.signed_name(), card.written_version(), self.trust) {
+        match trust::verify(&tree, summary.signed_name(), summary.written_version(), self.trust) {
             Err(error) => self.tell(None, Fault::Signature(error.to_string())),
             Ok(attestation) => {
-                let now = trust::tier(card.dialect, card.claimed, attestation.tier);
+                let now = trust::tier(summary.dialect, summary.claimed, attestation.tier);
                 self.signers.extend(attestation.signatures);
                 if now < self.locked.tier {
                     self.tell(None, Fault::Tier { locked: self.locked.tier, now });
                 }
             }
         }
-        self.said(&card);
-        Ok(Some((tree, card)))
+        self.said(&summary);
+        Ok(Some((tree, summary)))
     }
 
     /// The lock is a text that anybody can edit: what it says about a skill must be what its files
     /// say.
-    fn said(&mut self, card: &SkillSummary) {
+    fn said(&mut self, summary: &SkillSummary) {
         let locked = self.locked;
         // Where the files name none, the place that it came from may.
-        let none = card.version == semver::Version::new(0, 0, 0);
-        let version = if none { &locked.version } else { &card.version };
+        let none = summary.version == semver::Version::new(0, 0, 0);
+        let version = if none { &locked.version } else { &summary.version };
         let tier = |tier: Option<Tier>| tier.map(|tier| tier.to_string()).into_iter().collect();
         let fields: [(&'static str, Vec<String>, Vec<String>); 5] = [
             ("version", vec![locked.version.to_string()], vec![version.to_string()]),
-            ("claimed", tier(locked.claimed), tier(card.claimed)),
-            ("permissions", words(&locked.permissions), words(&card.permissions)),
-            ("tools", words(&locked.tools), words(&card.tools)),
-            ("dependencies", words(&locked.dependencies), words(&card.needs)),
+            ("claimed", tier(locked.claimed), tier(summary.claimed)),
+            ("permissions", words(&locked.permissions), words(&summary.permissions)),
+            ("tools", words(&locked.tools), words(&summary.tools)),
+            ("dependencies", words(&locked.dependencies), words(&summary.needs)),
         ];
         for (field, locked, kept) in fields {
             if locked != kept {
@@ -278,18 +278,18 @@ impl Check<'_> {
                 return Ok(());
             }
         };
-        let Some((tree, card)) = kept else {
+        let Some((tree, summary)) = kept else {
             if there.integrity() != self.locked.integrity {
                 self.tell(Some(target), Fault::Changed(String::new()));
             }
             return Ok(());
         };
-        let expected = deployed(tree, card, target.agent)?.tree;
+        let expected = deployed(tree, summary, target.agent)?.tree;
         let before = self.problems.len();
         self.compare(target, &expected, &there);
         let same = self.problems.len() == before;
         if same && !same_signatures(&expected, &there) {
-            self.signature(target, card, &there);
+            self.signature(target, summary, &there);
         }
         Ok(())
     }
@@ -309,11 +309,11 @@ impl Check<'_> {
     }
 
     /// The signature in a folder is another one than the kept one.
-    fn signature(&mut self, target: &Target, card: &SkillSummary, there: &Tree) {
-        match trust::verify(there, card.signed_name(), card.written_version(), self.trust) {
+    fn signature(&mut self, target: &Target, summary: &SkillSummary, there: &Tree) {
+        match trust::verify(there, summary.signed_name(), summary.written_version(), self.trust) {
             Err(error) => self.tell(Some(target), Fault::Signature(error.to_string())),
             Ok(attestation) => {
-                let now = trust::tier(card.dialect, card.claimed, attestation.tier);
+                let now = trust::tier(summary.dialect, summary.claimed, attestation.tier);
                 self.signers.extend(attestation.signatures);
                 if now < self.locked.tier {
                     self.tell(Some(target), Fault::Tier { locked: self.locked.tier, now });

@@ -26,9 +26,9 @@ pub(super) struct Facts {
 impl Facts {
     /// Reads the skill as those will who install it.
     pub(super) fn new(tree: &Tree, name: &Name, checked: &Checked) -> Result<Self, Rejection> {
-        let card = SkillSummary::read(tree, name.last())?;
-        if card.name != name.last() {
-            let error = format!("the skill calls itself `{}`", card.name.escape_debug());
+        let summary = SkillSummary::read(tree, name.last())?;
+        if summary.name != name.last() {
+            let error = format!("the skill calls itself `{}`", summary.name.escape_debug());
             return Err(Rejection::SkillSummary(SummaryError::Name(error)));
         }
         let skill = checked.skill();
@@ -39,9 +39,9 @@ impl Facts {
             tags: skill.tags.clone(),
             homepage: address(skill, "homepage"),
             repository: address(skill, "repository"),
-            permissions: card.permissions.iter().map(ToString::to_string).collect(),
-            tools: card.tools.clone(),
-            dependencies: needs(&card)?,
+            permissions: summary.permissions.iter().map(ToString::to_string).collect(),
+            tools: summary.tools.clone(),
+            dependencies: needs(&summary)?,
         };
         // Tools that read the list of a registry refuse all of it for the sake of one without.
         if facts.description.is_empty() {
@@ -95,7 +95,7 @@ impl Facts {
 }
 
 /// The skills that it needs. Each must have a name that a registry can have.
-fn needs(card: &SkillSummary) -> Result<Vec<String>, Rejection> {
+fn needs(summary: &SkillSummary) -> Result<Vec<String>, Rejection> {
     let need = |need: &savoir_skill::version::SkillRef| {
         let wrong = |why: String| SummaryError::Need { text: need.to_string(), why };
         match Name::parse(&need.name) {
@@ -103,7 +103,7 @@ fn needs(card: &SkillSummary) -> Result<Vec<String>, Rejection> {
             Err(error) => Err(Rejection::SkillSummary(wrong(error.to_string()))),
         }
     };
-    card.needs.iter().map(need).collect()
+    summary.needs.iter().map(need).collect()
 }
 
 fn joined(authors: &[String]) -> Option<String> {

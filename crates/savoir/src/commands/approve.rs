@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    widening: ExtraGrantsArgs,
+    extra_grants: ExtraGrantsArgs,
 }
 
 /// Arguments of `savoir approvals`, the former name of `savoir approve --list`.
@@ -114,10 +114,10 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     load::require_usable(&loaded)?;
     let subject = trust::subject(&loaded, Trust::User, &trust::believed()?)?;
     trust::refuse_forbidden(&subject, None)?;
-    let ground = trust::ground(&home)?;
+    let run_env = trust::run_env(&home)?;
     // Permissions that were added before stay until the approval is revoked.
-    let extra = approvals.extra_for(subject.path())?.and(&args.widening.widening()?);
-    let request = inspect(&subject, &ground, &extra);
+    let extra = approvals.extra_for(subject.path())?.and(&args.extra_grants.extra_grants()?);
+    let request = inspect(&subject, &run_env, &extra);
     let fingerprint = Fingerprint::of(&request);
     let kept = approvals.get(&request.path)?;
     let (reasons, warnings) = match decide(&request, kept.as_ref()) {
@@ -219,7 +219,7 @@ fn agreeing(args: &Args) -> String {
     format!(
         "savoir approve {}{} --yes",
         shell_word(args.skill.as_deref().unwrap_or_default()),
-        args.widening.words()
+        args.extra_grants.words()
     )
 }
 

@@ -152,10 +152,10 @@ impl Talk {
         let (models, failure) = model_errors::choose(&models, args.model.as_deref()).await?;
         let home = Home::from_environment()?;
         log_file::start(&home, "chat");
-        let ground = trust::ground(&home)?;
+        let run_env = trust::run_env(&home)?;
         let folder = args.workspace.as_deref().unwrap_or(Path::new("."));
         let autonomy = if args.autonomous { Autonomy::InWorkspace } else { Autonomy::Asks };
-        let host = HostTools::new(folder, &ground, person.clone(), autonomy)?;
+        let host = HostTools::new(folder, &run_env, person.clone(), autonomy)?;
         let which = Which { project: args.workspace.clone(), ..Which::default() };
         let skills = AgentSkills::new(which, home.clone())?;
         let skills = Arc::new(if args.untrusted { skills.untrusted() } else { skills });
@@ -167,7 +167,7 @@ impl Talk {
             subjects: skills,
             asker: person,
             home,
-            ground: host.ground().clone(),
+            run_env: host.run_env().clone(),
             mode: args.mode.as_str().to_owned(),
         };
         let services = Services {

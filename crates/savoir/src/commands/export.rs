@@ -46,8 +46,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let place = args.place.place()?;
     let exported = runtime::block_on(async {
         let (database, storage) = place.open().await?;
-        let keeper = SkillWriter::new(storage.skills(), database.clone());
-        let exported = export(&keeper, args).await;
+        let skill_writer = SkillWriter::new(storage.skills(), database.clone());
+        let exported = export(&skill_writer, args).await;
         database.close().await;
         exported
     })?;
@@ -76,18 +76,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn export(keeper: &SkillWriter, args: &Args) -> Result<Exported, CommandError> {
+async fn export(skill_writer: &SkillWriter, args: &Args) -> Result<Exported, CommandError> {
     let name = &args.name;
     let missing = || {
         CommandError::input(format!("the server has no skill `{name}`"))
             .hint(format!("show installed skills of that name with: savoir which {name}"))
     };
-    let owner = import::owner(keeper.database(), args.owner.as_deref()).await?;
-    let file = keeper.files().read(name).await?.ok_or_else(missing)?;
+    let owner = import::owner(skill_writer.database(), args.owner.as_deref()).await?;
+    let file = skill_writer.files().read(name).await?.ok_or_else(missing)?;
     let stored = Stored::read(name, &file.text, Purpose::Load).map_err(CommandError::input)?;
     if owner.is_some() && stored.owner != owner {
         return Err(missing());
     }
-    let resources = keeper.resources(name).await?;
+    let resources = skill_writer.resources(name).await?;
     to_others(name, &file.text, resources).map_err(CommandError::input)
 }

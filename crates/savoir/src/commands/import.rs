@@ -45,8 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let place = args.place.place()?;
     runtime::block_on(async {
         let (database, storage) = place.open().await?;
-        let keeper = SkillWriter::new(storage.skills(), database.clone());
-        let done = keep(&keeper, package, args).await;
+        let skill_writer = SkillWriter::new(storage.skills(), database.clone());
+        let done = keep(&skill_writer, package, args).await;
         database.close().await;
         done
     })
@@ -71,15 +71,16 @@ fn read(path: &Path) -> Result<Package, CommandError> {
 }
 
 async fn keep(
-    keeper: &SkillWriter,
+    skill_writer: &SkillWriter,
     package: Package,
     args: &Args,
 ) -> Result<ExitCode, CommandError> {
-    let owner = owner(keeper.database(), args.owner.as_deref()).await?;
+    let owner = owner(skill_writer.database(), args.owner.as_deref()).await?;
     let wanted = package.name.clone();
-    let settled = keeper.import(package, owner, By::Person).await.map_err(CommandError::input)?;
+    let settled =
+        skill_writer.import(package, owner, By::Person).await.map_err(CommandError::input)?;
     let name = &settled.file.name;
-    let paths = keeper.paths(name).await?;
+    let paths = skill_writer.paths(name).await?;
     if args.json {
         let item = Item::new(&settled.file, &settled.facts, paths);
         let item = serde_json::to_value(item).map_err(CommandError::input)?;

@@ -70,7 +70,7 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     let bench = SkillToolEnvironment {
         subjects: Arc::clone(&skills) as _,
         asker: Arc::new(mcp::Elicitation),
-        ground: trust::ground(&home)?,
+        run_env: trust::run_env(&home)?,
         home,
         mode: args.mode.as_str().to_owned(),
     };

@@ -27,7 +27,7 @@ pub(super) fn run(
     door: &RunContext<'_>,
     pairs: &[(String, String)],
     exec_fences: bool,
-    ground: &RunEnvironment,
+    run_env: &RunEnvironment,
     extra: &ExtraGrants,
 ) -> Result<ExitCode, CommandError> {
     let skill = &door.subject.skill;
@@ -72,7 +72,7 @@ pub(super) fn run(
         Ok(fences) => fences,
         Err(error) => return door.turn_away(None, RunError::refused(error.code(), error)),
     };
-    run_fences(door, &fences, &prepared.inputs, ground, extra)
+    run_fences(door, &fences, &prepared.inputs, run_env, extra)
 }
 
 /// Sends the prompt to a model and records the run.
@@ -102,7 +102,7 @@ fn run_fences(
     door: &RunContext<'_>,
     fences: &[Fence],
     inputs: &Map<String, Value>,
-    ground: &RunEnvironment,
+    run_env: &RunEnvironment,
     extra: &ExtraGrants,
 ) -> Result<ExitCode, CommandError> {
     if fences.is_empty() {
@@ -118,7 +118,7 @@ fn run_fences(
             subject: door.subject,
             tool: fence.interpreter,
             given: Given::Code { fence: fence.clone(), inputs: inputs.clone() },
-            ground,
+            run_env,
             mode: door.mode(),
             extra,
         };

@@ -55,19 +55,19 @@ impl<'a> Recorded<'a> {
 pub(super) fn run(
     door: &RunContext<'_>,
     mut plan: Plan,
-    ground: &RunEnvironment,
+    run_env: &RunEnvironment,
     extra: &ExtraGrants,
     reading: &Reading,
     into: Output,
 ) -> Result<ExitCode, CommandError> {
     let subject = door.subject;
     let tool = plan.request.tool.clone().unwrap_or_default();
-    if let Err(refusal) = widen(&mut plan, subject, ground, extra) {
+    if let Err(refusal) = widen(&mut plan, subject, run_env, extra) {
         return Err(RunError::from(refusal).into());
     }
     let noted = Noted::of(&plan, subject, door.home());
     let finished = door.run_quietly(plan, |stream, bytes| door.pass_on(stream, bytes))?;
-    let used = smallest(&finished.outcome, &noted, subject, ground);
+    let used = smallest(&finished.outcome, &noted, subject, run_env);
     if !finished.envelope.success {
         output::note("the run failed, so no permissions were recorded");
         if !used.is_empty() {
@@ -90,7 +90,7 @@ pub(super) fn run(
     let declared = declared(reading, &all);
     let skill = declared.as_ref().map_or(&subject.skill, |(_, reading)| &reading.skill);
     // `all` leaves out permissions that others cover, so add all those of this call.
-    let unsaid = unsaid(skill, &[&*all, &used].concat(), ground);
+    let unsaid = unsaid(skill, &[&*all, &used].concat(), run_env);
     let written = (into == Output::File).then(|| put(declared.as_ref(), &subject.file)).transpose();
     if door.is_json() {
         // An error is printed as its own JSON document.

@@ -119,7 +119,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ARGUMENTS")]
     words: Vec<String>,
     #[command(flatten)]
-    widening: ExtraGrantsArgs,
+    extra_grants: ExtraGrantsArgs,
 }
 
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
@@ -170,20 +170,20 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
         }
     };
     trust::refuse_forbidden(&subject, fetched.map(|fetched| fetched.origin.as_str()))?;
-    let ground = trust::ground(&home)?;
+    let run_env = trust::run_env(&home)?;
     let approvals = Approvals::new(&home);
-    let extra = approvals.extra_for(subject.path())?.and(&args.widening.widening()?);
+    let extra = approvals.extra_for(subject.path())?.and(&args.extra_grants.extra_grants()?);
     let door = RunContext {
         args,
         home: &home,
         subject: &subject,
         fetched,
-        user_home: &ground.home,
+        user_home: &run_env.home,
         again: Cell::new(None),
         is_kept: Cell::new(false),
     };
     let tool = tool.map(|tool| script_of(&subject, tool)).or_else(|| only_tool(&subject));
-    let ended = door.enter(tool.as_deref(), &ground, &extra, &loaded.reading);
+    let ended = door.enter(tool.as_deref(), &run_env, &extra, &loaded.reading);
     if tool.is_none() && subject.skill.tools.is_empty() { door.tell(ended) } else { ended }
 }
 
@@ -284,7 +284,7 @@ impl RunContext<'_> {
     fn enter(
         &self,
         tool: Option<&str>,
-        ground: &RunEnvironment,
+        run_env: &RunEnvironment,
         extra: &ExtraGrants,
         reading: &Reading,
     ) -> Result<ExitCode, CommandError> {
@@ -295,16 +295,16 @@ impl RunContext<'_> {
             return self.turn_away(Some(tool), error);
         }
         match tool {
-            Some(tool) => self.run_tool(tool, ground, extra, reading),
+            Some(tool) => self.run_tool(tool, run_env, extra, reading),
             None if !self.subject.skill.tools.is_empty() => {
                 Err(several_tools(&self.args.target, self.subject).named("tool-not-named"))
             }
             None if !self.args.exec_fences => {
                 self.agree_to_prompt()?;
-                let ran = prompt::run(self, &self.args.inputs, false, ground, extra);
+                let ran = prompt::run(self, &self.args.inputs, false, run_env, extra);
                 ran.map_err(|error| self.scripts().into_iter().fold(error, CommandError::hint))
             }
-            None => prompt::run(self, &self.args.inputs, self.args.exec_fences, ground, extra),
+            None => prompt::run(self, &self.args.inputs, self.args.exec_fences, run_env, extra),
         }
     }
 
@@ -319,16 +319,16 @@ impl RunContext<'_> {
     fn run_tool(
         &self,
         tool: &str,
-        ground: &RunEnvironment,
+        run_env: &RunEnvironment,
         extra: &ExtraGrants,
         reading: &Reading,
     ) -> Result<ExitCode, CommandError> {
         let (given, mode) = (self.given(tool)?, self.mode());
-        let call = Call { subject: self.subject, tool, given, ground, mode, extra };
+        let call = Call { subject: self.subject, tool, given, run_env, mode, extra };
         match plan(&call) {
             Ok(plan) if self.args.record => {
                 let output = if self.args.write { Output::File } else { Output::Print };
-                record::run(self, self.in_time(plan), ground, extra, reading, output)
+                record::run(self, self.in_time(plan), run_env, extra, reading, output)
             }
             Ok(plan) => self.run_and_offer(&call, plan),
             Err(error) if error.code == "missing-parameter" => {
@@ -766,7 +766,7 @@ impl RunContext<'_> {
             request.skill,
             reasons.join("; ")
         ));
-        let additions = self.args.widening.words();
+        let additions = self.args.extra_grants.words();
         let once = format!("to approve only this run, add: --approve {}", fingerprint.agreeing());
         if self.args.record {
             // `savoir approve` shows what the skill declares, not what a recording gets.
@@ -828,7 +828,7 @@ fn widening_of<'a>(
     for (option, value) in options {
         args.add(option, value);
     }
-    args.widening()
+    args.extra_grants()
 }
 
 /// The exit code of a failed program, or the one that shells use for a program that was stopped.

@@ -210,8 +210,8 @@ fn workshop(settings: &ServeLayer, place: &Place) -> Result<Option<ToolRunner>, 
         return Ok(None);
     }
     let home = Home::from_environment()?;
-    let ground = trust::ground(&home)?.keeping_folder(place.data());
-    Ok(Some(ToolRunner::new(home, ground, Arc::new(OnDisk))))
+    let run_env = trust::run_env(&home)?.keeping_folder(place.data());
+    Ok(Some(ToolRunner::new(home, run_env, Arc::new(OnDisk))))
 }
 
 async fn serve(

@@ -203,7 +203,7 @@ fn plan(door: &InstallContext, wish: &SyncRequest<'_>, edits: Edits) -> Result<P
         door.refuse_blocked(wish.consent, &kept_blocked(door, &state, &kept)?)?;
         for one in &ready {
             // Files that came with a clone were not fetched, whatever source the lock names.
-            let source = new.contains(&one.card.name).then_some(&one.source);
+            let source = new.contains(&one.summary.name).then_some(&one.source);
             door.check_policy_from(one, source)?;
         }
         refuse_forbidden_kept(door, &state)?;

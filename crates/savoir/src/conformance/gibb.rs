@@ -74,14 +74,14 @@ fn exec(execution: &Execution) -> Answer {
     let store = TrustStore::default();
     let subject = LoadedSkill::new(&reading, &file, file.parent(), Trust::Bundled, &store)
         .map_err(|error| unusable(&error))?;
-    let mut ground = RunEnvironment::at(root, &root.join("home"));
+    let mut run_env = RunEnvironment::at(root, &root.join("home"));
     let names = execution.parent_env_names.iter().flatten();
-    ground.variables = names.map(|name| (name.clone(), "value".to_owned())).collect();
+    run_env.variables = names.map(|name| (name.clone(), "value".to_owned())).collect();
     let call = run::Call {
         subject: &subject,
         tool: "run",
         given: Given::Pairs(Vec::new()),
-        ground: &ground,
+        run_env: &run_env,
         mode: "Global",
         extra: &ExtraGrants::default(),
     };

@@ -44,28 +44,28 @@ impl fmt::Display for Preset {
 impl Preset {
     /// The permissions in the current folder.
     pub(super) fn folders(self) -> Result<Folders, CommandError> {
-        let ground = RunEnvironment::here()?;
+        let run_env = RunEnvironment::here()?;
         let variable = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-        self.folders_at(&ground, variable)
+        self.folders_at(&run_env, variable)
     }
 
     fn folders_at(
         self,
-        ground: &RunEnvironment,
+        run_env: &RunEnvironment,
         environment: Option<PathBuf>,
     ) -> Result<Folders, CommandError> {
         let missing = |what: &str, hint: &str| {
-            let message = format!("--allow {self}: {what} in {}", ground.directory.display());
+            let message = format!("--allow {self}: {what} in {}", run_env.directory.display());
             Err(CommandError::input(message).hint(hint))
         };
-        let root = ground.start();
-        if root == ground.home || root.parent().is_none() {
+        let root = run_env.start();
+        if root == run_env.home || root.parent().is_none() {
             return missing("there is no project", "go to the folder of a project");
         }
         match self {
             Self::Project | Self::Npm => Ok(Folders { read: Vec::new(), write: texts([root]) }),
             Self::Git => {
-                let Some(root) = &ground.repository else {
+                let Some(root) = &run_env.repository else {
                     return missing("there is no git repository", "create one: git init");
                 };
                 let git = root.join(".git");
@@ -73,7 +73,7 @@ impl Preset {
                     let hint = "name the folders with --allow-write";
                     return missing(".git is not a folder", hint);
                 }
-                let own = [".gitconfig", ".config/git"].map(|name| ground.home.join(name));
+                let own = [".gitconfig", ".config/git"].map(|name| run_env.home.join(name));
                 let read = texts(own.iter().filter(|path| path.exists()).map(PathBuf::as_path));
                 Ok(Folders { read, write: texts([root.as_path(), &git]) })
             }
@@ -127,8 +127,8 @@ mod tests {
         fs::create_dir_all(work.join("sub")).unwrap();
         fs::create_dir(&home).unwrap();
         fs::write(home.join(".gitconfig"), "").unwrap();
-        let ground = RunEnvironment::at(&work.join("sub"), &home);
-        let of = |preset: Preset| preset.folders_at(&ground, None);
+        let run_env = RunEnvironment::at(&work.join("sub"), &home);
+        let of = |preset: Preset| preset.folders_at(&run_env, None);
         let git = of(Preset::Git).unwrap();
         assert_eq!(git.write, texts([work.as_path(), &work.join(".git")]));
         assert_eq!(git.read, texts([home.join(".gitconfig").as_path()]));

@@ -102,7 +102,7 @@ impl InstallContext {
         source: Option<&LockedSource>,
     ) -> Result<(), CommandError> {
         let facts = SkillFacts {
-            name: &ready.card.name,
+            name: &ready.summary.name,
             source,
             tier: ready.tier,
             attestation: &ready.attestation,
@@ -121,7 +121,7 @@ impl InstallContext {
         ready.retain(|one| match self.check_policy(one) {
             Ok(()) => true,
             Err(error) => {
-                taken.push(Skipped::new(&one.card.name, &one.source.to_string(), error));
+                taken.push(Skipped::new(&one.summary.name, &one.source.to_string(), error));
                 false
             }
         });
@@ -174,7 +174,7 @@ impl InstallContext {
         }
         let mut taken = Vec::new();
         ready.retain(|one| {
-            let name = &one.card.name;
+            let name = &one.summary.name;
             let own = folders
                 .iter()
                 .find(|(_, folder)| self.shelf.is_source(&one.source, &folder.join(name)));
@@ -241,8 +241,8 @@ impl InstallContext {
     ) -> Result<Vec<Ready>, CommandError> {
         loop {
             let known: BTreeSet<&str> =
-                ready.iter().map(|ready| ready.card.name.as_str()).collect();
-            let needs = ready.iter().flat_map(|ready| &ready.card.needs);
+                ready.iter().map(|ready| ready.summary.name.as_str()).collect();
+            let needs = ready.iter().flat_map(|ready| &ready.summary.needs);
             let missing: BTreeSet<&str> = needs
                 .map(|need| need.name.as_str())
                 .filter(|name| !known.contains(name) && !lock.skills.contains_key(*name))
@@ -257,7 +257,7 @@ impl InstallContext {
             // Skills with missing dependencies are reported later.
             ready.extend(self.arrive_some(&spare)?.ready);
             // The files of an offer may contain another name.
-            if !ready[before..].iter().any(|one| missing_name(&spare, &one.card.name)) {
+            if !ready[before..].iter().any(|one| missing_name(&spare, &one.summary.name)) {
                 return Ok(ready);
             }
         }

@@ -115,13 +115,13 @@ impl Consent {
     fn open<'a>(&self, proposal: Proposal<'a>, plan: &Plan) -> Vec<Open<'a>> {
         let changed: BTreeSet<&str> = plan.changes().iter().filter_map(changed).collect();
         let ready = proposal.ready.iter();
-        let ready = ready.filter(|ready| changed.contains(ready.card.name.as_str()));
+        let ready = ready.filter(|ready| changed.contains(ready.summary.name.as_str()));
         ready.map(|ready| self.open_one(ready, proposal)).collect()
     }
 
     fn open_one<'a>(&self, ready: &'a Ready, proposal: Proposal<'a>) -> Open<'a> {
         let trusted = proposal.trusted.covers(&ready.source).map(ToString::to_string);
-        let old = proposal.agreed.skills.get(&ready.card.name);
+        let old = proposal.agreed.skills.get(&ready.summary.name);
         let replaced = old.filter(|old| origin(&old.source) != origin(&ready.source));
         let before = replaced.map(|old| old.source.to_string());
         // The user agreed to the version that this one replaces.
@@ -147,8 +147,8 @@ impl Consent {
         let mut blocked = Vec::new();
         ready.retain(|one| {
             let Some(Refusal::Scan(findings)) = self.blocks(one) else { return true };
-            let error = self::blocked(&[&one.card.name], &screen::findings(&findings));
-            blocked.push(Skipped::new(&one.card.name, &one.source.to_string(), error));
+            let error = self::blocked(&[&one.summary.name], &screen::findings(&findings));
+            blocked.push(Skipped::new(&one.summary.name, &one.source.to_string(), error));
             false
         });
         blocked
@@ -160,7 +160,7 @@ impl Consent {
         let mut page = String::new();
         for one in ready {
             if let Some(Refusal::Scan(findings)) = self.blocks(one) {
-                names.push(one.card.name.as_str());
+                names.push(one.summary.name.as_str());
                 page.push_str(&screen::blocked(one, &findings));
             }
         }
@@ -172,7 +172,7 @@ impl Consent {
     }
 
     fn blocks(&self, ready: &Ready) -> Option<Refusal> {
-        let allowed = self.allow_blocked.contains(&ready.card.name);
+        let allowed = self.allow_blocked.contains(&ready.summary.name);
         ready.refusals().into_iter().next().filter(|_| !allowed)
     }
 }
@@ -182,7 +182,7 @@ impl Consent {
 pub(crate) fn take_replacing(ready: &mut Vec<Ready>, lock: &Lock) -> Vec<Skipped> {
     let mut taken = Vec::new();
     ready.retain(|one| {
-        let name = &one.card.name;
+        let name = &one.summary.name;
         let old = lock.skills.get(name).filter(|old| vendor(&old.source) != vendor(&one.source));
         let Some(old) = old else { return true };
         let message = format!("another `{name}` is installed, from {}", old.source);
@@ -303,7 +303,7 @@ fn blocked(names: &[&str], findings: &str) -> CommandError {
 /// The error if nobody can answer: the open questions and the missing flags.
 fn unanswered(open: &[Open<'_>], growth: &[Growth]) -> CommandError {
     let asked = open.iter().filter(|open| !open.questions.is_empty());
-    let names: Vec<&str> = asked.map(|open| open.ready.card.name.as_str()).collect();
+    let names: Vec<&str> = asked.map(|open| open.ready.summary.name.as_str()).collect();
     let mut flags = Vec::new();
     let failed = if growth.is_empty() {
         let message = format!("installing {} needs your consent", quoted(&names));
@@ -341,21 +341,21 @@ pub(crate) fn json(ready: &Ready) -> Value {
         json!({ "permission": permission.to_string(), "decision": decision })
     });
     let warnings =
-        ready.card.warnings.iter().map(
+        ready.summary.warnings.iter().map(
             |found| json!({ "rule": found.rule, "message": found.message, "line": found.line }),
         );
     json!({
-        "name": ready.card.name,
-        "version": ready.card.version.to_string(),
-        "description": ready.card.description,
-        "dialect": ready.card.dialect,
+        "name": ready.summary.name,
+        "version": ready.summary.version.to_string(),
+        "description": ready.summary.description,
+        "dialect": ready.summary.dialect,
         "source": ready.source.to_string(),
         "integrity": ready.tree.integrity(),
         "tier": ready.tier,
-        "claimed_tier": ready.card.claimed,
+        "claimed_tier": ready.summary.claimed,
         "signed": ready.attestation.signed,
         "permissions": permissions.collect::<Vec<_>>(),
-        "tools": ready.card.tools,
+        "tools": ready.summary.tools,
         "scan": { "verdict": ready.report.verdict, "findings": ready.report.findings.len() },
         "warnings": warnings.collect::<Vec<_>>(),
     })

@@ -140,10 +140,11 @@ impl InstallContext {
             }
         }
         ready.retain(|ready| {
-            let locked = state.lock.skills.get(&ready.card.name);
+            let locked = state.lock.skills.get(&ready.summary.name);
             // A registry may have the same files as two versions, and take one of them down.
             locked.is_none_or(|locked| {
-                locked.integrity != ready.tree.integrity() || locked.version != ready.card.version
+                locked.integrity != ready.tree.integrity()
+                    || locked.version != ready.summary.version
             })
         });
         Ok(Arrived { ready, skipped })
@@ -223,10 +224,10 @@ impl InstallContext {
         }
         ready.retain(|one| {
             let source = one.source.to_string();
-            let Some(key) = names.get(&source).filter(|name| **name != one.card.name) else {
+            let Some(key) = names.get(&source).filter(|name| **name != one.summary.name) else {
                 return true;
             };
-            let (key, name) = (key.clone(), one.card.name.clone());
+            let (key, name) = (key.clone(), one.summary.name.clone());
             let error = InstallFailure::Renamed { key: key.clone(), name };
             skipped.push(Skipped::new(&key, &source, error));
             false
@@ -311,9 +312,9 @@ fn skip(name: &str, state: &State, error: CommandError) -> Skipped {
 /// Whether a dependency is neither fetched nor installed.
 pub(crate) fn lacks_needs(ready: &[Ready], state: &State) -> bool {
     let known = |name: &str| {
-        state.lock.skills.contains_key(name) || ready.iter().any(|one| one.card.name == name)
+        state.lock.skills.contains_key(name) || ready.iter().any(|one| one.summary.name == name)
     };
-    ready.iter().flat_map(|ready| &ready.card.needs).any(|need| !known(&need.name))
+    ready.iter().flat_map(|ready| &ready.summary.needs).any(|need| !known(&need.name))
 }
 
 impl From<NewestError> for CommandError {

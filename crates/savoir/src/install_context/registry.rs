@@ -176,7 +176,7 @@ impl InstallContext {
         let checked = Ready::check_all(gathered.arrivals, &self.trust).into_iter();
         let ready: Vec<Ready> = checked.collect::<Result<_, _>>()?;
         for one in &ready {
-            if let Some(said) = gathered.registry_tiers.get(&one.card.name)
+            if let Some(said) = gathered.registry_tiers.get(&one.summary.name)
                 && one.attestation.tier < *said
             {
                 output::note(&not_attested_here(one, *said));
@@ -225,7 +225,7 @@ impl InstallContext {
 
 /// The note that the tier in the registry is higher than with the keys that the user trusts.
 fn not_attested_here(ready: &Ready, said: Tier) -> String {
-    let name = &ready.card.name;
+    let name = &ready.summary.name;
     let (address, published) = ready.source.published(name).unwrap_or_default();
     let here = ready.attestation.tier;
     if here != Tier::Experimental {

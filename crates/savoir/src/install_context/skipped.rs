@@ -33,7 +33,7 @@ impl Skipped {
     }
 
     fn ready(ready: &Ready, error: CommandError) -> Self {
-        Self::new(&ready.card.name, &ready.source.to_string(), error)
+        Self::new(&ready.summary.name, &ready.source.to_string(), error)
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -71,7 +71,7 @@ pub(crate) fn one_per_name(
     let mut groups: BTreeMap<String, Vec<Ready>> = BTreeMap::new();
     for one in ready {
         // Some file systems ignore case in folder names.
-        let name = one.card.name.to_lowercase();
+        let name = one.summary.name.to_lowercase();
         let group = groups.entry(name.clone()).or_default();
         if group.is_empty() {
             order.push(name);
@@ -105,7 +105,7 @@ pub(super) fn path_length(path: &str) -> (usize, usize, String) {
 }
 
 fn another(other: &Ready, winner: &str) -> CommandError {
-    let (name, source) = (&other.card.name, other.source.to_string());
+    let (name, source) = (&other.summary.name, other.source.to_string());
     CommandError::findings(format!("{source} has the same name as {winner}"))
         .named("same-name")
         .hint(format!("to install this one instead: --path {} --skill {name}", inside(&source)))
@@ -143,13 +143,13 @@ pub(crate) fn without_unmet_needs(
     skipped: &mut Vec<Skipped>,
 ) -> Vec<Ready> {
     loop {
-        let names: BTreeSet<String> = ready.iter().map(|one| one.card.name.clone()).collect();
+        let names: BTreeSet<String> = ready.iter().map(|one| one.summary.name.clone()).collect();
         let is_there = |name: &str| {
             let folder = name.rsplit('/').next().unwrap_or(name);
             names.contains(folder) || lock.skills.contains_key(folder)
         };
         let unmet = |one: &Ready| {
-            let mut needs = one.card.needs.iter().map(|need| need.name.clone());
+            let mut needs = one.summary.needs.iter().map(|need| need.name.clone());
             needs.find(|name| !is_there(name))
         };
         let before = ready.len();
@@ -183,7 +183,7 @@ pub(crate) fn without_culprits(
     };
     let before = ready.len();
     ready.retain(|one| {
-        let name = &one.card.name;
+        let name = &one.summary.name;
         let folder = folders.iter().find(|path| path.file_name() == Some(OsStr::new(name)));
         let Some(folder) = folder else { return true };
         let reason = match &error {

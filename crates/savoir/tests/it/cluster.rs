@@ -34,8 +34,8 @@ fn greeter(words: &str) -> String {
 
 #[test]
 fn a_login_is_good_at_both_and_ends_at_both() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let (one, two) = (ground.house(&OFF, None), ground.house(&OFF, None));
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let (one, two) = (run_env.house(&OFF, None), run_env.house(&OFF, None));
     let token = register(&one, "ada@example.com");
     for _ in 0..3 {
         assert_eq!(two.ask("GET", "/api/v1/auth/me", &token, None).status, 200);
@@ -53,9 +53,9 @@ fn a_login_is_good_at_both_and_ends_at_both() {
 
 #[test]
 fn runs_are_counted_together() {
-    let Some(ground) = RunEnvironment::new() else { return };
+    let Some(run_env) = RunEnvironment::new() else { return };
     let provider = Provider::new(OutputArgs::Says(&["Hello."]));
-    let (one, two) = (ground.house(&[], Some(&provider)), ground.house(&[], Some(&provider)));
+    let (one, two) = (run_env.house(&[], Some(&provider)), run_env.house(&[], Some(&provider)));
     let addresses = [one.address.as_str(), &two.address];
     let run = |number: usize, token: &str| {
         let inputs = json!({"inputs": {"article": "Rain fell."}});
@@ -80,9 +80,9 @@ fn runs_are_counted_together() {
 
 #[test]
 fn what_one_writes_the_other_has() {
-    let Some(ground) = RunEnvironment::new() else { return };
+    let Some(run_env) = RunEnvironment::new() else { return };
     let provider = Provider::new(OutputArgs::Says(&["Good ", "day."]));
-    let (one, two) = (ground.house(&OFF, Some(&provider)), ground.house(&OFF, Some(&provider)));
+    let (one, two) = (run_env.house(&OFF, Some(&provider)), run_env.house(&OFF, Some(&provider)));
     let token = register(&one, "ada@example.com");
     let ask = |house: &House, method: &str, path: &str, body: Option<Value>| {
         house.ask(method, path, &token, body.as_ref())
@@ -126,8 +126,8 @@ fn what_one_writes_the_other_has() {
 
 #[test]
 fn a_document_is_read_by_one_and_found_by_both() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let (one, two) = (ground.house(&OFF, None), ground.house(&OFF, None));
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let (one, two) = (run_env.house(&OFF, None), run_env.house(&OFF, None));
     let token = register(&one, "ada@example.com");
     let base = one.ask("POST", "/api/v1/knowledge", &token, Some(&json!({"name": "garden"})));
     let base = ok(&base)["id"].as_str().expect("an id").to_owned();
@@ -161,11 +161,11 @@ fn a_document_is_read_by_one_and_found_by_both() {
 
 #[test]
 fn a_run_whose_house_died_goes_on_elsewhere() {
-    let Some(ground) = RunEnvironment::new() else { return };
+    let Some(run_env) = RunEnvironment::new() else { return };
     let (slow, quick) =
         (Provider::new(OutputArgs::Dawdles), Provider::new(OutputArgs::Says(&["Done."])));
-    let one = ground.house(&OFF, Some(&slow));
-    let two = ground.house(&OFF, Some(&quick));
+    let one = run_env.house(&OFF, Some(&slow));
+    let two = run_env.house(&OFF, Some(&quick));
     let token = register(&one, "ada@example.com");
     let graph = json!({
         "nodes": [
@@ -222,9 +222,9 @@ fn a_run_whose_house_died_goes_on_elsewhere() {
 
 #[test]
 fn houses_that_start_at_once_make_one_database() {
-    let Some(ground) = RunEnvironment::new() else { return };
+    let Some(run_env) = RunEnvironment::new() else { return };
     let houses: Vec<House> = thread::scope(|scope| {
-        let started: Vec<_> = (0..3).map(|_| scope.spawn(|| ground.house(&OFF, None))).collect();
+        let started: Vec<_> = (0..3).map(|_| scope.spawn(|| run_env.house(&OFF, None))).collect();
         started.into_iter().map(|thread| thread.join().expect("a house")).collect()
     });
     let token = register(&houses[0], "ada@example.com");
@@ -233,14 +233,14 @@ fn houses_that_start_at_once_make_one_database() {
         assert_eq!(house.ask("GET", "/api/v1/skills/plain-words", &token, None).status, 200);
     }
     let doubled = "SELECT count(*) - count(DISTINCT version) FROM schema_versions";
-    assert_eq!(ground.number(doubled), 0);
-    assert_eq!(ground.number("SELECT count(*) FROM signing_keys"), 1);
+    assert_eq!(run_env.number(doubled), 0);
+    assert_eq!(run_env.number("SELECT count(*) FROM signing_keys"), 1);
 }
 
 #[test]
 fn cut_connections_heal() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let house = ground.house(&OFF, None);
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let house = run_env.house(&OFF, None);
     let token = register(&house, "ada@example.com");
     for pause in [0, 2500] {
         // Several connections are in use.
@@ -253,7 +253,7 @@ fn cut_connections_heal() {
             }
         });
         thread::sleep(Duration::from_millis(pause));
-        assert!(ground.cut_connections() > 0);
+        assert!(run_env.cut_connections() > 0);
         let cut = Instant::now();
         let mut failed = 0;
         for _ in 0..40 {
@@ -274,8 +274,8 @@ fn cut_connections_heal() {
 
 #[test]
 fn a_bucket_out_of_reach_is_told_and_nothing_is_left_half_done() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let house = ground.house(&OFF, None);
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let house = run_env.house(&OFF, None);
     let token = register(&house, "ada@example.com");
     let base = house.ask("POST", "/api/v1/knowledge", &token, Some(&json!({"name": "garden"})));
     let base = ok(&base)["id"].as_str().expect("an id").to_owned();
@@ -283,7 +283,7 @@ fn a_bucket_out_of_reach_is_told_and_nothing_is_left_half_done() {
     let files = format!("/api/v1/knowledge/{base}");
     assert_eq!(house.ask("GET", "/ready", "", None).status, 200);
 
-    ground.line.cut(true);
+    run_env.line.cut(true);
     let answer = ready(&house, 503);
     let body = json!({"status": "not ready", "database": "ok", "storage": "unreachable"});
     assert_eq!(answer.json(), body);
@@ -298,7 +298,7 @@ fn a_bucket_out_of_reach_is_told_and_nothing_is_left_half_done() {
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(answer.contains("\r\nx-request-id: "), "{answer}");
 
-    ground.line.cut(false);
+    run_env.line.cut(false);
     ready(&house, 200);
     assert_eq!(house.ask("GET", "/api/v1/skills/greeter", &token, None).status, 404);
     let documents = ok(&house.ask("GET", &format!("{files}/documents"), &token, None));
@@ -336,10 +336,10 @@ fn at_once(houses: [&House; 2], path: &str, token: &str, body: Option<&Value>) -
 
 #[test]
 fn of_many_at_once_one_wins() {
-    let Some(ground) = RunEnvironment::new() else { return };
+    let Some(run_env) = RunEnvironment::new() else { return };
     let (no, slow) =
         (Provider::new(OutputArgs::Refuses), Provider::new(OutputArgs::Slowly(&["On."; 4])));
-    let one = ground.house(&OFF, Some(&no));
+    let one = run_env.house(&OFF, Some(&no));
     let token = register(&one, "ada@example.com");
     let workflow = json!({"name": "w", "graph_data": {
         "nodes": [{"id": "s", "type": "start"}, {"id": "m", "type": "llm"}],
@@ -352,7 +352,7 @@ fn of_many_at_once_one_wins() {
     let id = run.body.split("\"execution_id\": \"").nth(1).and_then(|rest| rest.split('"').next());
     let resume = format!("/api/v1/workflows/executions/{}/resume", id.expect("an id"));
 
-    let (two, three) = (ground.house(&OFF, Some(&slow)), ground.house(&OFF, Some(&slow)));
+    let (two, three) = (run_env.house(&OFF, Some(&slow)), run_env.house(&OFF, Some(&slow)));
     assert_eq!(
         at_once([&two, &three], &resume, &token, None),
         [200, 409, 409, 409, 409, 409, 409, 409]

@@ -171,14 +171,14 @@ fn a_kill_loses_nothing_of_a_folder() {
 
 #[test]
 fn a_kill_loses_nothing_of_a_database_and_a_bucket() {
-    let Some(ground) = RunEnvironment::new() else { return };
+    let Some(run_env) = RunEnvironment::new() else { return };
     let provider = Provider::new(OutputArgs::Says(&["Nothing."]));
-    let other = ground.house(&OPTIONS, Some(&provider));
+    let other = run_env.house(&OPTIONS, Some(&provider));
     let token = crate::cluster::register(&other, "ada@example.com");
     let ledger = Ledger::default();
     for round in 0..ROUNDS {
         let before = ledger.len();
-        let house = ground.house(&OPTIONS, Some(&provider));
+        let house = run_env.house(&OPTIONS, Some(&provider));
         write_and_kill(house, &token, &ledger, round);
         assert!(ledger.len() > before + 5, "the writers hardly wrote");
         check(&other, &token, &ledger);

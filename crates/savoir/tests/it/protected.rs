@@ -33,7 +33,7 @@ touch {{path}}
 ";
 
 /// A repository with a skill beside it, and a home elsewhere.
-fn ground() -> Sandbox {
+fn run_env() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write("skills/toucher/SKILL.md", TOUCH);
     sandbox.write("project/.git/HEAD", "ref: refs/heads/main\n");
@@ -64,7 +64,7 @@ fn can_hold_sandboxes(sandbox: &Sandbox) -> bool {
 
 #[test]
 fn what_git_obeys_stays_as_it_is() {
-    let sandbox = ground();
+    let sandbox = run_env();
     if !can_hold_sandboxes(&sandbox) {
         return;
     }
@@ -87,7 +87,7 @@ fn what_git_obeys_stays_as_it_is() {
 
 #[test]
 fn a_recording_changes_neither_the_home_nor_the_approvals() {
-    let sandbox = ground();
+    let sandbox = run_env();
     if !can_hold_sandboxes(&sandbox) {
         return;
     }
@@ -101,7 +101,7 @@ fn a_recording_changes_neither_the_home_nor_the_approvals() {
 
 #[test]
 fn a_home_that_is_a_repository_is_not_shown() {
-    let sandbox = ground();
+    let sandbox = run_env();
     if !can_hold_sandboxes(&sandbox) {
         return;
     }

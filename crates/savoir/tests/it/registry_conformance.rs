@@ -69,10 +69,10 @@ fn a_house_with_a_folder_keeps_every_promise() {
 
 #[test]
 fn a_house_with_a_server_and_a_bucket_keeps_every_promise() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let house = ground.house(&OFF, None);
-    let done = check(&ground.sandbox, &house.address, &People::at(&house), &[]);
-    all_passed(&ground.sandbox, &[done]);
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let house = run_env.house(&OFF, None);
+    let done = check(&run_env.sandbox, &house.address, &People::at(&house), &[]);
+    all_passed(&run_env.sandbox, &[done]);
 }
 
 /// What a house lists, page by page.
@@ -100,15 +100,15 @@ const GROUPS: [&[&str]; 2] =
 /// publishes at both all the time.
 #[test]
 fn every_promise_is_kept_while_the_other_house_is_killed() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let mut houses = [ground.house(&OFF, None), ground.house(&OFF, None)];
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let mut houses = [run_env.house(&OFF, None), run_env.house(&OFF, None)];
     let people = People::at(&houses[0]);
     let token = register(&houses[1], "ada@example.com");
     let publishers = Publishers::new(token, &[&houses[0], &houses[1]]);
     publishers.beside(1, || {
         let mut check =
-            |which| checked_beside_deaths(&ground, &mut houses, which, &people, &publishers);
-        all_passed(&ground.sandbox, &[check(0), check(1)]);
+            |which| checked_beside_deaths(&run_env, &mut houses, which, &people, &publishers);
+        all_passed(&run_env.sandbox, &[check(0), check(1)]);
         publishers.wait_for(2);
     });
     publishers.check(&[&houses[0].address, &houses[1].address]);
@@ -119,7 +119,7 @@ fn every_promise_is_kept_while_the_other_house_is_killed() {
 
 /// Checks one house, and kills the other up to three times meanwhile.
 fn checked_beside_deaths(
-    ground: &RunEnvironment,
+    run_env: &RunEnvironment,
     houses: &mut [House; 2],
     which: usize,
     people: &People,
@@ -133,7 +133,7 @@ fn checked_beside_deaths(
         let done = scope.spawn(|| {
             let groups: Vec<&str> =
                 GROUPS[which].iter().flat_map(|group| ["--only", group]).collect();
-            let done = check(&ground.sandbox, &address, people, &groups);
+            let done = check(&run_env.sandbox, &address, people, &groups);
             is_done.store(true, Ordering::SeqCst);
             done
         });
@@ -143,7 +143,7 @@ fn checked_beside_deaths(
                 break;
             }
             dying.signal("-KILL");
-            *dying = ground.house(&OFF, None);
+            *dying = run_env.house(&OFF, None);
             publishers.moves(1 - which, &dying.address);
         }
         done.join().expect("a report")

@@ -197,8 +197,8 @@ pub(crate) fn some(below: u64) -> u64 {
 
 #[test]
 fn two_houses_that_are_killed_lose_nothing() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let mut houses = [ground.house(&OFF, None), ground.house(&OFF, None)];
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let mut houses = [run_env.house(&OFF, None), run_env.house(&OFF, None)];
     let token = register(&houses[0], "ada@example.com");
     let publishers = Publishers::new(token, &[&houses[0], &houses[1]]);
     publishers.beside(4, || {
@@ -207,7 +207,7 @@ fn two_houses_that_are_killed_lose_nothing() {
             thread::sleep(Duration::from_millis(some(300)));
             let which = kill % 2;
             houses[which].signal("-KILL");
-            let new = ground.house(&OFF, None);
+            let new = run_env.house(&OFF, None);
             publishers.moves(which, &new.address);
             houses[which] = new;
         }
@@ -236,20 +236,20 @@ fn a_house_that_is_killed_while_it_publishes_has_all_or_nothing() {
 
 #[test]
 fn what_cannot_be_kept_is_refused_and_can_be_tried_again() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let house = ground.house(&OFF, None);
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let house = run_env.house(&OFF, None);
     let token = register(&house, "ada@example.com");
     let bytes = skill("patient", "1.0.0");
-    ground.line.cut(true);
+    run_env.line.cut(true);
     let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
     assert_eq!(status, 503, "{body}");
     assert!(body.contains("\"unavailable\""), "{body}");
-    ground.line.cut(false);
+    run_env.line.cut(false);
     assert!(!look(&house.address, "patient", &bytes));
     let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
     assert_eq!(status, 201, "{body}");
     // Connections to the database that are cut heal by themselves.
-    assert!(ground.cut_connections() > 0);
+    assert!(run_env.cut_connections() > 0);
     let next = skill("another", "1.0.0");
     let began = Instant::now();
     loop {

@@ -168,8 +168,8 @@ fn a_publisher_and_an_auditor_make_a_version_verified() {
 
 #[test]
 fn who_installs_follows_to_the_bucket() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let house = ground.house(&[&OFF[..], &["--registry-redirect"]].concat(), None);
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let house = run_env.house(&[&OFF[..], &["--registry-redirect"]].concat(), None);
     let token = register(&house, "ada@example.com");
     let bytes = large_skill("large", 3000);
     let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
@@ -189,7 +189,7 @@ fn who_installs_follows_to_the_bucket() {
         send(&house.address, "POST", SKILLS, &token, &skill("small", "1.0.0")).expect("an answer");
     assert_eq!(status, 201, "{}", String::from_utf8_lossy(&body));
 
-    let sandbox = &ground.sandbox;
+    let sandbox = &run_env.sandbox;
     for folder in ["home/.claude", "project/.git"] {
         fs::create_dir_all(sandbox.path(folder)).expect("a folder");
     }
@@ -204,7 +204,7 @@ fn who_installs_follows_to_the_bucket() {
     let file = fs::read(sandbox.path("project/.claude/skills/large/data.bin")).expect("a file");
     assert!(file == tree.get("data.bin").expect("a file").bytes);
     // What the bucket has lost is not installed by half.
-    ground.line.cut(true);
+    run_env.line.cut(true);
     fs::remove_dir_all(sandbox.path("home/.cache")).expect("what was kept");
     fs::remove_dir_all(sandbox.path("home/.local")).expect("what was kept");
     fs::remove_dir_all(sandbox.path("project/.claude")).expect("what was there");

@@ -140,9 +140,9 @@ fn a_postgresql_that_went_down_and_came_back_needs_no_restart() {
 
 #[test]
 fn a_database_that_hangs_is_given_up_and_used_again() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let line = ground.database_line();
-    let house = ground.house_through(&line, &OFF);
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let line = run_env.database_line();
+    let house = run_env.house_through(&line, &OFF);
     register(&house, "ada@example.com");
     wait_for_ready(&house, 200);
     line.hang(true);
@@ -160,11 +160,11 @@ fn a_database_that_hangs_is_given_up_and_used_again() {
 
 #[test]
 fn a_bucket_that_hangs_stops_nothing_else_and_is_used_again() {
-    let Some(ground) = RunEnvironment::new() else { return };
-    let house = ground.house(&OFF, None);
+    let Some(run_env) = RunEnvironment::new() else { return };
+    let house = run_env.house(&OFF, None);
     let token = register(&house, "ada@example.com");
     wait_for_ready(&house, 200);
-    ground.line.hang(true);
+    run_env.line.hang(true);
     let bytes = skill("patient", "1.0.0");
     thread::scope(|scope| {
         let hanging = scope.spawn(|| publish(&house.address, &token, &bytes).expect("an answer"));
@@ -174,7 +174,7 @@ fn a_bucket_that_hangs_stops_nothing_else_and_is_used_again() {
         let (status, body) = hanging.join().expect("a thread");
         assert_eq!(status, 503, "{body}");
     });
-    ground.line.hang(false);
+    run_env.line.hang(false);
     wait_for_ready(&house, 200);
     let (status, body) = publish(&house.address, &token, &bytes).expect("an answer");
     assert_eq!(status, 201, "{body}");

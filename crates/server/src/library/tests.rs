@@ -55,7 +55,7 @@ impl Stage {
         let owner = owner.map(Caller::owner_id);
         let new = New { name: name.to_owned(), text, resources, owner };
         let keep = |_: Option<&crate::personal::Before>| Ok(Facts::authored(None, Time::now()));
-        self.app.skills.keeper().settle(new, keep).await.unwrap();
+        self.app.skills.skill_writer().settle(new, keep).await.unwrap();
     }
 
     async fn change(&self, name: &str, change: impl FnOnce(&mut Facts)) {

@@ -65,8 +65,8 @@ impl Standing {
     }
 
     /// With a list that others are held to as well.
-    pub(super) fn held_to(desk: McpContext, allowance: Arc<AllowedTools>) -> Self {
-        let counter = Arc::new(Counter::new(desk, allowance));
+    pub(super) fn held_to(desk: McpContext, allowed_tools: Arc<AllowedTools>) -> Self {
+        let counter = Arc::new(Counter::new(desk, allowed_tools));
         Self { counter, listeners: Mutex::default(), told: AtomicU64::new(0) }
     }
 

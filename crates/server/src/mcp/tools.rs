@@ -40,12 +40,12 @@ pub(super) fn runs_a_tool(name: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct Counter {
     library: Arc<dyn Library>,
-    machinery: BuiltinTools,
+    builtin_tools: BuiltinTools,
     tools: Option<Arc<SkillTools>>,
     /// What the client needs for tools to run that do not.
     lacking: Option<String>,
     /// What the skill that is followed leaves of the tools.
-    allowance: Arc<AllowedTools>,
+    allowed_tools: Arc<AllowedTools>,
     pinned: Vec<String>,
     /// Which edition of the library the tools that are offered are from; nothing before the first look.
     edition: Turn<Option<u64>>,
@@ -90,34 +90,35 @@ impl Answered {
 }
 
 impl Counter {
-    pub(super) fn new(desk: McpContext, allowance: Arc<AllowedTools>) -> Self {
+    pub(super) fn new(desk: McpContext, allowed_tools: Arc<AllowedTools>) -> Self {
         let McpContext { library, tools, lacking, pinned, .. } = desk;
         let tools = tools.map(|tools| Arc::new(tools.apart()));
-        let machinery = BuiltinTools::new(Arc::clone(&library), Some(Arc::clone(&allowance)));
+        let builtin_tools =
+            BuiltinTools::new(Arc::clone(&library), Some(Arc::clone(&allowed_tools)));
         // Whether an agent of others can start another one, only that agent knows.
-        let machinery = machinery.leaving_forks();
-        let machinery = match &tools {
-            Some(tools) => machinery.bringing(Arc::clone(tools)),
-            None => machinery,
+        let builtin_tools = builtin_tools.leaving_forks();
+        let builtin_tools = match &tools {
+            Some(tools) => builtin_tools.bringing(Arc::clone(tools)),
+            None => builtin_tools,
         };
         let edition = Turn::default();
-        Self { library, machinery, tools, lacking, allowance, pinned, edition }
+        Self { library, builtin_tools, tools, lacking, allowed_tools, pinned, edition }
     }
 
     /// What holds now.
     pub(super) fn now(&self) -> Moment {
-        self.allowance.now()
+        self.allowed_tools.now()
     }
 
     /// Follows a skill that a person chose; tells whether there are other tools now.
     pub(super) fn follow(&self, skill: &Skill) -> bool {
-        self.machinery.follow(skill);
+        self.builtin_tools.follow(skill);
         self.tools.is_some()
     }
 
     /// What else there is to know before a skill is followed, as `use_skill` tells it.
     pub(super) fn note(&self, opened: &Opened) -> Option<String> {
-        self.machinery.note(opened)
+        self.builtin_tools.note(opened)
     }
 
     /// Offers the tools of the skills that somebody pinned, and those of the skills in use as they are
@@ -152,7 +153,7 @@ impl Counter {
 
     /// The tools that can be called now, those of the skill that was used last before others.
     pub(super) async fn offered(&self) -> Vec<Tool> {
-        let mut tools: Vec<Tool> = self.machinery.tools().iter().map(of_machinery).collect();
+        let mut tools: Vec<Tool> = self.builtin_tools.tools().iter().map(of_machinery).collect();
         let Some(own) = &self.tools else { return tools };
         tools.push(of_machinery(&run_tool()));
         self.renew(own, ToolListReason::List).await;
@@ -193,7 +194,7 @@ impl Counter {
     }
 
     async fn ask_for_skills(&self, name: &str, arguments: &JsonObject) -> Answered {
-        let answer = self.machinery.call(name, arguments, Fence::open()).await;
+        let answer = self.builtin_tools.call(name, arguments, Fence::open()).await;
         if answer.failure.is_some() || name == "save_skill" {
             return Answered::ours(answer);
         }
@@ -280,7 +281,7 @@ impl Counter {
         moment: &Moment,
     ) -> Answered {
         let moments = std::slice::from_ref(moment);
-        let fence = Fence::around(&self.allowance, moments, spec, arguments);
+        let fence = Fence::around(&self.allowed_tools, moments, spec, arguments);
         if let Err(refused) = fence.check() {
             return Answered::ours(ToolAnswer::failed(refused.code(), &refused));
         }

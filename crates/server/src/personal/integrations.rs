@@ -85,26 +85,29 @@ fn may_bring(folder: &Path, domain: &str, skill: &str) -> bool {
 /// Keeps the skills of all integrations in some folders, and removes those whose integration is gone:
 /// all of them, if there are no folders any more. What a person wrote, imported or changed stays as it
 /// is. Nothing happens if another process is at it.
-pub async fn project(keeper: &SkillWriter, folders: &[PathBuf]) -> Result<Projected, StoreError> {
-    let done = project_until(keeper, folders, std::future::pending()).await?;
+pub async fn project(
+    skill_writer: &SkillWriter,
+    folders: &[PathBuf],
+) -> Result<Projected, StoreError> {
+    let done = project_until(skill_writer, folders, std::future::pending()).await?;
     Ok(done.unwrap_or_default())
 }
 
 /// Does what [`project`] does, until it is told to stop: then the next round is anybody's. Nothing, if
 /// another process is at it, or if it was stopped.
 pub(crate) async fn project_until(
-    keeper: &SkillWriter,
+    skill_writer: &SkillWriter,
     folders: &[PathBuf],
     stopped: impl Future<Output = ()>,
 ) -> Result<Option<Projected>, StoreError> {
     let mut projected = Projected::default();
-    let leases = keeper.database().leases();
+    let leases = skill_writer.database().leases();
     let holder = uuid::Uuid::new_v4().to_string();
     let Some(lease) = leases.acquire("integrations", &holder, LEASE).await? else {
         return Ok(None);
     };
     let done = tokio::select! {
-        done = project_all(keeper, folders, &mut projected) => done.map(|()| true),
+        done = project_all(skill_writer, folders, &mut projected) => done.map(|()| true),
         () = stopped => Ok(false),
     };
     leases.release(&lease).await?;
@@ -112,7 +115,7 @@ pub(crate) async fn project_until(
 }
 
 async fn project_all(
-    keeper: &SkillWriter,
+    skill_writer: &SkillWriter,
     folders: &[PathBuf],
     projected: &mut Projected,
 ) -> Result<(), StoreError> {
@@ -131,8 +134,8 @@ async fn project_all(
             sight.unread.push(link);
         }
         for domain in domains {
-            match Integration::read(keeper, &domain).await? {
-                Ok(integration) => integration.project(keeper, &mut sight, projected).await?,
+            match Integration::read(skill_writer, &domain).await? {
+                Ok(integration) => integration.project(skill_writer, &mut sight, projected).await?,
                 Err(why) => {
                     broken(projected, &domain, &why);
                     sight.unread.push(domain);
@@ -140,7 +143,7 @@ async fn project_all(
             }
         }
     }
-    remove_others(keeper, &sight, projected).await
+    remove_others(skill_writer, &sight, projected).await
 }
 
 fn broken(projected: &mut Projected, place: &Path, why: &dyn std::fmt::Display) {
@@ -185,7 +188,10 @@ fn file_name(path: &Path) -> String {
 
 impl Integration {
     /// The outer error is one of the store, the inner one of the manifest.
-    async fn read(keeper: &SkillWriter, folder: &Path) -> Result<Result<Self, String>, StoreError> {
+    async fn read(
+        skill_writer: &SkillWriter,
+        folder: &Path,
+    ) -> Result<Result<Self, String>, StoreError> {
         let fields = match manifest(&folder.join("manifest.yaml")) {
             Ok(fields) => fields,
             Err(why) => return Ok(Err(why)),
@@ -204,7 +210,7 @@ impl Integration {
         };
         let owner = match text("owner") {
             None => None,
-            Some(email) => match keeper.database().accounts().by_email(&email).await? {
+            Some(email) => match skill_writer.database().accounts().by_email(&email).await? {
                 Some((user, _)) => Some(user.id.to_string()),
                 None => return Ok(Err(format!("its owner {email} has no account"))),
             },
@@ -214,7 +220,7 @@ impl Integration {
 
     async fn project(
         &self,
-        keeper: &SkillWriter,
+        skill_writer: &SkillWriter,
         sight: &mut AddressVisibility,
         projected: &mut Projected,
     ) -> Result<(), StoreError> {
@@ -245,7 +251,7 @@ impl Integration {
                 package.map_err(|error| error.to_string())
             });
             match package {
-                Ok(package) => self.keep(keeper, package, id, &skill, projected).await?,
+                Ok(package) => self.keep(skill_writer, package, id, &skill, projected).await?,
                 Err(why) => broken(projected, &skill, &why),
             }
         }
@@ -254,7 +260,7 @@ impl Integration {
 
     async fn keep(
         &self,
-        keeper: &SkillWriter,
+        skill_writer: &SkillWriter,
         package: Package,
         id: String,
         place: &Path,
@@ -262,7 +268,7 @@ impl Integration {
     ) -> Result<(), StoreError> {
         let Package { name, text, resources } = package;
         let fresh = Facts {
-            enabled: !was_disabled(keeper, &name, &id).await?,
+            enabled: !was_disabled(skill_writer, &name, &id).await?,
             source: Provenance::Integration,
             source_id: Some(id),
             source_version: Some(self.version.clone()),
@@ -270,7 +276,7 @@ impl Integration {
             ..Facts::authored(None, Time::now())
         };
         let new = New { name: name.clone(), text, resources, owner: self.owner.clone() };
-        let settled = keeper.settle(new, move |before| replaces(before, fresh));
+        let settled = skill_writer.settle(new, move |before| replaces(before, fresh));
         match settled.await {
             Ok(_) => projected.kept.push(name),
             Err(StoreSkillError::ConflictReason(_) | StoreSkillError::Edited(_)) => {
@@ -284,8 +290,12 @@ impl Integration {
 }
 
 /// Whether somebody had switched off a skill of an integration before it went.
-async fn was_disabled(keeper: &SkillWriter, name: &str, id: &str) -> Result<bool, StoreError> {
-    let noted = keeper.database().skill_facts().get(name).await?;
+async fn was_disabled(
+    skill_writer: &SkillWriter,
+    name: &str,
+    id: &str,
+) -> Result<bool, StoreError> {
+    let noted = skill_writer.database().skill_facts().get(name).await?;
     Ok(noted.is_some_and(|noted| {
         let is_own = noted.source == Provenance::Integration;
         is_own && noted.source_id.as_deref() == Some(id) && !noted.enabled
@@ -308,13 +318,13 @@ fn replaces(before: Option<&Before>, fresh: Facts) -> Result<Facts, ConflictReas
 }
 
 /// What all files of a skill are now.
-async fn current(keeper: &SkillWriter, name: &str) -> Result<Option<String>, StoreError> {
-    let file = match keeper.files().read(name).await {
+async fn current(skill_writer: &SkillWriter, name: &str) -> Result<Option<String>, StoreError> {
+    let file = match skill_writer.files().read(name).await {
         Err(StoreError::Damaged { .. }) => return Ok(None),
         file => file?,
     };
     let Some(file) = file else { return Ok(None) };
-    Ok(Some(digest(&file.text, &keeper.resources(name).await?)))
+    Ok(Some(digest(&file.text, &skill_writer.resources(name).await?)))
 }
 
 /// The text of a manifest. It is looked at before it is opened, because opening a pipe waits for a
@@ -344,22 +354,22 @@ fn manifest(path: &Path) -> Result<HashMap<String, Value>, String> {
 
 /// Removes skills whose integration is gone, unless somebody changed them.
 async fn remove_others(
-    keeper: &SkillWriter,
+    skill_writer: &SkillWriter,
     sight: &AddressVisibility,
     projected: &mut Projected,
 ) -> Result<(), StoreError> {
-    for (name, facts) in keeper.database().skill_facts().all().await? {
+    for (name, facts) in skill_writer.database().skill_facts().all().await? {
         let is_gone = facts.source_id.as_ref().is_none_or(|id| sight.misses(id));
         if facts.source != Provenance::Integration || !is_gone {
             continue;
         }
-        let Some(file) = keeper.files().read(&name).await.ok().flatten() else { continue };
-        if facts.digest != current(keeper, &name).await? {
+        let Some(file) = skill_writer.files().read(&name).await.ok().flatten() else { continue };
+        if facts.digest != current(skill_writer, &name).await? {
             continue;
         }
         // What somebody switched off is remembered, so that it does not come back switched on.
         let notes = if facts.enabled { Notes::Forgotten } else { Notes::Kept };
-        match keeper.remove_with(&name, &file.version, notes).await {
+        match skill_writer.remove_with(&name, &file.version, notes).await {
             Ok(Ok(())) => projected.removed.push(name),
             Ok(Err(WriteError::Store(error))) | Err(StoreSkillError::Store(error)) => {
                 return Err(error);

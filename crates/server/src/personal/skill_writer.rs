@@ -167,8 +167,8 @@ impl SkillWriter {
         new: New,
         decide: impl FnOnce(Option<&Before>) -> Result<Facts, ConflictReason> + Send + 'static,
     ) -> Result<StoredSkill, StoreSkillError> {
-        let keeper = self.clone();
-        to_the_end(async move { keeper.settle_in_turn(new, decide).await }).await
+        let skill_writer = self.clone();
+        to_the_end(async move { skill_writer.settle_in_turn(new, decide).await }).await
     }
 
     async fn settle_in_turn(
@@ -312,19 +312,19 @@ impl SkillWriter {
         text: &str,
         owner: &str,
     ) -> Result<Result<SkillFile, WriteError>, StoreSkillError> {
-        let (keeper, name, text) = (self.clone(), name.to_owned(), text.to_owned());
+        let (skill_writer, name, text) = (self.clone(), name.to_owned(), text.to_owned());
         let owner = owner.to_owned();
         to_the_end(async move {
             let create = async {
-                keeper.check_quota(Some(&owner)).await?;
-                let made = keeper.files.create(&name, &text).await;
+                skill_writer.check_quota(Some(&owner)).await?;
+                let made = skill_writer.files.create(&name, &text).await;
                 if made.is_ok() {
-                    keeper.forget(&name).await;
+                    skill_writer.forget(&name).await;
                 }
                 Ok(made)
             };
-            let create = Box::pin(keeper.in_turn(&name, create));
-            keeper.in_turn_of(Some(&owner), create).await
+            let create = Box::pin(skill_writer.in_turn(&name, create));
+            skill_writer.in_turn_of(Some(&owner), create).await
         })
         .await
     }
@@ -345,16 +345,16 @@ impl SkillWriter {
         version: &str,
         notes: Notes,
     ) -> Result<Result<(), WriteError>, StoreSkillError> {
-        let (keeper, name, version) = (self.clone(), name.to_owned(), version.to_owned());
+        let (skill_writer, name, version) = (self.clone(), name.to_owned(), version.to_owned());
         to_the_end(async move {
             let remove = async {
-                let removed = keeper.files.delete(&name, Some(&version)).await;
+                let removed = skill_writer.files.delete(&name, Some(&version)).await;
                 if removed.is_ok() && notes == Notes::Forgotten {
-                    keeper.forget(&name).await;
+                    skill_writer.forget(&name).await;
                 }
                 Ok(removed)
             };
-            keeper.in_turn(&name, remove).await
+            skill_writer.in_turn(&name, remove).await
         })
         .await
     }

@@ -149,7 +149,7 @@ impl CatalogItem {
 /// The skills of a person that came from the catalogue, by where they came from.
 async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<String, Installed>> {
     let noted = app.database.skill_facts().all().await?;
-    let names = app.skills.keeper().files().names().await?;
+    let names = app.skills.skill_writer().files().names().await?;
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
     let own = noted.into_iter().filter(|(name, facts)| {
         facts.source == Provenance::Catalog
@@ -227,7 +227,7 @@ async fn install(
     let settled = settle(&app, arrival, listed.sha, overwrite.unwrap_or(false)).await;
     let settled = settled.map_err(|error| personal::not_settled(&error))?;
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let paths = app.skills.keeper().paths(&settled.file.name).await?;
+    let paths = app.skills.skill_writer().paths(&settled.file.name).await?;
     Ok((status, Answer(Item::new(&settled.file, &settled.facts, paths))).into_response())
 }
 
@@ -289,7 +289,7 @@ async fn settle(
         };
         move |before: Option<&Before>| renewed(before, fresh, overwrite)
     };
-    app.skills.keeper().arrive(arrival, decide).await
+    app.skills.skill_writer().arrive(arrival, decide).await
 }
 
 /// What will be known of a skill of the catalogue, if it takes the place of what is there.

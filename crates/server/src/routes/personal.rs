@@ -106,11 +106,11 @@ async fn import(State(app): State<App>, asked: Authenticated<Raw>) -> ApiResult<
     let package = package.map_err(|error| ApiError::internal("Failed to import skill", &error))?;
     let package = package.map_err(|error| unfit(&error))?;
     let by = if caller.token.is_some() { By::Program } else { By::Person };
-    let settled = app.skills.keeper().import(package, Some(caller.owner_id()), by).await;
+    let settled = app.skills.skill_writer().import(package, Some(caller.owner_id()), by).await;
     let settled = settled.map_err(|error| not_settled(&error))?;
     tracing::info!(skill = settled.file.name, by = caller.user.id, "a skill was imported");
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let paths = app.skills.keeper().paths(&settled.file.name).await?;
+    let paths = app.skills.skill_writer().paths(&settled.file.name).await?;
     Ok((status, Answer(Item::new(&settled.file, &settled.facts, paths))).into_response())
 }
 
@@ -177,7 +177,7 @@ async fn export(
     asked: Authenticated,
 ) -> ApiResult<Response> {
     let kept = app.skills.get(&asked.caller, &name).await?;
-    let resources = app.skills.keeper().resources(&name).await?;
+    let resources = app.skills.skill_writer().resources(&name).await?;
     let packing = {
         let name = name.clone();
         move || to_others(&name, &kept.file.text, resources)
@@ -245,7 +245,7 @@ async fn change(
     app.skills.check_changeable(&caller, &name).await?;
     let kept = app.skills.get(&caller, &name).await?;
     // Whoever puts another text in its place has it disabled meanwhile: that must not be undone.
-    let facts = app.skills.keeper().in_turn(&name, async {
+    let facts = app.skills.skill_writer().in_turn(&name, async {
         let facts_of = app.database.skill_facts();
         let mut facts = kept.facts(facts_of.get(&name).await?.as_ref());
         if change.enabled == Some(true) && !facts.enabled && caller.token.is_some() {
@@ -268,7 +268,7 @@ fn for_a_person() -> ApiError {
 
 /// What is told of a skill.
 pub(super) async fn item(app: &App, kept: &Kept, facts: &Facts) -> ApiResult<Item> {
-    let paths = app.skills.keeper().paths(&kept.file.name).await?;
+    let paths = app.skills.skill_writer().paths(&kept.file.name).await?;
     Ok(Item::new(&kept.file, facts, paths))
 }
 

@@ -371,9 +371,10 @@ mod integrations {
                 skill(root, "mail/skills/inbox/SKILL.md", "inbox");
                 write(root, "rest/readme.md", "no manifest");
                 server.write_skill("mine", "---\nname: mine\ndescription: by hand\n---\nmine\n");
-                let keeper = SkillWriter::new(server.storage.skills(), server.database.clone());
+                let skill_writer =
+                    SkillWriter::new(server.storage.skills(), server.database.clone());
                 let folders = [root.to_owned()];
-                let run = async || project(&keeper, &folders).await.unwrap();
+                let run = async || project(&skill_writer, &folders).await.unwrap();
                 let Projected { mut kept, left, removed, broken } = run().await;
                 kept.sort();
                 assert_eq!(
@@ -418,11 +419,11 @@ mod integrations {
             write(root, &format!("{domain}/manifest.yaml"), "version: 1.0\n");
             skill(root, &format!("{domain}/skills/of-{domain}/SKILL.md"), "one");
         }
-        let keeper = SkillWriter::new(server.storage.skills(), server.database.clone());
+        let skill_writer = SkillWriter::new(server.storage.skills(), server.database.clone());
         let folders = [root.to_owned()];
-        let first = project(&keeper, &folders).await.unwrap();
+        let first = project(&skill_writer, &folders).await.unwrap();
         assert_eq!(first.kept, ["of-mail", "of-tracker"]);
-        (keeper, folders)
+        (skill_writer, folders)
     }
 
     async fn disable(client: &Client, name: &str) {
@@ -438,18 +439,18 @@ mod integrations {
         let admin = server.register(ADMIN).await;
         let folder = TempDir::new().unwrap();
         let root = folder.path();
-        let (keeper, folders) = two(&server, root).await;
+        let (skill_writer, folders) = two(&server, root).await;
         disable(&admin, "of-mail").await;
         // A file where the folder was cannot be listed, by nobody.
         fs::rename(root.join("mail/skills"), root.join("mail/aside")).unwrap();
         fs::write(root.join("mail/skills"), "").unwrap();
-        let Projected { removed, broken, .. } = project(&keeper, &folders).await.unwrap();
+        let Projected { removed, broken, .. } = project(&skill_writer, &folders).await.unwrap();
         assert_eq!(removed, Vec::<String>::new());
         assert_eq!(broken.len(), 1, "{broken:?}");
         assert!(broken[0].contains("mail"), "{broken:?}");
         fs::remove_file(root.join("mail/skills")).unwrap();
         fs::rename(root.join("mail/aside"), root.join("mail/skills")).unwrap();
-        project(&keeper, &folders).await.unwrap();
+        project(&skill_writer, &folders).await.unwrap();
         let noted = server.database.skill_facts().get("of-mail").await.unwrap().unwrap();
         assert!(!noted.enabled, "what a person switched off stays off");
         // Nor is what lies behind a link that leads nowhere today.
@@ -457,7 +458,7 @@ mod integrations {
             fs::rename(root.join(place), root.join(aside)).unwrap();
             std::os::unix::fs::symlink("nowhere", root.join(place)).unwrap();
         }
-        let Projected { removed, broken, .. } = project(&keeper, &folders).await.unwrap();
+        let Projected { removed, broken, .. } = project(&skill_writer, &folders).await.unwrap();
         assert_eq!((removed, broken.len()), (Vec::new(), 2), "{broken:?}");
     }
 
@@ -467,17 +468,17 @@ mod integrations {
         server.register(ADMIN).await;
         let folder = TempDir::new().unwrap();
         let root = folder.path();
-        let (keeper, folders) = two(&server, root).await;
+        let (skill_writer, folders) = two(&server, root).await;
         write(root, "mail/manifest.yaml", "version: [\n");
         fs::remove_dir_all(root.join("tracker")).unwrap();
-        let Projected { removed, broken, .. } = project(&keeper, &folders).await.unwrap();
+        let Projected { removed, broken, .. } = project(&skill_writer, &folders).await.unwrap();
         assert_eq!((removed, broken.len()), (vec!["of-tracker".to_owned()], 1), "{broken:?}");
         // The domain of the broken one may be told in its manifest alone.
         let known = server.database.skill_facts().get("of-mail").await.unwrap();
         assert!(known.is_some(), "it is left as it was");
         write(root, "mail/manifest.yaml", "version: 1.0\n");
         fs::remove_dir_all(root.join("mail/skills")).unwrap();
-        assert_eq!(project(&keeper, &folders).await.unwrap().removed, ["of-mail"]);
+        assert_eq!(project(&skill_writer, &folders).await.unwrap().removed, ["of-mail"]);
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -485,11 +486,11 @@ mod integrations {
         let server = TestServer::start().await;
         let folder = TempDir::new().unwrap();
         let root = folder.path();
-        let (keeper, folders) = two(&server, root).await;
+        let (skill_writer, folders) = two(&server, root).await;
         let manifest = root.join("mail/manifest.yaml");
         fs::remove_file(&manifest).unwrap();
         assert!(Command::new("mkfifo").arg(&manifest).status().unwrap().success());
-        let round = tokio::spawn(async move { project(&keeper, &folders).await.unwrap() });
+        let round = tokio::spawn(async move { project(&skill_writer, &folders).await.unwrap() });
         let ended = tokio::time::timeout(Duration::from_secs(10), round).await;
         if ended.is_err() {
             // Whoever reads the pipe now comes to its end.
@@ -533,8 +534,8 @@ mod integrations {
         assert!(is_free(&first, Duration::from_millis(1)).await, "the round is nobody's any more");
         assert!(kept().await < SKILLS, "it was stopped");
         tokio::time::sleep(Duration::from_millis(5)).await;
-        let keeper = SkillWriter::new(first.storage.skills(), first.database.clone());
-        project(&keeper, &folders).await.unwrap();
+        let skill_writer = SkillWriter::new(first.storage.skills(), first.database.clone());
+        project(&skill_writer, &folders).await.unwrap();
         assert_eq!(kept().await, SKILLS);
     }
 
@@ -563,14 +564,14 @@ mod integrations {
         let server = TestServer::start().await;
         let admin = server.register(ADMIN).await;
         let folder = TempDir::new().unwrap();
-        let (keeper, folders) = two(&server, folder.path()).await;
+        let (skill_writer, folders) = two(&server, folder.path()).await;
         disable(&admin, "of-mail").await;
-        let mut removed = project(&keeper, &[]).await.unwrap().removed;
+        let mut removed = project(&skill_writer, &[]).await.unwrap().removed;
         removed.sort();
         assert_eq!(removed, ["of-mail", "of-tracker"]);
         assert_eq!(admin.get("/api/v1/skills/of-mail").await.status, 404);
         // Whoever switched it off does not find it on when it comes back.
-        project(&keeper, &folders).await.unwrap();
+        project(&skill_writer, &folders).await.unwrap();
         let facts = server.database.skill_facts();
         assert!(!facts.get("of-mail").await.unwrap().unwrap().enabled);
         assert!(facts.get("of-tracker").await.unwrap().unwrap().enabled);

@@ -298,7 +298,7 @@ async fn idle_skills_are_laid_aside_and_use_wakes_them() {
             }
             markdown(&ann, "---\nname: brought\ndescription: d\n---\nHi\n").await;
             patch(&ann, "kept", &json!({"pinned": true})).await;
-            let keeper = savoir_server::personal::SkillWriter::new(
+            let skill_writer = savoir_server::personal::SkillWriter::new(
                 server.storage.skills(),
                 server.database.clone(),
             );
@@ -311,7 +311,7 @@ async fn idle_skills_are_laid_aside_and_use_wakes_them() {
             for (days, state) in
                 [(29, Active), (30, Stale), (89, Stale), (90, Archived), (91, Archived)]
             {
-                keeper.lay_aside(in_days(days)).await.unwrap();
+                skill_writer.lay_aside(in_days(days)).await.unwrap();
                 assert_eq!(states().await, [state, Active, Active], "after {days} days");
             }
             let item = patch(&ann, "old", &json!({"pinned": false})).await.json();
@@ -325,7 +325,7 @@ async fn idle_skills_are_laid_aside_and_use_wakes_them() {
             let old = listed["skills"].as_array().unwrap().iter().find(|one| one["name"] == "old");
             assert!(old.unwrap()["last_used_at"].is_string(), "{listed}");
             assert_eq!(states().await, [Active; 3]);
-            keeper.lay_aside(in_days(91)).await.unwrap();
+            skill_writer.lay_aside(in_days(91)).await.unwrap();
             let item = patch(&ann, "old", &json!({"enabled": true})).await.json();
             assert_eq!(
                 (&item["enabled"], &item["lifecycle_state"]),
@@ -436,9 +436,9 @@ async fn an_import_wakes_what_was_laid_aside() {
             let body = json!({"name": "old", "content": text("old", "Hi")});
             assert_eq!(ann.post("/api/v1/skills", &body).await.status, 201);
             let (files, database) = (server.storage.skills(), server.database.clone());
-            let keeper = savoir_server::personal::SkillWriter::new(files, database);
+            let skill_writer = savoir_server::personal::SkillWriter::new(files, database);
             let later = Time::now().plus(std::time::Duration::from_hours(24 * 100));
-            assert_eq!(keeper.lay_aside(later).await.unwrap(), 1);
+            assert_eq!(skill_writer.lay_aside(later).await.unwrap(), 1);
             let facts = server.database.skill_facts().get("old").await.unwrap().unwrap();
             assert_eq!(facts.lifecycle, Archived);
             let item = markdown(&ann, &text("old", "New")).await.json();
@@ -446,7 +446,7 @@ async fn an_import_wakes_what_was_laid_aside() {
                 (&item["lifecycle_state"], &item["enabled"], &item["source"]),
                 (&json!("active"), &json!(true), &json!("imported"))
             );
-            assert_eq!(keeper.lay_aside(later).await.unwrap(), 0, "it is no authored one");
+            assert_eq!(skill_writer.lay_aside(later).await.unwrap(), 0, "it is no authored one");
         },
     )
     .await;
@@ -506,9 +506,9 @@ async fn what_waits_for_a_person_waits_whoever_owns_it() {
             };
             assert_eq!(run().await, 409);
             let (files, database) = (server.storage.skills(), server.database.clone());
-            let keeper = savoir_server::personal::SkillWriter::new(files, database);
+            let skill_writer = savoir_server::personal::SkillWriter::new(files, database);
             let later = Time::now().plus(std::time::Duration::from_hours(24 * 40));
-            keeper.lay_aside(later).await.unwrap();
+            skill_writer.lay_aside(later).await.unwrap();
             assert_eq!(run().await, 409, "nor does age enable it");
             let item = patch(&admin, "tea", &json!({"enabled": true})).await.json();
             assert_eq!(item["enabled"], true);

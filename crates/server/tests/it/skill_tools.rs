@@ -43,7 +43,7 @@ impl ReadFolder for Disk {
 struct Stage {
     server: TestServer,
     home: Home,
-    ground: RunEnvironment,
+    run_env: RunEnvironment,
     _folder: TempDir,
 }
 
@@ -55,10 +55,10 @@ impl Stage {
         fs::write(folder.path().join("work/secret"), "of the operator").unwrap();
         let here = RunEnvironment::at(&folder.path().join("work"), folder.path());
         let variables = vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())];
-        let ground = RunEnvironment { variables, ..here.keeping(&home) };
-        let workshop = ToolRunner::new(home.clone(), ground.clone(), Arc::new(Disk));
+        let run_env = RunEnvironment { variables, ..here.keeping(&home) };
+        let workshop = ToolRunner::new(home.clone(), run_env.clone(), Arc::new(Disk));
         let server = TestServer::with(|config| config.skill_tools = Some(workshop)).await;
-        Self { server, home, ground, _folder: folder }
+        Self { server, home, run_env, _folder: folder }
     }
 
     /// What `savoir approve` does.
@@ -72,7 +72,7 @@ impl Stage {
             subject: &subject,
             tool: "hello",
             given: Given::Json(Map::new()),
-            ground: &self.ground,
+            run_env: &self.run_env,
             mode,
             extra: &ExtraGrants::default(),
         };

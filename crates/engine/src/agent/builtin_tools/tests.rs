@@ -92,16 +92,16 @@ fn given(value: Value) -> Map<String, Value> {
     }
 }
 
-async fn call(machinery: &BuiltinTools, name: &str, arguments: Value) -> ToolAnswer {
-    machinery.call(name, &given(arguments), Fence::open()).await
+async fn call(builtin_tools: &BuiltinTools, name: &str, arguments: Value) -> ToolAnswer {
+    builtin_tools.call(name, &given(arguments), Fence::open()).await
 }
 
 #[tokio::test]
 async fn a_skill_is_told_marked_and_followed() {
     let shelf = SkillLookup::with(&[REPORT, PLAIN]);
-    let allowance = Arc::new(AllowedTools::default());
-    let machinery = BuiltinTools::new(shelf.clone(), Some(Arc::clone(&allowance)));
-    let told = call(&machinery, "use_skill", json!({"name": "report"})).await;
+    let allowed_tools = Arc::new(AllowedTools::default());
+    let builtin_tools = BuiltinTools::new(shelf.clone(), Some(Arc::clone(&allowed_tools)));
+    let told = call(&builtin_tools, "use_skill", json!({"name": "report"})).await;
     assert_eq!(
         told.data,
         Some(json!({
@@ -115,28 +115,28 @@ async fn a_skill_is_told_marked_and_followed() {
         }))
     );
     assert_eq!(*shelf.happened.lock().unwrap(), ["used report"]);
-    assert_eq!(allowance.now().skill(), Some("report"));
-    call(&machinery, "use_skill", json!({"name": "plain"})).await;
-    assert_eq!(allowance.now().skill(), None);
+    assert_eq!(allowed_tools.now().skill(), Some("report"));
+    call(&builtin_tools, "use_skill", json!({"name": "plain"})).await;
+    assert_eq!(allowed_tools.now().skill(), None);
 }
 
 #[tokio::test]
 async fn a_skill_that_is_not_there_changes_nothing() {
     let shelf = SkillLookup::with(&[REPORT]);
-    let allowance = Arc::new(AllowedTools::default());
-    let machinery = BuiltinTools::new(shelf.clone(), Some(Arc::clone(&allowance)));
-    call(&machinery, "use_skill", json!({"name": "report"})).await;
-    let answer = call(&machinery, "use_skill", json!({"name": "reprot"})).await;
+    let allowed_tools = Arc::new(AllowedTools::default());
+    let builtin_tools = BuiltinTools::new(shelf.clone(), Some(Arc::clone(&allowed_tools)));
+    call(&builtin_tools, "use_skill", json!({"name": "report"})).await;
+    let answer = call(&builtin_tools, "use_skill", json!({"name": "reprot"})).await;
     assert_eq!(answer.failure.as_deref(), Some("unknown-skill"));
     assert!(answer.text.contains("did you mean `report`"), "{}", answer.text);
-    assert_eq!(allowance.now().skill(), Some("report"), "a failure frees nobody");
+    assert_eq!(allowed_tools.now().skill(), Some("report"), "a failure frees nobody");
 }
 
 #[tokio::test]
 async fn files_are_read_inside_only() {
-    let machinery = BuiltinTools::new(SkillLookup::with(&[REPORT]), None);
+    let builtin_tools = BuiltinTools::new(SkillLookup::with(&[REPORT]), None);
     let read = async |path: &str| {
-        call(&machinery, "read_skill_file", json!({"name": "report", "path": path})).await
+        call(&builtin_tools, "read_skill_file", json!({"name": "report", "path": path})).await
     };
     assert_eq!(read("./references//a.md").await.text, "the reference");
     assert_eq!(read("../secret").await.failure.as_deref(), Some("path-outside-skill"));
@@ -146,19 +146,20 @@ async fn files_are_read_inside_only() {
 #[tokio::test]
 async fn skills_are_found_and_drafts_are_kept() {
     let shelf = SkillLookup::with(&[REPORT, PLAIN]);
-    let machinery = BuiltinTools::new(shelf.clone(), None);
-    let found = call(&machinery, "search_skills", json!({"query": "weekly"})).await.data.unwrap();
+    let builtin_tools = BuiltinTools::new(shelf.clone(), None);
+    let found =
+        call(&builtin_tools, "search_skills", json!({"query": "weekly"})).await.data.unwrap();
     assert_eq!(found["skills"][0]["name"], "report");
     assert_eq!((found["skills"].as_array().unwrap().len(), &found["of"]), (1, &json!(2)));
     let draft = json!({"name": "New One", "description": "Does it.", "instructions": "Do it."});
-    let saved = call(&machinery, "save_skill", draft).await.data.unwrap();
+    let saved = call(&builtin_tools, "save_skill", draft).await.data.unwrap();
     assert_eq!((&saved["name"], &saved["enabled"]), (&json!("new-one"), &json!(false)));
     assert_eq!(*shelf.happened.lock().unwrap(), ["saved new-one"]);
 }
 
 #[tokio::test]
 async fn garbage_gets_an_answer() {
-    let machinery = BuiltinTools::new(SkillLookup::with(&[]), None);
+    let builtin_tools = BuiltinTools::new(SkillLookup::with(&[]), None);
     for (name, arguments, code) in [
         ("use_skill", json!({}), "missing-argument"),
         ("use_skill", json!({"name": 7}), "missing-argument"),
@@ -167,10 +168,11 @@ async fn garbage_gets_an_answer() {
         ("save_skill", json!({"name": "x"}), "draft-refused"),
         ("Use_Skill", json!({"name": "x"}), "unknown-tool"),
     ] {
-        let answer = call(&machinery, name, arguments).await;
+        let answer = call(&builtin_tools, name, arguments).await;
         assert_eq!(answer.failure.as_deref(), Some(code), "{name}");
         assert!(!answer.text.is_empty());
     }
-    let names: Vec<_> = machinery.tools().into_iter().map(|tool| tool.definition.name).collect();
+    let names: Vec<_> =
+        builtin_tools.tools().into_iter().map(|tool| tool.definition.name).collect();
     assert_eq!(names, ["use_skill", "read_skill_file", "search_skills", "save_skill"]);
 }

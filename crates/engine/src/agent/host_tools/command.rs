@@ -50,13 +50,13 @@ impl HostTools {
         // Whoever stops waiting for it ends it.
         let _guard = cancel.guard();
         let words = ["-c".to_owned(), command.to_owned()];
-        let (workspace, obeyed) = (Arc::clone(&self.workspace), self.obeyed());
-        let (baseline, home) = (Arc::clone(&self.baseline), self.ground.home.clone());
+        let (workspace, protected) = (Arc::clone(&self.workspace), self.protected());
+        let (baseline, home) = (Arc::clone(&self.baseline), self.run_env.home.clone());
         let turn = Arc::clone(&self.commands).read_owned().await;
         let work = move || {
             let root = workspace.folder_to_look_at();
-            let before = |protected: &[PathGrant]| {
-                baseline.before(root, obeyed, &home, protected).map_err(unusable)
+            let before = |enforced: &[PathGrant]| {
+                baseline.before(root, protected, &home, enforced).map_err(unusable)
             };
             let ran = run_and_look(policy, &shell, &words, &cancel, root, before);
             drop(turn);
@@ -71,16 +71,16 @@ impl HostTools {
         let root = self.workspace.root().to_owned();
         // A repository of the workspace itself can be worked with; what git executes stays as it is.
         let opened = [root.join(".git")];
-        let protected = grant::protect(&self.ground, None, std::slice::from_ref(&root), &opened);
+        let protected = grant::protect(&self.run_env, None, std::slice::from_ref(&root), &opened);
         let protected = protected.map_err(|error| ("workspace-unusable", error.to_string()))?;
         let mut paths = vec![PathGrant::private("/tmp")];
-        if self.ground.home.parent().is_some() {
-            paths.push(PathGrant::private(&self.ground.home));
+        if self.run_env.home.parent().is_some() {
+            paths.push(PathGrant::private(&self.run_env.home));
         }
         paths.push(PathGrant::write(&root));
         paths.extend(protected);
-        paths.extend(grant::stored_secrets(&self.ground).map(PathGrant::hidden));
-        let home = self.ground.home.display().to_string();
+        paths.extend(grant::stored_secrets(&self.run_env).map(PathGrant::hidden));
+        let home = self.run_env.home.display().to_string();
         let search = TRUSTED_PATH.join(":");
         let environment = [
             ("PATH", search.as_str()),

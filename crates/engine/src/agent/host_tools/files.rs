@@ -29,7 +29,7 @@ impl HostTools {
     pub(super) fn read_file(&self, path: &str) -> Result<ToolAnswer, Wrong> {
         let inside = self.workspace.inside(path)?;
         let whole = inside.below(self.workspace.root());
-        if grant::stored_secrets(&self.ground).any(|secrets| whole.starts_with(secrets)) {
+        if grant::stored_secrets(&self.run_env).any(|secrets| whole.starts_with(secrets)) {
             return Err((
                 "protected-path",
                 "the stored secrets of the person are there".to_owned(),
@@ -50,23 +50,23 @@ impl HostTools {
         fence: Fence<'_>,
     ) -> Result<ToolAnswer, Wrong> {
         workspace::fits(text)?;
-        let obeyed = self.led().await?;
-        let before = self.workspace.read(&self.writable(path, &obeyed)?);
+        let protected = self.led().await?;
+        let before = self.workspace.read(&self.writable(path, &protected)?);
         let shown = match &before {
             Ok(text) => text,
             Err(("no-such-file", _)) => "",
             Err(("link-not-followed", _)) => return before.map(ToolAnswer::text),
             Err((_, why)) => &format!("[it cannot be shown: {why}]"),
         };
-        self.agree_to_write(path, (shown, text), &obeyed, fence).await?;
+        self.agree_to_write(path, (shown, text), &protected, fence).await?;
         let _turn = self.writes.lock().await;
-        let inside = self.writable(path, &obeyed)?;
+        let inside = self.writable(path, &protected)?;
         // Who agreed saw what it replaces.
         if self.workspace.read(&inside) != before {
             let message = format!("`{path}` was changed by others meanwhile; read it again");
             return Err(("file-changed", message));
         }
-        self.keep(&inside, text, &obeyed)
+        self.keep(&inside, text, &protected)
     }
 
     pub(super) async fn edit_file(
@@ -76,38 +76,38 @@ impl HostTools {
         new: &str,
         fence: Fence<'_>,
     ) -> Result<ToolAnswer, Wrong> {
-        let obeyed = self.led().await?;
+        let protected = self.led().await?;
         let edited = || {
-            let inside = self.writable(path, &obeyed)?;
+            let inside = self.writable(path, &protected)?;
             let before = self.workspace.read(&inside)?;
             let after = edited(path, &before, old, new)?;
             Ok((inside, before, after))
         };
         let (_, before, after) = edited()?;
-        self.agree_to_write(path, (&before, &after), &obeyed, fence).await?;
+        self.agree_to_write(path, (&before, &after), &protected, fence).await?;
         // Others may have changed it while somebody thought.
         let _turn = self.writes.lock().await;
         let (inside, _, after) = edited()?;
-        self.keep(&inside, &after, &obeyed)
+        self.keep(&inside, &after, &protected)
     }
 
     /// What is obeyed now, also because a link or a setting leads there.
     async fn led(&self) -> Result<ProtectedPaths, Wrong> {
         let (workspace, baseline) = (Arc::clone(&self.workspace), Arc::clone(&self.baseline));
-        let (obeyed, home) = (self.obeyed(), self.ground.home.clone());
+        let (protected, home) = (self.protected(), self.run_env.home.clone());
         let look =
-            move || baseline.led(workspace.folder_to_look_at(), obeyed, &home).map_err(unusable);
+            move || baseline.led(workspace.folder_to_look_at(), protected, &home).map_err(unusable);
         let looked = tokio::task::spawn_blocking(look).await;
         looked.unwrap_or_else(|error| Err(("file-failed", error.to_string())))
     }
 
     /// A path that may be written: nothing that others execute or obey.
-    fn writable(&self, path: &str, obeyed: &ProtectedPaths) -> Result<Inside, Wrong> {
+    fn writable(&self, path: &str, protected: &ProtectedPaths) -> Result<Inside, Wrong> {
         let inside = self.workspace.inside(path)?;
         let root = self.workspace.root();
         let whole = inside.below(root);
-        let is_kept = grant::is_protected(&whole, &self.ground)
-            || self.care(&whole, obeyed) == Some(WritePolicy::Kept)
+        let is_kept = grant::is_protected(&whole, &self.run_env)
+            || self.care(&whole, protected) == Some(WritePolicy::Kept)
             || makes_a_repository(&whole, root);
         if is_kept {
             let message =
@@ -118,24 +118,24 @@ impl HostTools {
     }
 
     /// How a path is kept, also by the repositories around it.
-    fn care(&self, path: &Path, obeyed: &ProtectedPaths) -> Option<WritePolicy> {
-        let (root, mut obeyed) = (self.workspace.root(), obeyed.clone());
+    fn care(&self, path: &Path, protected: &ProtectedPaths) -> Option<WritePolicy> {
+        let (root, mut protected) = (self.workspace.root(), protected.clone());
         for folder in path.ancestors().skip(1).take_while(|folder| *folder != root) {
-            let led = grant::led_by_repository(folder, &self.ground.home);
-            obeyed.add(led.into_iter().map(|place| (place, WritePolicy::Kept)), root);
+            let led = grant::led_by_repository(folder, &self.run_env.home);
+            protected.add(led.into_iter().map(|place| (place, WritePolicy::Kept)), root);
         }
-        obeyed.strictest(path, root)
+        protected.strictest(path, root)
     }
 
     async fn agree_to_write(
         &self,
         path: &str,
         (before, after): (&str, &str),
-        obeyed: &ProtectedPaths,
+        protected: &ProtectedPaths,
         fence: Fence<'_>,
     ) -> Result<(), Wrong> {
         let inside = self.workspace.inside(path)?;
-        let is_obeyed = self.care(&inside.below(self.workspace.root()), obeyed).is_some();
+        let is_obeyed = self.care(&inside.below(self.workspace.root()), protected).is_some();
         let (path, change) = (inside.text(), Change::between(before, after));
         self.agree(HostAction::Write { path, bytes: after.len(), change, is_obeyed }, fence).await
     }
@@ -144,15 +144,15 @@ impl HostTools {
         &self,
         path: &Inside,
         text: &str,
-        obeyed: &ProtectedPaths,
+        protected: &ProtectedPaths,
     ) -> Result<ToolAnswer, Wrong> {
         let root = self.workspace.root();
         let write = || self.workspace.write(path, text);
-        if obeyed.strictest(&path.below(root), root).is_some() {
+        if protected.strictest(&path.below(root), root).is_some() {
             self.baseline.agreed(
                 self.workspace.folder_to_look_at(),
                 &path.below(Path::new("")),
-                obeyed,
+                protected,
                 write,
             )?;
         } else {

@@ -64,7 +64,7 @@ impl Run<'_> {
                             Ok(text) => conversation.answer(first + place, text),
                             Err(limit) => return Ok(Some(limit)),
                         }
-                        moments.push(self.allowance.now());
+                        moments.push(self.allowed_tools.now());
                         Job::Answered
                     }
                 }
@@ -126,7 +126,7 @@ impl Run<'_> {
             Job::Answered => String::new(),
             Job::Apart(opened, task) => self.carry_out_apart(call, opened, task, moments).await,
             Job::Tool(found, given) => {
-                let fence = Fence::around(&self.allowance, moments, &found.spec, given);
+                let fence = Fence::around(&self.allowed_tools, moments, &found.spec, given);
                 let checked = match fence.check() {
                     Err(refused) if refused.is_in_doubt() && found.set.settles_doubts() => Ok(()),
                     checked => checked,

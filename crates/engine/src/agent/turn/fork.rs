@@ -12,9 +12,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Conversation, Ended, Run, Voice,
+    Conversation, Ended, Run, Voice, builtin_tools,
     calls::{cut, marked, shown_name},
-    last_words, machinery,
+    last_words,
 };
 use crate::{
     agent::{
@@ -55,16 +55,16 @@ impl Run<'_> {
         };
         self.agent.library.used(&skill.name).await;
         let list = AllowList::of(&skill.policy);
-        let allowance = Arc::new(AllowedTools::of(&skill.name, list));
+        let allowed_tools = Arc::new(AllowedTools::of(&skill.name, list));
         let skill_tools = self.skill_tools.as_ref().map(|tools| Arc::new(tools.apart()));
         let brought = skill_tools.as_ref().map(|tools| tools.bring(skill)).unwrap_or_default();
         let run = Run {
             agent: self.agent,
             wish: task,
-            machinery: machinery(self.agent, &allowance, skill_tools.as_ref()),
-            ceilings: moments.iter().cloned().chain([allowance.now()]).collect(),
+            builtin_tools: builtin_tools(self.agent, &allowed_tools, skill_tools.as_ref()),
+            ceilings: moments.iter().cloned().chain([allowed_tools.now()]).collect(),
             is_apart: true,
-            allowance,
+            allowed_tools,
             skill_tools,
             meter: Arc::new(self.meter.part(self.agent.limits.apart_steps)),
             voice: Voice { out: self.voice.out.clone(), apart: Some(skill.name.as_str().into()) },

@@ -27,14 +27,14 @@ pub(super) struct Found {
 impl Offer {
     pub(super) fn new(run: &Run<'_>) -> Self {
         let mut offer = Self { tools: Vec::new(), by_name: HashMap::new() };
-        let machinery: Arc<dyn Toolset> = run.machinery.clone();
-        for mut spec in machinery.tools() {
+        let builtin_tools: Arc<dyn Toolset> = run.builtin_tools.clone();
+        for mut spec in builtin_tools.tools() {
             if spec.definition.name == "use_skill" && run.agent.forks == Forks::Apart {
                 let task = "What it is to be done for, if it is carried out apart";
                 let task = json!({"type": "string", "description": task});
                 spec.definition.parameters["properties"]["task"] = task;
             }
-            offer.add(spec, &machinery);
+            offer.add(spec, &builtin_tools);
         }
         let skills = run.skill_tools.clone().map(|tools| tools as Arc<dyn Toolset>);
         for set in run.agent.tools.iter().cloned().chain(skills) {

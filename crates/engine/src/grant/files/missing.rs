@@ -64,7 +64,7 @@ fn is_kept(folder: &Path, grants: &Grants<'_>, paths: &[PathGrant]) -> bool {
     let is_around =
         |grant: &&PathGrant| grant.access == Access::Write && folder.starts_with(&grant.path);
     let root = paths.iter().filter(is_around).max_by_key(|grant| grant.path.components().count());
-    let care = |root: &PathGrant| ProtectedPaths::of(grants.ground).strictest(folder, &root.path);
+    let care = |root: &PathGrant| ProtectedPaths::of(grants.run_env).strictest(folder, &root.path);
     root.and_then(care) == Some(WritePolicy::Kept)
 }
 
@@ -76,10 +76,10 @@ pub(super) fn can_be_made(path: &Path, grants: &Grants<'_>) -> bool {
 
 /// Elsewhere, whole homes and temporary folders would come to light.
 fn is_in_project(folder: &Path, grants: &Grants<'_>) -> bool {
-    let ground = grants.ground;
-    let roots = [Some(&ground.directory), ground.repository.as_ref()];
+    let run_env = grants.run_env;
+    let roots = [Some(&run_env.directory), run_env.repository.as_ref()];
     let is_below = roots.into_iter().flatten().any(|root| folder.starts_with(root));
-    is_below && !ground.home.starts_with(folder) && folder.parent().is_some()
+    is_below && !run_env.home.starts_with(folder) && folder.parent().is_some()
 }
 
 fn entries(folder: &Path) -> std::io::Result<Vec<(PathBuf, FileType)>> {

@@ -48,8 +48,8 @@ async fn run(case: &Case) {
     for tried in case.tried.iter().filter(|tried| tried.refused == Some("tool-not-allowed")) {
         assert!(!told.offered(1).contains(&tried.tool), "{name}: {} is offered", tried.tool);
     }
-    for machinery in ["use_skill", "read_skill_file", "search_skills", "save_skill"] {
-        assert!(told.offered(1).contains(&machinery), "{name}: {machinery} is missing");
+    for builtin_tools in ["use_skill", "read_skill_file", "search_skills", "save_skill"] {
+        assert!(told.offered(1).contains(&builtin_tools), "{name}: {builtin_tools} is missing");
     }
 }
 

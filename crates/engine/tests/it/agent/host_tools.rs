@@ -56,9 +56,9 @@ impl Place {
         }
         fs::write(dir.path().join("work/docs/a.txt"), "one two three\n").expect("a file");
         fs::write(dir.path().join("secret.txt"), "secret").expect("a file");
-        let ground = RunEnvironment::at(&dir.path().join("work"), &dir.path().join("home"));
+        let run_env = RunEnvironment::at(&dir.path().join("work"), &dir.path().join("home"));
         let person = Arc::new(Person(consent, Mutex::default()));
-        let tools = HostTools::new(&dir.path().join("work"), &ground, person.clone(), autonomy);
+        let tools = HostTools::new(&dir.path().join("work"), &run_env, person.clone(), autonomy);
         Self { tools: tools.expect("a workspace"), person, dir }
     }
 
@@ -397,12 +397,12 @@ async fn a_command_for_which_nobody_waits_plants_nothing_either() {
 
 /// A command as a skill with a list calls it.
 async fn run_with(place: &Place, list: &str, command: &str) -> ToolAnswer {
-    let allowance = AllowedTools::of("finder", AllowList::new(Some(&split(list))));
-    let (specs, moments) = (place.tools.tools(), [allowance.now()]);
+    let allowed_tools = AllowedTools::of("finder", AllowList::new(Some(&split(list))));
+    let (specs, moments) = (place.tools.tools(), [allowed_tools.now()]);
     let spec = specs.iter().find(|spec| spec.definition.name == "run_command").expect("a tool");
     let given = json!({"command": command});
     let given = given.as_object().expect("an object");
-    let fence = Fence::around(&allowance, &moments, spec, given);
+    let fence = Fence::around(&allowed_tools, &moments, spec, given);
     place.tools.call("run_command", given, fence).await
 }
 
@@ -451,21 +451,21 @@ impl Asker for Slow {
 async fn a_list_that_comes_while_somebody_thinks_holds() {
     let Place { dir, .. } = Place::new(Consent::Once);
     let work = dir.path().join("work");
-    let allowance = Arc::<AllowedTools>::default();
-    let ground = RunEnvironment::at(&work, &dir.path().join("home"));
-    let person = Arc::new(Slow(Arc::clone(&allowance)));
-    let tools = HostTools::new(&work, &ground, person, Autonomy::Asks).unwrap();
+    let allowed_tools = Arc::<AllowedTools>::default();
+    let run_env = RunEnvironment::at(&work, &dir.path().join("home"));
+    let person = Arc::new(Slow(Arc::clone(&allowed_tools)));
+    let tools = HostTools::new(&work, &run_env, person, Autonomy::Asks).unwrap();
     for (name, given) in [
         ("write_file", json!({"path": "x", "content": "x"})),
         ("edit_file", json!({"path": "docs/a.txt", "old_text": "two", "new_text": "2"})),
         ("run_command", json!({"command": "touch x"})),
         ("web_fetch", json!({"url": "https://example.com"})),
     ] {
-        allowance.follow("free", None);
-        let (specs, moments) = (tools.tools(), [allowance.now()]);
+        allowed_tools.follow("free", None);
+        let (specs, moments) = (tools.tools(), [allowed_tools.now()]);
         let spec = specs.iter().find(|spec| spec.definition.name == name).unwrap();
         let given = given.as_object().unwrap();
-        let fence = Fence::around(&allowance, &moments, spec, given);
+        let fence = Fence::around(&allowed_tools, &moments, spec, given);
         assert!(fence.check().is_ok(), "{name}");
         let answer = tools.call(name, given, fence).await;
         assert_eq!(answer.failure.as_deref(), Some("tool-not-allowed"), "{name}: {}", answer.text);
@@ -594,14 +594,14 @@ fn a_whole_home_or_machine_is_no_workspace() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home/me");
     fs::create_dir_all(&home).unwrap();
-    let ground = RunEnvironment::at(&home, &home);
+    let run_env = RunEnvironment::at(&home, &home);
     for (path, code) in [
         (Path::new("/"), "workspace-too-large"),
         (&home, "workspace-too-large"),
         (dir.path(), "workspace-too-large"),
         (&home.join("nowhere"), "workspace-unusable"),
     ] {
-        let tools = HostTools::new(path, &ground, Arc::new(Nobody), Autonomy::Asks);
+        let tools = HostTools::new(path, &run_env, Arc::new(Nobody), Autonomy::Asks);
         assert_eq!(tools.unwrap_err().code(), code, "{}", path.display());
     }
 }

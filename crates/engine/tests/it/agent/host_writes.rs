@@ -61,14 +61,14 @@ impl Place {
         fs::create_dir_all(work.join("sub/objects")).expect("a folder");
         fs::create_dir_all(dir.path().join("home")).expect("a folder");
         fs::write(work.join("a.txt"), "one\ntwo\nthree\n").expect("a file");
-        let ground = RunEnvironment::at(&work, &dir.path().join("home"));
+        let run_env = RunEnvironment::at(&work, &dir.path().join("home"));
         let there = work.clone();
         let person = Arc::new(Thinks {
             together: Barrier::new(people),
             meanwhile: Box::new(move || meanwhile(&there)),
             asked: Mutex::default(),
         });
-        let tools = HostTools::new(&work, &ground, person.clone(), Autonomy::Asks);
+        let tools = HostTools::new(&work, &run_env, person.clone(), Autonomy::Asks);
         Self { tools: tools.expect("a workspace"), person, dir }
     }
 

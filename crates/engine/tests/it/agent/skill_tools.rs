@@ -83,7 +83,7 @@ impl Bringing {
             subjects: Arc::new(InFolder(root.join("skills"))),
             asker: person.clone(),
             home: home.clone(),
-            ground: RunEnvironment::at(&root.join("work"), &root.join("home")).keeping(&home),
+            run_env: RunEnvironment::at(&root.join("work"), &root.join("home")).keeping(&home),
             mode: mode.to_owned(),
         };
         stage.skill_tools = Some(Arc::new(SkillTools::new(bench)));

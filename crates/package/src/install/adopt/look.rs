@@ -156,7 +156,11 @@ impl SkillSet {
             };
             let ready = Ready::check(arrival, trust);
             let ready = ready.map_err(|error| Skip::Broken(error.to_string()))?;
-            if ready.card.name == *name { Ok(ready) } else { Err(Skip::Name(ready.card.name)) }
+            if ready.summary.name == *name {
+                Ok(ready)
+            } else {
+                Err(Skip::Name(ready.summary.name))
+            }
         };
         let mut ready = check(&sight.tree)?;
         if let Some(original) = &origin.original {

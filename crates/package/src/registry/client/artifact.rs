@@ -168,7 +168,7 @@ pub(in crate::registry) fn tree(
 
 /// Whether SKILL.md says what the index says.
 fn check_card(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), RegistryError> {
-    let card = SkillSummary::read(tree, line.name.last()).map_err(|error| {
+    let summary = SkillSummary::read(tree, line.name.last()).map_err(|error| {
         RegistryError::SkillSummary {
             of: Box::new(release(registry, line)),
             error: Box::new(error),
@@ -177,17 +177,17 @@ fn check_card(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), Regis
     let content = |expected: String, found: String| {
         Err(RegistryError::Content { of: Box::new(release(registry, line)), expected, found })
     };
-    if card.name != line.name.last() {
-        return content(format!("`{}`", line.name.last()), format!("`{}`", card.name));
+    if summary.name != line.name.last() {
+        return content(format!("`{}`", line.name.last()), format!("`{}`", summary.name));
     }
     // What SKILL.md does not say, its publisher said, or the registry counts it.
-    let is_said = !card.written_version().is_empty();
-    if card.version != line.version && is_said {
-        return content(line.version.to_string(), card.version.to_string());
+    let is_said = !summary.written_version().is_empty();
+    if summary.version != line.version && is_said {
+        return content(line.version.to_string(), summary.version.to_string());
     }
     let promised = line.needs().map_err(|why| malformed(registry, why))?;
-    if sorted(&promised) != sorted(&card.needs) {
-        return content(said(&promised), said(&card.needs));
+    if sorted(&promised) != sorted(&summary.needs) {
+        return content(said(&promised), said(&summary.needs));
     }
     Ok(())
 }
@@ -216,25 +216,25 @@ fn said(needs: &[SkillRef]) -> String {
 impl IndexLine {
     /// The line of a skill that nobody vouches for yet, made from its files and its archive.
     pub fn describe(name: &Name, tree: &Tree, archive: &[u8]) -> Result<Self, crate::SummaryError> {
-        let card = SkillSummary::read(tree, name.last())?;
+        let summary = SkillSummary::read(tree, name.last())?;
         Ok(Self {
             integrity: tree.integrity(),
             sha256: sha256_hex(archive),
             size: archive.len() as u64,
-            filename: name.artifact(&card.version),
+            filename: name.artifact(&summary.version),
             name: name.clone(),
             tier: Tier::Experimental,
             attested: None,
-            claimed: card.claimed,
+            claimed: summary.claimed,
             yanked: false,
             yanked_reason: None,
             deprecated: None,
-            dependencies: card.needs.iter().map(ToString::to_string).collect(),
-            permissions: card.permissions.iter().map(ToString::to_string).collect(),
-            tools: card.tools,
+            dependencies: summary.needs.iter().map(ToString::to_string).collect(),
+            permissions: summary.permissions.iter().map(ToString::to_string).collect(),
+            tools: summary.tools,
             published_at: None,
             signer: None,
-            version: card.version,
+            version: summary.version,
         })
     }
 }

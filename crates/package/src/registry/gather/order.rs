@@ -102,9 +102,9 @@ impl Order {
         }
         for ready in wish.arrived {
             if let Why::Asked(wanted) = &ready.why
-                && !self.published.contains_key(&ready.card.name)
+                && !self.published.contains_key(&ready.summary.name)
             {
-                self.take_root(registries, &ready.card.name, wanted, RootRequest::CommandLine)?;
+                self.take_root(registries, &ready.summary.name, wanted, RootRequest::CommandLine)?;
             }
         }
         for (folder, wanted) in &wish.state.manifest.skills {
@@ -218,7 +218,7 @@ impl Order {
     }
 
     fn take_arrived(&mut self, ready: &Ready) {
-        let installed = &ready.card.name;
+        let installed = &ready.summary.name;
         let (registry, name) = match ready.source.published(installed) {
             Some((registry, name)) => (Some(registry.to_owned()), name),
             None => (None, installed.as_str()),
@@ -233,11 +233,11 @@ impl Order {
         if ready.why != Why::Spare {
             copies.clear();
         }
-        if copies.iter().all(|copy| copy.version != ready.card.version) {
+        if copies.iter().all(|copy| copy.version != ready.summary.version) {
             copies.push(Copy {
-                version: ready.card.version.clone(),
+                version: ready.summary.version.clone(),
                 tier: ready.tier,
-                needs: ready.card.needs.clone(),
+                needs: ready.summary.needs.clone(),
                 integrity: ready.tree.integrity(),
                 registry,
                 locked: false,

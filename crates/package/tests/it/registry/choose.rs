@@ -122,7 +122,7 @@ async fn an_unsigned_dependency_is_gathered_and_keeps_its_tier() {
     let found = gathered(&other, &all, &["top"], Update::Nothing).await.unwrap();
     let check = |arrival| savoir_package::install::Ready::check(arrival, &bench.trust()).unwrap();
     let ready: Vec<_> = found.arrivals.into_iter().map(check).collect();
-    let base = ready.iter().find(|one| one.card.name == "base").unwrap();
+    let base = ready.iter().find(|one| one.summary.name == "base").unwrap();
     assert_eq!(base.tier, savoir_package::trust::Tier::Experimental);
 }
 

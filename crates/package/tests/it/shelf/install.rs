@@ -67,9 +67,9 @@ fn a_skill_that_an_agent_cannot_read_is_converted() {
     let there = Tree::read(&bench.path(".agents/skills/greet")).unwrap();
     assert!(there.get("signature.json").is_none(), "it signs the original");
     assert!(there.get("notes.txt").is_some());
-    let card = SkillSummary::read(&tree, "greet").unwrap();
+    let summary = SkillSummary::read(&tree, "greet").unwrap();
     let agent = Agent::by_id("codex").unwrap();
-    assert_eq!(deployed(&tree, &card, agent).unwrap().tree, there, "it can be computed again");
+    assert_eq!(deployed(&tree, &summary, agent).unwrap().tree, there, "it can be computed again");
     assert_eq!(bench.problems(), [""; 0]);
     assert!(bench.sync(Edits::Keep).is_empty());
 }
@@ -86,18 +86,18 @@ fn what_an_agent_understands_as_it_is_stays_as_it_is() {
 
 #[test]
 fn tools_count_in_whatever_dialect_they_are_granted() {
-    let card = |head: &str| {
+    let summary = |head: &str| {
         let text =
             format!("---\nname: a\ndescription: Does it.\nversion: \"1.0.0\"\n{head}---\nDo it.\n");
         let mut tree = Tree::default();
         tree.add("SKILL.md".into(), File { bytes: text.into(), executable: false }).unwrap();
         SkillSummary::read(&tree, "a").unwrap()
     };
-    assert_eq!(card("").tools, [""; 0]);
-    assert_eq!(card("allowed-tools: Read Bash\n").tools, ["Bash", "Read"]);
-    assert_eq!(card("requires: {}\n").tools, [""; 0]);
+    assert_eq!(summary("").tools, [""; 0]);
+    assert_eq!(summary("allowed-tools: Read Bash\n").tools, ["Bash", "Read"]);
+    assert_eq!(summary("requires: {}\n").tools, [""; 0]);
     let alike = |one: &str, other: &str, start: &str| {
-        let (one, other) = (card(one).tools, card(other).tools);
+        let (one, other) = (summary(one).tools, summary(other).tools);
         assert!(one.len() == 1 && one[0].starts_with(start), "{one:?}");
         one == other
     };

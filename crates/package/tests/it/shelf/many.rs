@@ -32,7 +32,7 @@ fn many_are_checked_as_one_is() {
     for (number, ready) in many.into_iter().enumerate() {
         match (ready, Ready::check(arrival(number), &trust)) {
             (Ok(ready), Ok(one)) => {
-                assert_eq!(ready.card.name, format!("skill-{number:02}"));
+                assert_eq!(ready.summary.name, format!("skill-{number:02}"));
                 assert_eq!(ready.report, one.report);
                 assert_eq!(ready.tier, one.tier);
                 refused += ready.refusals().len();

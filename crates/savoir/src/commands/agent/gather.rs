@@ -84,7 +84,7 @@ impl<'a> Gatherer<'a> {
             self.locked(&name);
             self.installed(&name);
             for offer in self.offers.named(&name) {
-                let needs = offer.card.needs.iter().map(|need| &need.name);
+                let needs = offer.summary.needs.iter().map(|need| &need.name);
                 open.extend(needs.filter(|need| seen.insert((*need).clone())).cloned());
             }
         }

@@ -39,25 +39,25 @@ pub(super) fn json(agent: &AgentFile, assembly: &Assembly<'_>, model: &Model) ->
 
 fn member_json(member: &Member<'_>) -> Value {
     let demands: Vec<Value> = member.demands.iter().map(demand_json).collect();
-    let card = member.offer.map(|offer| &offer.card);
+    let summary = member.offer.map(|offer| &offer.summary);
     json!({
         "name": member.name,
         "version": member.version.to_string(),
         "tier": member.tier,
-        "claimed_tier": card.and_then(|card| card.claimed),
+        "claimed_tier": summary.and_then(|summary| summary.claimed),
         "role": member.role,
         "requested_by": demands,
         "found": member.offer.map(|offer| offer.way),
         "place": member.offer.map(|offer| &offer.place),
         "integrity": member.offer.map(|offer| &offer.integrity),
-        "dialect": card.map(|card| card.dialect),
-        "description": card.map(|card| &card.description),
+        "dialect": summary.map(|summary| summary.dialect),
+        "description": summary.map(|summary| &summary.description),
         "tools": member.tools.iter().map(|tool| json!({
             "name": tool.name,
             "qualified_name": format!("{}/{}", member.name, tool.name),
             "shown": tool.shown,
         })).collect::<Vec<_>>(),
-        "permissions": card.map(|card| &card.permissions),
+        "permissions": summary.map(|summary| &summary.permissions),
         "instructions": member.instructions().map(|text| json!({
             "lines": text.lines().count(),
             "characters": text.chars().count(),

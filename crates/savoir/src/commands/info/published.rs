@@ -115,8 +115,8 @@ async fn ask(client: &Client, wanted: &Wanted) -> Result<Known, RegistryError> {
         // A static mirror has only files.
         Err(RegistryError::NoVersion(_)) => {
             let tree = client.download(&line).await?;
-            let card = SkillSummary::read(&tree, line.name.last());
-            (card.map(|card| card.description).unwrap_or_default(), None)
+            let summary = SkillSummary::read(&tree, line.name.last());
+            (summary.map(|summary| summary.description).unwrap_or_default(), None)
         }
         Err(error) => return Err(error),
     };

@@ -82,7 +82,8 @@ impl Screen<'_> {
                 open.before.is_some() || open.moved.is_some() || is_notable(open.ready)
             });
         if !plain.is_empty() {
-            let names: Vec<&str> = plain.iter().map(|open| open.ready.card.name.as_str()).collect();
+            let names: Vec<&str> =
+                plain.iter().map(|open| open.ready.summary.name.as_str()).collect();
             let count = plain.len();
             let _ = writeln!(page, "{count} with instructions only: {}", listed(&names));
         }
@@ -92,7 +93,7 @@ impl Screen<'_> {
         // Skills with findings come first.
         notable.sort_by_key(|open| std::cmp::Reverse(worst(open.ready)));
         for open in notable {
-            let name = output::cell(&open.ready.card.name);
+            let name = output::cell(&open.ready.summary.name);
             let before = open.before.as_ref().map(|before| format!("replaces {before}; "));
             let moved = open.moved.as_ref().map(|moved| format!("{moved}; "));
             let line =
@@ -142,7 +143,7 @@ pub(super) fn describe(page: &mut String, open: &Open<'_>) {
     let mut field = |name: &str, value: &str| {
         let _ = writeln!(page, "  {name:10} {}", output::cell(value));
     };
-    let description = ready.card.description.trim();
+    let description = ready.summary.description.trim();
     if !description.is_empty() {
         field("does", &shortened(description));
     }
@@ -161,14 +162,14 @@ pub(super) fn describe(page: &mut String, open: &Open<'_>) {
     if !rights.is_empty() {
         field("may", &rights.join(", "));
     }
-    if !ready.card.tools.is_empty() {
+    if !ready.summary.tools.is_empty() {
         field("uses", &uses(ready).join(", "));
     }
     if runs_commands_when_loaded(ready) {
         field("runs", "commands when Claude Code loads it (lines with !`…`)");
     }
     field("files", &files(ready));
-    for warning in &ready.card.warnings {
+    for warning in &ready.summary.warnings {
         field("warning", &format!("SKILL.md:{}: {}", warning.line, warning.message));
     }
     let found = shown(ready);
@@ -180,7 +181,7 @@ pub(super) fn describe(page: &mut String, open: &Open<'_>) {
 
 fn heading(page: &mut String, ready: &Ready) {
     let bold = Style::new().bold();
-    let title = format!("{} {}", ready.card.name, ready.card.written_version());
+    let title = format!("{} {}", ready.summary.name, ready.summary.written_version());
     let _ = writeln!(page, "{bold}{}{bold:#}", output::cell(title.trim_end()));
 }
 
@@ -219,14 +220,14 @@ fn in_short(ready: &Ready) -> String {
     if !rights.is_empty() {
         parts.push(format!("may {}", rights.join(", ")));
     }
-    if !ready.card.tools.is_empty() {
+    if !ready.summary.tools.is_empty() {
         // The list is never shortened.
         parts.push(format!("uses {}", uses(ready).join(", ")));
     }
     if runs_commands_when_loaded(ready) {
         parts.push("runs commands when it is loaded".to_owned());
     }
-    let warnings = ready.card.warnings.len();
+    let warnings = ready.summary.warnings.len();
     if warnings > 0 {
         parts.push(output::plural(warnings, "warning"));
     }
@@ -234,30 +235,30 @@ fn in_short(ready: &Ready) -> String {
 }
 
 fn is_notable(ready: &Ready) -> bool {
-    let card = &ready.card;
+    let summary = &ready.summary;
     scripts(ready) > 0
         || !rights(ready).is_empty()
-        || !card.tools.is_empty()
+        || !summary.tools.is_empty()
         || runs_commands_when_loaded(ready)
-        || !card.warnings.is_empty()
+        || !summary.warnings.is_empty()
         || !shown(ready).is_empty()
 }
 
 /// The tools of a skill. A field that agents obey is shown with its value.
 fn uses(ready: &Ready) -> Vec<String> {
-    let fields = ready.card.obeyed_fields();
+    let fields = ready.summary.obeyed_fields();
     let shown = |word: &String| {
         let (field, text) = fields.iter().find(|(field, _)| {
             word.strip_prefix(field.as_str()).is_some_and(|mark| mark.starts_with(':'))
         })?;
         Some(format!("{field} {}", shortened(text)))
     };
-    ready.card.tools.iter().map(|word| shown(word).unwrap_or_else(|| word.clone())).collect()
+    ready.summary.tools.iter().map(|word| shown(word).unwrap_or_else(|| word.clone())).collect()
 }
 
 /// Whether Claude Code executes commands in the text when it loads the skill.
 fn runs_commands_when_loaded(ready: &Ready) -> bool {
-    let text = ready.card.text();
+    let text = ready.summary.text();
     let is_start = |at: usize| text[..at].chars().next_back().is_none_or(char::is_whitespace);
     text.contains("```!") || text.match_indices("!`").any(|(at, _)| is_start(at))
 }

@@ -78,7 +78,10 @@ fn several_registries_are_asked_and_a_silent_one_is_passed_over() {
     let none = house.run(&["search", "pdf", "--json"]);
     assert_eq!((none.code, &none.json()["error"]["code"]), (1, &json!("no_answer")), "{none}");
     let alone = house.run(&["search", "pdf", "--registry", "house"]);
-    assert!(alone.code == 1 && alone.stderr.contains("a copy that has files only"), "{alone}");
+    assert!(
+        alone.code == 1 && alone.stderr.contains("this registry is a static mirror"),
+        "{alone}"
+    );
     let outside = House::new().run(&["search", "pdf"]);
     assert!(outside.code == 2 && outside.stderr.contains("no registry is set"), "{outside}");
 }
@@ -96,9 +99,11 @@ fn a_registry_tells_what_it_knows_of_a_skill() {
         line.published_at = Some("2026-01-01T00:00:00Z".into());
     });
     let files = house.well(&["info", "acme/pdf"]);
-    assert!(files.stdout.contains("a copy that has files only"), "{files}");
+    assert!(files.stdout.contains("this registry is a static mirror"), "{files}");
     // The tier that was earned, as `search` and `publish` name it; and what is claimed beside it.
-    for words in ["registry tier  community\n", "claimed tier   experimental, so that"] {
+    for words in
+        ["registry tier  community\n", "claimed tier   experimental, which limits its trust\n"]
+    {
         assert!(files.stdout.contains(words), "{files}");
     }
     assert!(files.stdout.contains("Does acme/pdf. Use when needed."), "{files}");

@@ -236,11 +236,11 @@ fn who_was_an_administrator_and_is_none_is_told() {
 
 #[test]
 fn a_backup_goes_to_another_kind_of_database_and_back() {
-    let Some(ground) = RunEnvironment::new() else { return };
+    let Some(run_env) = RunEnvironment::new() else { return };
     let (sandbox, before) = with_backup();
-    let (database, storage) = ground.place();
+    let (database, storage) = run_env.place();
     let place = ["--database", &*database, "--storage", &*storage];
-    let run = |args: &[&str]| ground.run(&sandbox, &[args, &place].concat());
+    let run = |args: &[&str]| run_env.run(&sandbox, &[args, &place].concat());
     let restored = run(&["registry", "restore", "b.tar"]);
     assert_eq!(restored.code, 0, "{restored}");
     let again = run(&["registry", "restore", "b.tar"]);

@@ -138,7 +138,7 @@ fn a_tool_that_never_returns() {
     let store = TrustStore::default();
     let subject = LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store)
         .expect("a subject");
-    let ground = RunEnvironment::at(&stage.path("work"), &stage.path("home"));
+    let run_env = RunEnvironment::at(&stage.path("work"), &stage.path("home"));
     let loops = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n    time.sleep(1)\n";
     let given = json!({"code": loops}).as_object().cloned().expect("an object");
     let extra = ExtraGrants::default();
@@ -146,7 +146,7 @@ fn a_tool_that_never_returns() {
         subject: &subject,
         tool: "probe",
         given: Given::Json(given.clone()),
-        ground: &ground,
+        run_env: &run_env,
         mode: "Global",
         extra: &extra,
     };

@@ -355,14 +355,14 @@ fn what_changes_before_the_start_does_not_run() {
     let subject = LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store)
         .expect("a subject");
     assert_eq!(subject.tier, Tier::Verified);
-    let ground = RunEnvironment::at(&stage.path("work"), &stage.path("home"));
+    let run_env = RunEnvironment::at(&stage.path("work"), &stage.path("home"));
     let code = json!({"code": "import os; os.mkdir('out'); open('out/ran', 'w').close()"});
     let extra = ExtraGrants::default();
     let call = Call {
         subject: &subject,
         tool: "probe",
         given: Given::Json(code.as_object().cloned().expect("an object")),
-        ground: &ground,
+        run_env: &run_env,
         mode: "Global",
         extra: &extra,
     };
