@@ -48,6 +48,7 @@ mod serve;
 mod show;
 mod sign;
 mod status;
+pub(crate) mod suggest;
 mod switch;
 mod sync;
 mod tools;

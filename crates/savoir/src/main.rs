@@ -52,9 +52,14 @@ use crate::commands::Cli;
 
 fn main() -> ExitCode {
     let args = std::env::args_os().collect();
-    let args = commands::install::with_one_value_per_option(args);
-    let matches = commands::help::command().get_matches_from(args);
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let args: Vec<_> = commands::install::with_one_value_per_option(args);
+    let command = commands::help::command();
+    let parsed = command.clone().try_get_matches_from(&args);
+    let cli = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = cli.unwrap_or_else(|mut error| {
+        commands::suggest::improve(&mut error, &command, &args);
+        error.exit()
+    });
     match commands::run(cli) {
         Ok(code) => code,
         Err(error) => error.report(),

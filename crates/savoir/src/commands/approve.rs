@@ -155,7 +155,7 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
 }
 
 /// Shown with the permissions, so that the user knows of scan findings before approving.
-fn scan_warning(path: &Path) -> Option<String> {
+pub(super) fn scan_warning(path: &Path) -> Option<String> {
     let folder = if path.is_file() { path.parent()? } else { path };
     let report = scan::scan(&Tree::read(folder).ok()?);
     (report.verdict != scan::Verdict::Allow)

@@ -746,7 +746,9 @@ impl RunContext<'_> {
         }
         let is_once = self.args.record || self.fetched.is_some() || self.asks_again();
         let choices = if is_once { Choices::OnlyOnce } else { Choices::OnceOrAlways };
-        let page = Page { request, reasons, warnings, length: Length::Question };
+        let scanned = super::approve::scan_warning(&request.path).into_iter();
+        let warnings: Vec<String> = scanned.chain(warnings.iter().cloned()).collect();
+        let page = Page { request, reasons, warnings: &warnings, length: Length::Question };
         Ok(match ask::ask(page, choices)? {
             Answer::Once => Ok(Agreed::Once),
             Answer::Always => Ok(Agreed::Always),

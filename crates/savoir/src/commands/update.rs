@@ -18,7 +18,7 @@ use crate::{
     output,
 };
 
-/// Update skills to newer versions; shows what changes and asks first
+/// Update skills to newer versions; shows the changes, and asks on a terminal
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -442,3 +442,22 @@ fn former_names_of_commands_still_work() {
     let wrong = sandbox.run(&["help", "instal"]);
     assert!(wrong.stderr.contains("did you mean `install`?"), "{wrong}");
 }
+
+#[test]
+fn mistyped_commands_and_options_suggest_the_nearest_one() {
+    let sandbox = sandbox();
+    for (args, suggestion) in [
+        (&["instal"][..], "'install'"),
+        (&["chek"], "'check'"),
+        (&["rm"], "'remove'"),
+        (&["fix"], "'check --fix'"),
+        (&["registry", "yink"], "'yank'"),
+        (&["check", "--fx"], "'--fix'"),
+    ] {
+        let run = sandbox.run(args);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains(suggestion), "{args:?}: {run}");
+        assert!(!run.stderr.contains("as a value"), "{args:?}: {run}");
+        assert!(!run.stderr.contains("similar subcommands"), "{args:?}: {run}");
+    }
+}

@@ -149,7 +149,7 @@ fn of_several_skills_some_are_chosen() {
     assert!(open.stderr.contains("3 skills: mail, notes, pdf"), "{open}");
     let unknown = machine.run(&["install", source, "--skill", "mial", "--allow-experimental"]);
     assert!(
-        unknown.code == 2 && unknown.stderr.contains("there are mail, notes, pdf"),
+        unknown.code == 2 && unknown.stderr.contains("available skills: mail, notes, pdf"),
         "{unknown}"
     );
     machine.well(&["add", source, "--skill", "pdf,mail", "--allow-experimental"]);
@@ -228,7 +228,7 @@ fn skills_of_a_person_are_seen_everywhere() {
     assert!(!machine.has("project/savoir.lock"));
     machine.well(&["verify", "--global"]);
     let home = machine.sandbox.run_as("home", "home", &["install", "../elsewhere/pdf"]);
-    assert!(home.code == 2 && home.stderr.contains("--global"), "{home}");
+    assert!(home.code == 2 && home.stderr.contains("--user"), "{home}");
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn what_no_lock_covers_is_told() {
     machine.sandbox.write("project/.claude/skills/pdf/__pycache__/helper.cpython-312.pyc", "x");
     let verified = machine.well(&["verify"]);
     assert!(
-        verified.stdout.contains(".claude/skills/pdf/__pycache__ is covered by no lock"),
+        verified.stdout.contains(".claude/skills/pdf/__pycache__ is not in savoir.lock"),
         "{verified}"
     );
     let lock = machine.read("project/savoir.lock");

@@ -1,0 +1,78 @@
+//! Better suggestions for mistyped commands and options: the nearest one alone.
+
+use std::ffi::OsString;
+
+use clap::{
+    Command,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use savoir_package::nearest;
+
+/// Words that other tools use, and the command for them.
+const OTHER_NAMES: [(&str, &str); 8] = [
+    ("fix", "check --fix"),
+    ("delete", "remove"),
+    ("rm", "remove"),
+    ("inspect", "show"),
+    ("view", "show"),
+    ("version", "--version"),
+    ("validate-skill", "check"),
+    ("init", "new"),
+];
+
+/// Replaces the suggestions of a usage error.
+pub(crate) fn improve(error: &mut clap::Error, root: &Command, args: &[OsString]) {
+    let command = typed_command(root, args);
+    let invalid = |error: &clap::Error, kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let Some(word) = invalid(error, ContextKind::InvalidSubcommand) else { return };
+            error.remove(ContextKind::SuggestedSubcommand);
+            if let Some(near) = nearest_command(command, &word) {
+                error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near));
+            }
+        }
+        ErrorKind::UnknownArgument => {
+            let Some(word) = invalid(error, ContextKind::InvalidArg) else { return };
+            let Some(near) = nearest_option(command, &word) else { return };
+            // The tip how to pass it as a value leads away from the typo.
+            error.remove(ContextKind::Suggested);
+            error.insert(ContextKind::SuggestedArg, ContextValue::String(near));
+        }
+        _ => {}
+    }
+}
+
+/// The deepest command that the words name.
+fn typed_command<'a>(root: &'a Command, args: &[OsString]) -> &'a Command {
+    let mut command = root;
+    for word in args.iter().skip(1).filter_map(|word| word.to_str()) {
+        match command.find_subcommand(word) {
+            Some(found) => command = found,
+            None if word.starts_with('-') => {}
+            None => break,
+        }
+    }
+    command
+}
+
+fn nearest_command(command: &Command, word: &str) -> Option<String> {
+    let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+    let names: Vec<&str> =
+        shown.flat_map(|one| one.get_visible_aliases().chain([one.get_name()])).collect();
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == word).map(|(_, name)| *name);
+    // Only the root has these commands.
+    let other = other.filter(|_| command.get_name() == "savoir");
+    other.or_else(|| nearest(word, names)).map(str::to_owned)
+}
+
+fn nearest_option(command: &Command, word: &str) -> Option<String> {
+    let typed = word.strip_prefix("--")?;
+    let typed = typed.split('=').next().unwrap_or(typed);
+    let shown = command.get_arguments().filter(|one| !one.is_hide_set());
+    let names: Vec<&str> = shown.filter_map(clap::Arg::get_long).collect();
+    nearest(typed, names).map(|name| format!("--{name}"))
+}
