@@ -83,7 +83,7 @@ fn in_lock(bench: &Bench) -> BTreeMap<String, String> {
 /// Starts a program that changes the shelf, and kills it a moment after it began to.
 fn kill_one(bench: &Bench, first: u64, moment: Duration) {
     let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "install::dead::child", "--nocapture"])
+        .args(["--exact", "shelf::dead::child", "--nocapture"])
         .env(PLACE, bench.path("").parent().unwrap())
         .env(FIRST, first.to_string())
         .stdout(Stdio::null())

@@ -25,7 +25,7 @@ fn a_full_disk_changes_nothing() {
         let output = Command::new("sh")
             .args(["-c", &script])
             .arg(env::current_exe().unwrap())
-            .args(["--exact", "install::full::child", "--nocapture"])
+            .args(["--exact", "shelf::full::child", "--nocapture"])
             .env(VARIABLE, bench.path("").parent().unwrap())
             .output()
             .unwrap();

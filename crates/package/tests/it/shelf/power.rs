@@ -32,7 +32,7 @@ fn calls(count: usize) -> Option<Vec<String>> {
         .args(["-f", "-y", "-s", "4096", "-e", CALLS, "-o"])
         .arg(&trace)
         .arg(env::current_exe().unwrap())
-        .args(["--exact", "install::power::child", "--nocapture"])
+        .args(["--exact", "shelf::power::child", "--nocapture"])
         .env(PLACE, bench.path("").parent().unwrap())
         .env(COUNT, count.to_string())
         .output()
