@@ -3,7 +3,7 @@
 //!
 //! The rooms, in the order in which a call passes through them:
 //!
-//! - [`subject`] is a skill on disk with its digest; [`run_env`] is where the run happens.
+//! - [`loaded_skill`] is a skill on disk with its digest; [`run_environment`] is where the run happens.
 //! - [`disclosure`] is what a model is told of skills before it asks for one.
 //! - [`manifest`] tells a model or another program which tools there are, in its own format.
 //! - [`call`] turns what a caller gives into arguments that a tool accepts, or says what is wrong.
@@ -13,7 +13,7 @@
 //! - [`approval`] decides whether a person must be asked, finds the words, and keeps the answers.
 //! - [`run`] puts all of this together, and runs it in the sandbox; [`python`] hosts Python tools.
 //! - [`event`] is what happens in a run, told as it happens; [`services`] are the models and the
-//!   knowledge that a run may ask, and [`shelf`] is where it finds skills.
+//!   knowledge that a run may ask, and [`skill_lookup`] is where it finds skills.
 //! - [`prompt`] runs a skill that is a prompt, [`chat`] answers in a conversation, [`workflow`] goes
 //!   through a graph of models, skills, searches, requests and code.
 //! - [`agent`] is a model with tools, which a skill narrows while it is followed.

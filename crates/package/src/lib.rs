@@ -12,7 +12,7 @@
 //!   of a skill wants more than the old one.
 //! - [`gaia_lock`] is the lock of GAIA, and [`agent_file`] its agents, which are made of skills.
 //! - [`summary`] is what a skill's files say about it: its name, its version, and what it asks for.
-//! - [`shelf`] is the skills that are installed in a project or for a person: it plans a change,
+//! - [`install`] is the skills that are installed in a project or for a person: it plans a change,
 //!   shows it, makes it whole or not at all, takes it back, and checks what lies there.
 //! - [`agents`] knows the programs that read skills, and the folders in which they look.
 //! - [`Ledger`] finds the skills on a machine, however they came there, and tells how that was.

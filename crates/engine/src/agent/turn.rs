@@ -7,7 +7,7 @@
 //! - [`TurnLimits`] end every turn, and the conversation can go on after each of them.
 //!
 //! What a skill allows is held here, for every tool set and in every mode: see
-//! [`allowed_tools`](super::allowance).
+//! [`allowed_tools`](super::allowed_tools).
 
 mod ask;
 mod calls;

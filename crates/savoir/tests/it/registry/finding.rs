@@ -78,10 +78,7 @@ fn several_registries_are_asked_and_a_silent_one_is_passed_over() {
     let none = house.run(&["search", "pdf", "--json"]);
     assert_eq!((none.code, &none.json()["error"]["code"]), (1, &json!("no_answer")), "{none}");
     let alone = house.run(&["search", "pdf", "--registry", "house"]);
-    assert!(
-        alone.code == 1 && alone.stderr.contains("a copy that has files only"),
-        "{alone}"
-    );
+    assert!(alone.code == 1 && alone.stderr.contains("a copy that has files only"), "{alone}");
     let outside = House::new().run(&["search", "pdf"]);
     assert!(outside.code == 2 && outside.stderr.contains("no registry is set"), "{outside}");
 }
