@@ -18,7 +18,7 @@ use crate::{
     output,
 };
 
-/// Update skills to newer versions; shows the changes, and asks on a terminal
+/// Update skills to newer versions, after showing what changes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
