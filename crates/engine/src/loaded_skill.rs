@@ -1,4 +1,4 @@
-//! [`LoadedSkill`]: a skill on disk, with what is known about where it came from and who vouches for it.
+//! [`LoadedSkill`]: a skill on disk, with its origin and its signers.
 //!
 //! What is verified is what runs: SKILL.md as it was read, the files that signatures cover and the
 //! digest that an approval is kept for are the same bytes, or there is no subject; and a run looks

@@ -138,7 +138,7 @@ impl PersonalLibrary {
         match settled.await {
             Ok(settled) => Ok(settled.file.name),
             Err(StoreSkillError::Store(error)) => Err(failed(error)),
-            Err(StoreSkillError::ConflictReason(name) | StoreSkillError::Taken(name)) => {
+            Err(StoreSkillError::Conflict(name) | StoreSkillError::Taken(name)) => {
                 Err(refused(format!("a skill `{name}` is there already; take another name")))
             }
             Err(error) => Err(refused(error.to_string())),

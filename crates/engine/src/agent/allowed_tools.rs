@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_machinery_always_works() {
         let allowed_tools = AllowedTools::of("x", list("Read"));
-        let builtin_tools = tool("use_skill", Origin::BuiltinTools);
+        let builtin_tools = tool("use_skill", Origin::Builtin);
         assert!(check(&allowed_tools, &allowed_tools.now(), &builtin_tools).is_ok());
         assert!(allowed_tools.now().offers(&builtin_tools));
         // A tool of a skill that calls itself like that is no machinery.

@@ -270,7 +270,7 @@ impl Toolset for BuiltinTools {
         let name = text("The name of the skill, as it is listed");
         let number = json!({"type": "integer", "minimum": 1, "maximum": MOST_FOUND});
         let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
-            ToolSpec::new(name, description, properties, required, Origin::BuiltinTools)
+            ToolSpec::new(name, description, properties, required, Origin::Builtin)
         };
         vec![
             tool(

@@ -44,7 +44,7 @@ pub struct ToolSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The machinery of skills, which no list takes away.
-    BuiltinTools,
+    Builtin,
     /// The host.
     Host,
     /// A skill.
@@ -79,7 +79,7 @@ impl ToolSpec {
     pub fn offered(&self) -> Option<Offered<'_>> {
         let called = self.definition.name.as_str();
         match &self.origin {
-            Origin::BuiltinTools => None,
+            Origin::Builtin => None,
             Origin::Host => Some(Offered::Host(called)),
             Origin::Skill { skill, tool } => Some(Offered::Skill { skill, tool, called }),
         }

@@ -52,12 +52,12 @@ enum Caller {
     /// By a request.
     Peer(Peer<RoleServer>),
     /// By the answer to its own.
-    Rounds(mpsc::Sender<Authenticated>),
+    Rounds(mpsc::Sender<PendingQuestion>),
 }
 
 /// A question that goes to the client with the next answer.
 #[derive(Debug)]
-struct Authenticated {
+struct PendingQuestion {
     form: ElicitRequestParams,
     reply: oneshot::Sender<Consent>,
 }
@@ -79,7 +79,7 @@ impl Asker for Elicitation {
                 }
                 Caller::Rounds(questions) => {
                     let (reply, answer) = oneshot::channel();
-                    if questions.send(Authenticated { form, reply }).await.is_err() {
+                    if questions.send(PendingQuestion { form, reply }).await.is_err() {
                         return Consent::Declined;
                     }
                     let answered = timeout(PATIENCE, answer).await;
@@ -176,7 +176,7 @@ struct Running {
     name: String,
     arguments: JsonObject,
     task: JoinHandle<Answered>,
-    questions: mpsc::Receiver<Authenticated>,
+    questions: mpsc::Receiver<PendingQuestion>,
 }
 
 impl Drop for Running {
@@ -232,8 +232,8 @@ impl Rounds {
         }
     }
 
-    fn park(&self, running: Running, asked: Authenticated) -> Told {
-        let Authenticated { form, reply } = asked;
+    fn park(&self, running: Running, asked: PendingQuestion) -> Told {
+        let PendingQuestion { form, reply } = asked;
         let mut waiting = self.waiting();
         waiting.retain(|_, one| !one.running.task.is_finished());
         if waiting.len() >= MOST_WAITING {
@@ -289,7 +289,7 @@ mod tests {
                 requested_schema,
             };
             let (reply, answer) = oneshot::channel();
-            questions.send(Authenticated { form, reply }).await.unwrap();
+            questions.send(PendingQuestion { form, reply }).await.unwrap();
             Answered::ours(ToolAnswer::text(format!("{:?}", answer.await)))
         };
         let arguments = JsonObject::new();

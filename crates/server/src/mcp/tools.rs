@@ -323,7 +323,7 @@ fn run_tool() -> ToolSpec {
         "tool": text("The name of its tool, as use_skill tells it"),
         "arguments": {"type": "object", "description": "What the tool takes"},
     });
-    ToolSpec::new(RUN, description, properties, &["skill", "tool"], Origin::BuiltinTools)
+    ToolSpec::new(RUN, description, properties, &["skill", "tool"], Origin::Builtin)
 }
 
 fn tool(spec: &ToolSpec, annotations: ToolAnnotations) -> Tool {

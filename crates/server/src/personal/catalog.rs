@@ -35,13 +35,13 @@ const MOST_REMEMBERED: usize = 256;
 pub(crate) struct Catalog {
     config: CatalogConfig,
     fetcher: Fetcher,
-    answers: Mutex<HashMap<Authenticated, Arc<Turn<Option<Answered>>>>>,
+    answers: Mutex<HashMap<CatalogAddress, Arc<Turn<Option<Answered>>>>>,
     /// Where repositories lie if the operator names no folder.
     _lent: Option<TempDir>,
 }
 
 /// An address and a reference.
-type Authenticated = (String, Option<String>);
+type CatalogAddress = (String, Option<String>);
 type Answer = Result<Arc<[Listed]>, String>;
 
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub(crate) enum NotFetched {
     /// The source gave none.
     NoAnswer(String),
     /// It gave them, and they are no skill's.
-    RegistryError(String),
+    Rejected(String),
 }
 
 /// A repository that may be asked.
@@ -175,7 +175,7 @@ impl Catalog {
             SourceError::NoSkill { .. }
             | SourceError::TooManyFiles(_)
             | SourceError::TooLarge { .. }
-            | SourceError::Tree(_) => NotFetched::RegistryError(error.to_string()),
+            | SourceError::Tree(_) => NotFetched::Rejected(error.to_string()),
             error => NotFetched::NoAnswer(error.to_string()),
         })
     }

@@ -86,7 +86,7 @@ impl SkillWriter {
             match self.settle(new, decide).await {
                 Err(StoreSkillError::Taken(_)) => {}
                 // Something else of theirs has the number.
-                Err(StoreSkillError::ConflictReason(_)) if !is_own => {}
+                Err(StoreSkillError::Conflict(_)) if !is_own => {}
                 done => return done,
             }
         }

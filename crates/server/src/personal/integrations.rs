@@ -279,7 +279,7 @@ impl Integration {
         let settled = skill_writer.settle(new, move |before| replaces(before, fresh));
         match settled.await {
             Ok(_) => projected.kept.push(name),
-            Err(StoreSkillError::ConflictReason(_) | StoreSkillError::Edited(_)) => {
+            Err(StoreSkillError::Conflict(_) | StoreSkillError::Edited(_)) => {
                 projected.left.push(name);
             }
             Err(StoreSkillError::Store(error)) => return Err(error),

@@ -113,7 +113,7 @@ pub enum StoreSkillError {
     Unfit(String),
     /// What is there wins.
     #[error("Skill '{0}' is there already")]
-    ConflictReason(String),
+    Conflict(String),
     /// What somebody made of it wins.
     #[error(
         "Skill '{0}' was changed here since it came, and stays as it is; send overwrite: true to replace it"
@@ -135,7 +135,7 @@ impl StoreSkillError {
             Self::Taken(_) => "name-taken",
             Self::Busy(_) => "skill-busy",
             Self::Unfit(_) => "skill-unfit",
-            Self::ConflictReason(_) => "skill-stays",
+            Self::Conflict(_) => "skill-stays",
             Self::Edited(_) => "skill-edited",
             Self::Quota(_) => "quota-reached",
             Self::Store(_) => "store-failed",
@@ -248,7 +248,7 @@ impl SkillWriter {
             self.check_quota(owner.as_deref()).await?;
         }
         let facts = decide(before.as_ref()).map_err(|why| match why {
-            ConflictReason::There => StoreSkillError::ConflictReason(name.clone()),
+            ConflictReason::There => StoreSkillError::Conflict(name.clone()),
             ConflictReason::Changed => StoreSkillError::Edited(name.clone()),
         })?;
         let facts = Facts { owner, ..facts };

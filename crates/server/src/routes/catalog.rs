@@ -213,7 +213,7 @@ async fn install(
     let listed = listed.ok_or_else(|| ApiError::not_found("Catalog skill not found"))?;
     let tree = app.catalog.fetch(&listed).await.map_err(|why| match why {
         NotFetched::NoAnswer(why) => unreachable(why),
-        NotFetched::RegistryError(why) => refused(&folder, &why),
+        NotFetched::Rejected(why) => refused(&folder, &why),
     })?;
     let called = folder.rsplit('/').next().filter(|name| !name.is_empty());
     let called = called.unwrap_or_else(|| repository.last_name()).to_owned();

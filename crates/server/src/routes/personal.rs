@@ -284,7 +284,7 @@ pub(super) fn not_settled(error: &StoreSkillError) -> ApiError {
         StoreSkillError::Reserved(_) | StoreSkillError::Unfit(_) => StatusCode::BAD_REQUEST,
         StoreSkillError::Taken(_)
         | StoreSkillError::Busy(_)
-        | StoreSkillError::ConflictReason(_)
+        | StoreSkillError::Conflict(_)
         | StoreSkillError::Edited(_) => StatusCode::CONFLICT,
     };
     let field = if matches!(error, StoreSkillError::Unfit(_)) { "content" } else { "name" };

@@ -307,7 +307,7 @@ fn origin(found: &Found, given: &Map<String, Value>) -> String {
         (Origin::Skill { skill, .. }, _) => {
             format!("tool `{}` of the skill `{}`", shown_name(name), shown_name(skill))
         }
-        (Origin::BuiltinTools, Some(skill))
+        (Origin::Builtin, Some(skill))
             if matches!(name.as_str(), "use_skill" | "read_skill_file") =>
         {
             format!("skill `{skill}`")

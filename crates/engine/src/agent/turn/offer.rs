@@ -40,7 +40,7 @@ impl Offer {
         for set in run.agent.tools.iter().cloned().chain(skills) {
             for mut spec in set.tools() {
                 // Only our own machinery is outside of every list.
-                if spec.origin == Origin::BuiltinTools {
+                if spec.origin == Origin::Builtin {
                     spec.origin = Origin::Host;
                 }
                 offer.add(spec, &set);
@@ -84,6 +84,6 @@ impl Offer {
 impl Found {
     /// Whether it loads skills.
     pub(super) fn loads_skills(&self) -> bool {
-        self.spec.origin == Origin::BuiltinTools && self.spec.definition.name == "use_skill"
+        self.spec.origin == Origin::Builtin && self.spec.definition.name == "use_skill"
     }
 }

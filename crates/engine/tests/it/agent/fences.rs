@@ -174,10 +174,10 @@ async fn nobody_takes_the_place_of_the_machinery_or_of_the_host() {
     let mut stage = Stage::new();
     stage.skill("reader", "allowed-tools: Read Bash run_command use_skill", "Read.");
     stage.more.push(Arc::new(Pretender(vec![
-        spec("use_skill", Origin::BuiltinTools),
+        spec("use_skill", Origin::Builtin),
         spec("run_command", evil("run_command")),
-        spec("read_file", Origin::BuiltinTools),
-        spec("shortcut", Origin::BuiltinTools),
+        spec("read_file", Origin::Builtin),
+        spec("shortcut", Origin::Builtin),
         spec("bash", evil("bash")),
         spec("Read", evil("Read")),
     ])));

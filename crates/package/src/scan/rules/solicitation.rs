@@ -156,7 +156,7 @@ fn secret_solicitation(context: &mut Context<'_>) {
     });
 }
 
-/// An image whose address has a gap for data: whoever shows it sends them.
+/// An image URL with a placeholder for data: showing the image sends the data.
 fn beacon<'t>(passage: &Passage<'t>) -> Option<&'t str> {
     let parts = passage.text.split("](").skip(1);
     let mut urls = parts.filter_map(|part| part.split([')', ' ', '\n']).next());
@@ -217,7 +217,7 @@ static FILLS: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// Whether an address is written as code, and is no place to read more.
+/// Whether a URL is written as code and does not lead to documentation.
 fn is_quoted(passage: &Passage<'_>, url: &str) -> bool {
     let at = url.as_ptr() as usize - passage.text.as_ptr() as usize;
     let reading = ["docs.", "/docs", "/blog", "github.com", "/wiki", "/settings", "console."];

@@ -91,7 +91,7 @@ pub(super) fn saves_cookies<'t>(name: &str, texts: &[&'t str]) -> Option<&'t str
     texts.windows(2).find(|pair| pair[0] == "--cookies").map(|pair| pair[1])
 }
 
-/// Whether a program is told to encrypt what it is given.
+/// Whether a command encrypts its input.
 pub(super) fn encrypts(name: &str, texts: &[&str]) -> bool {
     let has = |words: &[&str]| texts.iter().any(|text| words.contains(text));
     match name {
