@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use savoir_package::{File, Tree, scan};
+use savoir_package::{File, Tree};
+use savoir_scan as scan;
 
 const NAMES: [&str; 10] = [
     "SKILL.md",
@@ -23,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     let file = File { bytes: bytes.to_vec(), executable: false };
     let name = NAMES[usize::from(*first) % NAMES.len()];
     tree.add(name.into(), file).expect("a plain name");
-    let report = scan::scan(&tree);
+    let report = tree.scan();
     for finding in &report.findings {
         assert!(!finding.message.contains("the scanner failed"), "{name}");
     }

@@ -17,10 +17,10 @@ use savoir_package::{
     Agent, Agents, SkillSet, Tree,
     install::{Arrival, Edits, Install, Ready, Why, locked_source, wanted},
     manifest::Scope,
-    scan,
     source::{Fetcher, Settings, Source},
     trust::TrustStore,
 };
+use savoir_scan as scan;
 
 const AGENT: &str = "claude-code";
 const SKILLS: &str = ".claude/skills";
@@ -320,7 +320,7 @@ fn scan_one(folder: &str) {
     let mut phases = Phases::new();
     let tree = Tree::read(Path::new(folder)).unwrap();
     phases.done("read");
-    let report = scan::scan(&tree);
+    let report = tree.scan();
     assert_eq!(report.findings.len(), 0);
     phases.done("scan");
     phases.say();

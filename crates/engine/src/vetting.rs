@@ -32,7 +32,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_package::{Tree, scan};
+use savoir_package::Tree;
+use savoir_scan as scan;
 
 pub use self::finding::{EngineOutcome, EngineRun, Finding, Vetted};
 use self::scanners::Scanners;
@@ -175,7 +176,7 @@ impl Vetting {
 /// Asks the scanner of this program.
 fn scanned(tree: &Tree) -> (Vec<Finding>, EngineRun) {
     let started = Instant::now();
-    let report = scan::scan(tree);
+    let report = tree.scan();
     let findings = report.findings.iter().map(Finding::scanned).collect();
     let version = Some(env!("CARGO_PKG_VERSION").to_owned());
     (findings, EngineRun::ran(finding::SCAN, version, started))

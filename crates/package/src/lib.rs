@@ -20,7 +20,6 @@
 //!   is fetched, published and mirrored.
 //! - [`submission`] is a package that somebody wants to publish, read and checked: the same for those
 //!   who send it and for those who get it.
-//! - [`scan`] holds a skill against what harmful ones do, and gives a verdict.
 //! - [`source`] finds skills in folders, files, repositories and sites, and fetches them.
 //! - [`migrate`] makes skills of GAIA from those of OpenClaw, with all their files.
 //!
@@ -44,7 +43,6 @@ pub mod path;
 pub mod policy;
 pub mod registry;
 pub mod resolve;
-pub mod scan;
 pub mod source;
 pub mod submission;
 pub mod summary;

@@ -196,6 +196,20 @@ impl Tree {
         self.inner.files.iter().map(|(path, file)| (path.as_str(), file))
     }
 
+    /// Scans the files for what harmful skills do.
+    pub fn scan(&self) -> savoir_scan::Report {
+        savoir_scan::scan(&self.scan_files())
+    }
+
+    /// As [`Self::scan`], on this thread, which must have a stack of [`savoir_scan::STACK`].
+    pub(crate) fn scan_here(&self) -> savoir_scan::Report {
+        savoir_scan::scan_here(&self.scan_files())
+    }
+
+    fn scan_files(&self) -> savoir_scan::Files<'_> {
+        self.files().map(|(path, file)| (path, file.bytes.as_slice())).collect()
+    }
+
     /// The files themselves, sorted by path.
     pub fn into_files(self) -> impl ExactSizeIterator<Item = (String, File)> {
         Arc::unwrap_or_clone(self.inner).files.into_iter()

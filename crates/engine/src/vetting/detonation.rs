@@ -3,8 +3,9 @@
 
 use std::{path::Path, sync::OnceLock, time::Instant};
 
-use savoir_package::{Tree, scan::Severity};
+use savoir_package::Tree;
 use savoir_sandbox::{Part, Support};
+use savoir_scan::Severity;
 use savoir_skill::{
     Detection, Dialect, Reading, Skill, Strength,
     python::TOOLS_FILE,

@@ -8,8 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_package::scan::Severity;
 use savoir_sandbox::{Outcome, Policy, Sandbox, SandboxError};
+use savoir_scan::Severity;
 use serde_json::{Map, Value};
 
 use super::{

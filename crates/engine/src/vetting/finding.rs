@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, time::Instant};
 
-use savoir_package::scan::{self, Confidence, Severity, Verdict};
+use savoir_scan::{self as scan, Confidence, Severity, Verdict};
 use savoir_skill::permission::Tier;
 use serde::Serialize;
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_package::scan::Severity;
+use savoir_scan::Severity;
 use savoir_skill::Skill;
 use uuid::Uuid;
 

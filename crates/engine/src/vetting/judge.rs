@@ -6,8 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_package::{Tree, scan::Severity};
+use savoir_package::Tree;
 use savoir_sandbox::{Access, Caught, Closure, End, HostEvent, Policy, Watch};
+use savoir_scan::Severity;
 use savoir_skill::{
     Reading,
     permission::{Domain, Level, Permission, Tier},

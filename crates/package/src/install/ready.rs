@@ -14,10 +14,10 @@ use crate::{
     lock::{LockedSkill, LockedSource},
     manifest::{Revision, Wanted},
     parallel,
-    scan::{self, Finding, Report, Severity, Verdict},
     source::{Place, Reference},
     trust::{self, Attestation, Decision, SignatureError, Tier, TrustStore},
 };
+use savoir_scan::{Finding, Report, Severity, Verdict};
 use savoir_skill::permission::{self, Permission};
 
 /// A skill as it came from its source.
@@ -117,15 +117,15 @@ pub enum Refusal {
 impl Ready {
     /// Checks what arrived. What can be asked about is no error.
     pub fn check(arrival: Arrival, trust: &TrustStore) -> Result<Self, ReadyError> {
-        Self::check_with(scan::scan, arrival, trust)
+        Self::check_with(Tree::scan, arrival, trust)
     }
 
     /// Checks many on all processors; the results are in the order of the arrivals.
     pub fn check_all(arrivals: Vec<Arrival>, trust: &TrustStore) -> Vec<Result<Self, ReadyError>> {
         let here = thread::current().id();
-        parallel::map_with_stack(scan::STACK, arrivals, |arrival| {
+        parallel::map_with_stack(savoir_scan::STACK, arrivals, |arrival| {
             // The threads have the stack of a scanner; this one may not.
-            let scan = if thread::current().id() == here { scan::scan } else { scan::scan_here };
+            let scan = if thread::current().id() == here { Tree::scan } else { Tree::scan_here };
             let ready = Self::check_with(scan, arrival, trust)?;
             // Every plan asks for it: it is worked out here, where all processors help.
             ready.tree.integrity();

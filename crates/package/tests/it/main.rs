@@ -6,6 +6,7 @@
 mod archive;
 mod migrate;
 mod registry;
+mod scan;
 mod shared;
 mod shelf;
 mod source;

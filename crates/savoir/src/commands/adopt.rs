@@ -6,8 +6,8 @@ use savoir_package::{
     agents::Scope,
     install::Found,
     ledger::{Entry, Origin},
-    scan::Verdict,
 };
+use savoir_scan::Verdict;
 use serde_json::Map;
 
 use crate::{

@@ -16,7 +16,8 @@ use savoir_engine::{
     },
     inspect,
 };
-use savoir_package::{Tree, scan};
+use savoir_package::Tree;
+use savoir_scan as scan;
 use serde_json::json;
 
 use crate::{
@@ -157,7 +158,7 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
 /// Shown with the permissions, so that the user knows of scan findings before approving.
 pub(super) fn scan_warning(path: &Path) -> Option<String> {
     let folder = if path.is_file() { path.parent()? } else { path };
-    let report = scan::scan(&Tree::read(folder).ok()?);
+    let report = Tree::read(folder).ok()?.scan();
     (report.verdict != scan::Verdict::Allow)
         .then(|| format!("scan result: {}", super::scan::summary(&report)))
 }

@@ -14,10 +14,11 @@ use savoir_package::{
     File, Tree, archive,
     limits::MAX_MANIFEST_BYTES,
     registry::{Client, Network, Settings, wire},
-    scan::{self, Report, Verdict},
     submission::{self, PublishOptions, Rejection, Submission},
     trust::Tier,
 };
+use savoir_scan as scan;
+use savoir_scan::{Report, Verdict};
 use savoir_skill::folder::is_skill_file;
 use serde_json::{Value, json};
 
@@ -243,7 +244,7 @@ fn parcel(args: &Args) -> Result<PublishRequest, CommandError> {
     let skill_md = Some(submission.skill_md.clone());
     let submission =
         Submission::read(&bytes, &PublishOptions { skill_md, ..asked }).map_err(rejected)?;
-    let report = scan::scan(&submission.tree);
+    let report = submission.tree.scan();
     Ok(PublishRequest { submission, filename, bytes, report })
 }
 

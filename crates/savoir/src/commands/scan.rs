@@ -9,14 +9,11 @@ use std::{
 };
 
 use savoir_engine::vetting::{EngineOutcome, Options, Vetted, Vetting};
-use savoir_package::{
-    File, Tree, archive,
-    limits::MAX_ARCHIVE_BYTES,
-    nearest,
-    scan::{
-        self, Report, Rule, Verdict,
-        render::{Format, render},
-    },
+use savoir_package::{File, Tree, archive, limits::MAX_ARCHIVE_BYTES, nearest};
+use savoir_scan as scan;
+use savoir_scan::{
+    Report, Rule, Verdict,
+    render::{Format, render},
 };
 use savoir_skill::{check::render::visible, folder::is_skill_file};
 
@@ -112,7 +109,7 @@ fn name_below(folder: &Path, report: &mut Report) {
 
 /// Scans files. Findings in a single file have the name of that file.
 fn scan_tree(path: &Path, tree: &Tree) -> Report {
-    let mut report = scan::scan(tree);
+    let mut report = tree.scan();
     if path.is_file() && !archive_bytes(path) {
         let name = file_name(path);
         report.findings.iter_mut().for_each(|finding| finding.path.clone_from(&name));

@@ -1,6 +1,6 @@
 //! Scan results in the format of the registry.
 
-use savoir_package::scan::{self, Report, Verdict};
+use savoir_scan::{self as scan, Report, Verdict};
 use savoir_store::registry::{ScanResult, ScanVerdict};
 use serde_json::{Value, json};
 

@@ -10,9 +10,10 @@ use savoir_package::{
     Tree, archive,
     limits::MAX_ARCHIVE_BYTES,
     registry::wire::IndexLine,
-    scan::{self, Verdict},
     submission::{PublishOptions, Rejection, Submission},
 };
+use savoir_scan as scan;
+use savoir_scan::Verdict;
 use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{Facts, PackageName, ScanResult};
 use semver::Version;
@@ -188,7 +189,7 @@ impl Ready {
     /// Scans the version. A blocked version is imported only from a mirror, because its users may have it
     /// already.
     pub(super) fn scanned(mut self) -> Result<Self, Refusal> {
-        let report = scan::scan(&self.submission.tree);
+        let report = self.submission.tree.scan();
         if report.verdict == Verdict::Block && self.line.is_none() {
             let worst = report.findings.iter().find(|finding| finding.blocks());
             let (file, line, why) = worst.map_or((String::new(), 1, String::new()), |finding| {

@@ -9,10 +9,9 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures::future::join_all;
-use savoir_package::{
-    Tree,
-    scan::{self, Finding, Verdict},
-};
+use savoir_package::Tree;
+use savoir_scan as scan;
+use savoir_scan::{Finding, Verdict};
 use savoir_skill::dialect::personal_agent::Provenance;
 use savoir_store::{CatalogSource, Facts, NewCatalogSource, Time};
 use serde::{Deserialize, Serialize};
@@ -246,7 +245,7 @@ fn refused(folder: &str, why: &str) -> ApiError {
 /// Reads and scans a skill where it blocks nobody.
 async fn checked(tree: Tree, called: String) -> ApiResult<Package> {
     let work = move || {
-        let report = scan::scan(&tree);
+        let report = tree.scan();
         if report.verdict == Verdict::Block {
             return Err(blocked(&report.findings));
         }

@@ -2,8 +2,9 @@
 
 use std::{fs, time::Instant};
 
-use savoir_package::{Tree, scan::Severity};
+use savoir_package::Tree;
 use savoir_sandbox::{HostGrant, HostPattern, Methods, Network, Scheme};
+use savoir_scan::Severity;
 use serde::Deserialize;
 
 use super::{Engine, Scanner, ScannerFailure, missing, not_needed, shown};

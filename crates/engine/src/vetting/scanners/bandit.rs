@@ -2,11 +2,9 @@
 
 use std::time::Instant;
 
-use savoir_package::{
-    Tree,
-    scan::{Confidence, Severity},
-};
+use savoir_package::Tree;
 use savoir_sandbox::Network;
+use savoir_scan::{Confidence, Severity};
 use serde::Deserialize;
 
 use super::{Copies, Engine, Scanner, ScannerFailure, missing, not_needed, shown, unknown_file};

@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use savoir_package::{Tree, scan::Severity};
+use savoir_package::Tree;
 use savoir_sandbox::Network;
+use savoir_scan::Severity;
 use serde::Deserialize;
 
 use super::{Copies, Engine, Scanner, ScannerFailure, missing, not_needed, shown, unknown_file};

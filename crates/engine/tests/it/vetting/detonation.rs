@@ -1,7 +1,7 @@
 //! What tools do where nothing is real.
 
 use savoir_engine::vetting::{Detonation, EngineOutcome, Options, Vetting};
-use savoir_package::scan::{Severity, Verdict};
+use savoir_scan::{Severity, Verdict};
 
 use super::{can_detonate, detonated, gaia, look, options, rules, tree, vet};
 

@@ -5,7 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_package::{Tree, scan::Verdict};
+use savoir_package::Tree;
+use savoir_scan::Verdict;
 use savoir_skill::{Dialect, Source, read};
 
 use super::{can_detonate, detonated, vet};

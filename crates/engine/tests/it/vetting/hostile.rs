@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use savoir_package::scan::Verdict;
+use savoir_scan::Verdict;
 
 use super::{can_detonate, detonated, gaia, look, rules, vet};
 

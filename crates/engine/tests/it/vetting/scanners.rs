@@ -8,7 +8,7 @@ use std::{
 };
 
 use savoir_engine::vetting::{Detonation, EngineOutcome, Limits, Options, Vetted, Vetting};
-use savoir_package::scan::{Severity, Verdict};
+use savoir_scan::{Severity, Verdict};
 
 use super::{can_detonate, gaia, look, options, tree};
 

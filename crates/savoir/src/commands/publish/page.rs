@@ -3,11 +3,8 @@
 use std::{cmp::Reverse, fmt::Write as _};
 
 use savoir_engine::approval::shown;
-use savoir_package::{
-    registry::wire::Publication,
-    scan::{Finding, Report, Verdict},
-    submission::FoundSignature,
-};
+use savoir_package::{registry::wire::Publication, submission::FoundSignature};
+use savoir_scan::{Finding, Report, Verdict};
 use savoir_skill::digest::sha256_hex;
 use serde_json::{Value, json};
 

@@ -1,9 +1,7 @@
 //! Errors for packages that the local scan blocks or the registry rejects.
 
-use savoir_package::{
-    registry::RegistryError,
-    scan::{Finding, Verdict},
-};
+use savoir_package::registry::RegistryError;
+use savoir_scan::{Finding, Verdict};
 use savoir_skill::digest::sha256_hex;
 use semver::Version;
 

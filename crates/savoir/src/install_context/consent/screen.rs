@@ -7,9 +7,9 @@ use savoir_package::{
     File,
     install::{Change, Plan, Ready},
     lock::Growth,
-    scan::{Finding, Severity},
     trust::{Decision, Tier},
 };
+use savoir_scan::{Finding, Severity};
 use savoir_skill::convert::{FieldReport, How};
 
 use super::{Open, Proposal};

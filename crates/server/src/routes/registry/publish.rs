@@ -10,10 +10,10 @@ use savoir_engine::vetting::Vetted;
 use savoir_package::{
     Tree,
     registry::wire,
-    scan::Verdict,
     submission::{PublishOptions, Rejection, Submission},
     trust::PublicKey,
 };
+use savoir_scan::Verdict;
 use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{
     Actor, Facts, NewSignature, NewVersion, OwnerScope, PackageName, RegistryError, RegistryKey,

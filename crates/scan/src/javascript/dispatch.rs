@@ -1,0 +1,145 @@
+//! Functions that are chosen while running: out of a table, or by a name in pieces.
+
+use super::{Reader, own_name};
+use crate::{
+    act::{Act, Taint},
+    piece::Language,
+    value::{self, Value},
+};
+use savoir_skill::Span;
+
+/// The name of what is one of several functions, which are its items.
+pub(super) const ANY: &str = "one of several()";
+
+/// What `Function(…)` gives: its parameters and its code are its items.
+pub(super) const MADE: &str = "Function()";
+
+/// Most functions of a table that are followed.
+const MOST_CHOICES: usize = 64;
+
+/// Names that nobody writes in pieces unless they shall not be seen.
+const TELLING: [&str; 16] = [
+    "constructor",
+    "eval",
+    "Function",
+    "exec",
+    "execSync",
+    "spawn",
+    "spawnSync",
+    "child_process",
+    "require",
+    "fetch",
+    "atob",
+    "process",
+    "mainModule",
+    "execFile",
+    "execFileSync",
+    "XMLHttpRequest",
+];
+
+/// Any of the functions of a table, when it is not known which.
+pub(super) fn any_of(table: &Value) -> Option<Value> {
+    let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
+    let items: Vec<Value> =
+        values.filter(|value| value.name.is_some()).take(MOST_CHOICES).cloned().collect();
+    let table = table.name.is_none() && !items.is_empty();
+    table.then(|| Value { name: Some(ANY.into()), items, ..Value::default() })
+}
+
+/// The name of a file without its folder and its ending.
+pub(super) fn stem(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.split('.').next().unwrap_or(name)
+}
+
+/// What a file gives to others, as it is remembered.
+pub(super) fn exports_of(stem: &str) -> String {
+    format!("exports of {stem}")
+}
+
+impl Reader<'_> {
+    /// What a file of the skill exports, in the place of its name.
+    pub(super) fn exported(&self, module: &Value) -> Value {
+        let path = module.name.as_deref().filter(|name| name.starts_with('.')).unwrap_or_default();
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let part = name.rsplit('.').next().unwrap_or(name);
+        let known = self.memory.constants.get(&exports_of(stem(path)));
+        let known = known.or_else(|| self.memory.constants.get(part));
+        known.filter(|_| !path.is_empty()).unwrap_or(module).clone()
+    }
+
+    /// Calls every function that can be meant.
+    pub(super) fn call_any(&mut self, callee: &Value, arguments: &[Value], span: Span) -> Value {
+        let mut value = Value::default();
+        self.steps += callee.items.len();
+        for function in &callee.items {
+            value.merge(&self.invoke(function, arguments, span));
+        }
+        value
+    }
+
+    /// Notes that a name was put together that is nowhere in the file.
+    pub(super) fn pieced_together(&mut self, name: &str, span: Span) {
+        let marks = ['"', '\'', '`'];
+        let Some(name) = TELLING.iter().find(|known| **known == name) else { return };
+        let source = self.source;
+        // The file is searched once for every name.
+        let written = self.written.entry(name).or_insert_with(|| {
+            marks.iter().any(|mark| source.contains(&format!("{mark}{name}{mark}")))
+        });
+        // Once told is enough.
+        if !std::mem::replace(written, true) {
+            let how = "a function is looked up by a name that is put together";
+            self.acts.push(Act::Obscures(how), span);
+        }
+    }
+
+    /// A function made of text is called: its code is read with what it is given.
+    pub(super) fn call_made(&mut self, made: &Value, arguments: &[Value], span: Span) -> Value {
+        let Some((code, parameters)) = made.items.split_last() else { return Value::default() };
+        let Some(code) = code.known() else { return Value::default() };
+        let mut lines: Vec<String> = Vec::new();
+        let mut taint = made.all_taint();
+        for (parameter, given) in parameters.iter().zip(arguments) {
+            let Some(parameter) = parameter.known() else { continue };
+            taint.add(&given.all_taint());
+            if let Some(known) = given.known() {
+                lines.push(format!("const {parameter} = {known:?};"));
+            } else if let Some(name) = given.name.as_deref().map(own_name) {
+                lines.push(format!("const {parameter} = {name};"));
+            }
+        }
+        if !lines.is_empty() {
+            lines.push(code.to_owned());
+            let text = lines.join("\n");
+            let whole = Value { taint: Taint { decoded: true, ..taint }, ..Value::text(text) };
+            value::execute(&whole, Language::JavaScript, span, &mut self.acts);
+        }
+        Value::default()
+    }
+
+    /// A collection that is made new has in it what was put in further down.
+    pub(super) fn refilled(&self, name: &str, mut value: Value) -> Value {
+        let fresh = value.text.is_none()
+            && value.items.is_empty()
+            && value.taint == Taint::default()
+            && value.name.as_deref().is_none_or(|name| name.ends_with("()"));
+        if fresh
+            && (self.scopes.len() == 1 || name.contains('.'))
+            && let Some(taint) = self.before.get(name)
+        {
+            value.taint.add(taint);
+        }
+        value
+    }
+
+    /// Keeps what the collections at the top of the file have in them after the first reading.
+    pub(super) fn keep_collections(&mut self) {
+        self.written.clear();
+        let top = self.scopes.first().into_iter().flatten();
+        let filled = top.filter(|(_, value)| {
+            value.text.is_none() && (value.taint.is_secret() || value.taint.fetched.is_some())
+        });
+        self.before = filled.map(|(name, value)| (name.clone(), value.taint.clone())).collect();
+    }
+}

@@ -1,0 +1,369 @@
+//! What calls of Node's modules and of packages do with files, functions, streams and people.
+
+use savoir_skill::Span;
+
+use super::{
+    Reader,
+    calls::{Call, called_back, is_connection},
+};
+use crate::{
+    act::{Act, Code, Taint},
+    piece::Language,
+    value::{self, TYPED, Value, worst_of},
+};
+
+/// What a client is made with, when it is told whom to talk to.
+pub(super) fn client(reader: &mut Reader<'_>, name: &str, arguments: &[Value], span: Span) {
+    let entries = arguments.iter().flat_map(|argument| &argument.items);
+    let mut options: Vec<(&str, &Value)> = entries.filter_map(Value::as_entry).collect();
+    // `new Client(token, { apiUrl })`
+    let alone = arguments.iter().filter(|argument| argument.items.is_empty());
+    options.extend(alone.map(|argument| ("key", argument)));
+    if !options.is_empty() {
+        value::client(name, &options, span, &mut reader.acts);
+    }
+}
+
+/// Notes who gets a mail besides those who are asked for.
+pub(super) fn mails(reader: &mut Reader<'_>, call: &Call<'_, '_>) {
+    let last = call.name.rsplit('.').next().unwrap_or(call.name);
+    let method = call.method.unwrap_or(last);
+    let named = method.starts_with("send") || method == "create" && call.name.contains("mail");
+    for message in call.arguments.iter().take(4).filter(|_| named) {
+        value::message(message, call.span, &mut reader.acts);
+    }
+}
+
+/// A module is loaded: code is executed when it was fetched.
+pub(super) fn load(reader: &mut Reader<'_>, source: &Value, span: Span) {
+    let mut taint = source.all_taint();
+    taint.add(&reader.memory.contents(source.shown()));
+    let remote = source.known().filter(|url| url.starts_with("http") && url.contains("://"));
+    let remote = remote.map(str::to_owned);
+    if let Some(from) = taint.fetched.or(remote) {
+        reader.acts.push(Act::Executes(Code::Fetched(from)), span);
+    }
+    if let Some(text) = source.known().filter(|text| text.starts_with("data:")) {
+        let code = text.split_once(',').map_or("", |(_, code)| code);
+        let cloak = text.contains(";base64").then_some("an encoded text");
+        let code = crate::decode::base64(code).filter(|_| cloak.is_some());
+        let code = code.unwrap_or_else(|| text.to_owned());
+        reader.acts.inner(code, cloak, Some(Language::JavaScript), span);
+    }
+}
+
+/// A command is run; what is given back is the process.
+pub(super) fn shell(
+    reader: &mut Reader<'_>,
+    command: &Value,
+    input: Option<&Value>,
+    span: Span,
+) -> Value {
+    value::run(command, input, &reader.memory, span, &mut reader.acts);
+    let words: Vec<&str> = if command.items.is_empty() {
+        vec![command.shown()]
+    } else {
+        command.items.iter().map(Value::shown).collect()
+    };
+    Value {
+        name: Some("child_process()".into()),
+        text: Some(words.join(" ")),
+        taint: value::output_of(command),
+        ..Value::default()
+    }
+}
+
+/// One stream runs into another.
+pub(super) fn piped(reader: &mut Reader<'_>, from: &Value, to: &Value, span: Span) -> Value {
+    let name = to.name.as_deref().unwrap_or_default();
+    if is_connection(name) && !is_connection(from.name.as_deref().unwrap_or_default()) {
+        let host = Value { text: to.taint.fetched.clone(), ..Value::default() };
+        value::send(&host, &[from], &[], span, &mut reader.acts);
+    }
+    if name == WRITER {
+        reader.memory.write(&Value { name: None, ..to.clone() }, &from.all_taint());
+    }
+    if name.starts_with("child_process()") {
+        value::feed(to.shown(), &from.all_taint(), span, &mut reader.acts);
+    }
+    let mut taint = from.all_taint();
+    taint.add(&to.taint);
+    Value { name: to.name.clone(), text: to.text.clone(), taint, ..Value::default() }
+}
+
+/// A file that is open for writing; its text is its path.
+const WRITER: &str = "fs.createWriteStream()";
+
+pub(super) fn by_name(
+    reader: &mut Reader<'_>,
+    name: &str,
+    arguments: &[Value],
+    span: Span,
+) -> Option<Value> {
+    let first = arguments.first().cloned().unwrap_or_default();
+    let second = arguments.get(1).cloned().unwrap_or_default();
+    Some(match name {
+        "fs.readFileSync"
+        | "fs.readFile"
+        | "fs.createReadStream"
+        | "Bun.file"
+        | "Deno.readTextFile"
+        | "Deno.readTextFileSync"
+        | "Deno.readFile"
+        | "fs.openAsBlob"
+        | "fs.readJsonSync"
+        | "fs.readJson" => {
+            let value = reader.read_file(&first, span);
+            called_back(reader, arguments, &value, span);
+            value
+        }
+        "fs.readdirSync" | "fs.readdir" | "fs.opendir" | "Deno.readDir" | "glob" | "glob.glob"
+        | "glob.sync" | "glob.globSync" | "fast-glob" | "fast-glob.sync" | "globby"
+        | "globby.globby" | "tiny-glob" | "fs.globSync" | "fs.glob" => {
+            reader.harm.walks = true;
+            let mut value = reader.read_file(&first, span);
+            value.taint.files |= value::is_users_folder(first.shown());
+            called_back(reader, arguments, &value, span);
+            value
+        }
+        "fs.copyFileSync" | "fs.copyFile" | "fs.cpSync" | "fs.cp" | "fs.renameSync"
+        | "fs.rename" | "fs.copySync" | "fs.copy" => {
+            let value = reader.read_file(&first, span);
+            reader.write_file(&second, &value, span);
+            value
+        }
+        "fs.writeFileSync"
+        | "fs.writeFile"
+        | "fs.appendFileSync"
+        | "fs.appendFile"
+        | "Deno.writeTextFile"
+        | "Deno.writeTextFileSync"
+        | "Deno.writeFile"
+        | "Bun.write"
+        | "fs.outputFileSync"
+        | "fs.outputFile" => {
+            // Every file of the user's gets the same text.
+            if first.taint.files && second.known().is_some() && name.contains("write") {
+                let what = "the user's files by writing over them".into();
+                reader.acts.push(Act::Deletes(what), span);
+            }
+            reader.write_file(&first, &second, span);
+            called_back(reader, arguments, &Value::default(), span);
+            Value::default()
+        }
+        "fs.createWriteStream" => {
+            reader.write_file(&first, &Value::text(""), span);
+            Value { name: Some(WRITER.into()), text: first.text, ..Value::default() }
+        }
+        "fs.chmodSync" | "fs.chmod" => {
+            let mut taint = first.all_taint();
+            taint.add(&reader.memory.contents(first.shown()));
+            let runs = second.known().is_none_or(|mode| {
+                let number = mode.parse().ok().or_else(|| i64::from_str_radix(mode, 8).ok());
+                number.is_none_or(|mode: i64| mode & 0o111 != 0)
+            });
+            if let Some(from) = taint.fetched.filter(|_| runs) {
+                reader.acts.push(Act::Executes(Code::Fetched(from)), span);
+            }
+            Value::default()
+        }
+        "fs.rmSync" | "fs.rm" | "fs.rmdirSync" | "fs.removeSync" | "fs.remove" | "rimraf"
+        | "rimraf.sync" | "rimraf.rimraf" | "fs.unlinkSync" | "fs.unlink" | "Deno.remove" => {
+            if value::is_home(first.shown()) {
+                reader.acts.push(Act::Deletes(first.shown().to_owned()), span);
+            } else if first.taint.files && reader.loops > 0 {
+                reader.acts.push(Act::Deletes("~".into()), span);
+            }
+            if reader.loops > 0 || !reader.frames.is_empty() {
+                reader.harm.deletes.get_or_insert(span);
+            }
+            Value::default()
+        }
+        "crypto.createCipheriv" | "crypto.createCipher" => {
+            reader.harm.encrypts = true;
+            return None;
+        }
+        "nodemailer.createTransport" => Value {
+            name: Some("nodemailer.createTransport()".into()),
+            text: first.under("host").and_then(|host| host.text.clone()),
+            ..Value::default()
+        },
+        "stream.pipeline" | "stream.finished" => {
+            let pairs = arguments.windows(2);
+            let mut last = first;
+            for pair in pairs {
+                last = piped(reader, &last, &pair[1], span);
+            }
+            last
+        }
+        "inquirer.prompt"
+        | "prompts"
+        | "enquirer.prompt"
+        | "read"
+        | "readline-sync.question"
+        | "readline-sync.questionNewPassword"
+        | "@inquirer/prompts.password"
+        | "read.read"
+        | "prompt-sync()"
+        | "@clack/prompts.password"
+            if name.ends_with("assword") || arguments.iter().any(is_hidden) =>
+        {
+            Value::tainted(Taint::credential(TYPED))
+        }
+        "keytar.findCredentials" => {
+            reader.acts.push(Act::Secret("keychains"), span);
+            Value::tainted(Taint::credential("keychains"))
+        }
+        "http.createServer" | "https.createServer" if reader.is_function(&first) => {
+            // What a web server is asked for comes from whoever asks.
+            let private = reader.asks_password.then_some(TYPED);
+            let asked = Value::tainted(Taint { private, ..Taint::fetched("") });
+            reader.invoke(&first, &[asked], span);
+            Value::named("http.createServer()")
+        }
+        _ => return None,
+    })
+}
+
+/// Whether what is typed is not shown.
+fn is_hidden(options: &Value) -> bool {
+    let kind = options.under("type").and_then(Value::known);
+    let on = |key: &str| options.under(key).is_some();
+    matches!(kind, Some("password" | "invisible"))
+        || on("silent")
+        || on("hideEchoBack")
+        || options.items.iter().any(|item| item.as_entry().is_none() && is_hidden(item))
+}
+
+pub(super) fn by_method<'t>(
+    reader: &mut Reader<'t>,
+    method: &str,
+    call: &Call<'_, 't>,
+) -> Option<Value> {
+    let (receiver, arguments, span) = (call.receiver, call.arguments, call.span);
+    let first = arguments.first().cloned().unwrap_or_default();
+    let host = receiver.name.as_deref().unwrap_or_default();
+    let function = first.name.is_some();
+    Some(match method {
+        "then" if function => reader.invoke(&first, std::slice::from_ref(receiver), span),
+        "then" => receiver.clone(),
+        "catch" | "finally" => {
+            // An answer that says that something went wrong is an answer as well.
+            let problem = Value::tainted(Taint {
+                fetched: receiver.taint.fetched.clone().filter(|_| method == "catch"),
+                ..Taint::default()
+            });
+            let other = reader.invoke(&first, &[problem], span);
+            let mut value = receiver.clone();
+            value.merge(&other);
+            value
+        }
+        "map" | "flatMap" if function => {
+            let each = &receiver.items;
+            let items = if each.is_empty() || each.len() > 256 {
+                vec![reader.invoke(&first, &[worst_of(receiver)], span)]
+            } else {
+                let items = each.iter();
+                items.map(|item| reader.invoke(&first, std::slice::from_ref(item), span)).collect()
+            };
+            Value { items, ..Value::default() }
+        }
+        "forEach" | "filter" | "some" | "every" | "find" | "findLast" | "findIndex" if function => {
+            let worst = worst_of(receiver);
+            reader.loops += 1;
+            reader.invoke(&first, std::slice::from_ref(&worst), span);
+            reader.loops -= 1;
+            match method {
+                "filter" => Value { name: None, ..receiver.clone() },
+                "find" | "findLast" => worst,
+                _ => Value::default(),
+            }
+        }
+        "reduce" | "reduceRight" if function => {
+            let start = arguments.get(1).cloned().unwrap_or_default();
+            let mut value = reader.invoke(&first, &[start, worst_of(receiver)], span);
+            value.taint.add(&receiver.all_taint());
+            value
+        }
+        "on" | "once" | "addEventListener" | "addListener" => {
+            let handler = arguments.get(1).cloned().unwrap_or_default();
+            let mut given = Value::tainted(receiver.taint.clone());
+            // What somebody writes in a chat comes from outside.
+            if first.known().is_some_and(|event| event.starts_with("message"))
+                && given.taint.fetched.is_none()
+            {
+                given.taint.fetched = Some(String::new());
+            }
+            reader.invoke(&handler, &[given.clone(), given], span);
+            receiver.clone()
+        }
+        "write" | "end" if host.starts_with("child_process()") => {
+            let mut taint = Taint::default();
+            for value in arguments {
+                taint.add(&value.all_taint());
+            }
+            value::feed(receiver.shown(), &taint, span, &mut reader.acts);
+            Value::default()
+        }
+        "write" | "end" if host == WRITER => {
+            reader.write_file(&Value { name: None, ..receiver.clone() }, &first, span);
+            Value::default()
+        }
+        "scan" | "scanSync" if host.ends_with("Glob()") => {
+            let pattern = Value { name: None, ..receiver.clone() };
+            let whole = Value::joined(&[first, pattern], "/");
+            let mut value = reader.read_file(&whole, span);
+            value.taint.files |= value::is_users_folder(whole.shown());
+            value
+        }
+        "sendMail" | "send" if host.starts_with("nodemailer") => {
+            let mut parts: Vec<Value> = arguments.to_vec();
+            for path in paths_in(&first, 0) {
+                parts.push(reader.read_file(&path, span));
+            }
+            let to = Value { text: receiver.text.clone(), ..Value::default() };
+            let parts: Vec<&Value> = parts.iter().collect();
+            value::send(&to, &parts, &[], span, &mut reader.acts)
+        }
+        "question" | "prompt" if value::is_seed(first.shown()) => {
+            let typed = Value::tainted(Taint::private(TYPED));
+            if let Some(handler) = arguments.last().filter(|last| reader.is_function(last)).cloned()
+            {
+                reader.invoke(&handler, std::slice::from_ref(&typed), span);
+            }
+            typed
+        }
+        // A single packet, with its address behind it.
+        "send" if host.starts_with("dgram.createSocket") => {
+            let to = arguments.iter().skip(1).rev().find(|value| value.shown().contains('.'));
+            value::send(&to.cloned().unwrap_or_default(), &[&first], &[], span, &mut reader.acts)
+        }
+        "_compile" => {
+            value::execute(&first, Language::JavaScript, span, &mut reader.acts);
+            Value::default()
+        }
+        "test" | "match" | "exec" if !host.starts_with("child_process") => {
+            reader.harm.matches = true;
+            let mut taint = receiver.all_taint();
+            for value in arguments {
+                taint.add(&value.all_taint());
+            }
+            Value::tainted(taint)
+        }
+        _ => return None,
+    })
+}
+
+/// Paths of the files that a message carries.
+fn paths_in(message: &Value, depth: usize) -> Vec<Value> {
+    let mut found = Vec::new();
+    for item in message.items.iter().take(64) {
+        match item.as_entry() {
+            Some(("path", path)) => found.push(path.clone()),
+            Some((_, inner)) if depth < 4 => found.extend(paths_in(inner, depth + 1)),
+            None if depth < 4 => found.extend(paths_in(item, depth + 1)),
+            _ => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,77 @@
+//! Addresses that stand where nothing else is given: of variables, of settings, of options.
+
+use super::{Reader, calls::Call};
+use crate::{host, value::Value};
+
+/// What the options of a program are called.
+pub(super) const OPTIONS: &str = "argparse.args()";
+
+/// Whether a value is an address; paths and people that stand in for others are what users expect.
+fn is_address(value: &Value) -> bool {
+    let text = value.shown();
+    text.starts_with("http") && text.contains("://")
+        || text.starts_with("ws")
+        || host::is_bare(text)
+}
+
+/// A value that is not known, with the address that is used without it.
+pub(super) fn or_default(mut value: Value, default: Option<&Value>) -> Value {
+    if value.text.is_none()
+        && let Some(default) = default.filter(|default| is_address(default))
+    {
+        value.text.clone_from(&default.text);
+    }
+    value
+}
+
+/// `--base-url` is `base_url`.
+fn option_name(flag: &str) -> String {
+    flag.trim_start_matches('-').replace('-', "_")
+}
+
+pub(super) fn by_name(name: &str, call: &Call<'_, '_>) -> Option<Value> {
+    if !matches!(name, "click.option" | "click.argument" | "typer.Option" | "typer.Argument") {
+        return None;
+    }
+    if name.starts_with("typer.") {
+        let default = call.at(0, "default")?;
+        return is_address(default).then(|| default.clone());
+    }
+    let default = call.keyword("default").filter(|default| is_address(default))?;
+    let flags = call.positional.iter().filter_map(Value::known);
+    let names = flags.flat_map(|flag| flag.split('/')).map(option_name);
+    let items = names.map(|name| Value::entry(&name, default.clone())).collect();
+    Some(Value { items, ..Value::named("click.option()") })
+}
+
+pub(super) fn by_method(
+    reader: &mut Reader<'_>,
+    method: &str,
+    call: &Call<'_, '_>,
+) -> Option<Value> {
+    match method {
+        "add_argument" | "add_option" => {
+            let default = call.keyword("default").filter(|default| is_address(default))?;
+            let own = call.keyword("dest").and_then(Value::known).map(str::to_owned);
+            let flags = call.positional.iter().filter_map(Value::known).map(option_name);
+            for name in own.into_iter().chain(flags) {
+                reader.options.put(&name, default.clone());
+            }
+            Some(Value::default())
+        }
+        "parse_args" | "parse_known_args" if !reader.options.items.is_empty() => {
+            let options = Value { name: Some(OPTIONS.into()), ..reader.options.clone() };
+            if method == "parse_args" {
+                return Some(options);
+            }
+            Some(Value { items: vec![options, Value::default()], ..Value::default() })
+        }
+        // `settings.get("url", "https://…")`, `settings.get("api", "url", fallback="https://…")`.
+        "get" | "getstr" | "pop" => {
+            let default = call.keyword("fallback").or_else(|| call.at(1, "default"))?;
+            let known = is_address(default) && !call.first().shown().contains("://");
+            known.then(|| or_default(Value::tainted(call.receiver.all_taint()), Some(default)))
+        }
+        _ => None,
+    }
+}

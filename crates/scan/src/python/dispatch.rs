@@ -1,0 +1,180 @@
+//! Functions that are chosen while running: out of a table, by a name, by a decorator.
+
+use ruff_python_ast::{Expr, StmtFunctionDef};
+use ruff_text_size::Ranged;
+
+use super::{Reader, calls::Call, sources, span_of};
+use crate::{
+    act::{Act, Taint},
+    value::Value,
+};
+
+/// The name of what is one of several functions, which are its items.
+pub(super) const ANY: &str = "one of several()";
+
+/// Most functions of a table that are followed.
+const MOST_CHOICES: usize = 64;
+
+/// Functions that nobody looks up by a name in pieces unless it shall not be seen.
+const TELLING: [&str; 22] = [
+    "system",
+    "popen",
+    "Popen",
+    "exec",
+    "eval",
+    "compile",
+    "__import__",
+    "check_output",
+    "getoutput",
+    "subprocess",
+    "os",
+    "socket",
+    "ctypes",
+    "pty",
+    "urlopen",
+    "urllib.request",
+    "requests",
+    "base64",
+    "b64decode",
+    "marshal",
+    "builtins",
+    "execve",
+];
+
+fn is_table(value: &Value) -> bool {
+    let functions = value.items.iter().filter_map(Value::as_entry);
+    value.name.is_none() && functions.clone().any(|(_, value)| value.name.is_some())
+}
+
+/// Whether a value is a table of functions.
+pub(super) fn has_functions(value: &Value) -> bool {
+    is_table(value)
+}
+
+/// Any of the functions of a table, when it is not known which.
+pub(super) fn any_of(table: &Value) -> Option<Value> {
+    is_table(table).then(|| {
+        let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
+        let items = values.filter(|value| value.name.is_some()).take(MOST_CHOICES).cloned();
+        Value {
+            name: Some(ANY.into()),
+            items: items.collect(),
+            taint: table.taint.clone(),
+            ..Value::default()
+        }
+    })
+}
+
+impl<'t> Reader<'t> {
+    /// Calls every function that can be meant.
+    pub(super) fn call_any(&mut self, callee: &Value, call: &Call<'_, 't>) -> Value {
+        let mut value = Value::default();
+        self.steps += callee.items.len();
+        for function in &callee.items {
+            let mut given = call.positional.to_vec();
+            given.extend(call.keywords.iter().map(|(_, value)| value.clone()));
+            value.merge(&self.invoke(function, &given, call.span));
+        }
+        value
+    }
+
+    /// The methods whose name begins like one that somebody else has sent the rest of.
+    pub(super) fn methods_like(&mut self, name: &Value) -> Option<Value> {
+        name.taint.fetched.as_ref()?;
+        // Going through all functions again and again counts as following them.
+        self.steps += self.functions.len();
+        let start = name.shown().split("{}").next().unwrap_or_default();
+        let mut names: Vec<&String> =
+            self.functions.keys().filter(|known| known.starts_with(start)).collect();
+        names.sort();
+        let items: Vec<Value> = names.into_iter().take(MOST_CHOICES).map(Value::named).collect();
+        (!items.is_empty()).then(|| Value { name: Some(ANY.into()), items, ..Value::default() })
+    }
+
+    /// Notes that a name was put together that is nowhere in the file.
+    pub(super) fn pieced_together(&mut self, name: &Value, call: &Call<'_, 't>) {
+        let telling = name.known().and_then(|name| TELLING.iter().find(|known| **known == name));
+        let Some(text) = telling else { return };
+        let source = self.source;
+        // The file is searched once for every name.
+        let written = self.written.entry(text).or_insert_with(|| {
+            ['"', '\''].iter().any(|mark| source.contains(&format!("{mark}{text}{mark}")))
+        });
+        // Once told is enough.
+        if !std::mem::replace(written, true) {
+            let how = "a function is looked up by a name that is put together";
+            self.acts.push(Act::Obscures(how), call.span);
+        }
+    }
+
+    /// What decorators do with a function: they may keep what it is called with, or call it with
+    /// what somebody has written.
+    pub(super) fn decorate(&mut self, found: &'t StmtFunctionDef, name: &str) {
+        for decorator in &found.decorator_list {
+            let value = self.value(&decorator.expression);
+            let span = span_of(decorator.expression.range());
+            let from = value.name.clone().unwrap_or_default();
+            let function = Value::named(name);
+            if from == "click.option()" {
+                let entries = value.items.iter().filter_map(Value::as_entry);
+                let given: Vec<_> =
+                    entries.map(|(key, value)| (key.to_owned(), value.clone())).collect();
+                self.memory.hand_over(name, &[], &given);
+                continue;
+            }
+            if sources::is_chat(&from) {
+                let written = Value::tainted(Taint::fetched(""));
+                let count = found.parameters.iter_non_variadic_params().count().min(8);
+                self.invoke(&function, &vec![written; count.max(1)], span);
+                continue;
+            }
+            let around = self.invoke(&value, &[function], span).name;
+            let wrapper = around.filter(|wrapper| {
+                wrapper != name && !wrapper.contains(['(', '.']) && !wrapper.is_empty()
+            });
+            if let Some(wrapper) = wrapper {
+                self.wrappers.insert(name.to_owned(), wrapper);
+            }
+        }
+    }
+
+    /// Remembers what a decorated function is called with for what is around it.
+    pub(super) fn hand_to_wrapper(
+        &mut self,
+        name: &str,
+        positional: &[Value],
+        keywords: &[(String, Value)],
+    ) {
+        let Some(wrapper) = self.wrappers.get(name).cloned() else { return };
+        self.memory.hand_over(&wrapper, positional, keywords);
+        if self.functions.contains_key(&wrapper) && wrapper != name {
+            self.call_own(&wrapper, positional, keywords);
+        }
+    }
+
+    /// A collection that is made new has in it what was put in further down.
+    pub(super) fn refilled(&self, place: &Expr, mut value: Value) -> Value {
+        let fresh = value.text.is_none()
+            && value.items.is_empty()
+            && value.taint == Taint::default()
+            && value.name.as_deref().is_none_or(|name| name.ends_with("()"));
+        if fresh
+            && let Some(path) = super::path_of(place)
+            && (self.scopes.len() == 1 || path.contains('.'))
+            && let Some(taint) = self.before.get(&path)
+        {
+            value.taint.add(taint);
+        }
+        value
+    }
+
+    /// Keeps what the collections at the top of the file have in them after the first reading.
+    pub(super) fn keep_collections(&mut self) {
+        self.written.clear();
+        let top = self.scopes.first().into_iter().flatten();
+        let filled = top.filter(|(_, value)| {
+            value.text.is_none() && (value.taint.is_secret() || value.taint.fetched.is_some())
+        });
+        self.before = filled.map(|(name, value)| (name.clone(), value.taint.clone())).collect();
+    }
+}

@@ -1,0 +1,70 @@
+//! What the users of a web application send to it: their log-ins, and what they type into forms.
+
+use super::{Reader, calls::Call};
+use crate::{
+    act::Taint,
+    value::{REQUESTS, TYPED, Value},
+};
+
+/// The first argument of what stands between a web server and its users.
+pub(super) const REQUEST: &str = "a request()";
+
+/// Whether a function that nobody calls gets requests, by the name of a parameter.
+pub(super) fn is_request(parameter: &str) -> bool {
+    matches!(parameter, "request" | "req")
+}
+
+/// What users type into a page or send with a request.
+fn is_typed(attribute: &str) -> bool {
+    matches!(
+        attribute,
+        "form" | "json" | "data" | "values" | "POST" | "body" | "get_json" | "get_data" | "forms"
+    )
+}
+
+impl Reader<'_> {
+    /// Adds what an attribute of a request is made of.
+    pub(super) fn asked_for(&self, mut value: Value, attribute: &str) -> Value {
+        let name = value.name.as_deref().unwrap_or_default();
+        let base = name.strip_suffix(attribute).and_then(|base| base.strip_suffix('.'));
+        let request = matches!(
+            base,
+            Some(REQUEST | "flask.request" | "bottle.request" | "quart.request" | "sanic.request")
+        );
+        if request {
+            let proof = matches!(
+                attribute,
+                "headers" | "cookies" | "COOKIES" | "META" | "authorization" | "session"
+            );
+            if proof || is_typed(attribute) && self.sees_all {
+                value.taint.add(&Taint::private(REQUESTS));
+            }
+        }
+        if self.asks_password
+            && (request && is_typed(attribute) || base == Some("self") && attribute == "rfile")
+        {
+            value.taint.private = Some(TYPED);
+        }
+        value
+    }
+}
+
+/// Whether code in a file sees every request of an application.
+pub(super) fn sees_all(source: &str) -> bool {
+    ["before_request", "after_request", "call_next", "get_response", "before_app_request"]
+        .iter()
+        .any(|mark| source.contains(mark))
+}
+
+/// What a method of a request gives.
+pub(super) fn by_name(reader: &Reader<'_>, name: &str, call: &Call<'_, '_>) -> Option<Value> {
+    let method = call.method?;
+    let read =
+        is_typed(method) && (name.starts_with("flask.request.") || name.starts_with(REQUEST));
+    read.then(|| {
+        let mut value = reader.asked_for(Value::named(name), method);
+        value.taint.fetched = Some(String::new());
+        value.name = None;
+        value
+    })
+}

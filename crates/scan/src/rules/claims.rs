@@ -1,0 +1,77 @@
+//! Skills that promise to keep what is the user's on the user's machine.
+
+use crate::{Confidence, Severity};
+use crate::{
+    act::{Act, Taint},
+    context::{Context, Told},
+    piece::Role,
+};
+
+use super::exfiltration::is_somebody;
+
+/// Promises about what the user hands over.
+const PROMISES: [&str; 26] = [
+    "never leave your",
+    "never leaves your",
+    "never leave this",
+    "never leaves this",
+    "never leave the machine",
+    "never leaves the machine",
+    "don't leave your",
+    "doesn't leave your",
+    "does not leave your",
+    "do not leave your",
+    "leaves your machine",
+    "leaves your computer",
+    "leaves the machine",
+    "stays on your",
+    "stay on your",
+    "stays on this machine",
+    "nothing is uploaded",
+    "nothing is sent",
+    "nothing leaves",
+    "no data is sent",
+    "no data leaves",
+    "never uploaded",
+    "not uploaded",
+    "without uploading",
+    "no uploads",
+    "processed on the local machine",
+];
+
+/// Promises that say so only where a skill tells what it is for.
+const SHORT: [&str; 8] = [
+    "runs locally",
+    "run locally",
+    "processed locally",
+    "files locally",
+    "on your device",
+    "on your own machine",
+    "on your machine",
+    "local-only",
+];
+
+/// Whether it is told that what users hand over stays with them.
+pub(super) fn promises(context: &Context<'_>) -> bool {
+    let Some(reading) = context.reading.as_ref() else { return false };
+    let description = reading.skill.description.to_lowercase();
+    if SHORT.iter().chain(&PROMISES).any(|promise| description.contains(promise)) {
+        return true;
+    }
+    let own = context.parts.iter().filter(|part| {
+        part.piece.role == Role::Instructions && part.piece.depth == 0 && !part.piece.shown
+    });
+    own.map(|part| part.piece.text.to_lowercase())
+        .any(|text| PROMISES.iter().any(|promise| text.contains(promise)))
+}
+
+/// What breaks such a promise: files go to somebody. Asking for something is no harm.
+pub(super) fn broken(act: &Act) -> Option<Told> {
+    let Act::Network { to, sends, .. } = act else { return None };
+    let carries =
+        matches!(sends, Taint { read: true, .. }) || sends.files || sends.private.is_some();
+    (carries && is_somebody(to)).then(|| {
+        let message = "the skill says that nothing leaves the machine, and the code sends files";
+        Told::new(Severity::High, Confidence::Medium, message)
+    })
+}

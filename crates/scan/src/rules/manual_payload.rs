@@ -1,0 +1,355 @@
+//! Programs that the user is made to fetch and start by hand.
+
+use std::sync::LazyLock;
+
+use crate::{
+    Confidence, Severity,
+    context::{Context, Told},
+    hidden,
+    host::Standing,
+    passage::{self, Passage, passages_at},
+    phrase::Phrases,
+    piece::{Language, Piece, fence_language},
+    rule::rule,
+};
+use savoir_skill::{Span, markdown::Outline};
+
+rule! {
+    /// The user is told to download and run something by hand, or to unlock an archive.
+    ///
+    /// ## Why
+    ///
+    /// A "prerequisite" that is downloaded as an archive with a password, or pasted into a terminal
+    /// from a strange page, is how most harmful skills that were found deliver their payload: scanners
+    /// cannot look into it.
+    ///
+    /// ## Fix
+    ///
+    /// Name a package of a known package manager.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown file=references/setup.md
+    /// Download [the helper](https://github.com/x/y/releases/helper.zip), extract it with the
+    /// password `skill`, and run helper.exe before you use this skill.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown file=references/setup.md
+    /// Install the helper with `brew install jq`.
+    /// ````
+    MANUAL_PAYLOAD = "manual-payload", Critical, blocks true, run manual_payload
+}
+
+static VISIT: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "visit|open|go|see|take|copy|from ~8 run|execute|paste|follow|enter|copy ~4 command|commands|snippet|code|script|line",
+        "run|execute|paste|enter ~2 command|commands|snippet|code|script|line ~4 shown|there|displayed|listed|page|from|on",
+        "snippet|command|code|script ~2 from|at ~12 run|execute|paste",
+        "follow ~4 steps|instructions there|shown|on",
+        "page|site ~2 shows|prints|gives ~4 line|command|code",
+        "line|command|one ~3 entered|goes ~4 shell|terminal|powershell",
+        "copy|paste ~6 into|in ~2 terminal|powershell|shell|console|prompt",
+        "open ~2 terminal|powershell ~3 paste|run|execute|enter",
+    ])
+});
+
+static TRICK: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "right click ~4 open ~4 confirm|anyway|again",
+        "download|run|open|install|keep|trotzdem anyway|ausführen",
+        "enable|allow content|macros|editing",
+        "answer|click|choose|say yes to ~1 all|every|everything",
+        "tick|check|choose|select ~2 unblock",
+        "unidentified developer",
+        "mark ~4 executable",
+        "with sudo",
+        "administrator|admin rights|access|question|prompt",
+        "yes|accept|confirm ~3 admin|administrator|uac|security",
+        "force all|yes",
+        "missing signature",
+        "as|run administrator|admin|root",
+        "full disk access",
+        "load unpacked",
+        "developer mode",
+        "unknown apps|sources",
+        "play protect",
+        "fausse alerte",
+        "todos modos",
+        "execution policy bypass",
+        "executionpolicy bypass",
+        "unsafe perm",
+        "foreground scripts",
+        "so preload",
+        "trust ~2 publisher|developer|certificate|profile",
+        "configuration|onboarding|device|install|management ~1 profile|management",
+        "root certificate",
+        "always trust",
+        "xattr cr|d|c|rc",
+        "antivirus|smartscreen|gatekeeper|defender|quarantine|unsigned ~8 ignore|allow|disable|off|bypass|exclude|exclusion|exclusions|exception|exceptions|restore|anyway|skip|complain|complains|pause|false",
+        "ignore|allow|disable|turn|switch|bypass|pause|skip ~6 antivirus|smartscreen|gatekeeper|defender|quarantine",
+    ])
+});
+
+/// How people are made to paste a command that they do not see.
+static CLICK_FIX: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "copy ~1 command|line|code|snippet ~3 terminal|powershell ~1 paste",
+        "press|hit ~2 win|windows ~1 r",
+        "press|hit ~1 ctrl|cmd|strg|control v",
+    ])
+});
+
+static UNLOCK: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "password|pass|passcode|passphrase|pw|passwort|kennwort|clave",
+        "mot de passe",
+        "code|secret ~3 type|enter|is|lautet",
+        "ask|asks for ~2 code|password|key",
+        "key|code|pin|word ~4 open|unlock|extract|unpack|is|type|enter",
+        "opens|unlocks|unpacks|extract|extracts|unlock ~2 with|using",
+        "prompted|asked for ~3 code|password|key",
+        "protected|encrypted|secured|locked",
+    ])
+});
+
+static FIRST: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "muss|doit|requisito|hay|avant|damit|until|refuses|mandatory|missing|falta|sans|ohne|prior",
+        "before|must|required|requires|require|prerequisite|prerequisites|first|need|needs|needed|requirements|setup|missing|without",
+        "has|have to",
+    ])
+});
+
+static STARTS: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "run|runs|execute|launch|start|starts|open|install|installs|installed|double|unpack|extract|msiexec|mount|unzip|paste|sideload|activate|import|importing|boot|pull",
+        "ausführen|anklicken|entpacken|installieren|lancer|exécutez|installé|ejecutarlo|ejecutar|abre|instalado|descomprime",
+    ])
+});
+
+/// Files that are programs, or that programs are packed in.
+const PROGRAMS: [&str; 29] = [
+    ".xlsm",
+    ".docm",
+    ".pptm",
+    ".xlam",
+    ".mobileconfig",
+    ".iso",
+    ".img",
+    ".lnk",
+    ".msix",
+    ".reg",
+    ".cmd",
+    ".deb",
+    ".rpm",
+    ".crx",
+    ".exe",
+    ".msi",
+    ".dmg",
+    ".pkg",
+    ".scr",
+    ".bat",
+    ".run",
+    ".hta",
+    ".vsix",
+    ".command",
+    ".appimage",
+    ".jar",
+    ".apk",
+    ".ps1",
+    ".vbs",
+];
+const ARCHIVES: [&str; 11] = [
+    ".zip",
+    ".rar",
+    ".7z",
+    ".tar.gz",
+    ".tgz",
+    "archive",
+    " rar",
+    "7-zip",
+    "压缩包",
+    "解压",
+    ".whl",
+];
+
+/// Where people leave files for each other.
+const SHARES: [&str; 14] = [
+    "mega.nz",
+    "drive.google.com",
+    "dropbox.com",
+    "mediafire.com",
+    "1fichier.com",
+    "pan.baidu.com",
+    "t.me/",
+    "gist.",
+    "cdn.discordapp.com",
+    "wetransfer",
+    "/releases/",
+    "transfer.sh",
+    "onedrive",
+    "sharepoint.com",
+];
+
+fn manual_payload(context: &mut Context<'_>) {
+    context.each_piece(&MANUAL_PAYLOAD, |piece| {
+        let Some(prose) = piece.prose() else { return printed(piece) };
+        let mut found = boxes(piece);
+        for passage in sections(&prose.text) {
+            if let Some(told) = payload(&passage) {
+                found.push((passage.span, told));
+            }
+        }
+        found
+    });
+}
+
+/// Messages to the user that a document shows as they are to be printed.
+fn boxes(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    if piece.language != Language::Markdown {
+        return Vec::new();
+    }
+    let outline = Outline::new(text, Span::new(0, text.len()));
+    let plain = outline.fences.iter().filter(|fence| {
+        let (info, content) = (fence.info.slice(text), fence.content.slice(text));
+        let data = content.trim_start().starts_with(['{', '[', '<']);
+        !data
+            && matches!(info.trim(), "" | "text" | "txt" | "plaintext")
+            && fence_language(info, content) == Language::Other
+    });
+    let found = plain.filter_map(|fence| {
+        let passage = Passage::new(fence.content.slice(text), fence.content.start);
+        Some((fence.content, payload(&passage)?))
+    });
+    found.collect()
+}
+
+/// A command that is put into the clipboard, for the user to paste.
+fn clipboard(piece: &Piece<'_>) -> Option<(Span, Told)> {
+    const CLIPBOARDS: [&str; 7] = [
+        "pbcopy",
+        "xclip",
+        "wl-copy",
+        "pyperclip.copy",
+        "clipboard.writeText",
+        "Set-Clipboard",
+        "clip.exe",
+    ];
+    let text: &str = &piece.text;
+    let at = CLIPBOARDS.iter().find_map(|mark| text.find(mark))?;
+    let fetches = ["curl ", "wget ", "mshta", "iwr ", "irm "].iter().any(|one| text.contains(one));
+    let runs = ["$(", "| sh", "| bash", "|sh", "|bash", "iex", "mshta"];
+    let lower = text.to_lowercase();
+    let pastes = lower.contains("paste") && (lower.contains("terminal") || lower.contains("win"));
+    let message = "a command is put into the clipboard for the user to paste and run";
+    (fetches && pastes && runs.iter().any(|mark| text.contains(mark)))
+        .then(|| (Span::new(at, at + 4), Told::new(Severity::High, Confidence::High, message)))
+}
+
+/// What a script tells its user to do: texts between three quotes, and here-documents.
+fn printed(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    if piece.depth > 0 {
+        return Vec::new();
+    }
+    if let Some(found) = clipboard(piece) {
+        return vec![found];
+    }
+    if !matches!(piece.language, Language::Shell | Language::Python) {
+        return Vec::new();
+    }
+    let texts = hidden::asides(piece)
+        .into_iter()
+        .filter(|text| text.what != "a comment" && !text.text.trim_start().starts_with('<'));
+    let found = texts.filter_map(|text| Some((text.span, payload(&Passage::new(&text.text, 0))?)));
+    found.collect()
+}
+
+/// What speaks for a payload, at least.
+const PAYLOAD: u32 = 6;
+
+/// How much speaks for a download by hand that nobody can look into.
+fn payload(passage: &Passage<'_>) -> Option<Told> {
+    let lower = passage.text.to_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+    let links = passage.links();
+    let strange = || {
+        links
+            .iter()
+            .filter(|(_, standing)| !matches!(standing, Standing::Known | Standing::Unknown))
+    };
+    if passage.matches(&CLICK_FIX)
+        && !passage.warns()
+        && (!links.is_empty() || has(&["verif", "clipboard"]))
+    {
+        let message = "the user shall paste a command that nobody sees";
+        return Some(Told::new(Severity::High, Confidence::High, message));
+    }
+    let trick = passage.matches(&TRICK) || has(&["管理员身份", "误报", "白名单", "杀毒"]);
+    let shady = links.iter().any(|(_, standing)| *standing == Standing::Shady);
+    let fetches = has(&["download", "://", " get ", "fetch", "下载", "laden", "descargar"]);
+    let (program, archive) = (has(&PROGRAMS), has(&ARCHIVES) && fetches);
+    let direct = strange().any(|(url, _)| {
+        PROGRAMS.iter().chain(&ARCHIVES).any(|end| url.to_lowercase().ends_with(end))
+    });
+    let starts = passage.matches(&STARTS) || lower.contains("运行");
+    let unlock = (passage.matches(&UNLOCK) || has(&["密码", "提取码"])) && archive;
+    let visits = passage.matches(&VISIT);
+    let share = links.iter().any(|(url, _)| SHARES.iter().any(|share| url.contains(share)));
+    let any =
+        program || archive || direct || visits || share || shady || trick && has(&["download"]);
+    let known = !links.is_empty() && links.iter().all(|(_, one)| *one == Standing::Known);
+    if known || strange().next().is_none() && !(trick && fetches) || !any {
+        return None;
+    }
+    let weight = [
+        (program, 2),
+        (archive, 1),
+        (direct, 1),
+        (starts, 1),
+        (unlock, 3),
+        (visits, 3),
+        (trick, 4),
+        (shady, 2),
+        (shady && (program || direct), 2),
+        (shady && lower.contains("sudo "), 2),
+        (share, 2),
+        (passage.matches(&FIRST) || lower.contains("必须"), 1),
+        (passage.hides() || passage.presses(), 1),
+    ];
+    let weight: u32 = weight.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum();
+    if unlock
+        && !passage.warns()
+        && starts
+        && has(&["download", "://"])
+        && (program || shady || passage.says(&["password"]))
+    {
+        let message = "the user shall download an archive, unlock it and run what is inside";
+        return Some(Told::new(Severity::Critical, Confidence::High, message));
+    }
+    // A text about attacks names the same things; it needs more.
+    let enough = if passage.warns() { PAYLOAD + 2 } else { PAYLOAD };
+    (weight >= enough).then(|| {
+        let message =
+            "the user shall download or paste something and run it before the skill works";
+        Told::new(Severity::High, Confidence::Medium, message)
+    })
+}
+
+/// Short sections as one passage each, long ones by their paragraphs.
+fn sections(text: &str) -> Vec<Passage<'_>> {
+    const SHORT: usize = 1_000;
+    let mut found = Vec::new();
+    let mut at = passage::header(text);
+    for part in text[at..].split("\n#") {
+        if part.len() < SHORT {
+            found.push(Passage::new(part, at));
+        } else {
+            found.extend(passages_at(part, at));
+        }
+        at += part.len() + 2;
+    }
+    found
+}

@@ -1,0 +1,122 @@
+//! Code that does not want to be read.
+
+use savoir_skill::Span;
+
+use crate::{
+    Confidence, Severity,
+    act::{Act, Code},
+    context::{Context, Told, sureness},
+    decode,
+    piece::{Language, Role},
+    rule::rule,
+};
+
+rule! {
+    /// Code is put together while it runs.
+    ///
+    /// ## Why
+    ///
+    /// What `eval` and `exec` are given cannot be read beforehand, by people or by scanners.
+    ///
+    /// ## Fix
+    ///
+    /// Call the function that is meant. Parse data with a parser.
+    ///
+    /// ## Bad
+    ///
+    /// ````python file=scripts/calc.py
+    /// print(eval(input()))
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````python file=scripts/calc.py
+    /// import ast
+    /// print(ast.literal_eval(input()))
+    /// ````
+    DYNAMIC_CODE = "dynamic-code", Medium, run dynamic_code
+}
+
+fn dynamic_code(context: &mut Context<'_>) {
+    context.each_act(&DYNAMIC_CODE, |piece, act, _| {
+        let severity = if piece.cloak.is_some() { Severity::High } else { Severity::Medium };
+        (*act == Act::Executes(Code::Computed)).then(|| {
+            Told::new(
+                severity,
+                sureness(piece),
+                "it executes code that is put together while it runs",
+            )
+        })
+    });
+}
+
+rule! {
+    /// The code is written so that nobody can read it.
+    ///
+    /// ## Why
+    ///
+    /// Functions that are looked up by names in pieces, names like `_0x3fa2`, and long runs of noise
+    /// have one purpose: that a reader does not see what happens.
+    ///
+    /// ## Fix
+    ///
+    /// Ship the source.
+    ///
+    /// ## Bad
+    ///
+    /// ````python file=scripts/run.py
+    /// import os
+    /// getattr(os, name_of(3))("id")
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````python file=scripts/run.py
+    /// import os
+    /// print(os.getcwd())
+    /// ````
+    OBFUSCATION = "obfuscation", High, run obfuscation
+}
+
+/// Longest line of a program that a person wrote.
+const LONG_LINE: usize = 5_000;
+
+fn obfuscation(context: &mut Context<'_>) {
+    context.each_act(&OBFUSCATION, |piece, act, _| {
+        let Act::Obscures(how) = act else { return None };
+        let confidence = if piece.shown { Confidence::Low } else { Confidence::Medium };
+        Some(Told::new(Severity::High, confidence, *how))
+    });
+    context.each_piece(&OBFUSCATION, |piece| {
+        let code =
+            matches!(piece.language, Language::Python | Language::JavaScript | Language::Shell);
+        if !code || piece.shown || piece.role != Role::Script {
+            return Vec::new();
+        }
+        let names = piece.text.match_indices("_0x").take(20).count();
+        let mut found = Vec::new();
+        if names >= 10 {
+            let at = piece.text.find("_0x").unwrap_or(0);
+            let told = Told::new(
+                Severity::High,
+                Confidence::High,
+                "the names were made unreadable by a program",
+            );
+            found.push((Span::new(at, (at + 40).min(piece.text.len())), told));
+        }
+        let mut at = 0;
+        for line in piece.text.split_inclusive('\n') {
+            if line.len() > LONG_LINE && decode::entropy(line.as_bytes()) > 5.7 {
+                let told = Told::new(
+                    Severity::High,
+                    Confidence::Medium,
+                    "a very long line is noise to a reader",
+                );
+                found.push((Span::at(at), told));
+                break;
+            }
+            at += line.len();
+        }
+        found
+    });
+}

@@ -1,0 +1,145 @@
+//! What stays after the skill is done.
+
+use savoir_skill::Span;
+
+use crate::{
+    Confidence, Severity,
+    act::{AGENT_QUESTIONS, Act, CLOUD_BACKUPS, CLOUD_GUARDS, CLOUD_KEYS, CLOUD_RECORDS},
+    context::{Context, Told, sureness},
+    piece::{Piece, Role},
+    place,
+    rule::rule,
+};
+
+rule! {
+    /// Something is set up to start again later.
+    ///
+    /// ## Why
+    ///
+    /// A cron job, a launch agent, a service, a line in the shell's start-up file, a key for logging
+    /// in: they outlive the skill, and nobody is asked when they run.
+    ///
+    /// ## Fix
+    ///
+    /// Do the work when the skill is used. If it must be scheduled, tell the user how, and let them.
+    ///
+    /// ## Bad
+    ///
+    /// ````bash file=scripts/install.sh
+    /// echo "@reboot $HOME/.cache/agent" | crontab -
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````bash file=scripts/install.sh
+    /// crontab -l
+    /// ````
+    PERSISTENCE = "persistence", High, run persistence
+}
+
+fn persistence(context: &mut Context<'_>) {
+    context.each_act(&PERSISTENCE, |piece, act, _| {
+        let (what, harmless) = match act {
+            Act::Persists(what) => (*what, false),
+            Act::Writes { path, text } => (place::autostart(path)?, is_harmless(text)),
+            _ => return None,
+        };
+        let severity = match (harmless, piece.shown && piece.cloak.is_none()) {
+            (true, _) => Severity::Low,
+            (false, true) if what == "a key for logging in" => Severity::High,
+            (false, true) => Severity::Medium,
+            (false, false) => Severity::High,
+        };
+        Some(Told::new(severity, sureness(piece), format!("it sets up {what}")))
+    });
+    context.each_piece(&PERSISTENCE, login_keys);
+    context.each_piece(&PERSISTENCE, editor_tasks);
+}
+
+/// A key that somebody else logs in with.
+fn login_keys(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    let key = ["ssh-ed25519 AAAA", "ssh-rsa AAAA", "ecdsa-sha2-nistp256 AAAA"];
+    let at = key.iter().find_map(|key| text.find(key)).filter(|_| text.contains("authorized_key"));
+    let told = |at: usize| {
+        let message = "it sets up a key for logging in";
+        (Span::new(at, at + 16), Told::new(Severity::High, Confidence::Medium, message))
+    };
+    at.filter(|_| piece.depth == 0).map(told).into_iter().collect()
+}
+
+/// Tasks that an editor starts as soon as a folder is opened.
+fn editor_tasks(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+    let text: &str = &piece.text;
+    let runs = ["fetch(", "curl ", "wget ", "node -e", "python -c", "python3 -c", "base64", "http"];
+    let at = text.find("\"folderOpen\"").filter(|_| {
+        piece.depth == 0
+            && piece.path.ends_with("tasks.json")
+            && runs.iter().any(|mark| text.contains(mark))
+    });
+    let told = |at: usize| {
+        let message = "it sets up a task that the editor starts by itself";
+        (Span::new(at, at + 12), Told::new(Severity::High, Confidence::Medium, message))
+    };
+    at.map(told).into_iter().collect()
+}
+
+/// What installers write into the shell's start-up file.
+fn is_harmless(text: &str) -> bool {
+    let text = text.trim();
+    let plain = ["export ", "alias ", "source ", "eval \"$(", "PATH=", ". "]
+        .iter()
+        .any(|start| text.starts_with(start));
+    let fetches = ["curl", "wget", "base64", "LD_PRELOAD", "://", "/dev/tcp"];
+    let shadows = ["alias sudo", "alias ssh", "alias git", "alias su="];
+    plain && !fetches.iter().chain(&shadows).any(|part| text.contains(part))
+}
+
+rule! {
+    /// A protection of the system is switched off.
+    ///
+    /// ## Why
+    ///
+    /// The quarantine of downloaded files, Gatekeeper, Defender, SELinux and the firewall stand
+    /// between an unknown program and the machine. Removing them is the last step before running one.
+    ///
+    /// ## Fix
+    ///
+    /// Leave them on. Use programs that are signed.
+    ///
+    /// ## Bad
+    ///
+    /// ````bash file=scripts/install.sh
+    /// xattr -d com.apple.quarantine ./helper && ./helper
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````bash file=scripts/install.sh
+    /// xattr -l ./helper
+    /// ````
+    PROTECTION_DISABLED = "protection-disabled", High, run protection_disabled
+}
+
+fn protection_disabled(context: &mut Context<'_>) {
+    // One of them is a step of cleaning up; several leave an account without anything.
+    let cloud = [CLOUD_RECORDS, CLOUD_GUARDS, CLOUD_BACKUPS, CLOUD_KEYS];
+    let acts = || context.parts.iter().flat_map(|part| &part.acts.seen);
+    let gone =
+        cloud.iter().filter(|what| acts().any(|seen| seen.act == Act::Unprotects(what))).count();
+    context.each_act(&PROTECTION_DISABLED, |piece, act, _| {
+        let Act::Unprotects(what) = act else { return None };
+        if cloud.contains(what) && gone > 2 {
+            let message = format!("it switches off {what}, and more of that kind");
+            return Some(Told::new(Severity::High, Confidence::Medium, message));
+        }
+        if matches!(*what, CLOUD_BACKUPS | CLOUD_KEYS) {
+            let message = format!("it deletes {what}");
+            return Some(Told::new(Severity::Medium, sureness(piece), message));
+        }
+        let document = piece.role == Role::Document && piece.cloak.is_none();
+        let told = piece.shown && (*what == AGENT_QUESTIONS || document);
+        let severity = if told { Severity::Medium } else { Severity::High };
+        Some(Told::new(severity, sureness(piece), format!("it switches off {what}")))
+    });
+}

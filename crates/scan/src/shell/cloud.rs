@@ -1,0 +1,120 @@
+//! What commands of cloud services switch off or destroy.
+
+use crate::act::{CLOUD_BACKUPS, CLOUD_GUARDS, CLOUD_KEYS, CLOUD_RECORDS};
+
+/// Services of AWS that watch an account.
+const AWS_GUARDS: [&str; 13] = [
+    "delete-detector",
+    "stop-monitoring-members",
+    "disassociate-from-master-account",
+    "stop-configuration-recorder",
+    "delete-configuration-recorder",
+    "delete-delivery-channel",
+    "disable-security-hub",
+    "disable-macie",
+    "delete-alarms",
+    "disable-alarm-actions",
+    "delete-analyzer",
+    "delete-web-acl",
+    "delete-account-password-policy",
+];
+
+/// What a command takes away from a cloud account, or from a cluster.
+pub(super) fn takes_away(name: &str, texts: &[&str]) -> Option<&'static str> {
+    let has = |word: &str| texts.contains(&word);
+    let any = |part: &str| texts.iter().any(|text| text.contains(part));
+    let after =
+        |flag: &str| {
+            texts.windows(2).find(|pair| pair[0] == flag).map(|pair| pair[1]).or_else(|| {
+                texts.iter().find_map(|text| text.strip_prefix(flag)?.strip_prefix('='))
+            })
+        };
+    let deletes = has("delete") || has("disable") || has("destroy") || has("purge");
+    match name {
+        "aws" if has("stop-logging") || has("delete-trail") || has("delete-flow-logs") => {
+            Some(CLOUD_RECORDS)
+        }
+        "aws" if has("delete-log-group") || has("put-event-selectors") => Some(CLOUD_RECORDS),
+        "aws" if AWS_GUARDS.iter().any(|verb| has(verb)) => Some(CLOUD_GUARDS),
+        "aws" if has("inspector2") && has("disable") => Some(CLOUD_GUARDS),
+        "aws"
+            if after("--backup-retention-period") == Some("0")
+                || has("--bypass-governance-retention")
+                || any("Status=Suspended")
+                || [
+                    "delete-recovery-point",
+                    "delete-backup-vault",
+                    "delete-backup-plan",
+                    "delete-db-snapshot",
+                    "delete-db-cluster-snapshot",
+                    "delete-snapshot",
+                    "delete-backup",
+                ]
+                .iter()
+                .any(|verb| has(verb)) =>
+        {
+            Some(CLOUD_BACKUPS)
+        }
+        "aws" if has("schedule-key-deletion") || has("disable-key") => Some(CLOUD_KEYS),
+        "gcloud"
+            if deletes && has("logging") && (has("sinks") || has("logs") || has("buckets")) =>
+        {
+            Some(CLOUD_RECORDS)
+        }
+        "gcloud" if deletes && (any("securitycenter") || has("monitoring") || has("scc")) => {
+            Some(CLOUD_GUARDS)
+        }
+        "gcloud" if deletes && (has("snapshots") || has("backups") || has("--no-backup")) => {
+            Some(CLOUD_BACKUPS)
+        }
+        "gcloud" if has("kms") && deletes => Some(CLOUD_KEYS),
+        "az" if deletes
+            && (has("diagnostic-settings") || has("log-profiles") || has("activity-log")) =>
+        {
+            Some(CLOUD_RECORDS)
+        }
+        "az" if deletes && (has("lock") || has("alert") || has("policy")) => Some(CLOUD_GUARDS),
+        "az" if has("security") && has("pricing") && any("ree") => Some(CLOUD_GUARDS),
+        "az" if deletes && (has("backup") || has("snapshot") || has("recovery-point")) => {
+            Some(CLOUD_BACKUPS)
+        }
+        "az" if deletes && has("keyvault") => Some(CLOUD_KEYS),
+        "velero" if has("delete") && (has("--all") || has("backup")) => Some(CLOUD_BACKUPS),
+        "kubectl" | "oc"
+            if has("delete")
+                && (any("webhookconfiguration") || any("falco") || any("gatekeeper")) =>
+        {
+            Some(CLOUD_GUARDS)
+        }
+        "kubectl" | "oc" if has("delete") && has("--all") && any("volumesnapshot") => {
+            Some(CLOUD_BACKUPS)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_away() {
+        let what = |command: &str| {
+            let words: Vec<&str> = command.split(' ').collect();
+            takes_away(words[0], &words[1..])
+        };
+        assert_eq!(what("aws cloudtrail stop-logging --name x"), Some(CLOUD_RECORDS));
+        assert_eq!(
+            what("aws rds modify-db-instance --backup-retention-period 0"),
+            Some(CLOUD_BACKUPS)
+        );
+        assert_eq!(what("gcloud logging sinks delete all"), Some(CLOUD_RECORDS));
+        assert_eq!(
+            what("az backup protection disable --delete-backup-data true"),
+            Some(CLOUD_BACKUPS)
+        );
+        assert_eq!(what("aws rds modify-db-instance --backup-retention-period 7"), None);
+        assert_eq!(what("aws logs tail x"), None);
+        assert_eq!(what("kubectl delete pod x"), None);
+    }
+}

@@ -1,0 +1,230 @@
+//! What commands destroy: files, history, backups.
+
+use savoir_skill::Span;
+
+use super::{
+    Reader,
+    programs::looks_for_keys,
+    tokens::{Command, Pipeline, Word},
+};
+use crate::{
+    act::{Act, Taint},
+    place, service,
+};
+
+/// What people keep for themselves, by the endings of its names.
+const DOCUMENTS: [&str; 22] = [
+    "doc", "xls", "ppt", "pdf", "jpg", "jpeg", "png", "heic", "mp4", "mov", "mp3", "odt", "ods",
+    "txt", "csv", "md", "zip", "psd", "sql", "kdbx", "raw", "key",
+];
+
+/// Where nothing but noise comes from.
+const NOISE: [&str; 3] = ["/dev/urandom", "/dev/zero", "/dev/random"];
+
+/// Branches that everybody builds on.
+const MAIN_BRANCHES: [&str; 6] =
+    ["main", "master", "production", "release", "refs/heads/main", "refs/heads/master"];
+
+impl Reader {
+    /// What git is told to run later, and what it is told to forget.
+    pub(super) fn git(&mut self, texts: &[&str], span: Span) {
+        let has = |word: &str| texts.contains(&word);
+        let runs = ["core.hooksPath", "init.templateDir", "core.fsmonitor", "core.sshCommand"];
+        let runs_later = texts.iter().any(|text| {
+            runs.iter().any(|key| text.eq_ignore_ascii_case(key))
+                || text.starts_with("credential.helper")
+        }) || (texts.iter().any(|text| text.starts_with("alias."))
+            && texts.iter().any(|text| text.starts_with('!')));
+        if has("config") && (has("--global") || has("--system")) && runs_later {
+            self.acts.push(Act::Persists("a program that git runs"), span);
+        }
+        if has("config") && has("--global") && (has("http.sslVerify") || has("http.proxy")) {
+            self.acts.push(Act::Unprotects("how git checks whom it talks to"), span);
+        }
+        if has("reflog") && has("expire") && has("--expire=now") && has("--all") {
+            self.acts.push(Act::Deletes("a repository's history".into()), span);
+        }
+        let instead =
+            texts.iter().find(|text| text.starts_with("url.") && text.contains("insteadOf"));
+        if let Some(url) = instead.filter(|_| has("--global")) {
+            let url = url.trim_start_matches("url.");
+            self.acts.push(Act::Index(url.to_owned()), span);
+        }
+        self.pushes_away(texts, span);
+        let force = has("--force") || has("-f");
+        if has("push") && force && (has("--mirror") || has("--all")) {
+            self.acts.push(Act::Deletes("a repository's history".into()), span);
+        }
+        let removes = has("--delete") || has("-d");
+        let main = texts.iter().any(|text| {
+            let branch = text.strip_prefix(':').or_else(|| text.strip_prefix("+:"));
+            branch
+                .or(Some(*text).filter(|_| removes))
+                .is_some_and(|one| MAIN_BRANCHES.contains(&one))
+        });
+        if has("push") && main {
+            self.acts.push(Act::Deletes("the main branch of a repository".into()), span);
+        }
+    }
+
+    /// A push of everything, or with a password that is written down, to an address of nobody known.
+    fn pushes_away(&mut self, texts: &[&str], span: Span) {
+        let written = texts.iter().find(|text| text.contains("://")).map(|url| (*url).to_owned());
+        if let (["remote", "add", name, ..], Some(url)) = (texts, &written) {
+            self.remotes.insert((*name).to_owned(), url.clone());
+        }
+        let named = || texts.iter().find_map(|text| self.remotes.get(*text).cloned());
+        let Some(url) = written.or_else(named) else { return };
+        let login = url.split("://").nth(1).and_then(|rest| rest.split_once('@'));
+        let written = login.is_some_and(|(login, _)| !login.contains(['$', '{', '<', '/']));
+        let everything = texts.iter().any(|text| matches!(*text, "--mirror" | "--all"));
+        if texts.contains(&"push") && (written || everything) && !service::is_known(&url) {
+            let sends = Taint { files: true, ..Taint::default() };
+            self.acts.push(Act::Network { to: url, sends, log_in: Vec::new() }, span);
+        }
+    }
+
+    pub(super) fn removes(&mut self, texts: &[&str], span: Span) {
+        let deep = texts.iter().any(|text| text.starts_with('-') && text.contains(['r', 'R']));
+        let target = texts.iter().find(|text| !text.starts_with('-') && place::is_precious(text));
+        let everything = |text: &&&str| {
+            let path = text.trim_start_matches("./");
+            matches!(path, "*" | ".*" | ".") || path.starts_with('$') && !path.contains('/')
+        };
+        let below = texts.iter().filter(|text| !text.starts_with('-')).find(everything);
+        let target = target.copied().or_else(|| below.filter(|_| self.is_home).map(|_| "~"));
+        if let (true, Some(target)) = (deep, target) {
+            self.acts.push(Act::Deletes(target.to_owned()), span);
+        }
+    }
+
+    /// `find`: what it looks for, what it deletes, and what it starts for every file.
+    pub(super) fn finds(&mut self, arguments: &[Word], span: Span, taint: &mut Taint) {
+        let texts: Vec<&str> = arguments.iter().map(|word| word.text.as_str()).collect();
+        let roots = texts.iter().skip_while(|text| matches!(**text, "-L" | "-H" | "-P"));
+        let roots: Vec<&&str> =
+            roots.take_while(|text| !text.starts_with(['-', '(', '!'])).collect();
+        // What is left out is not looked for.
+        let wanted = |at: usize| at == 0 || !matches!(texts[at - 1], "!" | "-not");
+        let names: Vec<&str> = texts
+            .windows(2)
+            .enumerate()
+            .filter(|(at, pair)| {
+                matches!(pair[0], "-name" | "-iname" | "-path" | "-wholename" | "-ipath")
+                    && wanted(*at)
+            })
+            .map(|(_, pair)| pair[1])
+            .collect();
+        if names.iter().any(|name| looks_for_keys(name)) {
+            taint.add(&Taint::credential("private keys"));
+        }
+        if names.iter().any(|name| name.starts_with(".env")) {
+            taint.tokens.push(".env".into());
+        }
+        let at =
+            texts.iter().position(|text| matches!(*text, "-exec" | "-execdir" | "-ok" | "-okdir"));
+        let started = at.map(|at| {
+            let rest = &arguments[at + 1..];
+            let end = rest.iter().position(|word| matches!(word.text.as_str(), ";" | "+"));
+            &rest[..end.unwrap_or(rest.len())]
+        });
+        let first = started.and_then(|words| words.first()).map_or("", |word| &word.text);
+        let deletes = texts.contains(&"-delete")
+            || started.is_some_and(empties_each)
+            || matches!(first.rsplit('/').next(), Some("rm" | "unlink" | "shred"));
+        let precious = roots.iter().find(|root| place::is_precious(root));
+        let own = names.is_empty() && !texts.contains(&"-empty")
+            || names.iter().any(|name| *name == ".git" || is_document(name));
+        if let (true, true, Some(root)) = (deletes, own, precious) {
+            self.acts.push(Act::Deletes((**root).to_owned()), span);
+        }
+        let Some(words) = started.filter(|words| !words.is_empty()) else { return };
+        if self.depth > super::DEEPEST {
+            return self
+                .acts
+                .push(Act::Obscures("commands are nested so deep that nobody follows"), span);
+        }
+        let mut words = words.to_vec();
+        for word in &mut words {
+            if word.text.contains("{}") {
+                word.variables.push("{}".into());
+            }
+        }
+        self.variables.insert("{}".into(), taint.clone());
+        let command = Command { words, span, ..Command::default() };
+        self.depth += 1;
+        let function = self.function.clone();
+        taint.add(&self.pipeline(&vec![command]));
+        self.function = function;
+        self.depth -= 1;
+    }
+
+    /// `: > "$file"` over files of the user.
+    pub(super) fn empties(&mut self, command: &Command, span: Span) {
+        let nothing = match command.words.as_slice() {
+            [] => true,
+            [one] => matches!(one.text.as_str(), ":" | "true"),
+            [first, second] => first.text == "cat" && second.text == "/dev/null",
+            _ => false,
+        };
+        let mut written = command.redirects.iter().filter(|redirect| redirect.writes);
+        let own = written.any(|redirect| {
+            let mut variables = redirect.target.variables.iter();
+            variables.any(|name| self.variables.get(name).is_some_and(|taint| taint.files))
+        });
+        if nothing && own {
+            self.acts.push(Act::Deletes("files of the user".into()), span);
+        }
+    }
+
+    /// What several commands of a pipeline destroy together.
+    pub(super) fn wrecks(&mut self, pipeline: &Pipeline, span: Span) {
+        let any = |command: &Command, test: &dyn Fn(&str) -> bool| {
+            command.words.iter().any(|word| test(&word.text))
+        };
+        let all = |test: &dyn Fn(&str) -> bool| pipeline.iter().any(|command| any(command, test));
+        let noise = all(&|text| NOISE.iter().any(|source| text.ends_with(source)));
+        // Without cutting it off first: what was in the file is gone, and it looks the same.
+        let over = pipeline.iter().any(|command| {
+            let dd = any(command, &|text| text == "dd");
+            dd && any(command, &|text| text.starts_with("of=") && !text.starts_with("of=/dev/"))
+                && (any(command, &|text| text.starts_with("conv=") && text.contains("notrunc"))
+                    || command
+                        .words
+                        .iter()
+                        .flat_map(|word| &word.variables)
+                        .any(|name| self.variables.get(name).is_some_and(|taint| taint.files)))
+        });
+        if noise && over {
+            self.acts.push(Act::Deletes("files by writing noise over them".into()), span);
+        }
+        let branches = all(&|text| matches!(text, "ls-remote" | "-r" | "for-each-ref"));
+        let chosen = all(&|text| text.contains("merged") || text.contains("gone"));
+        let pushes = pipeline.iter().any(|command| {
+            let has = |wanted: &str| any(command, &|text| text == wanted);
+            has("git") && has("push") && (has("--delete") || has("-d"))
+        });
+        if branches && pushes && !chosen {
+            self.acts.push(Act::Deletes("the branches of a repository".into()), span);
+        }
+    }
+}
+
+/// `sh -c ': > "$1"' _ {}`
+fn empties_each(started: &[Word]) -> bool {
+    let [shell, flag, code, ..] = started else { return false };
+    let shell = matches!(shell.text.rsplit('/').next(), Some("sh" | "bash" | "zsh"));
+    let code = code.text.trim();
+    let empties = code.starts_with(": >") || code.starts_with("> ") || code.starts_with(":>");
+    let removes = ["rm ", "shred ", "truncate "].iter().any(|start| code.starts_with(start));
+    shell && flag.text == "-c" && (empties || removes)
+}
+
+/// Whether a pattern stands for what people keep for themselves.
+fn is_document(pattern: &str) -> bool {
+    let pattern = pattern.trim_matches(['"', '\'']).to_lowercase();
+    let ending = pattern.rsplit('.').next().unwrap_or_default();
+    let ending = ending.trim_end_matches(['*', 'x']);
+    pattern == "*"
+        || pattern.starts_with('*') && DOCUMENTS.contains(&ending) && pattern.contains('.')
+}

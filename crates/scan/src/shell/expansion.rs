@@ -1,0 +1,373 @@
+//! What `$name`, `${name…}`, `$(…)` and lists become.
+
+use std::rc::Rc;
+
+use super::{
+    functions::is_argument,
+    tokens::{Parser, Word, is_name},
+};
+use crate::decode;
+
+/// Longest `${…}` that is looked into, and most of them in each other.
+const LONGEST: usize = 4096;
+const DEEPEST: usize = 16;
+
+/// Longest word that values are put into, and most bytes of values in one text. Where there is more,
+/// that is told.
+pub(super) const LONGEST_WORD: usize = 64 * 1024;
+const MOST_PUT: usize = 1024 * 1024;
+
+/// A value that is plain to see, and where its pieces were put together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(super) text: String,
+    seams: Vec<usize>,
+    /// Variables in it that always mean the same.
+    variables: Vec<String>,
+}
+
+/// Whether a variable means the same everywhere, so that a path with it is as good as known.
+fn is_fixed(name: &str) -> bool {
+    matches!(name, "HOME" | "USER" | "LOGNAME" | "XDG_CONFIG_HOME" | "TMPDIR")
+}
+
+impl Parser<'_> {
+    /// Remembers what a variable is set to, or that it is no longer known.
+    pub(super) fn learn(&mut self, name: &str, word: &Word) {
+        // What `$1` is made into is known within the function.
+        let own = word.variables.iter().any(|name| is_argument(name));
+        let scoped = self.scoped(name);
+        let plain = word.substitutions.is_empty()
+            && word.variables.len() < 3
+            && word.variables.iter().all(|name| is_fixed(name) || is_argument(name));
+        if plain && word.text.len() < LONGEST && (!own || scoped.is_some()) {
+            let known = Known {
+                text: word.text.clone(),
+                // Those of the name of a program are enough.
+                seams: word.seams.iter().copied().take(16).collect(),
+                variables: word.variables.clone(),
+            };
+            match scoped {
+                Some(scoped) if own => {
+                    self.known.insert(scoped, known);
+                }
+                scoped => {
+                    scoped.map(|scoped| self.known.remove(&scoped));
+                    self.known.insert(name.to_owned(), known);
+                }
+            }
+        } else {
+            scoped.map(|scoped| self.known.remove(&scoped));
+            self.known.remove(name);
+        }
+    }
+
+    /// What a variable is called that is known in the body of a function only.
+    fn scoped(&self, name: &str) -> Option<String> {
+        let open = self.functions.last().map(|(function, _)| function);
+        open.or(self.scope.as_ref()).map(|function| format!("{function}()\n{name}"))
+    }
+
+    fn value(&self, name: &str) -> Option<&Known> {
+        let around = |name: &str| self.around.and_then(|around| around.get(name));
+        let find = |name: &str| {
+            self.known.get(name).or_else(|| around(name)).or_else(|| self.outer.get(name))
+        };
+        self.scoped(name).and_then(|name| find(&name)).or_else(|| find(name))
+    }
+
+    /// `name+=value`
+    pub(super) fn added(&mut self, name: &str, value: Word) -> Word {
+        let mut word = Word { span: value.span, ..Word::default() };
+        self.put(name, &mut word);
+        // What is not known stays so.
+        word.seam();
+        let before = word.text.len();
+        word.text.push_str(&value.text);
+        word.seams.extend(value.seams.iter().map(|seam| seam + before));
+        word.substitutions.extend(value.substitutions);
+        word.variables.extend(value.variables);
+        word
+    }
+
+    /// `name=(one two)`: every item by its number, and all of them in one text.
+    pub(super) fn list(&mut self, name: &str, mut all: Word) -> Word {
+        self.at += 1;
+        let mut count = 0;
+        loop {
+            match self.bytes.get(self.at) {
+                None => break,
+                Some(b')') => {
+                    self.at += 1;
+                    break;
+                }
+                Some(b'#') => self.skip_line(),
+                Some(b' ' | b'\t' | b'\r' | b'\n' | b'&' | b'|' | b';') => self.at += 1,
+                Some(_) => {
+                    let before = self.at;
+                    let item = self.word();
+                    self.at = self.at.max(before + 1);
+                    while !self.text.is_char_boundary(self.at) {
+                        self.at += 1;
+                    }
+                    self.learn(&format!("{name}[{count}]"), &item);
+                    count += 1;
+                    if !all.text.is_empty() {
+                        all.text.push(' ');
+                    }
+                    all.text.push_str(&item.text);
+                    all.substitutions.extend(item.substitutions);
+                    all.variables.extend(item.variables);
+                    all.span.end = item.span.end;
+                }
+            }
+        }
+        all
+    }
+
+    /// How long a `$IFS` is that stands here: it is another way to write a space.
+    pub(super) fn separator(&self) -> usize {
+        let rest = self.rest();
+        if rest.starts_with("${IFS}") {
+            6
+        } else if rest.starts_with("$IFS")
+            && !rest[4..].starts_with(|c: char| is_name(c) || c == ':')
+        {
+            4
+        } else {
+            0
+        }
+    }
+
+    /// Ends a word at a `$IFS`, unless it is a value that is set.
+    pub(super) fn splits(&mut self, word: &mut Word) -> bool {
+        let value = word.text.split_once('=').is_some_and(|(name, _)| name.chars().all(is_name));
+        if word.text.is_empty() || value {
+            return false;
+        }
+        self.at += self.separator();
+        true
+    }
+
+    /// `$name`, `${name}`, `$(…)`, `` `…` ``, `$'…'`
+    pub(super) fn dollar(&mut self, word: &mut Word) {
+        if self.bytes[self.at] == b'`' {
+            let start = self.at + 1;
+            let end = memchr::memchr(b'`', &self.bytes[start..])
+                .map_or(self.bytes.len(), |end| start + end);
+            self.at = (end + 1).min(self.bytes.len());
+            word.substitutions.push(self.text[start..end].to_owned());
+            return;
+        }
+        match self.bytes.get(self.at + 1) {
+            Some(b'(') => {
+                let inside = self.bracketed(2);
+                // `$(HOME)` is how make writes it.
+                if is_fixed(&inside) {
+                    self.put(&inside, word);
+                } else {
+                    word.substitutions.push(inside);
+                }
+            }
+            Some(b'\'') => {
+                self.at += 1;
+                let inside = self.single_quoted();
+                let text = decode::escapes(&inside);
+                if text != inside {
+                    // Letters that are written as numbers are pieces, too.
+                    word.seams.push(word.text.len() + 1);
+                }
+                word.text.push_str(&text);
+            }
+            Some(b'{') => self.braced(word),
+            Some(b'@' | b'*') => {
+                word.text.push_str("$@");
+                word.variables.push("@".into());
+                self.at += 2;
+            }
+            Some(byte) if is_name(char::from(*byte)) => {
+                self.at += 1;
+                let rest = self.rest();
+                // `$env:NAME` is how PowerShell writes it.
+                let skip = if rest.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("env:"))
+                {
+                    4
+                } else {
+                    0
+                };
+                let name: String = rest[skip..].chars().take_while(|c| is_name(*c)).collect();
+                self.at += skip + name.len();
+                self.put(&name, word);
+            }
+            _ => {
+                word.text.push('$');
+                self.at += 1;
+            }
+        }
+    }
+
+    /// Puts the value of a variable into a word, or its name when that is not known.
+    fn put(&mut self, name: &str, word: &mut Word) {
+        let length = self.value(name).map_or(0, |known| known.text.len());
+        let fits = self.fits(length, word);
+        if let Some(known) = self.value(name).filter(|_| fits) {
+            word.seam();
+            let before = word.text.len();
+            word.text.push_str(&known.text);
+            word.variables.extend(known.variables.iter().cloned());
+            word.seams.extend(known.seams.iter().map(|seam| seam + before));
+            word.seam();
+        } else {
+            word.text.push('$');
+            word.text.push_str(name);
+            word.variables.push(name.to_owned());
+        }
+    }
+
+    /// Whether a value of this length can still be put into a word; if not, that is told.
+    fn fits(&mut self, length: usize, word: &Word) -> bool {
+        let full = word.text.len() + length > LONGEST_WORD || self.put + length > MOST_PUT;
+        self.is_full |= full && length > 0;
+        self.put += length;
+        !full
+    }
+
+    /// `${name}` and what can be done with the value on the way.
+    fn braced(&mut self, word: &mut Word) {
+        let start = self.at + 2;
+        let end = self.brace_end(start).unwrap_or_else(|| {
+            memchr::memchr(b'}', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end)
+        });
+        let after = (end + 1).min(self.bytes.len());
+        let text = self.text;
+        let inside = text.get(start..end).unwrap_or_default();
+        let plain = inside.trim_start_matches('!');
+        let length = plain.find(|c| !is_name(c)).unwrap_or(plain.len());
+        let (mut name, mut rest) = (plain[..length].to_owned(), &plain[length..]);
+        if let Some((index, behind)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+        {
+            let item = format!("{name}[{index}]");
+            if self.value(&item).is_some() {
+                name = item;
+            }
+            rest = behind;
+        }
+        let other = rest.trim_start_matches(':');
+        let fallback = other.starts_with(['-', '=', '+']) && !rest.starts_with("::");
+        let known = self.value(&name).filter(|_| !fallback && !rest.is_empty());
+        let changed = known.and_then(|known| changed(&known.text, rest));
+        let fits = changed.as_ref().is_none_or(|text| self.fits(text.len(), word));
+        if let Some(text) = changed.filter(|_| fits) {
+            word.seam();
+            word.seams.push(word.text.len() + 1);
+            word.text.push_str(&text);
+            word.seam();
+            self.at = after;
+            return;
+        }
+        self.put(&name, word);
+        if fallback && self.nesting < DEEPEST && end - start < LONGEST {
+            let at = end - other.len() + 1;
+            let value = self.fallback(at, end);
+            if other.starts_with('=') {
+                self.assigned.push((name, value.clone()));
+            }
+            word.substitutions.extend(value.substitutions);
+            word.variables.extend(value.variables);
+            word.otherwise.extend(value.otherwise);
+            word.otherwise.push(value.text);
+        }
+        self.at = after;
+    }
+
+    /// What is put into a here-document. It is read by itself: no quote or bracket goes beyond it.
+    pub(super) fn document(&self, start: usize, end: usize) -> Word {
+        let mut inner = Parser::new(&self.text[start..end], self.outer);
+        inner.around = Some(&self.known);
+        inner.scope = self.functions.last().map(|(name, _)| Rc::clone(name)).or(self.scope.clone());
+        let mut word = inner.fallback(0, end - start);
+        word.text.clear();
+        word.seams.clear();
+        word
+    }
+
+    /// The word behind `:-`, `:=` or `:+`.
+    fn fallback(&mut self, start: usize, end: usize) -> Word {
+        self.at = start;
+        self.nesting += 1;
+        let mut word = Word::default();
+        while self.at < end {
+            match self.bytes[self.at] {
+                b'"' => self.double_quoted(&mut word),
+                b'\'' => self.quote(&mut word),
+                b'$' | b'`' => self.dollar(&mut word),
+                _ => {
+                    let c = self.rest().chars().next().unwrap_or(' ');
+                    word.text.push(c);
+                    self.at += c.len_utf8();
+                }
+            }
+        }
+        self.nesting -= 1;
+        word
+    }
+
+    /// Where the brace is that ends a `${`, over quotes and brackets.
+    fn brace_end(&self, start: usize) -> Option<usize> {
+        let bytes = self.bytes.get(start..)?;
+        let (mut depth, mut quote) = (0_usize, None);
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at).filter(|_| at < LONGEST) {
+            match (quote, *byte) {
+                (_, b'\\') => at += 1,
+                (Some(mark), byte) if byte == mark => quote = None,
+                (None, mark @ (b'\'' | b'"')) => quote = Some(mark),
+                (None, b'{' | b'(') => depth += 1,
+                (None, b')') => depth = depth.saturating_sub(1),
+                (None, b'}') if depth == 0 => return Some(start + at),
+                (None, b'}') => depth -= 1,
+                (None, b'\n') if depth == 0 => return None,
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    }
+}
+
+/// A value with something replaced, cut off or in other letters.
+fn changed(value: &str, how: &str) -> Option<String> {
+    let bare = |text: &str| -> Option<String> {
+        let text = match text.as_bytes() {
+            [b'\'', .., b'\''] | [b'"', .., b'"'] => &text[1..text.len() - 1],
+            _ if text.contains(['*', '?', '[', '$']) => return None,
+            _ => text,
+        };
+        Some(text.replace("\\/", "/"))
+    };
+    if let Some(rest) = how.strip_prefix('/') {
+        let (every, rest) = rest.strip_prefix('/').map_or((false, rest), |rest| (true, rest));
+        let (from, to) = rest.split_once('/').unwrap_or((rest, ""));
+        let (from, to) = (bare(from).filter(|from| !from.is_empty())?, bare(to)?);
+        let text = if every { value.replace(&from, &to) } else { value.replacen(&from, &to, 1) };
+        return (text.len() < LONGEST).then_some(text);
+    }
+    if let Some(cut) = how.strip_prefix('#') {
+        let cut = bare(cut.trim_start_matches('#'))?;
+        return Some(value.strip_prefix(cut.as_str()).unwrap_or(value).to_owned());
+    }
+    if let Some(cut) = how.strip_prefix('%') {
+        let cut = bare(cut.trim_start_matches('%'))?;
+        return Some(value.strip_suffix(cut.as_str()).unwrap_or(value).to_owned());
+    }
+    if how.starts_with(',') {
+        return Some(value.to_lowercase());
+    }
+    if how.starts_with('^') {
+        return Some(value.to_uppercase());
+    }
+    let (from, length) = how.strip_prefix(':')?.split_once(':').unwrap_or((&how[1..], ""));
+    let from: usize = from.trim().parse().ok()?;
+    let length: usize = if length.is_empty() { usize::MAX } else { length.trim().parse().ok()? };
+    Some(value.chars().skip(from).take(length).collect())
+}

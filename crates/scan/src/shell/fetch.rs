@@ -1,0 +1,202 @@
+//! Programs that talk to web servers: what they are given to send, and where they put the answer.
+
+use savoir_skill::Span;
+
+use super::{Reader, tokens::Word};
+use crate::{
+    act::{Act, Taint},
+    host, place,
+};
+
+/// Options whose value is sent, or names the file that is.
+const BODIES: [&str; 19] = [
+    "-d",
+    "-F",
+    "-T",
+    "--data",
+    "--data-binary",
+    "--data-raw",
+    "--data-ascii",
+    "--data-urlencode",
+    "--form",
+    "--form-string",
+    "--json",
+    "--upload-file",
+    "--post-data",
+    "--post-file",
+    "--body-data",
+    "--body-file",
+    "-Body",
+    "-InFile",
+    "--url-query",
+];
+
+/// Options by which one logs in.
+const LOG_INS: [&str; 5] = ["-H", "--header", "-u", "--user", "--oauth2-bearer"];
+
+/// Variables that say where a file with credentials lies.
+const FILES_OF_CREDENTIALS: [(&str, &str); 10] = [
+    ("KUBECONFIG", "Kubernetes credentials"),
+    ("GOOGLE_APPLICATION_CREDENTIALS", "Google Cloud credentials"),
+    ("CLOUDSDK_CONFIG", "Google Cloud credentials"),
+    ("AWS_SHARED_CREDENTIALS_FILE", "AWS credentials"),
+    ("AWS_CONFIG_FILE", "AWS credentials"),
+    ("DOCKER_CONFIG", "Docker credentials"),
+    ("NPM_CONFIG_USERCONFIG", "npm tokens"),
+    ("GNUPGHOME", "GnuPG keys"),
+    ("PGPASSFILE", "stored passwords"),
+    ("NETRC", "stored passwords"),
+];
+
+/// Whether a path is the input of the program.
+pub(super) fn is_input(path: &str) -> bool {
+    matches!(path, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
+}
+
+/// The file that a word of a command names: `x=@file;type=a/b`, `--post-file=file`, `name@file`.
+pub(super) fn file_of(text: &str) -> &str {
+    let sent = text.split_once('@').is_some_and(|(_, file)| file.contains(';'));
+    let text = if sent { text.split(';').next().unwrap_or(text) } else { text };
+    let text = text.rsplit_once(['@', '=']).map_or(text, |(_, path)| path);
+    text.strip_prefix('<').unwrap_or(text)
+}
+
+/// The options of a command with their values, however they are written.
+fn options<'t>(texts: &[&'t str]) -> Vec<(&'t str, &'t str)> {
+    let mut found = Vec::new();
+    for (index, text) in texts.iter().enumerate().filter(|(_, text)| text.starts_with('-')) {
+        let next = texts.get(index + 1).copied().unwrap_or_default();
+        if text.starts_with("--") {
+            found.push(text.split_once('=').unwrap_or((text, next)));
+            continue;
+        }
+        found.push((*text, next));
+        // `-d@-`, `-sT file`, `-H"…"`
+        for letter in ["d", "F", "T", "H", "u"] {
+            if let Some(at) = text[1..].find(letter).filter(|at| *at < 5) {
+                let flags = &text[1..=at];
+                if flags.bytes().all(|byte| b"sSfkLvgiN46#".contains(&byte)) {
+                    let value = &text[at + 2..];
+                    let flag = LETTERS.iter().find(|flag| flag.ends_with(letter));
+                    found
+                        .push((flag.unwrap_or(&"-d"), if value.is_empty() { next } else { value }));
+                    break;
+                }
+            }
+        }
+    }
+    found
+}
+
+const LETTERS: [&str; 5] = ["-d", "-F", "-T", "-H", "-u"];
+
+impl Reader {
+    /// A fetcher: what it sends, and what its output is made of.
+    pub(super) fn fetch(
+        &mut self,
+        program: &str,
+        texts: &[&str],
+        flow: &Taint,
+        taint: &Taint,
+        span: Span,
+    ) -> Taint {
+        let plain = |text: &&&str| {
+            !text.starts_with('-')
+                && host::host(text).is_some_and(|host| host.rsplit('.').next() != Some("sh"))
+        };
+        let url =
+            texts.iter().find(|text| text.contains("://")).or_else(|| texts.iter().find(plain));
+        let url = url
+            .or_else(|| texts.iter().find(|text| text.starts_with('$')))
+            .copied()
+            .unwrap_or_default();
+        let options = options(texts);
+        let bodies = || options.iter().filter(|(flag, _)| BODIES.contains(flag));
+        // These read their input whenever there is one.
+        let always = matches!(program, "http" | "https" | "xh" | "xhs");
+        let from_input = always
+            || texts.iter().any(|text| text.ends_with("@-") || text.contains("@/dev/stdin"))
+            || bodies().any(|(flag, value)| *flag == "-T" || is_input(file_of(value)));
+        let mut sends = taint.clone();
+        sends.fetched = None;
+        if from_input {
+            sends.add(flow);
+        }
+        for text in texts {
+            if let Some((_, file)) = text.split_once('@')
+                && let Some(known) = self.files.get(file)
+            {
+                sends.add(&known.clone());
+            }
+        }
+        // A token in a header is how one logs in.
+        let header =
+            options.iter().any(|(flag, value)| LOG_INS.contains(flag) && value.contains('$'));
+        let body = bodies().next().is_some();
+        let log_in = if header { sends.tokens.clone() } else { Vec::new() };
+        if header && !body {
+            sends.tokens.clear();
+        }
+        self.acts.push(Act::Network { to: url.to_owned(), sends, log_in }, span);
+        let fetched = Taint::fetched(url);
+        if let Some(name) = answer_to(texts, url) {
+            self.files.insert(name, fetched.clone());
+        }
+        fetched
+    }
+
+    pub(super) fn read_place(&mut self, path: &str, span: Span) -> Taint {
+        let mut taint = self.contents(path);
+        if let Some(what) = place::credential(path) {
+            self.acts.push(Act::Secret(what), span);
+            taint.add(&Taint::credential(what));
+        } else if path.contains('/') && !path.contains("://") && !path.contains(' ') {
+            let home =
+                ["~/Documents", "~/Desktop", "$HOME/Documents", "$HOME/Desktop", "~/Downloads"];
+            taint.files |= home.iter().any(|folder| path.starts_with(folder))
+                || matches!(path, "~/" | "$HOME/" | "HOME/" | "/");
+            self.acts.push(Act::Reads(path.to_owned()), span);
+        }
+        if path == ".env" || path.ends_with("/.env") {
+            taint.tokens.push(".env".into());
+        }
+        taint
+    }
+
+    /// What is read where a variable says what, or what stands there when it is not set.
+    pub(super) fn read_otherwise(&mut self, word: &Word, span: Span) -> Taint {
+        let mut taint = Taint::default();
+        for path in &word.otherwise {
+            taint.add(&self.read_place(path, span));
+        }
+        let named = |variable: &String| {
+            let known = FILES_OF_CREDENTIALS.iter().find(|(name, _)| name == variable)?;
+            // `$KUBECONFIG` or something below it, not a word that only has it in it.
+            file_of(&word.text).strip_prefix('$')?.starts_with(known.0).then_some(known.1)
+        };
+        taint.credential = taint.credential.or_else(|| word.variables.iter().find_map(named));
+        taint
+    }
+}
+
+/// The file that the answer goes to.
+fn answer_to(texts: &[&str], url: &str) -> Option<String> {
+    let output = texts.windows(2).find(|pair| {
+        matches!(pair[0], "-o" | "--output" | "-O" | "-OutFile" | "-out" | "--output-document")
+            || (pair[0].starts_with('-') && !pair[0].starts_with("--") && pair[0].ends_with('o'))
+    });
+    let given = texts.iter().find_map(|text| {
+        ["--output-document=", "--output=", "--out="]
+            .iter()
+            .find_map(|flag| text.strip_prefix(flag))
+    });
+    let remote = texts
+        .iter()
+        .any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains('O'));
+    let output = given.map(str::to_owned).or_else(|| output.map(|pair| pair[1].to_owned()));
+    let name = output.or_else(|| {
+        let wget = texts.len() == 1 || remote;
+        wget.then(|| url.rsplit('/').next().unwrap_or_default().to_owned())
+    });
+    name.filter(|name| !name.is_empty() && name != "-")
+}

@@ -1,0 +1,215 @@
+//! What functions are called with, and loops go through, where that makes up an address.
+
+use std::{collections::HashMap, rc::Rc};
+
+use savoir_skill::Span;
+
+use super::{
+    FETCHERS, Reader,
+    expansion::LONGEST_WORD,
+    program,
+    programs::path_taint,
+    tokens::{Command, Word},
+};
+use crate::{act::Taint, host};
+
+/// Most different calls of one function that are followed, and most commands that are read once more
+/// for them. Where there are more, that is told.
+const MOST_CALLS: usize = 256;
+const MOST_REPEATS: usize = 4_000;
+
+/// Most arguments of a call.
+const MOST_ARGUMENTS: usize = 16;
+
+/// Read once more for an item of a loop, not for a call.
+const ITEM: usize = usize::MAX;
+
+#[derive(Clone, Default)]
+pub(crate) struct Function {
+    /// The file that it is in.
+    pub(super) home: Option<Rc<str>>,
+    given: Vec<Taint>,
+    /// What it reads.
+    pub(super) input: Taint,
+    pub(super) prints: Taint,
+    /// The calls with an address among their arguments: the words, and what they are made of.
+    calls: Vec<(Vec<String>, Vec<Taint>)>,
+    known: HashMap<Vec<String>, usize>,
+    is_cut: bool,
+}
+
+impl Function {
+    pub(super) fn of(home: &Rc<str>) -> Self {
+        Self { home: Some(Rc::clone(home)), ..Self::default() }
+    }
+
+    /// Remembers a call, and says whether it is a new one.
+    fn remember(&mut self, texts: Vec<String>, taints: Vec<Taint>) -> bool {
+        if let Some((_, before)) = self.known.get(&texts).and_then(|at| self.calls.get_mut(*at)) {
+            before.iter_mut().zip(&taints).for_each(|(before, taint)| before.add(taint));
+        } else if self.calls.len() < MOST_CALLS {
+            self.known.insert(texts.clone(), self.calls.len());
+            self.calls.push((texts, taints));
+            return true;
+        } else {
+            self.is_cut = true;
+        }
+        false
+    }
+}
+
+/// Whether a variable is an argument of the function or the script: `$1`, `$@`.
+pub(super) fn is_argument(name: &str) -> bool {
+    name == "@" || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_address(text: &str) -> bool {
+    text.contains("://") || text.contains('.') && host::host(text).is_some()
+}
+
+impl Reader {
+    /// A function of this text is called.
+    pub(super) fn call(
+        &mut self,
+        name: &str,
+        arguments: &[Word],
+        flow: &Taint,
+        span: Span,
+    ) -> Taint {
+        if !self.functions.contains_key(name) {
+            return Taint::default();
+        }
+        let mut taints = Vec::new();
+        for word in arguments.iter().take(MOST_ARGUMENTS) {
+            let mut taint = self.word_taint(word, span);
+            taint.add(&path_taint(&word.text));
+            taints.push(taint);
+        }
+        let Some(function) = self.functions.get_mut(name) else { return Taint::default() };
+        for (index, own) in taints.iter().enumerate() {
+            let mut taint = own.clone();
+            taint.add(flow);
+            match function.given.get_mut(index) {
+                Some(before) => before.add(&taint),
+                None => function.given.push(taint),
+            }
+        }
+        function.input.add(flow);
+        let prints = function.prints.clone();
+        if arguments.iter().any(|word| is_address(&word.text)) {
+            let texts = arguments.iter().take(MOST_ARGUMENTS).map(|word| word.text.clone());
+            self.is_new |= function.remember(texts.collect(), taints);
+        }
+        prints
+    }
+
+    /// What `$1` or `$@` is made of in the body of a function.
+    pub(super) fn positional(&self, variable: &str) -> Option<Taint> {
+        let function = self.functions.get(self.function.as_ref()?)?;
+        let call = self.calling.and_then(|at| function.calls.get(at));
+        let given = call.map_or(&function.given, |(_, taints)| taints);
+        if variable == "@" {
+            let mut all = Taint::default();
+            for taint in given {
+                all.add(taint);
+            }
+            return Some(all);
+        }
+        let index: usize = variable.parse().ok()?;
+        given.get(index.checked_sub(1)?).cloned()
+    }
+
+    /// Reads a command once more for every call of the function that it stands in, and for every item
+    /// of the loop, where it talks to a host: `$1` may be a part of the address.
+    pub(super) fn repeat(&mut self, command: &Command, span: Span, flow: &Taint) {
+        if self.calling.is_some() {
+            return;
+        }
+        let Some((name, arguments)) = program(command) else { return };
+        if !FETCHERS.contains(&name.as_str()) && !self.functions.contains_key(name.as_str()) {
+            return;
+        }
+        let variables = || arguments.iter().flat_map(|word| &word.variables);
+        if let Some(name) = variables().find(|name| self.loops.contains_key(*name)) {
+            let items = self.loops.get(name).cloned().unwrap_or_default();
+            for item in items.iter().filter(|item| is_address(item)) {
+                let mut one = command.clone();
+                for word in one.words.iter_mut().filter(|word| word.variables.contains(name)) {
+                    self.acts.is_cut |= !put_in(&mut word.text, &format!("${name}"), item);
+                }
+                self.once_more(&one, ITEM, span, flow);
+            }
+        }
+        if !variables().any(|name| is_argument(name)) {
+            return;
+        }
+        let Some(function) = self.function.as_ref().and_then(|name| self.functions.get(name))
+        else {
+            return;
+        };
+        self.acts.is_cut |= function.is_cut;
+        let left = MOST_REPEATS.saturating_sub(self.repeats) + 1;
+        let calls: Vec<Vec<String>> =
+            function.calls.iter().take(left).map(|(texts, _)| texts.clone()).collect();
+        for (at, texts) in calls.iter().enumerate() {
+            let mut one = command.clone();
+            let is_cut = &mut self.acts.is_cut;
+            let words = command.words.iter();
+            one.words = words.flat_map(|word| filled(word, texts, is_cut)).collect();
+            if !self.once_more(&one, at, span, flow) {
+                return;
+            }
+        }
+    }
+
+    fn once_more(&mut self, command: &Command, call: usize, span: Span, flow: &Taint) -> bool {
+        if self.repeats >= MOST_REPEATS {
+            self.acts.is_cut = true;
+            return false;
+        }
+        self.repeats += 1;
+        self.calling = Some(call);
+        self.command(command, span, flow);
+        self.calling = None;
+        true
+    }
+}
+
+/// Puts a value in wherever a name stands, unless the text would become too long.
+fn put_in(text: &mut String, name: &str, value: &str) -> bool {
+    let length = text.len() + text.matches(name).count() * value.len();
+    if length > LONGEST_WORD {
+        return false;
+    }
+    *text = text.replace(name, value);
+    true
+}
+
+/// A word with the arguments of a call put in.
+fn filled(word: &Word, texts: &[String], is_cut: &mut bool) -> Vec<Word> {
+    if !word.variables.iter().any(|name| is_argument(name)) {
+        return vec![word.clone()];
+    }
+    if word.text == "$@" {
+        let each = texts.iter().enumerate().map(|(index, text)| Word {
+            text: text.clone(),
+            variables: vec![(index + 1).to_string()],
+            span: word.span,
+            ..Word::default()
+        });
+        return each.collect();
+    }
+    let mut word = word.clone();
+    // `$10` before `$1`.
+    for number in (1..=MOST_ARGUMENTS).rev() {
+        let name = number.to_string();
+        if word.variables.contains(&name) {
+            let text = texts.get(number - 1).map_or("", String::as_str);
+            *is_cut |= !put_in(&mut word.text, &format!("${name}"), text);
+        }
+    }
+    if word.variables.iter().any(|name| name == "@") {
+        *is_cut |= !put_in(&mut word.text, "$@", &texts.join(" "));
+    }
+    vec![word]
+}

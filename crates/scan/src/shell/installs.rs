@@ -1,0 +1,75 @@
+//! What package managers are told to install, and from where.
+
+use savoir_skill::Span;
+
+use super::Reader;
+use crate::act::{Act, Code};
+
+/// Whether an address is one of the places where projects publish what they build.
+fn is_forge(url: &str) -> bool {
+    let hosts = ["github.com/", "gitlab.com/", "files.pythonhosted.org/", "download.pytorch.org/"];
+    hosts.iter().any(|host| url.contains(&format!("https://{host}")))
+}
+
+impl Reader {
+    pub(super) fn installs(&mut self, name: &str, texts: &[&str], span: Span) {
+        let (manager, verbs): (&'static str, &[&str]) = match name {
+            "pip" | "pip3" | "pipx" | "uv" => ("pip", &["install", "add"]),
+            "npm" | "pnpm" | "yarn" => ("npm", &["install", "i", "add"]),
+            "npx" | "bunx" | "pnpx" => ("npm", &[]),
+            "deno" if texts.first() == Some(&"run") => ("npm", &["run"]),
+            "uvx" => ("pip", &[]),
+            "gem" => ("gem", &["install"]),
+            "python" | "python3" if texts.windows(2).any(|pair| pair == ["-m", "pip"]) => {
+                ("pip", &["install"])
+            }
+            _ => return,
+        };
+        let Some(from) =
+            texts.iter().position(|text| verbs.contains(text)).or(verbs.is_empty().then_some(0))
+        else {
+            return;
+        };
+        let mut skip = false;
+        for text in texts.get(from..).unwrap_or_default() {
+            let takes = matches!(
+                *text,
+                "-r" | "--requirement" | "-e" | "-c" | "--python" | "-p" | "--prefix" | "-t"
+            );
+            if let Some(index) = text
+                .strip_prefix("--index-url=")
+                .or_else(|| text.strip_prefix("--extra-index-url="))
+                .or_else(|| text.strip_prefix("--registry="))
+            {
+                self.acts.push(Act::Index(index.to_owned()), span);
+            }
+            if std::mem::replace(&mut skip, takes) || text.starts_with('-') || verbs.contains(text)
+            {
+                continue;
+            }
+            // `name @ https://…`
+            let text = &text.split_once(" @ ").map_or(*text, |(_, address)| address.trim());
+            let web = text.starts_with("http://") || text.starts_with("https://");
+            if web && !is_forge(text) {
+                self.acts.push(Act::Executes(Code::Fetched((*text).to_owned())), span);
+            }
+            // A file that was fetched before is as good as the address that it came from.
+            let from = self.contents(text).fetched;
+            if let Some(from) = from.filter(|from| !is_forge(from)) {
+                self.acts.push(Act::Executes(Code::Fetched(from)), span);
+            }
+            self.acts.push(Act::Installs { manager, package: (*text).to_owned() }, span);
+            if verbs.is_empty() {
+                break;
+            }
+        }
+        for flag in ["--index-url", "--extra-index-url", "--registry", "-i"] {
+            let at = texts.iter().position(|text| *text == flag);
+            if let Some(index) =
+                at.and_then(|at| texts.get(at + 1)).filter(|index| index.contains("://"))
+            {
+                self.acts.push(Act::Index((*index).to_owned()), span);
+            }
+        }
+    }
+}

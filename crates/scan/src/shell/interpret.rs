@@ -1,0 +1,134 @@
+//! What interpreters are given to execute.
+
+use savoir_skill::Span;
+
+use super::{
+    Reader, SHELLS,
+    fetch::is_input,
+    language_of,
+    tokens::{Command, Word},
+};
+use crate::{
+    act::{Act, Code, Taint},
+    decode, host,
+    piece::Language,
+};
+
+impl Reader {
+    /// `kubectl debug node -- sh -c '…'`, `docker run image bash -c '…'`
+    pub(super) fn shell_among(&mut self, name: &str, arguments: &[Word]) {
+        if SHELLS.contains(&name) {
+            return;
+        }
+        if let Some(last) = arguments.last().filter(|last| name == "ssh" && last.text.contains(' '))
+        {
+            self.acts.inner(last.text.clone(), None, Some(Language::Shell), last.span);
+        }
+        for words in arguments.windows(3) {
+            let program = words[0].text.rsplit('/').next().unwrap_or_default();
+            let flag = words[1].text.as_str();
+            if SHELLS.contains(&program) && matches!(flag, "-c" | "-lc" | "-ec") {
+                self.acts.inner(words[2].text.clone(), None, language_of(program), words[2].span);
+            }
+        }
+    }
+
+    /// What an interpreter is given to execute.
+    pub(super) fn interpret(
+        &mut self,
+        name: &str,
+        arguments: &[Word],
+        command: &Command,
+        flow: &Taint,
+        printed: Option<&str>,
+        span: Span,
+    ) {
+        let language = language_of(name);
+        if let Some(input) = command.input.as_deref().or(printed) {
+            self.acts.inner(input.to_owned(), None, language, span);
+        }
+        let mut taint = Taint::default();
+        if let Some(here) = &command.here {
+            taint.add(&self.word_taint(here, span));
+        }
+        let script = arguments.iter().find(|word| !word.text.starts_with('-'));
+        // `bash -s install` reads the program from the pipe, and the word is for the program.
+        let piped = matches!(language, Some(Language::Shell))
+            && arguments
+                .iter()
+                .take_while(|word| word.text.starts_with('-'))
+                .any(|word| !word.text.starts_with("--") && word.text.contains('s'));
+        if piped
+            || script.is_none_or(|word| is_input(&word.text))
+            || matches!(name, "iex" | "invoke-expression")
+        {
+            taint.add(flow);
+        }
+        for word in arguments {
+            for substitution in &word.substitutions {
+                taint.add(&self.substitution(substitution, span));
+            }
+            if let Some(known) = self.files.get(&word.text) {
+                taint.add(&known.clone());
+            }
+        }
+        let flagged = |flags: &[&str]| {
+            let at = arguments
+                .iter()
+                .position(|word| flags.contains(&word.text.to_ascii_lowercase().as_str()));
+            at.and_then(|at| arguments.get(at + 1))
+        };
+        if let Some(code) = flagged(&["-c", "-e", "--eval", "-lc", "-ic", "-command", "/c"]) {
+            self.acts.inner(code.text.clone(), None, language, code.span);
+            let code = code.clone();
+            taint.add(&self.word_taint(&code, span));
+            if command.words.first().is_some_and(|word| word.text == "xargs") {
+                taint.add(flow);
+            }
+        } else if name == "eval" {
+            let text =
+                arguments.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+            self.acts.inner(text, None, language, span);
+            for word in arguments {
+                taint.add(&self.word_taint(word, span));
+            }
+        }
+        if let Some(code) = flagged(&["-e", "-r", "-ne", "-le", "-E"])
+            && matches!(name, "perl" | "ruby" | "php")
+            && let Some((_, url)) = host::urls(&code.text).first()
+            && ["eval", "exec", "system", "`", "include"]
+                .iter()
+                .any(|word| code.text.contains(word))
+        {
+            taint.fetched = Some((*url).to_owned());
+        }
+        if let Some(code) = flagged(&["-enc", "-encodedcommand", "-ec", "-e"])
+            && matches!(name, "powershell" | "pwsh")
+        {
+            taint.decoded = true;
+            if let Some(text) = decode::base64(&code.text) {
+                self.acts.inner(text, Some("an encoded text"), Some(Language::Shell), span);
+            }
+        }
+        if matches!(name, "iex" | "invoke-expression" | "powershell" | "pwsh") {
+            let text = arguments
+                .iter()
+                .map(|word| word.text.to_ascii_lowercase())
+                .collect::<Vec<_>>()
+                .join(" ");
+            if text.contains("downloadstring")
+                || text.contains("net.webclient")
+                || text.contains("invoke-webrequest")
+            {
+                let url = host::urls(&text).first().map(|(_, url)| (*url).to_owned());
+                taint.fetched = Some(url.unwrap_or_default());
+            }
+        }
+        if let Some(from) = taint.fetched {
+            self.acts.push(Act::Executes(Code::Fetched(from)), span);
+        }
+        if taint.decoded {
+            self.acts.push(Act::Executes(Code::Decoded), span);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What is known about programs: which send, which print secrets, which pack, and what their options mean.
+
+use crate::{act::Taint, place};
+
+/// What is typed when nothing is shown.
+pub(super) const TYPED_PASSWORD: &str = "passwords that the user types";
+
+/// What an attacker wipes out afterwards.
+pub(super) const TRACKS: &str = "the record of what was done";
+
+pub(super) const CERTIFICATES: &str = "the list of certificates that are trusted";
+
+/// Services that guard a machine.
+pub(super) const PROTECTORS: [&str; 9] = [
+    "firewalld",
+    "ufw",
+    "apparmor",
+    "auditd",
+    "falcon",
+    "clamav",
+    "WinDefend",
+    "windefend",
+    "osquery",
+];
+
+/// Variables that say where packages come from.
+pub(super) fn is_index_variable(name: &str) -> bool {
+    matches!(
+        name,
+        "PIP_INDEX_URL"
+            | "PIP_EXTRA_INDEX_URL"
+            | "UV_INDEX_URL"
+            | "UV_EXTRA_INDEX_URL"
+            | "GOPROXY"
+            | "NPM_CONFIG_REGISTRY"
+            | "npm_config_registry"
+    )
+}
+
+/// Whether a word is a group of flags with this letter: `-rs`.
+pub(super) fn is_flag(text: &str, letter: char) -> bool {
+    text.strip_prefix('-')
+        .is_some_and(|rest| !rest.starts_with('-') && rest.len() < 5 && rest.contains(letter))
+}
+
+/// `+x`, `u+rx`, `755`, `0700`
+pub(super) fn makes_executable(mode: &str) -> bool {
+    let digits = mode.trim_start_matches('0');
+    if digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return digits.bytes().next().is_some_and(|owner| owner % 2 == 1);
+    }
+    mode.split_once('+').is_some_and(|(_, rights)| rights.len() < 4 && rights.contains('x'))
+}
+
+/// What a text is made of that names places of credentials, one after the other.
+pub(super) fn path_taint(text: &str) -> Taint {
+    let credential = text.split_whitespace().find_map(place::credential);
+    let mut taint = Taint { credential, ..Taint::default() };
+    if text.split_whitespace().any(|word| word == ".env" || word.ends_with("/.env")) {
+        taint.tokens.push(".env".into());
+    }
+    taint
+}
+
+/// The file that an archiver writes.
+pub(super) fn packs_into<'t>(name: &str, texts: &[&'t str]) -> Option<&'t str> {
+    let mut plain = texts.iter().filter(|text| !text.starts_with('-'));
+    match name {
+        "zip" => plain.next().copied(),
+        "ditto" => plain.next_back().copied(),
+        "7z" | "7za" | "7zz" | "rar" if texts.first() == Some(&"a") => plain.nth(1).copied(),
+        "tar" => {
+            let at = texts
+                .iter()
+                .position(|text| is_flag(text, 'f') || text.starts_with("cz") || *text == "cf")?;
+            texts.get(at + 1).copied().filter(|file| *file != "-")
+        }
+        "openssl" | "gpg" => {
+            texts.windows(2).find(|pair| matches!(pair[0], "-out" | "-o")).map(|pair| pair[1])
+        }
+        _ => None,
+    }
+}
+
+/// The file that a downloader writes the cookies of the user's browser to.
+pub(super) fn saves_cookies<'t>(name: &str, texts: &[&'t str]) -> Option<&'t str> {
+    let browser = texts.iter().any(|text| text.starts_with("--cookies-from-browser"));
+    if !browser || !matches!(name, "yt-dlp" | "youtube-dl" | "gallery-dl") {
+        return None;
+    }
+    texts.windows(2).find(|pair| pair[0] == "--cookies").map(|pair| pair[1])
+}
+
+/// Whether a command encrypts its input.
+pub(super) fn encrypts(name: &str, texts: &[&str]) -> bool {
+    let has = |words: &[&str]| texts.iter().any(|text| words.contains(text));
+    match name {
+        "openssl" => has(&["enc"]) && !has(&["-d"]),
+        "gpg" => has(&["-c", "--symmetric", "-e", "--encrypt"]),
+        "age" => !has(&["-d", "--decrypt"]),
+        _ => texts.iter().any(|text| text.starts_with("-p") || matches!(*text, "-P" | "-e")),
+    }
+}
+
+/// Whether a text is written in numbers: `\\167\\147`.
+pub(super) fn escaped(text: &str) -> bool {
+    let numbers = text
+        .match_indices('\\')
+        .filter(|(at, _)| text[at + 1..].starts_with(|c: char| c.is_ascii_digit() || c == 'x'));
+    numbers.count() > 7
+}
+
+/// `host:path`
+pub(super) fn is_remote(path: &str) -> bool {
+    path.find(':').is_some_and(|at| at > 1 && !path[..at].contains('/'))
+}
+
+/// Programs that carry files or their input to another machine.
+pub(super) fn is_sender(name: &str, texts: &[&str]) -> bool {
+    let has = |word: &str| texts.contains(&word);
+    match name {
+        "aws" => {
+            (has("s3") || has("s3api"))
+                && (has("cp") || has("sync") || has("mv") || has("put-object"))
+        }
+        "gsutil" | "rclone" | "mc" | "azcopy" => {
+            ["cp", "copy", "sync", "rsync", "mv", "copyto", "move", "rcat", "pipe"]
+                .iter()
+                .any(|verb| has(verb))
+        }
+        "az" => has("upload") || has("upload-batch"),
+        "gcloud" => has("storage") && (has("cp") || has("rsync")),
+        "gh" => has("gist") && has("create"),
+        "openssl" => has("s_client"),
+        "bitsadmin" => has("/upload"),
+        "mail" | "mailx" | "mutt" | "sendmail" | "swaks" | "msmtp" | "ssmtp" | "ftp" | "lftp"
+        | "sftp" | "scp" | "rsync" | "ncftpput" | "tftp" | "ssh" | "croc" | "wormhole"
+        | "rclone.exe" | "curlftpfs" | "send-mailmessage" => true,
+        _ => false,
+    }
+}
+
+/// Whether the record of what was done is removed.
+pub(super) fn wipes_tracks(texts: &[&str]) -> bool {
+    let any = |part: &str| texts.iter().any(|text| text.contains(part));
+    any("/var/log/") && !any(".gz") || any("bash_history") || any("zsh_history")
+}
+
+/// Whether a pattern looks for keys, whatever they are called.
+pub(super) fn looks_for_keys(pattern: &str) -> bool {
+    let lower = pattern.trim_matches(['"', '\'']).to_lowercase();
+    let name = lower.rsplit('/').next().unwrap_or(&lower).trim_end_matches('*');
+    let names = ["privkey", "id_rsa", "id_ed25519", "id_ecdsa", "wallet", "credential", "mnemonic"];
+    let endings = [".pem", ".key", ".p12", ".pfx", ".jks", ".kdbx", ".ovpn", ".ppk", ".keystore"];
+    names.iter().any(|known| name.contains(known))
+        || endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether a path leads to many files of the user: `~/Documents/*`, `$HOME/*`.
+pub(super) fn is_users_files(path: &str) -> bool {
+    const OWN: [&str; 7] =
+        ["Documents", "Desktop", "Pictures", "Photos", "Music", "Movies", "Videos"];
+    let path = path.trim_matches('"');
+    let homes = ["~/", "$HOME/", "/home/*/", "/Users/*/"];
+    let Some(rest) = homes.iter().find_map(|home| path.strip_prefix(home)) else { return false };
+    rest.starts_with('*') || OWN.iter().any(|own| rest.starts_with(own)) && rest.contains('*')
+}
+
+/// Words with which a question takes the looks of the system's own.
+pub(super) fn poses_as_system(question: &str) -> bool {
+    let lower = question.to_lowercase();
+    ["[sudo] password", "sudo password", "login password", "mac password", "keychain password"]
+        .iter()
+        .any(|words| lower.contains(words))
+}
+
+/// Whether a program is told to dig for coins, whatever it is called.
+pub(super) fn mines(texts: &[&str]) -> bool {
+    const WAYS: [&str; 12] = [
+        "rx/0",
+        "randomx",
+        "kawpow",
+        "ethash",
+        "etchash",
+        "cn/r",
+        "ghostrider",
+        "autolykos2",
+        "verushash",
+        "kheavyhash",
+        "cryptonight",
+        "equihash",
+    ];
+    let named = texts.windows(2).any(|pair| {
+        matches!(pair[0], "-a" | "--algo" | "--algorithm" | "--coin") && WAYS.contains(&pair[1])
+    });
+    named && texts.iter().any(|text| matches!(*text, "-u" | "--user" | "-o" | "--url" | "--pool"))
+}

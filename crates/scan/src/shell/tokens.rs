@@ -1,0 +1,612 @@
+//! Shell text as commands: words, pipes, redirections, substitutions and here-documents.
+
+use std::{collections::HashMap, rc::Rc};
+
+use savoir_skill::Span;
+
+use super::{
+    expansion::Known,
+    groups::{Edge, Opened},
+};
+
+/// A word with quotes taken off and known variables put in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    /// What stands in `$(…)`, `` `…` `` and `<(…)`.
+    pub(crate) substitutions: Vec<String>,
+    /// What stands in `>(…)`, and reads what the command prints.
+    pub(crate) sinks: Vec<String>,
+    /// Names of variables in it.
+    pub(crate) variables: Vec<String>,
+    /// What stands there when a variable is not set: `${name:-this}`.
+    pub(crate) otherwise: Vec<String>,
+    /// Where in the text pieces were put together: at quotes, backslashes and variables.
+    pub(crate) seams: Vec<usize>,
+    pub(crate) span: Span,
+}
+
+/// Most pieces of a word that are told apart; the name of a program has fewer letters.
+const MOST_SEAMS: usize = 64;
+
+impl Word {
+    /// Notes that another piece begins here.
+    pub(super) fn seam(&mut self) {
+        let at = self.text.len();
+        if at > 0 && self.seams.len() < MOST_SEAMS && self.seams.last() != Some(&at) {
+            self.seams.push(at);
+        }
+    }
+
+    /// Whether the name of the program was put together out of pieces: `c'ur'l`, `$a$b`.
+    pub(super) fn is_assembled(&self) -> bool {
+        let end = self.text.find(char::is_whitespace).unwrap_or(self.text.len());
+        let start = self.text[..end].rfind('/').map_or(0, |slash| slash + 1);
+        self.seams.iter().any(|seam| *seam > start && *seam < end)
+    }
+}
+
+/// `> file`, `< file`, `<<< text`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Redirect {
+    pub(crate) writes: bool,
+    pub(crate) target: Word,
+}
+
+/// A simple command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub(crate) words: Vec<Word>,
+    pub(crate) redirects: Vec<Redirect>,
+    pub(crate) assignments: Vec<(String, Word)>,
+    /// The here-document or here-string.
+    pub(crate) input: Option<String>,
+    /// The word of a here-string, with what it is made of.
+    pub(crate) here: Option<Word>,
+    /// The function in whose body it stands.
+    pub(crate) function: Option<Rc<str>>,
+    /// Groups that begin or end before it.
+    pub(crate) edges: Vec<Edge>,
+    /// It has no words, and stands for the group that ended before it.
+    pub(crate) is_group: bool,
+    pub(crate) span: Span,
+}
+
+/// Commands with pipes between them.
+pub(crate) type Pipeline = Vec<Command>;
+
+/// Most commands of one text that are followed.
+const MOST: usize = 50_000;
+
+/// What a text was read as.
+pub(crate) struct Script {
+    pub(crate) pipelines: Vec<Pipeline>,
+    /// Variables whose value is plain to see.
+    pub(super) known: HashMap<String, Known>,
+    /// Whether there was more than is followed.
+    pub(crate) is_cut: bool,
+}
+
+/// Reads a text as commands. It never fails: what makes no sense becomes words.
+#[cfg(test)]
+pub(crate) fn parse(text: &str) -> Script {
+    parse_with(text, &HashMap::new())
+}
+
+/// Reads a text as commands, with variables that were set elsewhere.
+pub(super) fn parse_with(text: &str, outer: &HashMap<String, Known>) -> Script {
+    parse_in(text, outer, None)
+}
+
+/// Reads commands that stand in the body of a function.
+pub(super) fn parse_in(
+    text: &str,
+    outer: &HashMap<String, Known>,
+    scope: Option<Rc<str>>,
+) -> Script {
+    let mut parser = Parser::new(text, outer);
+    parser.scope = scope;
+    parser.run();
+    let is_cut = parser.is_full || !parser.rest().trim().is_empty();
+    Script { pipelines: parser.pipelines, known: parser.known, is_cut }
+}
+
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a str,
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
+    /// Variables with a value that is plain to see.
+    pub(super) known: HashMap<String, Known>,
+    /// Those of the text around this one, and of files that it reads.
+    pub(super) outer: &'a HashMap<String, Known>,
+    /// Those of the text that a here-document stands in.
+    pub(super) around: Option<&'a HashMap<String, Known>>,
+    /// What `${name:=value}` sets on the way.
+    pub(super) assigned: Vec<(String, Word)>,
+    /// How many `${…}` this one is in.
+    pub(super) nesting: usize,
+    /// End marks of here-documents whose text begins at the next line, and whether they are quoted.
+    waiting: Vec<(String, bool)>,
+    pub(super) pipelines: Vec<Pipeline>,
+    /// The functions whose bodies are open, with how many braces were open before each.
+    pub(super) functions: Vec<(Rc<str>, usize)>,
+    braces: usize,
+    /// The function in whose body the text stands.
+    pub(super) scope: Option<Rc<str>>,
+    /// How many bytes of values were put in, and whether some were left out.
+    pub(super) put: usize,
+    pub(super) is_full: bool,
+    /// Groups that are open, and edges of groups that no command has yet.
+    pub(super) opened: Vec<(Opened, usize)>,
+    pub(super) edges: Vec<Edge>,
+    /// The first pipeline of the group that was closed last.
+    pub(super) closed: Option<usize>,
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str, outer: &'a HashMap<String, Known>) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+            known: HashMap::new(),
+            outer,
+            around: None,
+            assigned: Vec::new(),
+            nesting: 0,
+            waiting: Vec::new(),
+            pipelines: Vec::new(),
+            functions: Vec::new(),
+            braces: 0,
+            scope: None,
+            put: 0,
+            is_full: false,
+            opened: Vec::new(),
+            edges: Vec::new(),
+            closed: None,
+        }
+    }
+
+    fn run(&mut self) {
+        let mut pipeline = Pipeline::new();
+        let mut command = Command::default();
+        while self.at < self.bytes.len() && self.pipelines.len() < MOST {
+            match self.bytes[self.at] {
+                b' ' | b'\t' | b'\r' => self.at += 1,
+                b'$' if self.separator() > 0 => self.at += self.separator(),
+                b'\\' if self.rest().starts_with("\\\n") => self.at += 2,
+                b'\\' if self.rest().starts_with("\\\r\n") => self.at += 3,
+                b'#' => self.skip_line(),
+                b'|' if self.rest().starts_with("||") => {
+                    self.at += 2;
+                    self.end(&mut pipeline, &mut command);
+                }
+                b'|' => {
+                    self.at += if self.rest().starts_with("|&") { 2 } else { 1 };
+                    self.close(&mut pipeline, &mut command);
+                }
+                b'\n' => {
+                    self.at += 1;
+                    self.here_documents(&mut command);
+                    // A pipe at the end of a line goes on.
+                    if !command.words.is_empty()
+                        || pipeline.is_empty()
+                        || !command.assignments.is_empty()
+                    {
+                        self.end(&mut pipeline, &mut command);
+                    }
+                }
+                b'&' if self.rest().starts_with("&>") => {
+                    self.at += 1;
+                    self.redirect(&mut command);
+                }
+                b'(' if self.rest().starts_with("()") && names_function(&command) => {
+                    self.at += 2;
+                    self.function(&mut command);
+                }
+                b'(' => {
+                    self.at += 1;
+                    // What comes through a pipe goes into the group.
+                    if !command.words.is_empty() || !command.assignments.is_empty() {
+                        self.end(&mut pipeline, &mut command);
+                    }
+                    self.opens(Opened::Bracket);
+                }
+                b')' => {
+                    self.at += 1;
+                    self.end(&mut pipeline, &mut command);
+                    if self.is_open(Opened::Body) {
+                        self.brace(false);
+                    }
+                    self.closes(&[Opened::Bracket, Opened::Body], &mut command);
+                }
+                b';' | b'&' => {
+                    self.at += 1;
+                    self.end(&mut pipeline, &mut command);
+                }
+                b'<' | b'>' if self.bytes.get(self.at + 1) == Some(&b'(') => {
+                    self.word_into(&mut command);
+                }
+                b'<' | b'>' => self.redirect(&mut command),
+                b'0'..=b'9' if is_number_redirect(self.rest()) => {
+                    self.at += 1;
+                    self.redirect(&mut command);
+                }
+                _ => self.word_into(&mut command),
+            }
+        }
+        self.end(&mut pipeline, &mut command);
+    }
+
+    pub(super) fn rest(&self) -> &str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub(super) fn skip_line(&mut self) {
+        let rest = &self.bytes[self.at..];
+        self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    }
+
+    /// `name()`: what follows between braces is its body.
+    fn function(&mut self, command: &mut Command) {
+        let name = command.words.pop().map(|word| word.text).unwrap_or_default();
+        *command = Command::default();
+        self.functions.push((name.into(), self.braces));
+        // `name() ( … )`
+        let space = self.rest().len() - self.rest().trim_start().len();
+        if self.bytes.get(self.at + space) == Some(&b'(') {
+            self.at += space + 1;
+            self.brace(true);
+            self.opens(Opened::Body);
+        }
+    }
+
+    fn brace(&mut self, opens: bool) {
+        if opens {
+            self.braces += 1;
+            return;
+        }
+        self.braces = self.braces.saturating_sub(1);
+        if self.functions.last().is_some_and(|(_, before)| *before >= self.braces) {
+            self.functions.pop();
+        }
+    }
+
+    fn end(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
+        self.close(pipeline, command);
+        for command in pipeline.iter_mut() {
+            command.function = self.functions.last().map(|(name, _)| Rc::clone(name));
+        }
+        for command in pipeline.iter() {
+            for (name, word) in &command.assignments {
+                self.learn(name, word);
+            }
+            let declares = command.words.first().is_some_and(|word| declares(&word.text));
+            for word in command.words.iter().skip(1).filter(|_| declares) {
+                if let Some((name, value)) = assignment(word) {
+                    self.learn(&name, &value);
+                }
+            }
+        }
+        self.feed(pipeline);
+        if !pipeline.is_empty() {
+            self.pipelines.push(std::mem::take(pipeline));
+        }
+    }
+
+    /// Ends a command, unless there is none.
+    fn close(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
+        let mut done = std::mem::take(command);
+        if done.words.is_empty()
+            && done.assignments.is_empty()
+            && done.redirects.is_empty()
+            && !done.is_group
+        {
+            return;
+        }
+        if done.is_group && done.span == Span::default() {
+            done.span = Span::at(self.at.saturating_sub(1));
+        }
+        done.edges = std::mem::take(&mut self.edges);
+        let start = done.words.first().map_or(done.span.start, |word| word.span.start);
+        let last = done.words.last().map_or(start, |word| word.span.end);
+        done.span = Span::new(start, last.max(done.span.end));
+        pipeline.push(done);
+    }
+
+    fn word_into(&mut self, command: &mut Command) {
+        let before = self.at;
+        let word = self.word();
+        // Whatever happens, the text gets shorter.
+        self.at = self.at.max(before + 1);
+        while !self.text.is_char_boundary(self.at) {
+            self.at += 1;
+        }
+        command.span.end = word.span.end;
+        command.assignments.append(&mut self.assigned);
+        let declared = command.words.first().is_some_and(|word| declares(&word.text));
+        if (command.words.is_empty() || declared)
+            && self.bytes.get(self.at) == Some(&b'(')
+            && let Some((name, value)) = assignment(&word).filter(|(_, v)| v.text.is_empty())
+        {
+            let list = self.list(&name, value);
+            command.assignments.push((name, list));
+            return;
+        }
+        if command.words.is_empty() {
+            if let Some((name, value)) = assignment(&word) {
+                let adds = word.text[name.len()..].starts_with("+=");
+                let value = if adds { self.added(&name, value) } else { value };
+                command.assignments.push((name, value));
+                return;
+            }
+            if matches!(word.text.as_str(), "{" | "}") {
+                self.brace(word.text == "{");
+            }
+            self.group_word(&word.text, command);
+            let skipped = [
+                "if", "then", "do", "else", "elif", "while", "until", "!", "{", "}", "$", "time",
+                "fi", "done", ">", "PS>", "%",
+            ];
+            if skipped.contains(&word.text.as_str()) {
+                return;
+            }
+        }
+        if word.text == "{" && command.words.len() == 2 && command.words[0].text == "function" {
+            self.function(command);
+            self.opens(Opened::Brace);
+            return self.brace(true);
+        }
+        command.words.push(word);
+    }
+
+    fn redirect(&mut self, command: &mut Command) {
+        let rest = self.rest();
+        let operator = ["<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">"]
+            .into_iter()
+            .find(|operator| rest.starts_with(operator))
+            .unwrap_or(">");
+        self.at += operator.len();
+        while matches!(self.bytes.get(self.at), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+        let target = if self.rest().starts_with("<(")
+            || self.rest().starts_with(">(")
+            || !self.rest().starts_with(['\n', ';', '|', '>'])
+        {
+            self.word()
+        } else {
+            Word { span: Span::at(self.at), ..Word::default() }
+        };
+        command.span.end = target.span.end;
+        match operator {
+            "<<" | "<<-" => {
+                let quoted = !target.seams.is_empty();
+                self.waiting.push((target.text, quoted));
+            }
+            "<<<" => {
+                command.input = Some(target.text.clone());
+                command.here = Some(target);
+            }
+            _ => command.redirects.push(Redirect { writes: operator.starts_with('>'), target }),
+        }
+    }
+
+    fn here_documents(&mut self, command: &mut Command) {
+        for (mark, quoted) in std::mem::take(&mut self.waiting) {
+            let start = self.at;
+            let mut end = start;
+            while self.at < self.bytes.len() {
+                let line_start = self.at;
+                self.skip_line();
+                let line = &self.text[line_start..self.at];
+                self.at = (self.at + 1).min(self.bytes.len());
+                if line.trim() == mark {
+                    break;
+                }
+                end = self.at;
+            }
+            if !quoted && self.text[start..end].contains(['$', '`']) {
+                command.here = Some(self.document(start, end));
+            }
+            command.input = Some(self.text[start..end].to_owned());
+        }
+    }
+
+    pub(super) fn word(&mut self) -> Word {
+        let start = self.at;
+        let mut word = Word::default();
+        while let Some(byte) = self.bytes.get(self.at).copied() {
+            match byte {
+                b'<' | b'>' if self.bytes.get(self.at + 1) == Some(&b'(') => {
+                    let inside = self.bracketed(2);
+                    let into = if byte == b'>' { &mut word.sinks } else { &mut word.substitutions };
+                    into.push(inside);
+                }
+                b' ' | b'\t' | b'\r' | b'\n' | b'|' | b';' | b')' | b'&' | b'<' | b'>' => break,
+                b'(' if word.text.is_empty()
+                    || self.rest().starts_with("()")
+                    || word.text.ends_with('=') =>
+                {
+                    break;
+                }
+                b'$' if self.separator() > 0 && self.splits(&mut word) => break,
+                b'\'' => self.quote(&mut word),
+                b'"' => {
+                    word.seam();
+                    self.double_quoted(&mut word);
+                    word.seam();
+                }
+                b'\\' => {
+                    word.seam();
+                    self.at += 1;
+                    match self.rest().chars().next() {
+                        Some('\n') | None => {}
+                        Some(c) => word.text.push(c),
+                    }
+                    self.at += self.rest().chars().next().map_or(0, char::len_utf8);
+                }
+                b'$' | b'`' => self.dollar(&mut word),
+                _ => {
+                    let c = self.rest().chars().next().unwrap_or(' ');
+                    word.text.push(c);
+                    self.at += c.len_utf8();
+                }
+            }
+        }
+        word.span = Span::new(start, self.at);
+        word
+    }
+
+    /// `'…'`
+    pub(super) fn quote(&mut self, word: &mut Word) {
+        word.seam();
+        let inside = self.single_quoted();
+        word.text.push_str(&inside);
+        word.seam();
+    }
+
+    pub(super) fn single_quoted(&mut self) -> String {
+        let start = self.at + 1;
+        let end =
+            memchr::memchr(b'\'', &self.bytes[start..]).map_or(self.bytes.len(), |end| start + end);
+        self.at = (end + 1).min(self.bytes.len());
+        self.text[start..end].to_owned()
+    }
+
+    pub(super) fn double_quoted(&mut self, word: &mut Word) {
+        self.at += 1;
+        while let Some(byte) = self.bytes.get(self.at).copied() {
+            match byte {
+                b'"' => {
+                    self.at += 1;
+                    return;
+                }
+                b'\\' => {
+                    self.at += 1;
+                    let c = self.rest().chars().next();
+                    match c {
+                        Some('"' | '$' | '`' | '\\') => word.text.extend(c),
+                        Some('\n') | None => {}
+                        Some(c) => word.text.extend(['\\', c]),
+                    }
+                    self.at += c.map_or(0, char::len_utf8);
+                }
+                b'$' | b'`' => self.dollar(word),
+                _ => {
+                    let c = self.rest().chars().next().unwrap_or(' ');
+                    word.text.push(c);
+                    self.at += c.len_utf8();
+                }
+            }
+        }
+    }
+
+    /// What stands between brackets, those inside included; `skip` bytes open them.
+    pub(super) fn bracketed(&mut self, skip: usize) -> String {
+        let start = self.at + skip;
+        let (mut depth, mut at) = (1_usize, start);
+        let mut quote = None;
+        while at < self.bytes.len() {
+            match (quote, self.bytes[at]) {
+                (Some(mark), byte) if byte == mark => quote = None,
+                (None, mark @ (b'"' | b'\'')) => quote = Some(mark),
+                (None, b'(') => depth += 1,
+                (None, b')') => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+            at += 1;
+        }
+        self.at = (at + 1).min(self.bytes.len());
+        self.text.get(start..at).unwrap_or_default().to_owned()
+    }
+}
+
+/// `name` or `function name` before `()`.
+fn names_function(command: &Command) -> bool {
+    match command.words.as_slice() {
+        [_] => true,
+        [first, _] => first.text == "function",
+        _ => false,
+    }
+}
+
+/// Commands that only set variables.
+fn declares(name: &str) -> bool {
+    matches!(name, "local" | "export" | "declare" | "readonly" | "typeset")
+}
+
+pub(super) fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn is_number_redirect(rest: &str) -> bool {
+    rest.as_bytes().get(1).is_some_and(|byte| matches!(byte, b'<' | b'>'))
+}
+
+/// `NAME=value` before a command.
+fn assignment(word: &Word) -> Option<(String, Word)> {
+    let (name, value) = word.text.split_once('=')?;
+    let name = name.trim_end_matches('+');
+    let good = !name.is_empty()
+        && name.chars().all(is_name)
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    let cut = word.text.len() - value.len();
+    let seams = word.seams.iter().filter_map(|seam| seam.checked_sub(cut));
+    good.then(|| {
+        let seams = seams.filter(|seam| *seam > 0).collect();
+        (name.to_owned(), Word { text: value.to_owned(), seams, ..word.clone() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse_all(text: &str) -> Vec<Pipeline> {
+        parse(text).pipelines
+    }
+
+    fn texts(text: &str) -> Vec<Vec<Vec<String>>> {
+        let words =
+            |command: &Command| command.words.iter().map(|word| word.text.clone()).collect();
+        parse(text).pipelines.iter().map(|pipeline| pipeline.iter().map(words).collect()).collect()
+    }
+
+    #[test]
+    fn words_and_pipes() {
+        assert_eq!(
+            texts("a 'b c' \"d\" | e\\ f && g"),
+            [vec![vec!["a", "b c", "d"], vec!["e f"]], vec![vec!["g"]]]
+        );
+        assert_eq!(texts("curl x \\\n  | sh # no"), [vec![vec!["curl", "x"], vec!["sh"]]]);
+        assert_eq!(texts("curl x |\n sh"), [vec![vec!["curl", "x"], vec!["sh"]]]);
+        assert_eq!(texts("c'ur'l"), [vec![vec!["curl"]]]);
+        assert_eq!(texts("A=cu; B=rl; $A${B} x")[2], [vec!["curl", "x"]]);
+        assert_eq!(texts("$'\\x63url' x"), [vec![vec!["curl", "x"]]]);
+    }
+
+    #[test]
+    fn substitutions_redirects_and_documents() {
+        let found = parse_all("bash -c \"$(curl -s x | cat)\" <(wget y) > out 2>&1");
+        let command = &found[0][0];
+        assert_eq!(command.words[2].substitutions, ["curl -s x | cat"]);
+        assert_eq!(command.words[3].substitutions, ["wget y"]);
+        assert_eq!(command.redirects[0].target.text, "out");
+        let found = parse_all("python3 - <<'EOF'\nimport os\nEOF\nls");
+        assert_eq!(found[0][0].input.as_deref(), Some("import os\n"));
+        assert_eq!(found[1][0].words[0].text, "ls");
+    }
+
+    proptest! {
+        #[test]
+        fn anything_ends(text in "[a-c$(){}<>|;&'\"`\\\\ \n#=é]{0,60}") {
+            parse(&text);
+        }
+    }
+}

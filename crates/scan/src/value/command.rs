@@ -1,0 +1,344 @@
+//! Commands that a program starts.
+
+use savoir_skill::Span;
+
+use super::{CLIPBOARD, Memory, SCREEN, TYPED, UNKNOWN, Value};
+use crate::{
+    act::{Act, Acts, Code, Taint},
+    host,
+    piece::Language,
+    place, shell,
+};
+
+/// Commands whose output is a credential, and what it is.
+const SECRETS: &[(&str, &str)] = &[
+    ("git credential fill", "Git credentials"),
+    ("git credential-", "Git credentials"),
+    ("security dump-keychain", "keychains"),
+    ("security find-generic-password", "keychains"),
+    ("security find-internet-password", "keychains"),
+    ("secret-tool lookup", "keychains"),
+    ("secret-tool search", "keychains"),
+    ("keyring get", "keychains"),
+    ("bw list", "stored passwords"),
+    ("bw get", "stored passwords"),
+    ("bw export", "stored passwords"),
+    ("bw unlock", "stored passwords"),
+    ("op item", "stored passwords"),
+    ("op read", "stored passwords"),
+    ("op document", "stored passwords"),
+    ("pass show", "stored passwords"),
+    ("lpass show", "stored passwords"),
+    ("lpass export", "stored passwords"),
+    ("aws configure export-credentials", "AWS credentials"),
+    ("aws configure get aws_", "AWS credentials"),
+    ("aws sts get-session-token", "AWS credentials"),
+    ("kubectl get secret", "Kubernetes credentials"),
+    ("kubectl config view --raw", "Kubernetes credentials"),
+    ("gpg --export-secret", "GnuPG keys"),
+    ("gpg --armor --export-secret", "GnuPG keys"),
+    ("history", "the shell's history"),
+    ("cmdkey /list", "stored passwords"),
+    ("docker-credential-", "Docker credentials"),
+    ("docker config inspect", "Docker credentials"),
+    ("oc get secret", "Kubernetes credentials"),
+    ("gopass show", "stored passwords"),
+    ("rbw get", "stored passwords"),
+    ("keepassxc-cli export", "stored passwords"),
+    ("keepassxc-cli show", "stored passwords"),
+    ("wg showconf", "keys of private networks"),
+];
+
+/// Commands whose output is a token, and the variable that it is otherwise kept in.
+const TOKENS: &[(&str, &str)] = &[
+    ("gh auth token", "GITHUB_TOKEN"),
+    ("gcloud auth print-", "GOOGLE_TOKEN"),
+    ("gcloud auth application-default print-", "GOOGLE_TOKEN"),
+    ("az account get-access-token", "AZURE_TOKEN"),
+    ("heroku auth:token", "HEROKU_TOKEN"),
+    ("glab auth token", "GITLAB_TOKEN"),
+    ("npm config get //registry", "NPM_TOKEN"),
+    ("fly auth token", "FLY_TOKEN"),
+    ("flyctl auth token", "FLY_TOKEN"),
+    ("oc whoami -t", "KUBE_TOKEN"),
+    ("kubectl create token", "KUBE_TOKEN"),
+    ("aws ecr get-login-password", "AWS_TOKEN"),
+    // Whose secret that is, their names do not say.
+    ("aws secretsmanager get-secret-value", "a stored secret"),
+    ("aws ssm get-parameter", "a stored secret"),
+    ("vault kv get", "a stored secret"),
+    ("vault read", "a stored secret"),
+    ("gcloud secrets versions access", "a stored secret"),
+    ("az keyvault secret show", "a stored secret"),
+    ("doppler secrets", "a stored secret"),
+    ("infisical secrets", "a stored secret"),
+];
+
+/// Ways to ask for a password in a window.
+const DIALOGS: [&str; 6] = [
+    "hidden answer",
+    "hiddenanswer",
+    "zenity --password",
+    "kdialog --password",
+    "ssh-askpass",
+    "get-credential",
+];
+
+/// Commands whose output is what the user copied or sees.
+const PRIVATE: [(&str, &str); 8] = [
+    ("pbpaste", CLIPBOARD),
+    ("wl-paste", CLIPBOARD),
+    ("xsel", CLIPBOARD),
+    ("xclip", CLIPBOARD),
+    ("powershell get-clipboard", CLIPBOARD),
+    ("get-clipboard", CLIPBOARD),
+    ("screencapture", SCREEN),
+    ("scrot", SCREEN),
+];
+
+/// Words in front of the program that is meant.
+const PREFIXES: [&str; 10] =
+    ["sudo", "nohup", "env", "exec", "start", "setsid", "time", "nice", "cmd", "cmd.exe"];
+
+/// Programs that execute the file that they are given.
+const INTERPRETERS: [&str; 18] = [
+    "sh",
+    "bash",
+    "zsh",
+    "dash",
+    "python",
+    "python3",
+    "python.exe",
+    "node",
+    "perl",
+    "ruby",
+    "php",
+    "pwsh",
+    "powershell",
+    "powershell.exe",
+    "deno",
+    "bun",
+    "tsx",
+    "source",
+];
+
+/// The words of a command, with what is not known of them.
+fn words_of(command: &Value) -> String {
+    if command.items.is_empty() {
+        return command.shown().to_owned();
+    }
+    command.items.iter().map(Value::shown).collect::<Vec<_>>().join(" ")
+}
+
+/// A command in a value is run by a shell, or by itself when it is a list; `input` is what it reads.
+pub(crate) fn run(
+    command: &Value,
+    input: Option<&Value>,
+    memory: &Memory,
+    span: Span,
+    acts: &mut Acts,
+) {
+    let mut taint = command.all_taint();
+    let text = words_of(command);
+    if command.items.is_empty() {
+        if command.text.is_some() {
+            let cloak = taint.decoded.then_some("an encoded text");
+            acts.inner(text.clone(), cloak, Some(Language::Shell), span);
+        }
+    } else {
+        let word = |item: &Value| match item.name.as_deref() {
+            // The interpreter that runs this very program.
+            Some("sys.executable") => "python3".to_owned(),
+            Some("process.execPath" | "process.argv0") => "node".to_owned(),
+            _ => item.shown().to_owned(),
+        };
+        let words: Vec<String> = command.items.iter().map(word).collect();
+        let found = shell::read_words(&words, span);
+        found.seen.into_iter().for_each(|seen| acts.push(seen.act, span));
+        acts.inner.extend(found.inner.into_iter().map(|mut inner| {
+            inner.span = span;
+            inner
+        }));
+    }
+    if let Some(from) = fetched_program(command, memory) {
+        acts.push(Act::Executes(Code::Fetched(from)), span);
+    }
+    if taint.decoded {
+        acts.push(Act::Executes(Code::Decoded), span);
+    }
+    let lower = text.to_lowercase();
+    if lower.contains("hidden answer") || lower.contains("hiddenanswer") {
+        acts.push(Act::Asks("a password in a window of its own"), span);
+    }
+    for word in text.split_whitespace() {
+        let file = word.trim_start_matches(['@', '-', '=']).rsplit(['=', '@']).next();
+        taint.add(&Taint { fetched: None, ..memory.contents(file.unwrap_or(word)) });
+    }
+    if let Some(input) = input {
+        let given = input.all_taint();
+        if let Some(from) = given.fetched.clone().filter(|_| reads_code(&text)) {
+            acts.push(Act::Executes(Code::Fetched(from)), span);
+        }
+        taint.add(&given);
+    }
+    feed(&text, &taint, span, acts);
+}
+
+/// Whether a command executes what it reads: an interpreter that is given no file.
+fn reads_code(command: &str) -> bool {
+    let mut words = command.split_whitespace().skip_while(|word| PREFIXES.contains(word));
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    INTERPRETERS.contains(&name)
+        && words.all(|word| matches!(word, "-" | "-s" | "-x" | "-e" | "-i"))
+}
+
+/// A command is given something that it may send away.
+pub(crate) fn feed(command: &str, taint: &Taint, span: Span, acts: &mut Acts) {
+    const SENDERS: [&str; 9] =
+        ["curl", "wget", "nc ", "ncat", "scp ", "rsync ", "ftp ", "dig ", "nslookup "];
+    if !taint.is_secret() || !SENDERS.iter().any(|name| command.contains(name)) {
+        return;
+    }
+    let to = host::urls(command).first().map(|(_, url)| (*url).to_owned()).unwrap_or_default();
+    let sends = Taint { fetched: None, ..taint.clone() };
+    // A header is how one logs in; which word the secret is in is not known here.
+    let header = command.contains("-H") || command.contains("--header");
+    let only_tokens = !sends.environment && !sends.files && sends.credential.is_none();
+    if header && only_tokens {
+        let log_in = sends.tokens;
+        return acts.push(Act::Network { to, sends: Taint::default(), log_in }, span);
+    }
+    acts.push(Act::Network { to, sends, log_in: Vec::new() }, span);
+}
+
+/// Where a program comes from that a command starts, when it was fetched.
+fn fetched_program(command: &Value, memory: &Memory) -> Option<String> {
+    if command.items.is_empty() {
+        let from = command.taint.fetched.as_ref();
+        let parts = command.shown().split(['|', ';', '&', '\n']);
+        return parts.into_iter().find_map(|part| {
+            let words = part.split_whitespace().map(|word| {
+                let known = memory.contents(word).fetched;
+                (
+                    word.to_owned(),
+                    known.or_else(|| from.filter(|_| word.contains(UNKNOWN)).cloned()),
+                )
+            });
+            started(&words.collect::<Vec<_>>())
+        });
+    }
+    let words = command.items.iter().map(|item| {
+        let known = memory.contents(item.shown()).fetched;
+        let unknown = item.known().is_none() || place::credential(item.shown()).is_some();
+        let own = item.all_taint().fetched.filter(|_| unknown);
+        (item.shown().to_owned(), known.or(own))
+    });
+    started(&words.collect::<Vec<_>>())
+}
+
+/// Which of the words of one command is executed, and where it was fetched from.
+fn started(words: &[(String, Option<String>)]) -> Option<String> {
+    let mut rest = words.iter().skip_while(|(word, _)| {
+        PREFIXES.contains(&word.as_str())
+            || word.starts_with('-')
+            || word.eq_ignore_ascii_case("/c")
+    });
+    let (program, from) = rest.next()?;
+    if from.is_some() {
+        return from.clone();
+    }
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    if name == "chmod"
+        && rest.clone().next().is_some_and(|(mode, _)| mode.contains(['x', '7', '5']))
+    {
+        return rest.find_map(|(_, from)| from.clone());
+    }
+    let interprets = INTERPRETERS.contains(&name) || name == UNKNOWN;
+    let mut arguments = rest.skip_while(|(word, from)| word.starts_with('-') && from.is_none());
+    arguments.next().filter(|_| interprets).and_then(|(_, from)| from.clone())
+}
+
+/// Whether a command has these words at its beginning, whatever options stand between them.
+fn calls(command: &str, words: &str) -> bool {
+    let mut wanted = words.split(' ').peekable();
+    let mut option = false;
+    for word in command.split_whitespace().take(16) {
+        let Some(next) = wanted.peek() else { break };
+        let same = word == *next
+            || word.strip_suffix('s') == Some(next)
+            || next.ends_with(['-', '_']) && word.starts_with(next);
+        if same {
+            wanted.next();
+            option = false;
+        } else if word.starts_with('-') {
+            option = true;
+        } else if !std::mem::take(&mut option) {
+            return false;
+        }
+    }
+    wanted.peek().is_none()
+}
+
+/// Whether a command begins with these words.
+fn begins(command: &str, start: &str) -> bool {
+    command.strip_prefix(start).is_some_and(|rest| {
+        start.ends_with(['-', '_']) || !rest.starts_with(|c: char| c.is_alphanumeric())
+    })
+}
+
+/// The secret that a command prints, if it does.
+pub(crate) fn printed_secret(command: &str) -> Taint {
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let same = |start: &str| start.starts_with(first) || start.ends_with(['-', '_']);
+    let listed = |start: &str| same(start) && (begins(command, start) || calls(command, start));
+    let secret = SECRETS.iter().find(|(start, _)| listed(start));
+    let mut taint = Taint { credential: secret.map(|(_, what)| *what), ..Taint::default() };
+    let token = TOKENS.iter().find(|(start, _)| listed(start));
+    taint.tokens.extend(token.map(|(_, name)| (*name).to_owned()));
+    let searches = ["grep", "rg", "egrep"].iter().any(|name| begins(command, name));
+    if searches && ["AKIA", "ghp_", "PRIVATE KEY", "xoxb"].iter().any(|form| command.contains(form))
+    {
+        taint.credential = Some("secrets in files");
+    }
+    if begins(command, "netsh") && command.contains("key=clear") {
+        taint.credential = Some("passwords of networks");
+    }
+    taint
+}
+
+/// What the output of a command is made of.
+pub(crate) fn output_of(command: &Value) -> Taint {
+    let words = words_of(command);
+    let mut taint = Taint::default();
+    if words.len() > 4096 {
+        return taint;
+    }
+    taint.credential = words.split_whitespace().find_map(place::credential);
+    let lower = words.to_lowercase();
+    if DIALOGS.iter().any(|dialog| lower.contains(dialog)) {
+        taint.credential = Some(TYPED);
+    }
+    for part in words.split(['|', ';', '&', '\n', '(', '`']) {
+        let part = part.split_whitespace().collect::<Vec<_>>().join(" ");
+        let part = part.strip_prefix("sudo ").unwrap_or(&part);
+        let begins = |start: &str| begins(part, start);
+        taint.add(&printed_secret(part));
+        let lower = part.to_ascii_lowercase();
+        let copied = PRIVATE.iter().find(|(start, _)| self::begins(&lower, start));
+        taint.private = taint.private.or(copied.map(|(_, what)| *what));
+        taint.environment |= matches!(part, "env" | "printenv" | "set" | "export -p");
+        if let Some(name) = part.strip_prefix("printenv ")
+            && place::is_secret_name(name)
+        {
+            taint.tokens.push(name.to_owned());
+        }
+        if begins("cat") && (part == ".env" || part.ends_with("/.env")) {
+            taint.tokens.push(".env".into());
+        }
+        if begins("curl") || begins("wget") {
+            taint.fetched = host::urls(part).first().map(|(_, url)| (*url).to_owned());
+        }
+    }
+    taint
+}
