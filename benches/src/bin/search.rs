@@ -13,15 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use registry::search::{Document, Entry, Match, Query, SearchIndex};
+use savoir_registry::search::{Document, Entry, Match, Query, SearchIndex};
 use savoir_skill::permission::Tier;
-
-// The index is private to the server. It stands on its own, so it is measured on its own.
-#[allow(dead_code, reason = "only what is measured is used")]
-#[path = "../../../crates/server/src/registry"]
-mod registry {
-    pub(crate) mod search;
-}
 
 /// Words that the skills are made of.
 const WORDS: u64 = 30_000;
@@ -228,7 +221,7 @@ fn main() {
         index = SearchIndex::open(&folder, "bench").unwrap().0;
         println!("opened again in {:.1?}; memory: {}", start.elapsed(), memory());
     }
-    println!("{} skills, {QUESTIONS} questions of each kind, ten hits each", index.len());
+    println!("{} skills, {QUESTIONS} questions of each kind, ten hits each", index.skill_count());
     questions(&index, skills);
     println!("memory after searching: {}", memory());
 }

@@ -20,7 +20,6 @@ use savoir_package::{
     source::{Fetcher, Settings, Source},
     trust::TrustStore,
 };
-use savoir_scan as scan;
 
 const AGENT: &str = "claude-code";
 const SKILLS: &str = ".claude/skills";

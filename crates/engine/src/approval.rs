@@ -17,6 +17,7 @@ mod interpreter;
 mod kept;
 mod look_alike;
 mod phrase;
+mod question;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -25,6 +26,7 @@ pub use decide::{Verdict, decide};
 pub use fingerprint::{Fingerprint, agrees};
 pub use interpreter::is_interpreter;
 pub use kept::{Approval, Approvals, user_name};
+pub use question::ApprovalQuestion;
 pub use words::{Line, Role, details, plain, quoted, shell_word, shown, why, words};
 
 /// How a skill came here, in the words of gibb.eri.sh.

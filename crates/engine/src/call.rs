@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, error::Error, fmt};
 
+use savoir_lint::words::nearest;
 use savoir_skill::{
     Skill,
     command::{ArgTemplate, Fragment, Modifier},
@@ -12,8 +13,6 @@ use savoir_skill::{
     skill::{Parameter, ParameterKind, Runner, Tool},
 };
 use serde_json::{Map, Value};
-
-use crate::words::nearest;
 
 mod names;
 

@@ -10,7 +10,7 @@ use savoir_sandbox::Killer;
 
 /// Shared by whoever runs a program and whoever waits for it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cancel(Arc<Shared>);
+pub struct Cancel(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -31,31 +31,31 @@ enum State {
 
 /// Ends the program when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Guard(Cancel);
+pub struct Guard(Cancel);
 
 impl Cancel {
-    pub(crate) fn guard(&self) -> Guard {
+    pub fn guard(&self) -> Guard {
         self.0.is_guarded.store(true, Ordering::Release);
         Guard(self.clone())
     }
 
     /// Whether somebody may stop waiting; otherwise a terminal ends what it started.
-    pub(crate) fn is_guarded(&self) -> bool {
+    pub fn is_guarded(&self) -> bool {
         self.0.is_guarded.load(Ordering::Acquire)
     }
 
     /// The program runs: from here on it can be ended. If it is too late, it ends at once.
-    pub(crate) fn hold(&self, killer: Killer) {
+    pub fn hold(&self, killer: Killer) {
         self.set(State::Running(killer));
     }
 
     /// The same for a group of programs, as long as nobody has waited for its first one.
-    pub(crate) fn hold_group(&self, group: Pid) {
+    pub fn hold_group(&self, group: Pid) {
         self.set(State::Group(group));
     }
 
     /// What was held ends by itself.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         self.set(State::Starting);
     }
 
@@ -68,7 +68,7 @@ impl Cancel {
     }
 
     /// Whether nobody waits for it any more.
-    pub(crate) fn is_cancelled(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(*state, State::Cancelled)
     }

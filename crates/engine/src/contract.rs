@@ -260,7 +260,7 @@ fn needed_files(outcome: &Outcome, plan: &Noted, run_env: &RunEnvironment) -> Ve
 }
 
 /// Whether programs look at it whether they need it or not.
-pub(crate) fn is_of_the_system(path: &Path) -> bool {
+pub fn is_of_the_system(path: &Path) -> bool {
     SYSTEM.iter().chain(&SYSTEM_FILES).any(|place| path.starts_with(place))
 }
 

@@ -21,12 +21,11 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
-pub(crate) use self::files::{
-    is_protected, never_written, protect, protect_obeyed, stored_secrets,
-};
-pub(crate) use self::git::led_by_repository;
+pub use self::files::{is_protected, protect, stored_secrets};
+pub(crate) use self::files::{never_written, protect_obeyed};
+pub use self::git::led_by_repository;
 pub use self::programs::{ProgramError, at, granted_names, resolve, search_path};
-pub(crate) use self::protected_paths::{ProtectedPaths, SIGNS_OF_GIT, WritePolicy, is_repository};
+pub use self::protected_paths::{ProtectedPaths, SIGNS_OF_GIT, WritePolicy, is_repository};
 pub use self::variables::is_variable_name;
 pub(crate) use self::variables::{Visible, is_never, is_secret, visible_secrets};
 use crate::{approval::ExtraGrants, loaded_skill::HISTORY, run_environment::RunEnvironment};

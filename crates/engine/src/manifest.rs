@@ -1,5 +1,6 @@
 //! The tools of some skills, told in the formats that models and programs read.
 
+use savoir_lint::words::one_line;
 use savoir_skill::{
     Skill,
     command::{ArgTemplate, Fragment, Modifier},
@@ -8,10 +9,7 @@ use savoir_skill::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{
-    call::{ToolName, ToolNames, undeclared},
-    words::one_line,
-};
+use crate::call::{ToolName, ToolNames, undeclared};
 
 mod gemma;
 

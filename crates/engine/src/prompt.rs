@@ -168,3 +168,10 @@ fn filled(run: PromptRun<'_>) -> Result<String, String> {
 pub(crate) fn first_chars(text: &str, count: usize) -> &str {
     text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
 }
+
+/// A text for a skill: the value of its first required input, else of its first one.
+pub fn first_input(skill: &Skill, text: &str) -> Map<String, Value> {
+    let inputs = &skill.inputs;
+    let input = inputs.iter().find(|input| input.required).or_else(|| inputs.first());
+    input.map(|input| (input.name.clone(), text.into())).into_iter().collect()
+}

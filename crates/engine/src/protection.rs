@@ -14,33 +14,33 @@ use std::{
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use savoir_sandbox::{Access, PathGrant, Policy, PutAside};
 
-pub(crate) use self::look::{Baseline, Before, shown};
+pub use self::look::{Baseline, Before, shown};
 use crate::grant::ProtectedPaths;
 
 /// Why a folder cannot be looked through: a code and a sentence.
-pub(crate) type Unusable = (&'static str, String);
+pub type Unusable = (&'static str, String);
 
 /// A folder that is looked through, open, so that its path cannot lead elsewhere meanwhile.
 #[derive(Debug)]
-pub(crate) struct Root {
+pub struct Root {
     path: PathBuf,
     folder: OwnedFd,
 }
 
 impl Root {
     /// Opens a folder, by a path without links.
-    pub(crate) fn new(path: PathBuf) -> io::Result<Self> {
+    pub fn new(path: PathBuf) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = openat(CWD, &path, flags, Mode::empty())?;
         Ok(Self { path, folder })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The folder itself.
-    pub(crate) fn folder(&self) -> &OwnedFd {
+    pub fn folder(&self) -> &OwnedFd {
         &self.folder
     }
 
@@ -51,7 +51,7 @@ impl Root {
 
 /// The folders that a run may write to, with what other programs obey there.
 #[derive(Debug)]
-pub(crate) struct GuardedFolders<'a> {
+pub struct GuardedFolders<'a> {
     roots: Vec<(Root, Baseline)>,
     protected: &'a ProtectedPaths,
     home: &'a Path,
@@ -59,7 +59,7 @@ pub(crate) struct GuardedFolders<'a> {
 
 impl<'a> GuardedFolders<'a> {
     /// Opens the folders that a policy lets a program write to.
-    pub(crate) fn new(
+    pub fn new(
         policy: &Policy,
         protected: &'a ProtectedPaths,
         home: &'a Path,
@@ -87,7 +87,7 @@ impl<'a> GuardedFolders<'a> {
     }
 
     /// Runs something with everything held that is there, and puts aside what it adds.
-    pub(crate) fn around<T>(
+    pub fn around<T>(
         self,
         mut policy: Policy,
         run: impl FnOnce(Policy) -> T,

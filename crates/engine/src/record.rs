@@ -172,6 +172,6 @@ fn with_chance(moment: &str) -> String {
 }
 
 /// Whether it can be the name of a file and found again.
-pub(crate) fn is_id(text: &str) -> bool {
+pub fn is_id(text: &str) -> bool {
     text.len() >= 16 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }

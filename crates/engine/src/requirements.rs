@@ -6,14 +6,12 @@
 
 use std::{ffi::OsStr, fs};
 
+use savoir_lint::words::and;
 use savoir_skill::skill::Requirements;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::{
-    structured::{find_program, missing_programs},
-    words::and,
-};
+use crate::structured::{find_program, missing_programs};
 
 /// What is known of the machine and the model; everything may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -20,23 +20,23 @@ const SHOWN_CHARS: usize = 200;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Search<'a> {
+pub struct Search<'a> {
     /// The knowledge base, by id or name.
-    pub(crate) base: &'a str,
-    pub(crate) query: &'a str,
+    pub base: &'a str,
+    pub query: &'a str,
     /// Who looks for it.
-    pub(crate) user: Option<i64>,
+    pub user: Option<i64>,
 }
 
 impl Search<'_> {
     /// A step of the search.
-    pub(crate) fn thought(&self, status: &'static str) -> Thought {
+    pub fn thought(&self, status: &'static str) -> Thought {
         Thought::new("retrieval", status).with("kb_id", self.base)
     }
 
     /// Finds passages, and tells so: each step by the thought that `thought` makes of its status, all
     /// that was found as sources. A search that fails finds nothing.
-    pub(crate) async fn tell(
+    pub async fn tell(
         &self,
         services: &Services,
         thought: impl Fn(&'static str) -> Thought,
@@ -86,7 +86,7 @@ fn citation(passages: &[Passage]) -> Event {
 }
 
 /// What a model is told before a question.
-pub(crate) fn system_message(passages: &[Passage]) -> String {
+pub fn system_message(passages: &[Passage]) -> String {
     if passages.is_empty() {
         return ASSISTANT.to_owned();
     }
@@ -98,7 +98,7 @@ pub(crate) fn system_message(passages: &[Passage]) -> String {
 }
 
 /// The best passages, numbered, with blank lines between them.
-pub(crate) fn numbered(passages: &[Passage]) -> String {
+pub fn numbered(passages: &[Passage]) -> String {
     let best = passages.iter().take(PASSAGES_IN_PROMPT).enumerate();
     let best = best.map(|(at, passage)| format!("[{}] {}", at + 1, passage.text));
     best.collect::<Vec<_>>().join("\n\n")

@@ -360,7 +360,7 @@ fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
 }
 
 /// The variable in which a code block finds an input: `pr-url` is in `INPUT_PR_URL`.
-pub(crate) fn input_variable(name: &str) -> String {
+pub fn input_variable(name: &str) -> String {
     let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("INPUT_{}", name.chars().map(word).collect::<String>())
 }
@@ -410,7 +410,7 @@ impl Plan {
     }
 
     /// Ends what it starts, with all children, as soon as this is dropped.
-    pub(crate) fn guard(&self) -> Guard {
+    pub fn guard(&self) -> Guard {
         self.cancel.guard()
     }
 

@@ -133,7 +133,7 @@ impl Services {
         told
     }
 
-    pub(crate) async fn note(
+    pub async fn note(
         &self,
         user_id: Option<i64>,
         provider: &str,
@@ -149,7 +149,7 @@ impl Services {
     }
 }
 
-pub(crate) fn broken(provider: &str) -> ModelError {
+pub fn broken(provider: &str) -> ModelError {
     let message = "its client broke down".to_owned();
     ModelError::Garbled { provider: provider.to_owned(), message }
 }

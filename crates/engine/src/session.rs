@@ -5,8 +5,7 @@ use std::fmt::Display;
 
 use crate::{
     StoreError,
-    agent::consent::Question,
-    approval::{Approval, Approvals, Verdict, decide, user_name},
+    approval::{Approval, ApprovalQuestion, Approvals, Verdict, decide, user_name},
     error::{Fault, RunError},
     home::Home,
     loaded_skill::LoadedSkill,
@@ -31,7 +30,7 @@ pub enum Weighed {
     /// It runs without a question.
     Run(DecisionRecord),
     /// A person decides.
-    Ask(Box<Question>),
+    Ask(Box<ApprovalQuestion>),
 }
 
 /// Which answers of earlier runs count.
@@ -78,13 +77,17 @@ impl Session<'_> {
             }
             Verdict::Ask { reasons, warnings } => {
                 let request = request.clone();
-                Ok(Weighed::Ask(Box::new(Question { request, reasons, warnings })))
+                Ok(Weighed::Ask(Box::new(ApprovalQuestion { request, reasons, warnings })))
             }
         }
     }
 
     /// Notes that somebody agreed.
-    pub fn agree(&self, question: &Question, how: Agreed) -> Result<DecisionRecord, RunError> {
+    pub fn agree(
+        &self,
+        question: &ApprovalQuestion,
+        how: Agreed,
+    ) -> Result<DecisionRecord, RunError> {
         if how == Agreed::Always {
             let approval = Approval::new(&question.request, user_name());
             Approvals::new(self.home).keep(approval).map_err(unkept)?;

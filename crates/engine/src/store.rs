@@ -115,7 +115,7 @@ impl StoreError {
 }
 
 /// Makes a folder for its owner alone; refuses one that others may write into.
-pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
+pub fn make_folder(path: &Path) -> Result<(), StoreError> {
     let failed = |source| StoreError::Folder { path: path.to_owned(), source };
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -128,7 +128,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {
 /// Refuses a file or folder that others may write: whoever can write here can approve anything in
 /// the owner's name. What is not there is not exposed.
 #[cfg(unix)]
-pub(crate) fn refuse_exposed(path: &Path) -> Result<(), StoreError> {
+pub fn refuse_exposed(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::PermissionsExt as _;
     match fs::metadata(path) {
         Ok(metadata) if metadata.permissions().mode() & 0o022 != 0 => {
@@ -140,7 +140,7 @@ pub(crate) fn refuse_exposed(path: &Path) -> Result<(), StoreError> {
 
 /// Refuses a file with secrets that others may read.
 #[cfg(unix)]
-pub(crate) fn refuse_readable(path: &Path) -> Result<(), StoreError> {
+pub fn refuse_readable(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::PermissionsExt as _;
     match fs::metadata(path) {
         Ok(metadata) if metadata.permissions().mode() & 0o077 != 0 => {
@@ -152,25 +152,25 @@ pub(crate) fn refuse_readable(path: &Path) -> Result<(), StoreError> {
 
 /// Elsewhere the folders of a user are closed to others from the start.
 #[cfg(not(unix))]
-pub(crate) fn refuse_readable(_: &Path) -> Result<(), StoreError> {
+pub fn refuse_readable(_: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
 /// Elsewhere the folders of a user are closed to others from the start.
 #[cfg(not(unix))]
-pub(crate) fn refuse_exposed(_: &Path) -> Result<(), StoreError> {
+pub fn refuse_exposed(_: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
 /// Whether a file that is there already may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Existing {
+pub enum Existing {
     Replace,
     Spare,
 }
 
 /// Writes JSON through a temporary file in the same folder, for the owner's eyes alone.
-pub(crate) fn write_json(
+pub fn write_json(
     path: &Path,
     value: &impl Serialize,
     existing: Existing,
@@ -196,7 +196,7 @@ pub(crate) fn write_json(
 }
 
 /// Reads JSON; `None` when there is no such file.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -209,13 +209,13 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, S
 
 /// Holds the turn of one writer until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub struct Turn {
     // Closing the file gives the turn to the next.
     _file: fs::File,
 }
 
 /// Waits for the turn to change what `path` holds.
-pub(crate) fn take_turn(path: &Path) -> Result<Turn, StoreError> {
+pub fn take_turn(path: &Path) -> Result<Turn, StoreError> {
     // The file itself is replaced by each writer, so the lock needs a file that stays.
     let lock = path.with_extension("lock");
     let open = || -> io::Result<fs::File> {

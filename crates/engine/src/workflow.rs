@@ -22,7 +22,7 @@ mod run;
 pub use graph::Graph;
 pub use host::{CodePolicy, Features, Host, HttpPolicy};
 pub use journal::{Journal, JournalError, NoJournal, StoreJournal};
-pub(crate) use node::http::read_page;
+pub use node::http::read_page;
 pub use node::{DISABLED, skill::mapped_inputs};
 pub use run::{WorkflowOutcome, WorkflowRun, run, run_to_end};
 pub use savoir_store::Checkpoint;

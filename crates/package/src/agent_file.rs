@@ -18,6 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use savoir_lint::words;
 use savoir_skill::{
     version::{SkillRef, VersionRange, parse_version},
     yaml::{Node, NoteKind, Tree, YamlVersion},
@@ -30,7 +31,6 @@ use crate::{
     manifest::check_name,
     place::{self, FileError, Mistake, Place, Text},
     resolve::{Need, Root, RootRequest},
-    words,
 };
 
 mod assembly;

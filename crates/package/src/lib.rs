@@ -25,7 +25,6 @@
 //!
 //! Nothing here runs anything that a skill brought.
 
-#![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod agent_file;
@@ -54,7 +53,6 @@ mod store;
 mod table;
 mod tree;
 mod untracked;
-mod words;
 
 pub use agents::{Agent, Agents};
 pub use install::{InstallFailure, SkillSet};
@@ -64,4 +62,3 @@ pub use store::{Store, StoreError};
 pub use summary::{SkillSummary, SummaryError};
 pub use tree::{File, Tree, TreeError};
 pub use untracked::is_note;
-pub use words::nearest;

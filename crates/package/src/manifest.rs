@@ -21,6 +21,7 @@
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
+use savoir_lint::words;
 use savoir_skill::{
     Position,
     name::is_unsafe_path_name,
@@ -33,7 +34,6 @@ use crate::{
     place::{self, FileError, Mistake},
     resolve::{Root, RootRequest},
     table::{self, Table, Value},
-    words,
 };
 
 mod edit;

@@ -13,6 +13,7 @@
 
 use std::path::Path;
 
+use savoir_lint::words;
 use thiserror::Error;
 
 use crate::{
@@ -21,7 +22,6 @@ use crate::{
     place::{self, FileError, Mistake, Place},
     table::{self, Table, Value},
     trust::{Attestation, SourceRule, Tier},
-    words,
 };
 
 /// The keys of the table.

@@ -10,17 +10,13 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use savoir_engine::{
-    Home, RunError,
-    agent::{
-        library::{Draft, Folders, Library, LibraryError, Opened},
-        skill_tools::SkillFolders,
-        usage::Usage,
-    },
-    approval::Trust,
+use savoir_agent::{
     disclosure::{Candidate, Unusable},
-    loaded_skill::LoadedSkill,
+    library::{Draft, Folders, Library, LibraryError, Opened},
+    skill_tools::SkillFolders,
+    usage::Usage,
 };
+use savoir_engine::{Home, RunError, approval::Trust, loaded_skill::LoadedSkill};
 use savoir_package::{Agent, agents::UnknownAgent, ledger::Entry};
 use savoir_server::{ReadFolder, mcp::SkillFiles};
 

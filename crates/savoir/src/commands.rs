@@ -66,8 +66,9 @@ use clap::{
     Parser, Subcommand,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
+use savoir_lint::visible;
 use savoir_package::{Agent, limits::MAX_SHOWN_BYTES};
-use savoir_skill::{Dialect, check::render::visible};
+use savoir_skill::Dialect;
 
 use crate::{error::CommandError, extractor};
 

@@ -10,6 +10,7 @@ use std::{
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use savoir_engine::{Fault, RunError, StoreError};
+use savoir_registry::backup::BackupError;
 use serde_json::{Map, Value, json};
 
 use crate::output;
@@ -180,5 +181,11 @@ impl From<RunError> for CommandError {
 impl From<serde_json::Error> for CommandError {
     fn from(error: serde_json::Error) -> Self {
         io::Error::from(error).into()
+    }
+}
+
+impl From<BackupError> for CommandError {
+    fn from(error: BackupError) -> Self {
+        Self::findings(&error).named(error.code()).hint(error.hint())
     }
 }

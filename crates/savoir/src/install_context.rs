@@ -19,13 +19,13 @@ use std::{
 };
 
 use savoir_engine::Home;
+use savoir_lint::words::nearest;
 use savoir_package::{
     Agent, Agents, InstallFailure, SkillSet,
     agents::UnknownAgent,
     install::{Edits, Occupied, Outside, Plan},
     lock::{self, Lock},
     manifest::{self, Manifest, Scope},
-    nearest,
     policy::Policy,
     source::{Fetcher, Settings},
     trust::{TrustStore, TrustedSources},

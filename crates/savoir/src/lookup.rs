@@ -18,7 +18,8 @@ use std::{
 };
 
 use savoir_engine::Home;
-use savoir_package::{Agent, Tree, ledger::Entry, nearest, source::is_remote};
+use savoir_lint::words::nearest;
+use savoir_package::{Agent, Tree, ledger::Entry, source::is_remote};
 use savoir_skill::{
     folder::is_skill_file,
     permission::Tier,

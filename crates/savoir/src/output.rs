@@ -6,7 +6,7 @@ use std::{
 };
 
 use anstream::{AutoStream, ColorChoice};
-use savoir_skill::check::render::{self, visible};
+use savoir_lint::visible;
 use serde::Serialize;
 
 use crate::error::CommandError;
@@ -82,7 +82,7 @@ pub(crate) fn flush(mut out: impl Write) -> Result<(), CommandError> {
 
 /// Escapes control characters for a terminal, except line ends and tabs.
 pub(crate) fn harmless(text: &str) -> String {
-    render::harmless(text).into_owned()
+    savoir_lint::harmless(text).into_owned()
 }
 
 /// Escapes one line of untrusted text for a terminal.

@@ -2,7 +2,8 @@
 
 use std::{borrow::Cow, cell::OnceCell, rc::Rc};
 
-use savoir_skill::{Span, check::render::visible, folder::is_skill_file, markdown::Outline};
+use savoir_lint::visible;
+use savoir_skill::{Span, folder::is_skill_file, markdown::Outline};
 
 use super::phrase::{self, Word};
 

@@ -1,8 +1,11 @@
 //! Reports for people and for programs.
 
-use std::{fmt, fmt::Write as _, str::FromStr};
+use std::{
+    fmt::{self, Write as _},
+    str::FromStr,
+};
 
-use savoir_skill::check::render::visible;
+use savoir_lint::{render::uri, visible};
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -173,18 +176,4 @@ fn level(severity: Severity) -> &'static str {
         Severity::Medium => "warning",
         Severity::Low | Severity::Info => "note",
     }
-}
-
-/// A path as a relative reference.
-fn uri(path: &str) -> String {
-    let mut uri = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~!".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(uri, "%{byte:02X}");
-        }
-    }
-    uri
 }

@@ -1,5 +1,7 @@
 //! What a rule of the scanner is.
 
+use savoir_lint::{RuleDocs, words::one_line};
+
 use super::{context::Context, report::Severity};
 
 /// A rule: its id, how much it matters at most, and its documentation.
@@ -11,8 +13,7 @@ pub struct Rule {
     pub severity: Severity,
     /// Whether a critical finding that is certain blocks the skill.
     pub blocks: bool,
-    /// The doc comment, line by line.
-    pub(super) docs: &'static str,
+    pub(super) docs: RuleDocs,
     /// Finds breaches; what reading itself reports has none.
     pub(super) run: Option<fn(&mut Context<'_>)>,
 }
@@ -28,32 +29,22 @@ impl Eq for Rule {}
 impl Rule {
     /// The documentation as Markdown.
     pub fn docs(&self) -> String {
-        let lines = self.docs.lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
-        lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+        self.docs.markdown()
     }
 
     /// The first sentence of the documentation.
     pub fn title(&self) -> String {
-        let docs = self.docs();
-        let first = docs.split("\n\n").next().unwrap_or_default();
-        first.replace('\n', " ").trim_end_matches('.').to_owned()
+        self.docs.summary().trim_end_matches('.').to_owned()
     }
 
     /// Why it matters.
     pub fn why(&self) -> String {
-        self.section("## Why\n")
+        one_line(&self.docs.section("Why").unwrap_or_default())
     }
 
-    /// The way out.
+    /// What the author can do.
     pub fn fix(&self) -> String {
-        self.section("## Fix\n")
-    }
-
-    fn section(&self, heading: &str) -> String {
-        let docs = self.docs();
-        let section = docs.split_once(heading).map_or("", |(_, rest)| rest);
-        let section = section.split("\n## ").next().unwrap_or_default();
-        section.split_whitespace().collect::<Vec<_>>().join(" ")
+        one_line(&self.docs.section("Fix").unwrap_or_default())
     }
 }
 
@@ -67,7 +58,7 @@ macro_rules! rule {
             id: $id,
             severity: $crate::Severity::$severity,
             blocks: $crate::rule::rule!(@blocks $($blocks)?),
-            docs: concat!($($doc, "\n"),+),
+            docs: savoir_lint::RuleDocs(concat!($($doc, "\n"),+)),
             run: $crate::rule::rule!(@run $($run)?),
         };
     };

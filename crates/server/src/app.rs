@@ -2,10 +2,9 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use savoir_engine::{
-    knowledge::Knowledge, services::Services, vetting::Vetting, workflow::CodePolicy,
-};
+use savoir_engine::{knowledge::Knowledge, services::Services, workflow::CodePolicy};
 use savoir_model::Models;
+use savoir_registry::{RegistryState, vetting::Vetting};
 use savoir_store::{Database, Storage, StoreError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -15,7 +14,6 @@ use crate::{
     metrics::Metrics,
     personal::{SkillWriter, catalog::Catalog},
     readiness::Readiness,
-    registry::RegistryState,
     skill_lookup::Skills,
     throttle::Turns,
 };

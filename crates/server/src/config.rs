@@ -70,7 +70,7 @@ pub struct RegistryConfig {
     /// The folder for the index of words; one that is gone afterwards if nothing is said.
     pub search_folder: Option<PathBuf>,
     /// What is asked about a package before it is published.
-    pub vetting: savoir_engine::vetting::Options,
+    pub vetting: savoir_registry::vetting::Options,
     /// Whether those who download are sent to the storage itself, if it can be asked by everybody.
     pub redirect: bool,
 }

@@ -3,9 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use futures::future::{BoxFuture, join_all};
-use savoir_engine::{
-    agent::library::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened},
+use savoir_agent::{
     disclosure::{Candidate, Unusable},
+    library::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened},
 };
 use savoir_skill::Skill;
 use savoir_store::{Facts, StoreError, Time};

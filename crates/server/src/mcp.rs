@@ -22,7 +22,7 @@ mod tools;
 
 use std::sync::Arc;
 
-use savoir_engine::agent::{library::Library, skill_tools::SkillTools};
+use savoir_agent::{library::Library, skill_tools::SkillTools};
 
 pub(crate) use self::http::{PATH, router};
 pub use self::{

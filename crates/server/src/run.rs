@@ -10,6 +10,7 @@ use hyper_util::{
     server::graceful::{GracefulConnection, GracefulShutdown},
 };
 use savoir_engine::limits::{EXECUTION_KEPT, TASK_KEPT};
+use savoir_registry as registry;
 use savoir_store::{StoreError, Time, registry::RegistryError};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -21,7 +22,7 @@ use tower::Service as _;
 use crate::{
     app::App,
     limits::{HEADER_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, STALL_SECONDS},
-    personal, readiness, registry,
+    personal, readiness,
     routes::{recall_now, router, scan_backlog},
     write_timeout::WriteTimeout,
 };

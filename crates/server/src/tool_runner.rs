@@ -8,15 +8,13 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
+use savoir_agent::{
+    consent::Nobody,
+    skill_tools::{Queue, SkillFolders, SkillToolEnvironment, SkillTools},
+    workspaces::Workspaces,
+};
 use savoir_engine::{
-    Home, RunError, StoreError,
-    agent::{
-        consent::Nobody,
-        skill_tools::{Queue, SkillFolders, SkillToolEnvironment, SkillTools},
-        workspaces::Workspaces,
-    },
-    loaded_skill::LoadedSkill,
-    manifest::MODES,
+    Home, RunError, StoreError, loaded_skill::LoadedSkill, manifest::MODES,
     run_environment::RunEnvironment,
 };
 use tokio::runtime::Handle;

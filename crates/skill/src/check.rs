@@ -5,7 +5,6 @@
 //! of the same kind, so that every code has an explanation.
 
 mod fix;
-pub mod render;
 mod rule;
 mod rules;
 mod target;
@@ -13,19 +12,23 @@ mod target;
 pub use fix::{Fixed, fix};
 pub use rule::{Example, Rule};
 pub use rules::undeclared_placeholders;
+pub(crate) use savoir_lint::RuleDocs;
 pub use target::{Target, UnknownTarget};
 
 use std::{collections::HashMap, path::PathBuf};
 
+use savoir_lint::{
+    Diagnostic, Source,
+    render::{self, Format, Renderer, RuleDescription, TextStyle},
+};
+
 use crate::{
-    diagnostic::Diagnostic,
     dialect::{Dialect, Habits},
     document::State,
     folder::Folder,
     limits,
     reading::{Reading, read, read_as},
     render::Placeholders,
-    source::Source,
 };
 
 /// What to check and how.
@@ -98,6 +101,16 @@ pub fn all_rules() -> &'static [&'static Rule] {
     rules::ALL
 }
 
+/// Writes findings in a format.
+pub fn renderer(format: Format, style: TextStyle) -> Box<dyn Renderer> {
+    let rules = rules::ALL.iter().map(|rule| RuleDescription {
+        id: rule.code,
+        docs: rule.docs,
+        severity: rule.severity,
+    });
+    render::renderer(format, style, rules.collect())
+}
+
 /// The rule of a code.
 pub fn rule(code: &str) -> Option<&'static Rule> {
     rules::ALL.binary_search_by(|rule| rule.code.cmp(code)).ok().map(|index| rules::ALL[index])
@@ -105,7 +118,7 @@ pub fn rule(code: &str) -> Option<&'static Rule> {
 
 /// The code of the rule that `code` may have meant.
 pub fn nearest_rule(code: &str) -> Option<&'static str> {
-    crate::shape::nearest(code, rules::ALL.iter().map(|rule| rule.code))
+    savoir_lint::words::nearest(code, rules::ALL.iter().map(|rule| rule.code))
 }
 
 /// A checked file.

@@ -34,10 +34,10 @@ mod stash;
 
 use std::borrow::Cow;
 
+use savoir_lint::{Diagnostic, Edit, Safety, Source};
 use thiserror::Error;
 
 use crate::{
-    diagnostic::{Diagnostic, Edit, Safety},
     dialect::{Dialect, NewFile, Strength},
     document::State,
     edit,
@@ -45,7 +45,6 @@ use crate::{
     limits,
     reading::{Reading, read_as},
     skill::Skill,
-    source::Source,
 };
 
 pub mod migrate;

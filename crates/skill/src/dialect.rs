@@ -24,13 +24,13 @@ mod tests;
 
 use std::{fmt, str::FromStr};
 
+use savoir_lint::{Diagnostic, Severity, Span};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Severity},
     document::Document,
     folder::Folder,
     frontmatter::Fences,
@@ -39,7 +39,6 @@ use crate::{
     render::Placeholders,
     shape::{self, Field, Others, Shape},
     skill::Skill,
-    source::Span,
     yaml::{Node, YamlVersion},
 };
 

@@ -3,14 +3,14 @@
 
 use std::sync::OnceLock;
 
+use savoir_lint::{Diagnostic, Edit, Fix, Severity, Source, Span};
+
 use crate::{
-    diagnostic::{Diagnostic, Edit, Fix, Severity},
     edit::Applied,
     frontmatter::{Block, Fences, Layout, Unclosed},
     limits,
     markdown::Outline,
     repair::{self, Mended, Repair},
-    source::{Source, Span},
     yaml::{Data, Entry, ErrorKind, Node, Note, NoteKind, Style, Tree, YamlError, YamlVersion},
 };
 

@@ -1,8 +1,7 @@
 //! Where the frontmatter begins and ends. The dialects do not agree, so the rules are a parameter.
 
 use memchr::memchr;
-
-use crate::source::Span;
+use savoir_lint::Span;
 
 /// How a dialect looks for its fences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

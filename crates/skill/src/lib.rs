@@ -47,7 +47,6 @@ pub mod command;
 pub mod convert;
 pub mod dialect;
 pub mod digest;
-pub mod edit;
 pub mod folder;
 pub mod frontmatter;
 pub mod limits;
@@ -62,17 +61,16 @@ pub mod template;
 pub mod version;
 pub mod yaml;
 
-mod diagnostic;
 mod document;
 mod reading;
 mod repair;
 mod shape;
-mod source;
 
-pub use diagnostic::{Diagnostic, Edit, Fix, Safety, Severity};
 pub use dialect::{Detection, Dialect, Hint, Strength};
 pub use document::{Document, State};
 pub use folder::Folder;
 pub use reading::{Reading, read, read_as};
+pub use savoir_lint::{
+    Diagnostic, Edit, Fix, Position, Safety, Severity, Source, SourceError, Span, edit,
+};
 pub use skill::Skill;
-pub use source::{Position, Source, SourceError, Span};

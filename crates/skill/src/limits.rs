@@ -1,8 +1,6 @@
 //! Every bound of this crate, with the reason beside each number.
 
-/// Largest SKILL.md that is read. The largest of 183,655 real files has 145 KB; beyond a mebibyte
-/// a file is data, not instructions, and no agent loads it.
-pub const MAX_FILE_BYTES: usize = 1024 * 1024;
+pub use savoir_lint::MAX_FILE_BYTES;
 
 /// Largest frontmatter that is parsed. Real ones stay below 8 KB; the rest of the file is body.
 pub const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;

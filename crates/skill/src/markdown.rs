@@ -5,8 +5,9 @@
 //! needs only what decides where tools begin and which files a text points to.
 
 use memchr::{memchr, memmem};
+use savoir_lint::Span;
 
-use crate::{limits, source::Span};
+use crate::limits;
 
 /// `## Title`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

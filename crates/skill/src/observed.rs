@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use savoir_lint::{Edit, Span};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    diagnostic::Edit, document::Document, permission::Permission, reading::Reading, source::Span,
-    yaml::write::write_entry,
+    document::Document, permission::Permission, reading::Reading, yaml::write::write_entry,
 };
 
 /// Where the notes lie in a skill's folder.

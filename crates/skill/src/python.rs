@@ -28,9 +28,10 @@ pub use module::{Decorator, Function, Module, PyParameter};
 use std::thread;
 
 use ruff_text_size::TextRange;
+use savoir_lint::Span;
 use thiserror::Error;
 
-use crate::{limits, source::Span};
+use crate::limits;
 
 /// The name of the module that holds the tools of a GAIA skill.
 pub const TOOLS_FILE: &str = "tools.py";

@@ -1,14 +1,14 @@
 //! From text to [`Skill`]: find the dialect, read by its rules, say what is wrong.
 
+use savoir_lint::{Diagnostic, Safety, Severity, Source};
+
 use crate::{
-    diagnostic::{Diagnostic, Safety, Severity},
     dialect::{self, Detection, Dialect, Reader, Strength},
     document::{Document, State},
     folder::Folder,
     frontmatter::{Fences, Layout, Unclosed},
     shape,
     skill::{Mode, Skill},
-    source::Source,
     yaml::YamlVersion,
 };
 

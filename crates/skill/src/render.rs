@@ -14,13 +14,13 @@
 
 use std::{borrow::Cow, fs::File, path::Path};
 
+use savoir_lint::words::nearest;
 use serde_json::{Map, Number, Value};
 use thiserror::Error;
 
 use crate::{
     dialect::{Dialect, agent_flow},
     name::told,
-    shape::nearest,
     skill::{Input, InputKind, Mode, Skill},
     template::{self, Grammar, claude},
 };

@@ -9,11 +9,11 @@ mod fences;
 mod lines;
 mod values;
 
+use savoir_lint::{Edit, Safety, Span};
+
 use crate::{
-    diagnostic::{Edit, Safety},
     edit::{self, Applied},
     limits,
-    source::Span,
     yaml::{NoteKind, Tree, YamlError},
 };
 

@@ -3,14 +3,12 @@
 
 use std::fmt;
 
+use savoir_lint::{Diagnostic, Edit, Fix, Severity, Span, words::nearest};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    diagnostic::{Diagnostic, Edit, Fix, Severity},
     name::{self, NameGrammar},
-    permission,
-    source::Span,
-    version,
+    permission, version,
     yaml::{Data, Node, YamlVersion, write},
 };
 
@@ -468,19 +466,6 @@ pub(crate) fn unknown_field<'a>(
             .fix(Fix::risky(vec![Edit::replace(span, near)])),
         None => problem.help("remove it, or keep it under `metadata`"),
     }
-}
-
-/// The word that `text` may have meant.
-pub(crate) fn nearest<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    if text.len() > crate::name::MAX_COMPARED {
-        return None;
-    }
-    let lower = text.to_lowercase();
-    words
-        .map(|word| (strsim::damerau_levenshtein(&lower, &word.to_lowercase()), word))
-        .filter(|(distance, word)| *distance <= (word.len() / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
 }
 
 fn list(words: &[&str]) -> String {

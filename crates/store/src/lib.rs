@@ -9,7 +9,6 @@
 //!
 //! No state that matters lives in a process: several can share a database and a bucket.
 
-#![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod accounts;

@@ -6,10 +6,13 @@
 
 use std::collections::HashSet;
 
-use savoir_skill::check::render::visible;
+use savoir_lint::visible;
 use serde::Serialize;
 
-use super::{Fingerprint, Request, is_interpreter, phrase, phrase::Phrase};
+use super::{
+    Fingerprint, Request, is_interpreter,
+    phrase::{self, Phrase},
+};
 
 /// Longest name, path or scope, in characters.
 const MOST_TEXT: usize = 160;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use savoir_lint::words::nearest;
 use savoir_skill::{Skill, digest};
 
 use super::CallError;
-use crate::words::nearest;
 
 /// The longest name that the APIs of models accept.
 const LONGEST: usize = 64;

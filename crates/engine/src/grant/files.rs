@@ -161,7 +161,7 @@ fn secret_folders(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Those that are there.
-pub(crate) fn stored_secrets(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
+pub fn stored_secrets(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
     secret_folders(run_env).filter(|folder| folder.is_dir())
 }
 
@@ -382,7 +382,7 @@ pub(super) fn protected_paths(run_env: &RunEnvironment, opened: &[PathBuf]) -> V
 }
 
 /// What stays as it is below writable folders: the protected names, and the skill itself.
-pub(crate) fn protect(
+pub fn protect(
     run_env: &RunEnvironment,
     folder: Option<&Path>,
     writable: &[PathBuf],
@@ -413,6 +413,6 @@ pub(crate) fn protect(
 }
 
 /// Whether a folder is, or lies in, something that no skill writes to.
-pub(crate) fn is_protected(path: &Path, run_env: &RunEnvironment) -> bool {
+pub fn is_protected(path: &Path, run_env: &RunEnvironment) -> bool {
     protected_above(path, run_env, &[]).is_some()
 }

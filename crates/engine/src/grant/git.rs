@@ -36,7 +36,7 @@ fn of_person(home: &Path) -> Vec<PathBuf> {
 }
 
 /// Where the settings of a repository lead: of the one that lies in a folder, or is the folder.
-pub(crate) fn led_by_repository(folder: &Path, home: &Path) -> Vec<PathBuf> {
+pub fn led_by_repository(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let mut places = Vec::new();
     for file in settings(folder) {
         follow(&file, folder, home, &mut places, MOST_INCLUDES);

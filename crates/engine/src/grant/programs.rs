@@ -8,7 +8,10 @@ use std::{
 };
 
 use savoir_sandbox::{Closure, TRUSTED_PATH, Userland};
-use savoir_skill::permission::{Domain, Level, Permission};
+use savoir_skill::{
+    digest::hex,
+    permission::{Domain, Level, Permission},
+};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
@@ -16,7 +19,6 @@ use super::Refusal;
 use crate::{
     approval::{ExtraGrants, Program},
     loaded_skill::HISTORY,
-    words::hex,
 };
 
 /// Why a program cannot be run.

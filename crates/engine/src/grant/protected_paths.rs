@@ -16,7 +16,7 @@ use crate::run_environment::RunEnvironment;
 
 /// How something that is obeyed is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum WritePolicy {
+pub enum WritePolicy {
     /// Text that a person writes with an agent every day. It is written after a question of its own;
     /// a change by a command, which nobody sees, is put aside.
     Asked,
@@ -112,11 +112,11 @@ const ENDS: [&str; 1] = [".code-workspace"];
 const UNDER_WAY: [&str; 3] = [".git/rebase-merge", ".git/rebase-apply", ".git/sequencer"];
 
 /// What of a folder makes git take it for a repository, and read its settings.
-pub(crate) const SIGNS_OF_GIT: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
+pub const SIGNS_OF_GIT: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
 
 /// Names that are obeyed in every folder, and places that are obeyed where they are.
 #[derive(Clone, Debug)]
-pub(crate) struct ProtectedPaths {
+pub struct ProtectedPaths {
     names: HashMap<String, WritePolicy>,
     places: HashMap<PathBuf, WritePolicy>,
     /// The last names of the places: few paths end with one, and whole paths are slow to look up.
@@ -129,7 +129,7 @@ pub(crate) struct ProtectedPaths {
 
 impl ProtectedPaths {
     /// What is obeyed around a place of work.
-    pub(crate) fn of(run_env: &RunEnvironment) -> Self {
+    pub fn of(run_env: &RunEnvironment) -> Self {
         let names: HashMap<String, WritePolicy> =
             names().map(|(name, care)| (as_compared(name, care), care)).collect();
         let mut places = protected_paths(run_env, &[]);
@@ -162,7 +162,8 @@ impl ProtectedPaths {
 
     /// Without what a person opened by its name. Opening a whole project does not open what is
     /// obeyed in it.
-    pub(crate) fn opening(mut self, paths: Vec<PathBuf>) -> Self {
+    #[must_use]
+    pub fn opening(mut self, paths: Vec<PathBuf>) -> Self {
         let is_obeyed = |path: &PathBuf| path.ancestors().any(|above| self.care(above).is_some());
         self.opened = paths.into_iter().filter(is_obeyed).collect();
         let missing = self.opened.iter().filter(|path| path.symlink_metadata().is_err());
@@ -173,7 +174,7 @@ impl ProtectedPaths {
     }
 
     /// Adds places below a folder; gives whether that changes anything.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         places: impl IntoIterator<Item = (PathBuf, WritePolicy)>,
         below: &Path,
@@ -195,7 +196,7 @@ impl ProtectedPaths {
     }
 
     /// How it is kept what lies at a path, if it is obeyed.
-    pub(crate) fn care(&self, path: &Path) -> Option<WritePolicy> {
+    pub fn care(&self, path: &Path) -> Option<WritePolicy> {
         let is_opened = self.opened.iter().any(|opened| path.starts_with(opened));
         if is_opened || self.made_in.iter().any(|folder| folder == path) {
             return None;
@@ -219,7 +220,7 @@ impl ProtectedPaths {
     }
 
     /// What is obeyed beyond a path, if that were a link, and how it is kept: the rest of the way.
-    pub(crate) fn beyond(&self, path: &Path) -> impl Iterator<Item = (&Path, WritePolicy)> {
+    pub fn beyond(&self, path: &Path) -> impl Iterator<Item = (&Path, WritePolicy)> {
         let beyond = self.places.iter().map(move |(place, care)| (place.strip_prefix(path), *care));
         beyond
             .filter_map(|(rest, care)| Some((rest.ok()?, care)))
@@ -227,7 +228,7 @@ impl ProtectedPaths {
     }
 
     /// How a path below a folder is kept, by itself or by what it lies in.
-    pub(crate) fn strictest(&self, path: &Path, root: &Path) -> Option<WritePolicy> {
+    pub fn strictest(&self, path: &Path, root: &Path) -> Option<WritePolicy> {
         path.ancestors().take_while(|part| *part != root).filter_map(|part| self.care(part)).max()
     }
 }
@@ -263,7 +264,7 @@ fn project_folders(agent: &Agent) -> impl Iterator<Item = &'static str> {
 }
 
 /// Whether git takes a folder for a repository, of which some of the [signs](SIGNS_OF_GIT) are there.
-pub(crate) fn is_repository(has: impl Fn(&str) -> bool) -> bool {
+pub fn is_repository(has: impl Fn(&str) -> bool) -> bool {
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 

@@ -3,7 +3,7 @@
 pub mod pdf;
 
 mod docx;
-pub(crate) mod html;
+pub mod html;
 mod isolated;
 
 use std::str;

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use savoir_package::{Tree, is_note};
+use savoir_skill::digest::hex;
 use sha2::{Digest as _, Sha256};
 
 use super::{HISTORY, LoadSkillError};
-use crate::{limits, words::hex};
+use crate::limits;
 
 /// Digits that tell two versions of a file apart.
 const DIGITS: usize = 16;

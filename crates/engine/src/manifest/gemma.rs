@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use savoir_lint::words::one_line;
 use serde_json::Value;
 
 use super::Entry;
-use crate::words::one_line;
 
 const HEADER: &str = "You are a model that can do function calling with the following functions:";
 

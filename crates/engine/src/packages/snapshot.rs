@@ -9,9 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use savoir_skill::digest::hex;
 use sha2::{Digest as _, Sha256};
-
-use crate::words::hex;
 
 /// A digest over names, sizes, times and modes of everything below a folder, and over what links say.
 /// The folder itself may be renamed, and the file `skipped` in it does not count.

@@ -17,8 +17,8 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Stat, statat},
     io::Errno,
 };
+use savoir_lint::visible;
 use savoir_sandbox::{PathGrant, PutAside};
-use savoir_skill::check::render::visible;
 
 use super::{
     Root, Unusable,
@@ -42,7 +42,7 @@ const MOST_TOLD: usize = 300;
 /// What was there before the commands that run now. They share it, so that none takes for granted what
 /// another planted.
 #[derive(Debug, Default)]
-pub(crate) struct Baseline {
+pub struct Baseline {
     known: Mutex<Known>,
     /// One look at a time, since each has many folders open.
     looks: Mutex<()>,
@@ -56,7 +56,7 @@ struct Known {
 
 /// What was there before a command, until what it left is looked at.
 #[derive(Debug)]
-pub(crate) struct Before<'a> {
+pub struct Before<'a> {
     baseline: &'a Baseline,
     /// With what the repositories of the workspace obey besides.
     protected: ProtectedPaths,
@@ -137,7 +137,7 @@ impl Baseline {
 
     /// Looks through a workspace before a command; gives what the sandbox must hold besides what it
     /// holds already.
-    pub(crate) fn before(
+    pub fn before(
         &self,
         at: &Root,
         mut protected: ProtectedPaths,
@@ -159,7 +159,7 @@ impl Baseline {
     }
 
     /// What is obeyed, with all that links and settings of git in a workspace lead to.
-    pub(crate) fn led(
+    pub fn led(
         &self,
         at: &Root,
         mut protected: ProtectedPaths,
@@ -171,7 +171,7 @@ impl Baseline {
     }
 
     /// Writes a file that a person agreed to, so that no command is taken for who wrote it.
-    pub(crate) fn agreed<T>(
+    pub fn agreed<T>(
         &self,
         at: &Root,
         path: &Path,
@@ -255,7 +255,7 @@ fn too_much(root: &Path, message: &str) -> Unusable {
 
 impl Before<'_> {
     /// Puts aside what has come since; gives that, and why not all of the folder could be looked through.
-    pub(crate) fn put_aside(&self, at: &Root) -> (Vec<PutAside>, Option<String>) {
+    pub fn put_aside(&self, at: &Root) -> (Vec<PutAside>, Option<String>) {
         let _turn = self.baseline.turn();
         let mut look = Look::new(at.path(), &self.protected, &self.held, Some(self.baseline));
         let failed = look.walk(at).err().map(|(_, why)| why);
@@ -516,7 +516,7 @@ where
 }
 
 /// A path for a message; the end of a long one says most.
-pub(crate) fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     let text = visible(&path.to_string_lossy()).into_owned();
     let length = text.chars().count();
     if length <= MOST_TOLD {

@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use savoir_lint::visible;
 use savoir_sandbox::{Outcome, Refusal, Verdict};
-use savoir_skill::check::render::visible;
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
 use super::variables::Unseen;

@@ -1,8 +1,7 @@
 //! Permissions in words.
 
+use savoir_lint::words::and;
 use savoir_skill::permission::{Domain, Level, Permission};
-
-use crate::words::and;
 
 /// What a skill may do, one line for each kind and place; one line that says so if it is nothing.
 pub fn permission_lines(permissions: &[Permission]) -> Vec<String> {

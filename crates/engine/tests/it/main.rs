@@ -2,9 +2,6 @@
 
 #![expect(clippy::print_stderr, reason = "tests tell what they measured and what they left out")]
 
-mod agent;
 mod knowledge;
 mod python;
-mod tokens;
-mod vetting;
 mod workflow;

@@ -5,6 +5,7 @@ use std::{
     path::Path,
 };
 
+use savoir_lint::words;
 use savoir_skill::permission::{Decision, Permission, Tier, decision};
 use semver::Version;
 use serde::Serialize;
@@ -18,7 +19,6 @@ use crate::{
     resolve::{
         Chosen, Demand, Need, Request, Requester, Resolution, ResolveError, Root, Several, resolve,
     },
-    words,
 };
 
 /// What an agent is to be put together from.

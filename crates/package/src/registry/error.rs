@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use savoir_lint::words;
 use semver::Version;
 use serde_json::Value;
 use thiserror::Error;
@@ -12,7 +13,7 @@ use thiserror::Error;
 use super::{Name, NameError, wire::GoneLine};
 use crate::{
     SummaryError, archive::ArchiveError, limits::MAX_SHOWN_BYTES, source::SourceError,
-    trust::SignatureError, words,
+    trust::SignatureError,
 };
 
 /// One version of a skill in one registry.

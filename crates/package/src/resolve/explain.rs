@@ -9,6 +9,7 @@ use std::{
 };
 
 use pubgrub::{DerivationTree, External};
+use savoir_lint::words;
 use savoir_skill::version::VersionRange;
 use semver::Version;
 
@@ -17,7 +18,6 @@ use super::{
     offer::{Offer, Package, Stop},
     set::{self, Versions},
 };
-use crate::words;
 
 type Tree = DerivationTree<Package, Versions, String>;
 

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use savoir_engine::agent::library::{Folders, LibraryError};
+use savoir_agent::library::{Folders, LibraryError};
 
 /// How long what was found holds at least.
 const HOLDS: Duration = Duration::from_secs(1);

@@ -10,14 +10,14 @@ use std::{
     sync::Arc,
 };
 
+use savoir_agent::{
+    host_tools::{Autonomy, HostTools, WorkspaceError},
+    library::Library,
+    skill_tools::{SkillToolEnvironment, SkillTools},
+    turn::{Agent, Conversation, Forks, TurnLimits},
+};
 use savoir_engine::{
     Home,
-    agent::{
-        host_tools::{Autonomy, HostTools, WorkspaceError},
-        library::Library,
-        skill_tools::{SkillToolEnvironment, SkillTools},
-        turn::{Agent, Conversation, Forks, TurnLimits},
-    },
     event::Emitter,
     services::{Services, TimeLimits},
 };

@@ -12,13 +12,11 @@ use std::{
 
 use anstream::{eprint, eprintln};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use savoir_lint::render::{FileReport, Format, Renderer, Summary, TextStyle};
 use savoir_package::archive;
 use savoir_skill::{
     Diagnostic, Dialect, Safety, Source, Span,
-    check::{
-        self, Options, Target,
-        render::{self, FileReport, Format, Summary},
-    },
+    check::{self, Options, Target},
     folder::is_skill_file,
 };
 
@@ -384,7 +382,7 @@ fn diff(path: &str, before: &str, after: &str) -> String {
 struct Report<'a> {
     plan: &'a Plan,
     out: Box<dyn std::io::Write>,
-    renderer: Box<dyn render::Renderer>,
+    renderer: Box<dyn Renderer>,
     summary: Summary,
     fixed: (usize, usize),
     input_error: bool,
@@ -393,12 +391,11 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     fn new(plan: &'a Plan) -> Self {
-        let style =
-            render::TextStyle { color: output::wants_color(), ..render::TextStyle::default() };
+        let style = TextStyle { color: output::wants_color(), ..TextStyle::default() };
         Self {
             plan,
             out: Box::new(output::stdout()),
-            renderer: render::renderer(plan.format, style),
+            renderer: check::renderer(plan.format, style),
             summary: Summary::default(),
             fixed: (0, 0),
             input_error: false,
@@ -447,7 +444,7 @@ impl<'a> Report<'a> {
         let report = FileReport {
             path: &outcome.path,
             source: outcome.source.as_ref(),
-            dialect: outcome.dialect,
+            dialect: outcome.dialect.map(Dialect::id),
             diagnostics: &outcome.diagnostics,
         };
         self.renderer.file(&mut self.out, &report)?;

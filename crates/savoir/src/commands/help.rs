@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let names: Vec<String> =
             command.get_subcommands().map(|one| one.get_name().into()).collect();
         let Some(found) = command.find_subcommand_mut(name) else {
-            let near = savoir_package::nearest(name, names.iter().map(String::as_str));
+            let near = savoir_lint::words::nearest(name, names.iter().map(String::as_str));
             let error = CommandError::input(format!("there is no command `{name}`"));
             return Err(match near {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),

@@ -5,13 +5,11 @@ mod install;
 
 use std::{io, process::ExitCode, sync::Arc};
 
-use savoir_engine::{
-    Home,
-    agent::{
-        library::Library,
-        skill_tools::{SkillToolEnvironment, SkillTools},
-    },
+use savoir_agent::{
+    library::Library,
+    skill_tools::{SkillToolEnvironment, SkillTools},
 };
+use savoir_engine::Home;
 use savoir_server::mcp::{self, McpContext};
 use tracing_subscriber::EnvFilter;
 

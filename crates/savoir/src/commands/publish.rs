@@ -17,7 +17,6 @@ use savoir_package::{
     submission::{self, PublishOptions, Rejection, Submission},
     trust::Tier,
 };
-use savoir_scan as scan;
 use savoir_scan::{Report, Verdict};
 use savoir_skill::folder::is_skill_file;
 use serde_json::{Value, json};

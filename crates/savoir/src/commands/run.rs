@@ -11,8 +11,10 @@ use std::{
 
 use savoir_engine::{
     Fault, Home, RunError,
-    agent::consent::Question,
-    approval::{Approvals, ExtraGrants, Fingerprint, Request, Trust, agrees, shell_word, shown},
+    approval::{
+        ApprovalQuestion, Approvals, ExtraGrants, Fingerprint, Request, Trust, agrees, shell_word,
+        shown,
+    },
     call,
     envelope::{Envelope, Stream},
     loaded_skill::LoadedSkill,
@@ -710,8 +712,11 @@ impl RunContext<'_> {
     }
 
     /// The answer from the command line or the terminal; a refusal if there is neither.
-    fn answer(&self, question: &Question) -> Result<Result<Agreed, NotAgreed>, CommandError> {
-        let Question { request, reasons, warnings } = question;
+    fn answer(
+        &self,
+        question: &ApprovalQuestion,
+    ) -> Result<Result<Agreed, NotAgreed>, CommandError> {
+        let ApprovalQuestion { request, reasons, warnings } = question;
         let refused = |error| Ok(Err(NotAgreed { verdict: "refused", error }));
         // A question shows the banner itself.
         if !ask::can_ask() || self.args.yes || self.args.approve.is_some() {

@@ -11,7 +11,7 @@ use savoir_engine::{
     approval::shown,
     record::{Record, Records},
 };
-use savoir_skill::check::render::visible;
+use savoir_lint::visible;
 use serde_json::Value;
 
 use crate::{error::CommandError, output};

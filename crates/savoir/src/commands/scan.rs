@@ -8,14 +8,15 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_engine::vetting::{EngineOutcome, Options, Vetted, Vetting};
-use savoir_package::{File, Tree, archive, limits::MAX_ARCHIVE_BYTES, nearest};
+use savoir_lint::{visible, words::nearest};
+use savoir_package::{File, Tree, archive, limits::MAX_ARCHIVE_BYTES};
+use savoir_registry::vetting::{EngineOutcome, Options, Vetted, Vetting};
 use savoir_scan as scan;
 use savoir_scan::{
     Report, Rule, Verdict,
     render::{Format, render},
 };
-use savoir_skill::{check::render::visible, folder::is_skill_file};
+use savoir_skill::folder::is_skill_file;
 
 use crate::{
     discover::{self, Candidate},

@@ -14,13 +14,9 @@ use std::{
     time::Duration,
 };
 
-use savoir_engine::{
-    Home,
-    knowledge::Indexer,
-    vetting::{self, Audit, Detonation},
-    workflow::HttpPolicy,
-};
+use savoir_engine::{Home, knowledge::Indexer, workflow::HttpPolicy};
 use savoir_model::Models;
+use savoir_registry::vetting::{self, Audit, Detonation};
 use savoir_server::{App, CatalogConfig, Config as ServerConfig, RegistryConfig, ToolRunner};
 use tokio::net::TcpListener;
 

@@ -6,7 +6,7 @@ use clap::{
     Command,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use savoir_package::nearest;
+use savoir_lint::words::nearest;
 
 /// Words that other tools use, and the command for them.
 const OTHER_NAMES: [(&str, &str); 8] = [

@@ -8,10 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_package::{
-    nearest,
-    source::{self, Offer, Place, PluginExtra},
-};
+use savoir_lint::words::nearest;
+use savoir_package::source::{self, Offer, Place, PluginExtra};
 use serde_json::{Value, json};
 
 use super::skipped::path_length;

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use savoir_engine::agent::{
+use savoir_agent::{
     builtin_tools::BuiltinTools,
     library::{Draft, Library as _, MOST_FILE_BYTES},
 };

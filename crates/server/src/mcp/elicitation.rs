@@ -16,13 +16,11 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use savoir_engine::{
-    agent::{
-        consent::{Asker, Consent, Question},
-        toolset::ToolAnswer,
-    },
-    approval::{Trust, plain},
+use savoir_agent::{
+    consent::{Asker, Consent},
+    toolset::ToolAnswer,
 };
+use savoir_engine::approval::{ApprovalQuestion, Trust, plain};
 use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -67,7 +65,7 @@ struct PendingQuestion {
 pub struct Elicitation;
 
 impl Asker for Elicitation {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
+    fn ask<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Consent> {
         Box::pin(async move {
             let (Ok(caller), Some(form)) = (CALLER.try_with(Clone::clone), form(question)) else {
                 return Consent::Nobody;
@@ -103,7 +101,7 @@ pub(super) async fn asking<T>(peer: Peer<RoleServer>, work: impl Future<Output =
 }
 
 /// Whether a yes holds longer than for one run.
-fn can_be_kept(question: &Question) -> bool {
+fn can_be_kept(question: &ApprovalQuestion) -> bool {
     !question.request.always_ask && question.request.trust != Trust::Untrusted
 }
 
@@ -112,7 +110,7 @@ fn this_time(consent: Consent) -> Consent {
 }
 
 /// The question as a form.
-fn form(question: &Question) -> Option<ElicitRequestParams> {
+fn form(question: &ApprovalQuestion) -> Option<ElicitRequestParams> {
     let (words, meaning): (&[&str], _) = if can_be_kept(question) {
         (&["once", "always"], "once: this call only; always: until the skill changes")
     } else {
@@ -134,7 +132,7 @@ fn form(question: &Question) -> Option<ElicitRequestParams> {
 }
 
 /// What a form says. Only a clear yes is one.
-fn consent(result: &ElicitResult, question: &Question) -> Consent {
+fn consent(result: &ElicitResult, question: &ApprovalQuestion) -> Consent {
     let given = said(result);
     if can_be_kept(question) { given } else { this_time(given) }
 }

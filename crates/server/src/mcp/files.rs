@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use futures::future::BoxFuture;
-use savoir_engine::agent::library::LibraryError;
+use savoir_agent::library::LibraryError;
 
 /// Files of a skill that every host accepts; larger skills are not handed on whole.
 pub(super) const MOST_FILES: usize = 512;

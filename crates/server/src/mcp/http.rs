@@ -28,10 +28,8 @@ use rmcp::{
         },
     },
 };
-use savoir_engine::{
-    agent::allowed_tools::AllowedTools,
-    manifest::{MODES, mode},
-};
+use savoir_agent::allowed_tools::AllowedTools;
+use savoir_engine::manifest::{MODES, mode};
 use savoir_store::Role;
 use tokio::sync::{Mutex as Turn, Semaphore};
 

@@ -9,10 +9,10 @@ use rmcp::{
         PromptArgument, PromptMessage, Role,
     },
 };
-use savoir_engine::agent::library::Opened;
+use savoir_agent::library::Opened;
+use savoir_lint::harmless;
 use savoir_skill::{
     Skill,
-    check::render::harmless,
     name::told,
     render::{ARGUMENTS, as_called, input_names, render, takes_arguments},
 };

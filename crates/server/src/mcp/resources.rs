@@ -11,7 +11,7 @@ use rmcp::{
         ResourceContents, ResourceTemplate,
     },
 };
-use savoir_engine::agent::library::{Library, LibraryError, MOST_FILE_BYTES};
+use savoir_agent::library::{Library, LibraryError, MOST_FILE_BYTES};
 use savoir_skill::{Source, name::told, read};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};

@@ -16,7 +16,7 @@ use rmcp::{
     },
     service::{Peer, RequestContext, SubscriptionContext, SubscriptionSink},
 };
-use savoir_engine::agent::{allowed_tools::AllowedTools, library::Library};
+use savoir_agent::{allowed_tools::AllowedTools, library::Library};
 use savoir_skill::name::told;
 
 use super::{

@@ -20,7 +20,7 @@ use rmcp::{
     service::{Peer, ServerInitializeError},
     transport::{Transport, stdio_pipes},
 };
-use savoir_engine::agent::library::Library;
+use savoir_agent::library::Library;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
     sync::{Notify, mpsc, oneshot},

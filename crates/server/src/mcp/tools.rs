@@ -5,14 +5,14 @@ use std::sync::Arc;
 use rmcp::model::{
     CallToolResult, ContentBlock, JsonObject, MetaObject, TextContent, Tool, ToolAnnotations,
 };
+use savoir_agent::{
+    allowed_tools::{AllowedTools, Fence, Moment},
+    builtin_tools::BuiltinTools,
+    library::{Library, LibraryError, Opened},
+    skill_tools::SkillTools,
+    toolset::{Origin, ToolAnswer, ToolSpec, Toolset as _},
+};
 use savoir_engine::{
-    agent::{
-        allowed_tools::{AllowedTools, Fence, Moment},
-        builtin_tools::BuiltinTools,
-        library::{Library, LibraryError, Opened},
-        skill_tools::SkillTools,
-        toolset::{Origin, ToolAnswer, ToolSpec, Toolset as _},
-    },
     approval,
     manifest::{Entry, Manifest},
 };

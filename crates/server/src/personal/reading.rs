@@ -1,6 +1,6 @@
 //! How an agent reads a skill that a server keeps.
 
-use savoir_engine::agent::library::guard;
+use savoir_agent::library::guard;
 use savoir_skill::{
     Dialect, Reading, Skill, Source, check, dialect::agent_flow::without_owner,
     limits::MAX_DESCRIPTION_CHARS, read as read_any, read_as,

@@ -10,7 +10,6 @@ use axum::{
 };
 use futures::future::join_all;
 use savoir_package::Tree;
-use savoir_scan as scan;
 use savoir_scan::{Finding, Verdict};
 use savoir_skill::dialect::personal_agent::Provenance;
 use savoir_store::{CatalogSource, Facts, NewCatalogSource, Time};

@@ -3,11 +3,8 @@
 use std::sync::Arc;
 
 use axum::{Json as Answer, extract::State, response::Response};
-use savoir_engine::{
-    chat::{Room, Turn},
-    event::Event,
-    manifest::mode,
-};
+use savoir_agent::chat::{Room, Turn};
+use savoir_engine::{event::Event, manifest::mode};
 use savoir_skill::dialect::agent_flow::parse_at_skill;
 use savoir_store::Session;
 use serde::{Deserialize, Serialize};

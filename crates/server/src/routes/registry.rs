@@ -37,6 +37,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
+use savoir_registry::{Answer, CachedResponse, LEASE};
 use savoir_store::{Kind, registry::PackageName};
 use semver::Version;
 use utoipa_axum::router::OpenApiRouter;
@@ -45,11 +46,7 @@ use self::{
     error::{RegistryApiError, RegistryResult},
     extract::registry,
 };
-use crate::{
-    app::App,
-    config::Readers,
-    registry::{Answer, CachedResponse, LEASE},
-};
+use crate::{app::App, config::Readers};
 
 pub(super) use self::docs::describe;
 pub(crate) use self::review::scan_backlog;

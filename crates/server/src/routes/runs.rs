@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
-use savoir_engine::agent::workspaces::{LeftFile, Workspaces};
+use savoir_agent::workspaces::{LeftFile, Workspaces};
 use serde::Serialize;
 use tokio_util::io::ReaderStream;
 use utoipa::{IntoParams, ToSchema};

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use savoir_lint::{Diagnostic, Edit, Safety, Source, Span};
+
 use super::{Checked, Options, check};
 use crate::{
-    diagnostic::{Diagnostic, Edit, Safety},
     document::{Document, State},
     edit,
     folder::Folder,
     limits,
-    source::{Source, Span},
     yaml::YamlVersion,
 };
 

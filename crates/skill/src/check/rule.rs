@@ -1,6 +1,6 @@
 //! What a rule is.
 
-use crate::diagnostic::{Diagnostic, Safety, Severity};
+use savoir_lint::{Diagnostic, RuleDocs, Safety, Severity};
 
 use super::Context;
 
@@ -13,8 +13,7 @@ pub struct Rule {
     pub severity: Severity,
     /// Whether findings can be fixed, and how safely at best.
     pub fix: Option<Safety>,
-    /// The doc comment, line by line.
-    pub(crate) docs: &'static str,
+    pub(crate) docs: RuleDocs,
     /// Finds breaches; reading itself reports those of rules without it.
     pub(crate) run: Option<fn(&Context<'_>, &mut Vec<Diagnostic>)>,
 }
@@ -35,15 +34,12 @@ pub struct Example {
 impl Rule {
     /// The documentation as Markdown.
     pub fn docs(&self) -> String {
-        let lines = self.docs.lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
-        lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+        self.docs.markdown()
     }
 
     /// The first sentence of the documentation.
     pub fn summary(&self) -> String {
-        let docs = self.docs();
-        let first = docs.split("\n\n").next().unwrap_or_default();
-        first.replace('\n', " ")
+        self.docs.summary()
     }
 
     /// The example of what the rule finds.
@@ -126,14 +122,14 @@ macro_rules! rule {
         // Only `docs` holds the text: rustdoc does not know the options of our examples.
         pub(in crate::check) static $name: $crate::check::Rule = $crate::check::Rule {
             code: $code,
-            severity: $crate::diagnostic::Severity::$severity,
+            severity: savoir_lint::Severity::$severity,
             fix: $crate::check::rule::rule!(@safety $($safety)?),
-            docs: concat!($($doc, "\n"),+),
+            docs: $crate::check::RuleDocs(concat!($($doc, "\n"),+)),
             run: $crate::check::rule::rule!(@run $($run)?),
         };
     };
     (@safety) => { None };
-    (@safety $safety:ident) => { Some($crate::diagnostic::Safety::$safety) };
+    (@safety $safety:ident) => { Some(savoir_lint::Safety::$safety) };
     (@run) => { None };
     (@run $run:expr) => { Some($run) };
 }

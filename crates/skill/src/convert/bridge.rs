@@ -3,6 +3,7 @@
 //! Nothing here knows a dialect. Each is asked: a field is read alone by the source, the model is
 //! written by the target, and what the target then writes is what the field became.
 
+use savoir_lint::Source;
 use serde_json::{Map, Value};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     dialect::Dialect, document::State, reading::read_as, shape::Others, skill::Skill,
-    source::Source, yaml::write::write_entry,
+    yaml::write::write_entry,
 };
 
 /// Two dialects and the skill that crosses over.

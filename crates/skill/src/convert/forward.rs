@@ -2,7 +2,9 @@
 
 mod telling;
 
+use savoir_lint::{Diagnostic, Source};
 use serde_json::Value;
+use telling::{body_report, body_tools};
 
 use super::{
     ConvertError, FieldReport, How,
@@ -14,15 +16,11 @@ use super::{
     stash::{self, Head, Stash, newline, with_newlines},
 };
 use crate::{
-    diagnostic::Diagnostic,
     dialect::{Dialect, NewFile},
     document::{Document, State},
     reading::{Reading, read_as},
-    source::Source,
     yaml::write::write_entry,
 };
-
-use telling::{body_report, body_tools};
 
 /// A finished text, and what happened on the way.
 #[derive(Clone, Debug)]

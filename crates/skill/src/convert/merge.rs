@@ -4,6 +4,7 @@
 //! Where the second and the third agree, the lines of the original are restored; where they
 //! differ, someone edited, and the edit goes into the original.
 
+use savoir_lint::Source;
 use serde_json::Value;
 
 use super::{
@@ -19,7 +20,6 @@ use crate::{
     dialect::NewFile,
     document::{Document, State},
     reading::{Reading, read_as},
-    source::Source,
     yaml::{Data, Entry, Node, write::write_entry},
 };
 

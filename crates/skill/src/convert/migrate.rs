@@ -24,6 +24,8 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+use plan::Plan;
+use savoir_lint::Source;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -40,10 +42,7 @@ use crate::{
     permission::Permission,
     reading::{Reading, read_as},
     skill::{Skill, Tool},
-    source::Source,
 };
-
-use plan::Plan;
 
 /// Whose skill is migrated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

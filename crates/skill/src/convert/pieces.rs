@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use savoir_lint::Source;
+
 use crate::{
     document::{Document, State},
-    source::Source,
     yaml::{
         Data, Node, Style, YamlVersion,
         write::{write_entry, write_scalar, write_value},

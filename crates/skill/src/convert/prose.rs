@@ -64,7 +64,7 @@ pub(super) fn original(document: &Document) -> Option<Original> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Source;
+    use savoir_lint::Source;
 
     fn document(text: &str) -> Document {
         Document::parse(Source::new(text.to_owned()))

@@ -1,11 +1,11 @@
 //! Files that a target needs beside SKILL.md.
 
+use savoir_lint::Source;
 use serde_json::Value;
 
 use crate::{
     dialect::NewFile,
     folder::Folder,
-    source::Source,
     yaml::{Tree, YamlVersion, write::write_entry},
 };
 

@@ -1,6 +1,7 @@
 //! What a file remembers of the one that it was made from, as text under `metadata`: the dialect,
 //! the order of the fields, and the lines that did not come along as they were.
 
+use savoir_lint::Span;
 use serde_json::Value;
 
 use super::{
@@ -8,9 +9,7 @@ use super::{
     pieces::{Piece, Pieces, fenced},
     prose,
 };
-use crate::{
-    dialect::Dialect, document::Document, reading::Reading, source::Span, yaml::write::write_entry,
-};
+use crate::{dialect::Dialect, document::Document, reading::Reading, yaml::write::write_entry};
 
 /// What a file with a stash, or with the comment of prose, has somewhere.
 pub(super) const PREFIX: &str = "savoir";

@@ -3,6 +3,7 @@
 mod contract;
 mod stored;
 
+use savoir_lint::{Diagnostic, Severity, Span};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -12,7 +13,6 @@ use super::{
 };
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Severity},
     document::Document,
     frontmatter::{Fences, Unclosed},
     limits::MAX_DESCRIPTION_CHARS,
@@ -20,7 +20,6 @@ use crate::{
     render::Placeholders,
     shape::{Field, Limit, Others, Shape},
     skill::{Input, InputKind, Skill},
-    source::Span,
     yaml::{Node, YamlVersion, write::write_scalar},
 };
 

@@ -1,12 +1,13 @@
 //! The agentskills.io base format: six fields, every value read as text.
 
+use savoir_lint::Severity;
+
 use super::{
     Clues, Evidence, FolderName, Habits, Language, NewFile, Reader, Strictness, scaffold::title,
 };
 use crate::{
     allowed_tools,
     convert::Fields,
-    diagnostic::Severity,
     document::{Document, State},
     frontmatter::{Fences, Unclosed},
     limits::MAX_DESCRIPTION_CHARS,

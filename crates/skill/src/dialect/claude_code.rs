@@ -1,5 +1,7 @@
 //! Claude Code: the base format with fields for starting, forking and limiting a skill.
 
+use savoir_lint::{Diagnostic, Edit, Fix, Severity};
+
 use super::{
     Clues, Evidence, FolderName, Habits, Language, NewFile, Reader,
     agentskills::{FENCES, TOOLS, tools_text, write_base},
@@ -8,7 +10,6 @@ use super::{
 use crate::{
     allowed_tools,
     convert::Fields,
-    diagnostic::{Diagnostic, Edit, Fix, Severity},
     document::{Document, State},
     frontmatter::Fences,
     name::{self, NameGrammar},

@@ -1,5 +1,6 @@
 //! Codex: three fields of SKILL.md and a side file `agents/openai.yaml`.
 
+use savoir_lint::{Diagnostic, Severity, Source};
 use serde_json::{Value, json};
 
 use super::{
@@ -9,13 +10,11 @@ use super::{
 };
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Severity},
     document::Document,
     frontmatter::Fences,
     name::NameGrammar,
     shape::{Field, Limit, Shape},
     skill::Skill,
-    source::Source,
     yaml::{
         Node, Tree, YamlVersion,
         write::{write_entry, write_scalar},

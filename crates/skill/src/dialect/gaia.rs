@@ -2,6 +2,7 @@
 
 mod values;
 
+use savoir_lint::{Diagnostic, Edit, Fix, Severity};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
 };
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Edit, Fix, Severity},
     document::Document,
     frontmatter::{Fences, Unclosed},
     name::{self, NameGrammar},

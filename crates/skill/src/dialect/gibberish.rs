@@ -2,6 +2,7 @@
 
 pub(crate) mod tools;
 
+use savoir_lint::{Diagnostic, Edit, Fix, Severity};
 use serde_json::Value;
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
 };
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Edit, Fix, Severity},
     document::Document,
     frontmatter::{Fences, Unclosed},
     name::NameGrammar,
@@ -264,8 +264,8 @@ mod tests {
         dialect::{Dialect, detect},
         document::Document,
         reading::read_as,
-        source::Source,
     };
+    use savoir_lint::Source;
 
     #[test]
     fn what_was_converted_is_another_dialect() {

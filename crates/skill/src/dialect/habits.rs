@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::diagnostic::Severity;
+use savoir_lint::Severity;
 
 /// The customs of a system. Rules look here, so that none has to know a dialect by its name.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,7 @@
 //! OpenClaw and ClawHub: the base format with `metadata.openclaw`, nested YAML or one line of
 //! JSON. The shape that GAIA's document describes (`claw_version`, `actions`) is read too.
 
+use savoir_lint::{Diagnostic, Edit, Fix, Severity};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
 };
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Edit, Fix, Severity},
     document::Document,
     frontmatter::Fences,
     name::NameGrammar,

@@ -6,6 +6,8 @@ mod portable;
 
 use std::borrow::Cow;
 
+use savoir_lint::{Diagnostic, Edit, Fix, Severity};
+
 use super::{
     Clues, Evidence, FolderName, Habits, Language, NewFile, Reader,
     agentskills::{TOOLS, tools_text, write_base},
@@ -13,7 +15,6 @@ use super::{
 };
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Edit, Fix, Severity},
     document::Document,
     frontmatter::{Fences, Unclosed},
     limits::MAX_DESCRIPTION_CHARS,

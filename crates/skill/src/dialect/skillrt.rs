@@ -3,6 +3,7 @@
 mod run;
 mod store;
 
+use savoir_lint::{Diagnostic, Edit, Fix};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
 };
 use crate::{
     convert::Fields,
-    diagnostic::{Diagnostic, Edit, Fix},
     document::{Document, State},
     frontmatter::{Fences, Unclosed},
     name::{self, NameGrammar},

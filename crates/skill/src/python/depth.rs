@@ -7,9 +7,10 @@
 
 use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::{Mode, lexer};
+use savoir_lint::Span;
 
 use super::PythonError;
-use crate::{limits, source::Span};
+use crate::limits;
 
 /// Refuses what nests too deeply to be parsed.
 pub(super) fn check(source: &str) -> Result<(), PythonError> {

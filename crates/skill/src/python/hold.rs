@@ -5,11 +5,12 @@ use std::{
     fmt,
 };
 
+use savoir_lint::Span;
+
 use super::{Function, Module, PyParameter, TOOLS_FILE};
 use crate::{
     reading::Reading,
     skill::{ParameterKind, Tool},
-    source::Span,
     yaml::Node,
 };
 
@@ -214,7 +215,7 @@ fn nearest(name: &str, module: &Module) -> Option<String> {
     }
     let names = module.functions.iter().take(MAX_COMPARED).map(|function| function.name.as_str());
     let short = names.filter(|name| name.len() <= MAX_COMPARED);
-    crate::shape::nearest(name, short).map(str::to_owned)
+    savoir_lint::words::nearest(name, short).map(str::to_owned)
 }
 
 fn parameters(declaration: &Declaration<'_>, function: &Function, found: &mut Vec<Mismatch>) {

@@ -2,10 +2,11 @@
 
 use ruff_python_ast::{ExceptHandler, Expr, ParameterWithDefault, Stmt, StmtFunctionDef};
 use ruff_python_parser::parse_module;
+use savoir_lint::Span;
 use serde_json::Value;
 
 use super::{PythonError, annotation, import::Imports, literal, span_of};
-use crate::{skill::ParameterKind, source::Span};
+use crate::skill::ParameterKind;
 
 /// What a module defines.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,10 +1,10 @@
 use proptest::prelude::*;
+use savoir_lint::Source;
 
 use super::*;
 use crate::{
     check::{self, Options},
     skill::{Parameter, ParameterKind, Runner, Tool},
-    source::Source,
 };
 
 const IMPORT: &str = "from gaia.agents.base.tools import tool\n";

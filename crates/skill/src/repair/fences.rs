@@ -1,11 +1,9 @@
 //! Frontmatter whose fences are missing, misplaced or wrapped.
 
+use savoir_lint::{Edit, Safety, Span};
+
 use super::{Repair, lines::split};
-use crate::{
-    diagnostic::{Edit, Safety},
-    frontmatter::{Block, line_at},
-    source::Span,
-};
+use crate::frontmatter::{Block, line_at};
 
 /// Looks for a frontmatter in a file that does not begin with one.
 pub(crate) fn find_block(text: &str, bom: usize) -> Option<Repair> {

@@ -1,8 +1,9 @@
 //! Frontmatter seen as lines, for when it cannot be seen as YAML.
 
+use savoir_lint::Span;
 use serde_json::{Map, Value};
 
-use crate::{frontmatter::line_at, source::Span, yaml::Tree};
+use crate::{frontmatter::line_at, yaml::Tree};
 
 /// One line of YAML.
 #[derive(Clone, Copy, Debug)]

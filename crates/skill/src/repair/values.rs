@@ -1,15 +1,12 @@
 //! Repairs of single values: each looks at the line where YAML broke and offers edits.
 
+use savoir_lint::{Edit, Safety, Span};
+
 use super::{
     Repair,
     lines::{Line, is_key, split},
 };
-use crate::{
-    diagnostic::{Edit, Safety},
-    dialect::Dialect,
-    source::Span,
-    yaml::YamlError,
-};
+use crate::{dialect::Dialect, yaml::YamlError};
 
 /// Repairs worth trying for an error, the most specific first.
 pub(super) fn candidates(text: &str, error: &YamlError) -> Vec<Repair> {
@@ -599,8 +596,8 @@ fn unclosed_brackets(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::mend;
-    use crate::diagnostic::Safety;
     use crate::yaml::{Tree, YamlVersion};
+    use savoir_lint::Safety;
     use serde_json::{Value, json};
 
     fn mended(text: &str) -> (Vec<&'static str>, Value) {

@@ -1,9 +1,9 @@
 //! One value of the frontmatter and its place.
 
+use savoir_lint::Span;
 use serde_json::{Map, Value};
 
 use super::resolve::{YamlVersion, resolve_plain};
-use crate::source::Span;
 
 /// How a scalar is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 //! kind is left to the scanner; a property test holds the two equal, spans included.
 
 use memchr::memchr;
+use savoir_lint::Span;
 
 use super::{
     node::{Data, Entry, Node, Style},
     tree::Tree,
 };
-use crate::source::Span;
 
 /// Most lines that are read this way; longer frontmatter meets the limits of the scanner.
 const MAX_LINES: usize = 400;

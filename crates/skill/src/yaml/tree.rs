@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, StructureStyle, Tag};
+use savoir_lint::Span;
 use thiserror::Error;
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
     node::{Data, Entry, Node, Style},
     plain,
 };
-use crate::{limits, source::Span};
+use crate::limits;
 
 /// Why YAML could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

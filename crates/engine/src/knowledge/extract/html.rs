@@ -26,7 +26,7 @@ pub(super) fn to_markdown(page: &str) -> String {
 }
 
 /// The Markdown of a page that was read from an address, with its links.
-pub(crate) fn to_markdown_with_links(page: &str, address: &Url) -> String {
+pub fn to_markdown_with_links(page: &str, address: &Url) -> String {
     written(page, |target| {
         let target = address.join(&decode(target)).ok()?;
         matches!(target.scheme(), "http" | "https").then(|| target.to_string())

@@ -54,21 +54,17 @@ async fn ask(http: &Http, given: &Given<'_>) -> Result<Done, Stop> {
 
 /// What a server answered to somebody who only reads.
 #[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) status: u16,
+pub struct Page {
+    pub status: u16,
     /// Where it is instead.
-    pub(crate) location: Option<String>,
+    pub location: Option<String>,
     /// Whether it says that it is HTML.
-    pub(crate) is_html: bool,
-    pub(crate) text: String,
+    pub is_html: bool,
+    pub text: String,
 }
 
 /// Reads a page under the same rules as a node. Redirects are told, not followed.
-pub(crate) async fn read_page(
-    url: &Url,
-    policy: &HttpPolicy,
-    limit: Duration,
-) -> Result<Page, String> {
+pub async fn read_page(url: &Url, policy: &HttpPolicy, limit: Duration) -> Result<Page, String> {
     let read = async {
         let client = target::judge(url, policy).await?.client()?;
         let response = client.get(url.clone()).send().await.map_err(failed)?;

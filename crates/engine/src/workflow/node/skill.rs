@@ -4,9 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{Done, Given, Stop};
 use crate::{
-    chat::first_input,
     event::Emitter,
-    prompt::{self, PromptRun},
+    prompt::{self, PromptRun, first_input},
     workflow::{
         scope::{Scope, text_of},
         template::{self, Room, TooLong},

@@ -9,10 +9,8 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use savoir_engine::{
-    agent::consent::{Asker, Consent, HostQuestion, Question},
-    approval::Line,
-};
+use savoir_agent::consent::{Asker, Consent, HostQuestion};
+use savoir_engine::approval::{ApprovalQuestion, Line};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::{ask, output};
@@ -114,7 +112,7 @@ impl Person {
 }
 
 impl Asker for Person {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
+    fn ask<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Consent> {
         let words = ask::Choices::OnceOrAlways.question();
         Box::pin(self.decide(question.lines(), words))
     }

@@ -2,14 +2,12 @@
 
 use std::process::ExitCode;
 
-use savoir_engine::{
-    Home,
-    agent::{
-        library::{CalledBy, serve},
-        usage::Usage,
-    },
+use savoir_agent::{
     disclosure::{Candidate, Preamble, Unusable},
+    library::{CalledBy, serve},
+    usage::Usage,
 };
+use savoir_engine::Home;
 use savoir_package::ledger::Entry;
 
 use crate::{

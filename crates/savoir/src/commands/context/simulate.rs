@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_engine::disclosure::hosts::{
+use savoir_agent::disclosure::hosts::{
     Files, HOSTS, HostRules, Installed as Shown, Sight, Simulation,
 };
 use savoir_package::{Agent, ledger::Entry};

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
+use savoir_registry::backup;
 use serde_json::json;
 
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
     install_context::told,
     output::{self, plural},
     progress::Progress,
-    registry_backup, runtime,
+    runtime,
     storage_args::StorageArgs,
 };
 
@@ -63,7 +64,7 @@ fn backup(args: &Args) -> Result<ExitCode, CommandError> {
         let (database, storage) = place.open().await?;
         let mut progress = Progress::new();
         let tell = |done, total| progress.tell(|| format!("{done} of {total} blobs"));
-        let written = registry_backup::write(database.registry(&storage), file, tell).await;
+        let written = backup::write(database.registry(&storage), file, tell).await;
         drop(progress);
         database.close().await;
         Ok(written?)

@@ -7,19 +7,15 @@ use std::{
     process::ExitCode,
 };
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use savoir_package::registry::Name;
+use savoir_registry::conformance::{
+    self as conformance, Check, Group, Outcome, Settings, Subject,
+    report::{self, Counts},
+};
 use serde_json::{Value, json};
 
-use crate::{
-    error::CommandError,
-    install_context::told,
-    output,
-    registry_conformance::{
-        self as conformance, Check, Group, Outcome, Settings, Subject,
-        report::{self, Counts},
-    },
-    runtime,
-};
+use crate::{error::CommandError, install_context::told, output, runtime};
 
 /// Environment variables for the tokens.
 const TOKEN: &str = "SAVOIR_TOKEN";
@@ -66,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = Name::parse)]
     skill: Option<Name>,
     /// Run only this group of checks; may be repeated
-    #[arg(long, value_name = "GROUP")]
+    #[arg(long, value_name = "GROUP", value_parser = group_parser())]
     only: Vec<Group>,
     /// Publish nothing, even with a token
     #[arg(long)]
@@ -80,6 +76,14 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+fn group_parser() -> impl TypedValueParser<Value = Group> {
+    let values = Group::ALL.map(|group| PossibleValue::new(group.as_str()).help(group.about()));
+    PossibleValuesParser::new(values).try_map(|word| {
+        let named = |group: &Group| group.as_str() == word;
+        Group::ALL.into_iter().find(named).ok_or("not a group of checks")
+    })
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {

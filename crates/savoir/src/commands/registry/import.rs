@@ -2,6 +2,7 @@
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
+use savoir_registry::import::{self, Done, Mode, Plan, Refusal};
 use savoir_store::{Database, registry::Namespace};
 use serde_json::json;
 
@@ -10,7 +11,6 @@ use crate::{
     install_context::told,
     output::{self, plural},
     progress::Progress,
-    registry_import::{self, Done, Mode, Plan, Refusal},
     runtime,
     storage_args::StorageArgs,
 };
@@ -74,7 +74,7 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
             .named("invalid_namespace")
             .hint("for example: --namespace acme")
     })?;
-    if namespace.is_some() && registry_import::is_mirror(folder) {
+    if namespace.is_some() && import::is_mirror(folder) {
         return Err(CommandError::input("--namespace cannot be used with a mirror")
             .named("mirror_keeps_names")
             .hint("leave out --namespace"));
@@ -89,7 +89,7 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
         };
         let mut progress = Progress::new();
         let tell = |done, total| progress.tell(|| format!("{done} of {total} skills"));
-        let done = registry_import::import(database.registry(&storage), folder, &plan, tell).await;
+        let done = import::import(database.registry(&storage), folder, &plan, tell).await;
         drop(progress);
         database.close().await;
         Ok(done?)

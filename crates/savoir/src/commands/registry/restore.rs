@@ -2,6 +2,7 @@
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
+use savoir_registry::backup::{self, Accounts, Restored};
 use serde_json::json;
 
 use crate::{
@@ -9,7 +10,6 @@ use crate::{
     install_context::told,
     output::{self, plural},
     progress::Progress,
-    registry_backup::{self, Accounts, Restored},
     runtime,
     storage_args::StorageArgs,
 };
@@ -61,7 +61,7 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
             .hint("name a file of `savoir registry backup`"));
     }
     let mut progress = Progress::new();
-    let end = registry_backup::check(file, |done| {
+    let end = backup::check(file, |done| {
         progress.tell(|| format!("verified {done} blobs"));
     })?;
     if args.check {
@@ -82,7 +82,7 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
         let total = end.blobs;
         let tell = |done| progress.tell(|| format!("{done} of {total} blobs"));
         let registry = database.registry(&storage);
-        let restored = registry_backup::restore(registry, file, accounts, tell).await;
+        let restored = backup::restore(registry, file, accounts, tell).await;
         database.close().await;
         Ok(restored?)
     })?;

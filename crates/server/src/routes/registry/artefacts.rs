@@ -4,7 +4,7 @@
 //! and the last piece only if all of them have the digest that they should have: whoever gets all
 //! bytes gets the right ones.
 
-use std::{io, ops::Range};
+use std::{io, ops::Range, time::Duration};
 
 use axum::{
     body::Body,
@@ -14,10 +14,10 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::{Stream, stream};
+use savoir_registry::{Answer, CachePolicy, has_already, part};
 use savoir_store::registry::PackageVersion;
 use semver::Version;
 use sha2::{Digest as _, Sha256};
-use std::time::Duration;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
@@ -26,10 +26,7 @@ use super::{
     extract::{PathParams, ReadAccess, registry},
     remembered,
 };
-use crate::{
-    app::App,
-    registry::{Answer, CachePolicy, has_already, part},
-};
+use crate::app::App;
 
 /// Larger ones are sent in pieces of this size.
 pub(super) const PIECE: u64 = 512 * 1024;

@@ -11,6 +11,7 @@ use savoir_package::registry::{
     Name,
     wire::{self, INDEX_VERSION},
 };
+use savoir_registry::{Answer, CachePolicy};
 use savoir_skill::version::SkillRef;
 use savoir_store::registry::{IndexLine, IndexText, PackageName};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -21,10 +22,7 @@ use super::{
     extract::{PathParams, Query, ReadAccess, package, registry},
     remembered,
 };
-use crate::{
-    app::App,
-    registry::{Answer, CachePolicy},
-};
+use crate::app::App;
 
 /// Skills whose needs can be asked for at once.
 const MOST_ASKED: usize = 100;

@@ -6,13 +6,13 @@ use axum::{
     http::StatusCode,
 };
 use bytes::Bytes;
-use savoir_engine::vetting::Vetted;
 use savoir_package::{
     Tree,
     registry::wire,
     submission::{PublishOptions, Rejection, Submission},
     trust::PublicKey,
 };
+use savoir_registry::{PublishPass, facts_of, vetting::Vetted};
 use savoir_scan::Verdict;
 use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{
@@ -31,10 +31,7 @@ use super::{
     form::Form,
     render, settled,
 };
-use crate::{
-    app::App,
-    registry::{PublishPass, facts_of},
-};
+use crate::app::App;
 
 /// Bytes of what changed.
 const LONGEST_CHANGELOG: usize = 64 * 1024;

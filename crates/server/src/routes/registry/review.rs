@@ -2,6 +2,7 @@
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use savoir_package::{archive, registry::wire};
+use savoir_registry::PublishPass;
 use savoir_store::{
     Time,
     registry::{Actor, PackageName, PackageVersion, RegistryError, ScanResult, ScanVerdict},
@@ -24,7 +25,6 @@ use super::{
 use crate::{
     app::App,
     body::{Members, Shape, Text},
-    registry::PublishPass,
 };
 
 /// Characters of a message or a reason.

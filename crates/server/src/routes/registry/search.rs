@@ -1,13 +1,15 @@
 //! Finding skills by words.
 
+use std::collections::HashMap;
+
 use axum::{
     extract::State,
     http::{HeaderMap, Method},
     response::Response,
 };
 use savoir_package::registry::wire;
+use savoir_registry::search::{Hits, MOST_RESULTS, Query as Words, SearchError};
 use savoir_store::registry::{PackageName, Summary};
-use std::collections::HashMap;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
@@ -17,10 +19,7 @@ use super::{
     render,
     skills::{LARGEST_PAGE, json},
 };
-use crate::{
-    app::App,
-    registry::search::{Hits, MOST_RESULTS, Query as Words, SearchError},
-};
+use crate::app::App;
 
 /// Skills of one answer unless somebody says otherwise.
 const PAGE: u64 = 20;

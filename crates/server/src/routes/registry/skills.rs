@@ -6,6 +6,7 @@ use axum::{
     response::Response,
 };
 use savoir_package::registry::wire;
+use savoir_registry::{Answer, CachePolicy};
 use savoir_store::registry::{
     Cursor, Filter, Namespace, Order, Package, PackageName, PackageVersion, Yanked,
 };
@@ -18,10 +19,7 @@ use super::{
     extract::{PathParams, Query, ReadAccess, package, registry, version},
     remembered, render,
 };
-use crate::{
-    app::App,
-    registry::{Answer, CachePolicy},
-};
+use crate::app::App;
 
 /// Skills of a page unless somebody says otherwise.
 const PAGE: u64 = 20;
@@ -167,7 +165,7 @@ async fn numbered(app: &App, wanted: &Wanted, page: u64) -> RegistryResult<wire:
         }
     };
     // Without a filter the index knows about how many there are.
-    let known = app.desk.search().map_or(0, |index| index.len());
+    let known = app.desk.search().map_or(0, |index| index.skill_count());
     Ok(wire::Page {
         items,
         next_cursor: None,

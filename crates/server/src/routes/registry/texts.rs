@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use savoir_package::archive;
+use savoir_registry::{Answer, CachePolicy, PLAIN, has_already};
 use savoir_store::registry::{PackageName, PackageVersion};
 use semver::Version;
 use serde_json::Value;
@@ -20,10 +21,7 @@ use super::{
     extract::{PathParams, ReadAccess, package, registry, version},
     remembered,
 };
-use crate::{
-    app::App,
-    registry::{Answer, CachePolicy, PLAIN, has_already},
-};
+use crate::app::App;
 
 pub(super) const MARKDOWN: &str = "text/markdown; charset=utf-8";
 

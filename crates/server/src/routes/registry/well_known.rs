@@ -15,6 +15,7 @@ use axum::{
     routing::get,
 };
 use savoir_package::archive;
+use savoir_registry::{Answer, CachePolicy, PLAIN};
 use savoir_store::registry::{Facts, Filter, Findable, Order, PackageName};
 use serde_json::{Value, json};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -26,10 +27,7 @@ use super::{
     extract::{PathParams, ReadAccess, registry},
     texts::{MARKDOWN, given, has_tag},
 };
-use crate::{
-    app::App,
-    registry::{Answer, CachePolicy, PLAIN},
-};
+use crate::app::App;
 
 /// Skills in the index: those that changed last.
 const MOST_LISTED: u64 = 1000;

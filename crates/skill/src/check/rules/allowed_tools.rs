@@ -1,12 +1,12 @@
 //! The one spelling of `allowed-tools` that every host of the base format reads, and entries that
 //! nobody can read.
 
+use savoir_lint::{Diagnostic, Edit, Fix, Span};
+
 use crate::{
     allowed_tools::{is_balanced, split},
     check::{Context, Target, rule::rule},
-    diagnostic::{Diagnostic, Edit, Fix},
     document::State,
-    source::Span,
     yaml::{Entry, Node, Style, YamlVersion, write::write_scalar},
 };
 
@@ -247,8 +247,8 @@ mod tests {
             rules::testing::{find, find_as, fixed, places},
         },
         dialect::Dialect,
-        source::Source,
     };
+    use savoir_lint::Source;
 
     fn text(tools: &str) -> String {
         format!("---\nname: x\ndescription: d\nallowed-tools:{tools}\nlicense: MIT\n---\n# x\n")

@@ -1,12 +1,12 @@
 //! Bodies that are not what they look like: a second frontmatter, a code block without end, a link
 //! that was stored as text.
 
+use savoir_lint::{Diagnostic, Span};
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     document::Document,
     frontmatter::line_at,
-    source::Span,
 };
 
 rule! {

@@ -1,14 +1,13 @@
 //! Bodies that say nothing, and bodies that say too much.
 
 use memchr::memchr_iter;
+use savoir_lint::{Diagnostic, Span};
 
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     dialect::BodyUse,
     document::State,
     limits::{ADVISED_BODY_LINES, ADVISED_BODY_TOKENS},
-    source::Span,
 };
 
 rule! {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use memchr::memmem;
+use savoir_lint::Diagnostic;
 
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     folder::{Folder, is_skill_file},
     limits::MAX_FOLDER_FILES,
 };

@@ -1,17 +1,16 @@
 //! Commands of gibb.eri.sh tools, which run without a shell.
 
+use savoir_lint::{Diagnostic, Span, words::nearest};
+
 use crate::{
     check::{Context, rule::rule},
     command::{CommandTemplate, Fragment, Token, fragments, shell_operators, tokenize_block},
-    diagnostic::Diagnostic,
     dialect::{
         BodyUse,
         command_tools::{self, Place},
     },
     limits::MAX_FINDINGS_PER_RULE,
-    shape::nearest,
     skill::{Runner, Tool},
-    source::Span,
 };
 
 rule! {

@@ -1,9 +1,9 @@
 //! Text that YAML takes for a comment.
 
+use savoir_lint::{Diagnostic, Edit, Fix, Span};
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::{Diagnostic, Edit, Fix},
-    source::Span,
     yaml::Style,
 };
 

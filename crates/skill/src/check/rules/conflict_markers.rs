@@ -1,10 +1,8 @@
 //! Marks that a merge left behind.
 
-use crate::{
-    check::{Context, rule::rule},
-    diagnostic::Diagnostic,
-    source::Span,
-};
+use savoir_lint::{Diagnostic, Span};
+
+use crate::check::{Context, rule::rule};
 
 rule! {
     /// The file has a merge conflict that nobody resolved.

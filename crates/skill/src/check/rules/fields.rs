@@ -1,8 +1,9 @@
 //! Fields of the frontmatter: which must be there, and what they hold.
 
+use savoir_lint::Diagnostic;
+
 use crate::{
     check::{Context, Target, rule::rule},
-    diagnostic::Diagnostic,
     yaml::Node,
 };
 

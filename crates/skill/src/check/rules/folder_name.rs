@@ -1,8 +1,9 @@
 //! The name of the skill against the name of its folder, and the name of the file itself.
 
+use savoir_lint::Diagnostic;
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     document::State,
     folder::is_skill_file,
     name::{self, NameGrammar},
@@ -130,9 +131,9 @@ mod tests {
     use super::*;
     use crate::{
         check::rules::testing::{find_in, folder, skill},
-        diagnostic::Severity,
         folder::{File, Folder},
     };
+    use savoir_lint::Severity;
 
     #[test]
     fn names_are_compared_as_the_dialect_does() {

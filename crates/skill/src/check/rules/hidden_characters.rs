@@ -1,9 +1,9 @@
 //! Characters that a person does not see and a model reads.
 
+use savoir_lint::{Diagnostic, Edit, Fix, Span};
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::{Diagnostic, Edit, Fix},
-    source::Span,
     yaml::{Data, Node, Style},
 };
 
@@ -392,7 +392,7 @@ fn problem(text: &str, run: Span, kind: Kind, in_head: bool) -> Diagnostic {
 }
 
 /// Frontmatter is shown to users who approve a skill.
-const CONTROL_IN_HEAD: crate::diagnostic::Severity = crate::diagnostic::Severity::Error;
+const CONTROL_IN_HEAD: savoir_lint::Severity = savoir_lint::Severity::Error;
 
 /// `a control character U+0007` or `3 control characters, the first U+0007`.
 fn named(hidden: &str, what: &str) -> String {
@@ -467,7 +467,8 @@ fn escaped(node: &Node, value: &str, text: &str, found: &mut Vec<Diagnostic>) {
 mod tests {
     #[test]
     fn a_flood_is_mended_in_one_go() {
-        use crate::{check::fix, diagnostic::Safety};
+        use crate::check::fix;
+        use savoir_lint::Safety;
 
         let text = format!("---\nname: a\ndescription: b\n---\n{}c\n", "x\u{1}".repeat(4000));
         let once = fix(&text, None, &crate::check::Options::default(), Safety::Unsafe);

@@ -1,12 +1,9 @@
 //! HTML comments that speak to the model.
 
 use memchr::memmem;
+use savoir_lint::{Diagnostic, Span};
 
-use crate::{
-    check::{Context, rule::rule},
-    diagnostic::Diagnostic,
-    source::Span,
-};
+use crate::check::{Context, rule::rule};
 
 rule! {
     /// An HTML comment gives orders to the agent.

@@ -1,11 +1,11 @@
 //! Inputs that contradict themselves or each other.
 
+use savoir_lint::Diagnostic;
 use serde_json::Value;
 
 use super::placeholders::span_of;
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     skill::InputKind,
 };
 

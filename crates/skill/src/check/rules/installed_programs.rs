@@ -1,10 +1,9 @@
 //! Programs that are not on this machine.
 
+use savoir_lint::Diagnostic;
+
 use super::command_templates::Call;
-use crate::{
-    check::{Context, rule::rule},
-    diagnostic::Diagnostic,
-};
+use crate::check::{Context, rule::rule};
 
 rule! {
     /// The program of a command is not installed on this machine.

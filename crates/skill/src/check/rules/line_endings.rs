@@ -1,12 +1,9 @@
 //! The mark before the first letter and the ends of the lines.
 
 use memchr::memmem;
+use savoir_lint::{Diagnostic, Edit, Fix, Span};
 
-use crate::{
-    check::{Context, rule::rule},
-    diagnostic::{Diagnostic, Edit, Fix},
-    source::Span,
-};
+use crate::check::{Context, rule::rule};
 
 rule! {
     /// The file begins with a byte order mark.
@@ -144,10 +141,8 @@ fn run_start(bytes: &[u8], at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::{
-        check::{Options, fix},
-        diagnostic::Safety,
-    };
+    use crate::check::{Options, fix};
+    use savoir_lint::Safety;
 
     #[test]
     fn many_carriage_returns_go_at_once() {

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
+use savoir_lint::{Diagnostic, Span};
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     folder::{Folder, IGNORED_FOLDERS},
     limits::{MAX_FINDINGS_PER_RULE, MAX_FOLDER_FILES},
-    source::Span,
 };
 
 rule! {

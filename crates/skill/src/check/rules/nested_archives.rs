@@ -1,9 +1,8 @@
 //! Archives that lie in the skill.
 
-use crate::{
-    check::{Context, rule::rule},
-    diagnostic::Diagnostic,
-};
+use savoir_lint::Diagnostic;
+
+use crate::check::{Context, rule::rule};
 
 rule! {
     /// The skill brings an archive.

@@ -1,8 +1,9 @@
 //! What tools were seen to use, held against what the skill declares.
 
+use savoir_lint::Diagnostic;
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     dialect::Unasked,
     observed::{OBSERVED_FILE, Observed},
     permission::{Domain, Level, Permission},

@@ -1,8 +1,9 @@
 //! Permissions that ask for too much, for a question, or for what no sandbox can hold.
 
+use savoir_lint::Diagnostic;
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     dialect::Grant,
     permission::{Decision, Domain, Level, Permission, Tier, decision},
 };

@@ -1,11 +1,11 @@
 //! Text that was to be written later, and descriptions that say nothing.
 
+use savoir_lint::{Diagnostic, Span};
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     dialect::{BodyUse, Dialect},
     document::State,
-    source::Span,
 };
 
 rule! {

@@ -1,14 +1,13 @@
 //! Placeholders in the body against the inputs that are declared.
 
+use savoir_lint::{Diagnostic, Span, words::nearest};
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     dialect::Strength,
     document::Document,
     render::Placeholders,
-    shape::nearest,
     skill::{Mode, Skill},
-    source::Span,
     template::{self, Grammar, Placeholder, claude},
     yaml::Node,
 };

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use savoir_lint::{Diagnostic, Edit, Fix, Span};
+
 use crate::{
     check::{Context, Target, rule::rule},
-    diagnostic::{Diagnostic, Edit, Fix},
     dialect::Strictness,
     document::State,
-    source::Span,
     yaml::{Data, Entry, Node, Style, YamlVersion, resolve::resolve_plain},
 };
 

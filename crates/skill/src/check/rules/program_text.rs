@@ -1,7 +1,9 @@
 //! Inputs that become a part of a program.
 
+use savoir_lint::Diagnostic;
+
 use super::command_templates::Call;
-use crate::{check::rule::rule, diagnostic::Diagnostic};
+use crate::check::rule::rule;
 
 rule! {
     /// A placeholder stands inside the text of a program.

@@ -1,12 +1,9 @@
 //! Keys and tokens that should not travel with a skill.
 
 use memchr::memmem;
+use savoir_lint::{Diagnostic, Span};
 
-use crate::{
-    check::{Context, rule::rule},
-    diagnostic::Diagnostic,
-    source::Span,
-};
+use crate::check::{Context, rule::rule};
 
 rule! {
     /// The text has what looks like a key or a token.

@@ -1,8 +1,9 @@
 //! Typographic quotes where YAML wants plain ones.
 
+use savoir_lint::{Diagnostic, Edit, Fix};
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::{Diagnostic, Edit, Fix},
     document::State,
     yaml::{Data, Node, Style},
 };

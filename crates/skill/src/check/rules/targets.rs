@@ -1,12 +1,12 @@
 //! What a host makes of the file: refuses it, cuts it, or passes over a part of it.
 
+use savoir_lint::{Diagnostic, Span};
+
 use crate::{
     check::{Context, Target, rule::rule},
-    diagnostic::Diagnostic,
     dialect::Dialect,
     document::{Document, State},
     name::{self, NameGrammar},
-    source::Span,
     yaml::{Data, Entry, Node},
 };
 

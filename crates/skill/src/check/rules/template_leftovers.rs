@@ -1,11 +1,11 @@
 //! Names and descriptions that nobody filled in.
 
+use savoir_lint::{Diagnostic, Span};
+
 use super::placeholder_text::is_note;
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     document::{Document, State},
-    source::Span,
 };
 
 rule! {

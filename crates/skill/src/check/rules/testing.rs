@@ -1,11 +1,11 @@
 //! What the tests beside the rules share.
 
+use savoir_lint::{Diagnostic, Source};
+
 use crate::{
     check::{self, Options},
-    diagnostic::Diagnostic,
     dialect::Dialect,
     folder::{File, Folder},
-    source::Source,
 };
 
 /// A skill whose body is `body`.

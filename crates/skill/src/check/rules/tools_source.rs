@@ -3,13 +3,13 @@
 //! The module is parsed once for the whole family: `tool-not-in-source` runs it, and the other
 //! codes are reported from there.
 
+use savoir_lint::{Diagnostic, Source, Span};
+
 use crate::{
     check::{Context, rule::rule},
-    diagnostic::Diagnostic,
     dialect::Dialect,
     limits,
     python::{self, Declaration, Mismatch, MismatchKind, Module, PythonError, TOOLS_FILE},
-    source::{Source, Span},
     yaml::Node,
 };
 

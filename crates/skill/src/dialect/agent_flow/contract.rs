@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
+use savoir_lint::Source;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -12,7 +13,6 @@ use crate::{
     frontmatter::Fences,
     name::NameGrammar,
     skill::{Input, Skill},
-    source::Source,
     template::{self, Grammar},
 };
 

@@ -1,6 +1,7 @@
 //! A file that a service keeps for its users: what is checked before it is written, and what is
 //! read from it.
 
+use savoir_lint::Edit;
 use serde_json::{Map, Value};
 
 use super::{
@@ -8,7 +9,6 @@ use super::{
     contract::{Refusal, document},
 };
 use crate::{
-    diagnostic::Edit,
     dialect::{self, Dialect, Language as _, Strength},
     document::{Document, State},
     edit,

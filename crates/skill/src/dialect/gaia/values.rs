@@ -1,15 +1,9 @@
 //! Values of GAIA's fields that have a form of their own.
 
-use crate::{
-    diagnostic::{Diagnostic, Severity},
-    dialect::Reader,
-    name::NameGrammar,
-    skill::Skill,
-    version::VersionRange,
-    yaml::Node,
-};
+use savoir_lint::{Diagnostic, Severity};
 
 use super::{PARAMETER_KINDS, place};
+use crate::{dialect::Reader, name::NameGrammar, skill::Skill, version::VersionRange, yaml::Node};
 
 /// Checks values whose shape is right and whose content may not be. What stops an installation or a run
 /// is an error; what only informs is a warning.

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
+use savoir_lint::{Diagnostic, Span};
+
 use crate::{
     command::{CommandTemplate, default_in_description, parse_yes_no},
-    diagnostic::Diagnostic,
     document::Document,
     markdown::{CodeFence, Heading, Outline},
     name,
     skill::{Parameter, ParameterKind, Runner, Tool},
-    source::Span,
 };
 
 /// One `### name` section.
@@ -296,7 +296,7 @@ fn cells(line: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Source;
+    use savoir_lint::Source;
 
     fn tools(body: &str) -> (Vec<Tool>, Vec<&'static str>) {
         let text = format!("---\nname: x\n---\n{body}");

@@ -1,11 +1,11 @@
 //! A skill that comes from elsewhere, and one that goes there: the text stays as its author wrote it,
 //! but for what others would not read.
 
+use savoir_lint::Edit;
 use serde_json::Value;
 
 use crate::{
     Dialect, Source, allowed_tools,
-    diagnostic::Edit,
     dialect::agent_flow::without_owner,
     document::{Document, State},
     edit,

@@ -1,0 +1,243 @@
+//! The fence around all tools of a turn.
+//!
+//! What a skill allows holds from the call that loaded it to the end of the turn, or until another
+//! skill is loaded. It holds for every tool set, whatever else is decided about a call: approvals and
+//! the sandbox come after it. Only the machinery of skills is outside.
+
+use std::sync::{Mutex, PoisonError};
+
+use savoir_skill::allow_list::{AllowList, NotAllowed, Offered};
+use serde_json::{Map, Value};
+
+use super::toolset::ToolSpec;
+
+/// What the skills of a turn leave a model.
+#[derive(Debug, Default)]
+pub struct AllowedTools {
+    active: Mutex<Option<Active>>,
+}
+
+/// What holds at one moment. Calls that a model makes at once are all held to the moment before them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moment(Option<Active>);
+
+/// What one call is held to, from when it is made until it is carried out. A person may be asked in
+/// between, and another skill be loaded meanwhile: whoever asked looks here once more.
+#[derive(Clone, Copy, Debug)]
+pub struct Fence<'a>(Option<Held<'a>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Held<'a> {
+    allowed_tools: &'a AllowedTools,
+    moments: &'a [Moment],
+    tool: &'a ToolSpec,
+    arguments: &'a Map<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Active {
+    skill: String,
+    list: AllowList,
+}
+
+impl AllowedTools {
+    /// An allowance that begins with what a skill allows, for whoever carries out that skill alone.
+    pub fn of(skill: &str, list: Option<AllowList>) -> Self {
+        let allowed_tools = Self::default();
+        allowed_tools.follow(skill, list);
+        allowed_tools
+    }
+
+    /// A skill is followed from here on: its list takes the place of the one before, and one that has
+    /// none restricts nothing.
+    pub fn follow(&self, skill: &str, list: Option<AllowList>) {
+        let active = list.map(|list| Active { skill: skill.to_owned(), list });
+        *self.active.lock().unwrap_or_else(PoisonError::into_inner) = active;
+    }
+
+    /// What holds now.
+    pub fn now(&self) -> Moment {
+        Moment(self.active.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+impl<'a> Fence<'a> {
+    /// The fence around a call that was made when each of some moments held.
+    pub fn around(
+        allowed_tools: &'a AllowedTools,
+        moments: &'a [Moment],
+        tool: &'a ToolSpec,
+        arguments: &'a Map<String, Value>,
+    ) -> Self {
+        Self(Some(Held { allowed_tools, moments, tool, arguments }))
+    }
+
+    /// No fence: for what no list takes away.
+    pub fn open() -> Self {
+        Self(None)
+    }
+
+    /// Whether the call is let through now, without a question.
+    pub fn check(&self) -> Result<(), NotAllowed> {
+        let Some(Held { allowed_tools, moments, tool, arguments }) = self.0 else { return Ok(()) };
+        let now = allowed_tools.now();
+        let mut doubt = Ok(());
+        for moment in moments.iter().chain([&now]) {
+            let Err((skill, refused)) = moment.check(tool, arguments) else { continue };
+            tracing::warn!(skill, code = refused.code(), %refused, "a skill does not allow a call");
+            if !refused.is_in_doubt() {
+                return Err(refused);
+            }
+            doubt = Err(refused);
+        }
+        doubt
+    }
+
+    /// Whether the call is let through now if a person agrees to what is in doubt.
+    pub fn doubt(&self) -> Result<Option<NotAllowed>, NotAllowed> {
+        match self.check() {
+            Ok(()) => Ok(None),
+            Err(refused) if refused.is_in_doubt() => Ok(Some(refused)),
+            Err(refused) => Err(refused),
+        }
+    }
+}
+
+impl Active {
+    /// A skill calls its own tools by their short names.
+    fn seen<'a>(&self, offered: Offered<'a>) -> Offered<'a> {
+        match offered {
+            Offered::Skill { skill, tool, .. } if skill == self.skill => {
+                Offered::Skill { skill, tool, called: tool }
+            }
+            other => other,
+        }
+    }
+}
+
+impl Moment {
+    /// The skill that restricts what can be called.
+    pub fn skill(&self) -> Option<&str> {
+        self.0.as_ref().map(|active| active.skill.as_str())
+    }
+
+    /// Whether some call of a tool would be let through.
+    pub fn offers(&self, tool: &ToolSpec) -> bool {
+        match (&self.0, tool.offered()) {
+            (Some(active), Some(offered)) => active.list.names(active.seen(offered)),
+            _ => true,
+        }
+    }
+
+    fn check(
+        &self,
+        tool: &ToolSpec,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), (String, NotAllowed)> {
+        match (&self.0, tool.offered()) {
+            (Some(active), Some(offered)) => {
+                let checked = active.list.check(active.seen(offered), arguments);
+                checked.map_err(|refused| (active.skill.clone(), refused))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use savoir_model::ToolDefinition;
+    use savoir_skill::allowed_tools::split;
+    use serde_json::json;
+
+    use super::*;
+    use crate::toolset::Origin;
+
+    fn tool(name: &str, origin: Origin) -> ToolSpec {
+        let definition = ToolDefinition {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: json!({}),
+        };
+        ToolSpec { definition, origin, atomic: false }
+    }
+
+    /// A call that was made at a moment, and is carried out now.
+    fn check(
+        allowed_tools: &AllowedTools,
+        moment: &Moment,
+        tool: &ToolSpec,
+    ) -> Result<(), NotAllowed> {
+        Fence::around(allowed_tools, std::slice::from_ref(moment), tool, &Map::new()).check()
+    }
+
+    fn list(text: &str) -> Option<AllowList> {
+        AllowList::new(Some(&split(text)))
+    }
+
+    #[test]
+    fn the_machinery_always_works() {
+        let allowed_tools = AllowedTools::of("x", list("Read"));
+        let builtin_tools = tool("use_skill", Origin::Builtin);
+        assert!(check(&allowed_tools, &allowed_tools.now(), &builtin_tools).is_ok());
+        assert!(allowed_tools.now().offers(&builtin_tools));
+        // A tool of a skill that calls itself like that is no machinery.
+        let skill = Origin::Skill { skill: "evil".into(), tool: "use_skill".into() };
+        let other = tool("use_skill", skill);
+        assert!(check(&allowed_tools, &allowed_tools.now(), &other).is_err());
+    }
+
+    #[test]
+    fn the_next_skill_replaces_the_list_and_one_without_clears_it() {
+        let allowed_tools = AllowedTools::default();
+        let (read, write) = (tool("read_file", Origin::Host), tool("write_file", Origin::Host));
+        let may = |tool| check(&allowed_tools, &allowed_tools.now(), tool).is_ok();
+        assert!(may(&read) && may(&write));
+        allowed_tools.follow("reader", list("Read"));
+        assert!(may(&read) && !may(&write));
+        assert_eq!(allowed_tools.now().skill(), Some("reader"));
+        allowed_tools.follow("writer", list("Write"));
+        assert!(!may(&read) && may(&write));
+        allowed_tools.follow("free", list(""));
+        assert!(may(&read) && may(&write));
+    }
+
+    #[test]
+    fn a_doubt_of_one_list_does_not_hide_the_refusal_of_another() {
+        let run = tool("run_command", Origin::Host);
+        let arguments = json!({"command": "find . -delete"});
+        let arguments = arguments.as_object().unwrap();
+        let allowed_tools = AllowedTools::of("finder", list("Bash(find:*)"));
+        let moments = [allowed_tools.now()];
+        let fence = Fence::around(&allowed_tools, &moments, &run, arguments);
+        assert!(fence.check().is_err());
+        assert!(fence.doubt().unwrap().is_some_and(|doubt| doubt.is_in_doubt()));
+        allowed_tools.follow("reader", list("Read"));
+        assert_eq!(fence.doubt().unwrap_err().code(), "tool-not-allowed");
+    }
+
+    #[test]
+    fn a_skill_names_its_own_tools_by_their_short_names_and_no_others() {
+        let own = Origin::Skill { skill: "git".into(), tool: "status".into() };
+        let other = Origin::Skill { skill: "evil".into(), tool: "status".into() };
+        let allowed_tools = AllowedTools::of("git", list("status"));
+        let may = |tool: ToolSpec| check(&allowed_tools, &allowed_tools.now(), &tool).is_ok();
+        assert!(may(tool("git__status", own)));
+        assert!(!may(tool("evil__status", other)));
+    }
+
+    #[test]
+    fn calls_at_once_are_held_to_both_moments() {
+        let allowed_tools = AllowedTools::of("reader", list("Read"));
+        let write = tool("write_file", Origin::Host);
+        let before = allowed_tools.now();
+        // A model loads a skill without a list and writes at the same time.
+        allowed_tools.follow("free", None);
+        let refused = check(&allowed_tools, &before, &write).unwrap_err();
+        assert_eq!(refused.code(), "tool-not-allowed");
+        // The other way round: what was free is not free any more.
+        let before = allowed_tools.now();
+        allowed_tools.follow("reader", list("Read"));
+        assert!(check(&allowed_tools, &before, &write).is_err());
+    }
+}

@@ -1,0 +1,234 @@
+//! A conversation goes on: a model answers, or a skill that was called by its name.
+
+mod tools;
+mod workflow;
+
+use std::sync::Arc;
+
+use savoir_engine::{
+    event::{Done, Emitter, Event, Gone, Thought},
+    knowledge::Passage,
+    limits::CONTEXT_TOKENS,
+    prompt::{self, PromptRun},
+    retrieval::{Search, system_message},
+    services::{Question, Services},
+    skill_lookup::SkillLookup,
+};
+use savoir_model::Message;
+use savoir_skill::dialect::agent_flow::parse_at_skill;
+use savoir_store::{Database, SessionMessage, Speaker, StoreError};
+
+const TEMPERATURE: f64 = 0.7;
+
+/// Tokens of what was said that are sent however long the rest is.
+const LEAST_HISTORY_TOKENS: usize = 256;
+
+/// Messages that are sent however long they are.
+const LEAST_MESSAGES: usize = 2;
+
+/// Messages that are looked at, the newest. More hardly ever fit.
+const MOST_MESSAGES: u32 = 200;
+
+/// Where a conversation happens.
+#[derive(Clone, Debug)]
+pub struct Room {
+    /// Models and knowledge.
+    pub services: Services,
+    /// Skills that can be called by name.
+    pub shelf: Arc<dyn SkillLookup>,
+    /// Where conversations are kept.
+    pub database: Database,
+}
+
+/// Something that a person says.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// The conversation.
+    pub session: String,
+    /// What is said.
+    pub message: String,
+    /// A knowledge base to search.
+    pub kb_id: Option<String>,
+    /// `provider:model` or a model's name; the default if there is none.
+    pub model: Option<String>,
+    /// Who says it.
+    pub user: i64,
+}
+
+impl Room {
+    /// Keeps what was said in a conversation that is there, before anyone answers.
+    pub async fn hear(&self, turn: &Turn, workflow_id: Option<&str>) -> Result<(), StoreError> {
+        let sessions = self.database.sessions();
+        sessions.set_context(&turn.session, turn.kb_id.as_deref(), workflow_id).await?;
+        sessions.append(&turn.session, Speaker::User, &turn.message).await
+    }
+
+    /// Answers, and keeps the answer as far as it came, also when nobody listens any more.
+    pub async fn answer(&self, turn: &Turn, out: &Emitter) {
+        let (out, transcript) = out.with_transcript();
+        let ended = match parse_at_skill(&turn.message) {
+            (Some(name), text) => self.call_skill(turn, name, text, &out).await,
+            (None, _) => self.talk(turn, &out).await,
+        };
+        // Whoever reads the conversation after the last event finds the answer.
+        self.keep(turn, &transcript.text()).await;
+        if let Ok(done) = ended {
+            // Nobody is left to tell when this fails.
+            let _ = out.emit(Event::Done(done)).await;
+        }
+    }
+
+    /// Keeps an answer.
+    pub async fn keep(&self, turn: &Turn, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let kept = self.database.sessions().append(&turn.session, Speaker::Assistant, text).await;
+        if let Err(error) = kept {
+            tracing::error!(session = turn.session, %error, "an answer was not kept");
+        }
+    }
+
+    /// Tells everything but the last event, which it gives.
+    async fn call_skill(
+        &self,
+        turn: &Turn,
+        name: &str,
+        text: &str,
+        out: &Emitter,
+    ) -> Result<Done, Gone> {
+        let thought = |status| Thought::new("skill", status);
+        out.emit(thought("start").with("skill_name", name)).await?;
+        let skill = match self.shelf.load(name).await {
+            Ok(skill) => skill,
+            Err(error) => {
+                out.emit(thought("error").with("error", error.message)).await?;
+                return Ok(Done::Error { message: format!("Skill '{name}' not found") });
+            }
+        };
+        let description = skill.description.as_str();
+        let loaded = thought("loaded").with("skill_name", name).with("description", description);
+        out.emit(loaded).await?;
+        let run = PromptRun {
+            skill: &skill,
+            inputs: &prompt::first_input(&skill, text),
+            directory: None,
+            model: turn.model.as_deref(),
+            user: Some(turn.user),
+            held_to_outputs: false,
+        };
+        Ok(prompt::steps(&self.services, run, out).await?.done())
+    }
+
+    async fn talk(&self, turn: &Turn, out: &Emitter) -> Result<Done, Gone> {
+        let passages = match &turn.kb_id {
+            Some(base) => {
+                let search = Search { base, query: &turn.message, user: Some(turn.user) };
+                let thought = |status| search.thought(status).with("query", search.query);
+                search.tell(&self.services, thought, out).await?
+            }
+            None => Vec::new(),
+        };
+        let limit = self.services.limits.answer;
+        let failure = match tokio::time::timeout(limit, self.reply(turn, &passages, out)).await {
+            Ok(failure) => failure?,
+            Err(_) => Some(format!("LLM response timed out ({}s)", limit.as_secs())),
+        };
+        match failure {
+            None => Ok(Done::Success { message: "Chat completed successfully" }),
+            Some(message) => {
+                out.emit(Event::Error { message: message.clone() }).await?;
+                Ok(Done::Error { message })
+            }
+        }
+    }
+
+    async fn reply(
+        &self,
+        turn: &Turn,
+        passages: &[Passage],
+        out: &Emitter,
+    ) -> Result<Option<String>, Gone> {
+        let failed = || Ok(Some("Chat generation failed".to_owned()));
+        let said = self.database.sessions().messages(&turn.session, Some(MOST_MESSAGES)).await;
+        let said = match said {
+            Ok(said) => said,
+            Err(error) => {
+                tracing::error!(session = turn.session, %error, "a conversation cannot be read");
+                return failed();
+            }
+        };
+        let system = system_message(passages);
+        let mut messages = vec![Message::System(system.clone())];
+        messages.extend(fitting(&said, &system).iter().map(spoken));
+        let question = Question {
+            model: turn.model.as_deref(),
+            messages,
+            temperature: Some(TEMPERATURE),
+            max_tokens: None,
+            user: Some(turn.user),
+        };
+        let answer = self.services.ask(question, out).await?;
+        match answer.error {
+            None => Ok(None),
+            Some(error) => {
+                let help = error.help();
+                tracing::warn!(session = turn.session, %error, help, "a model failed");
+                failed()
+            }
+        }
+    }
+}
+
+/// The newest messages for which there is room.
+fn fitting<'a>(said: &'a [SessionMessage], system: &str) -> &'a [SessionMessage] {
+    let room = (CONTEXT_TOKENS * 7 / 10).saturating_sub(tokens(system)).max(LEAST_HISTORY_TOKENS);
+    let mut used = 0;
+    let fitting = said.iter().rev().take_while(|message| {
+        used += tokens(&message.content);
+        used <= room
+    });
+    let count = fitting.count().max(LEAST_MESSAGES).min(said.len());
+    &said[said.len() - count..]
+}
+
+fn tokens(text: &str) -> usize {
+    text.chars().count().div_ceil(4).max(1)
+}
+
+fn spoken(message: &SessionMessage) -> Message {
+    match message.speaker {
+        Speaker::User => Message::User(message.content.clone()),
+        Speaker::Assistant => {
+            Message::Assistant { text: message.content.clone(), tool_calls: Vec::new() }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use savoir_store::Time;
+
+    use super::*;
+
+    fn said(lengths: &[usize]) -> Vec<SessionMessage> {
+        let message = |length: &usize| SessionMessage {
+            speaker: Speaker::User,
+            content: "x".repeat(*length),
+            at: Time::now(),
+        };
+        lengths.iter().map(message).collect()
+    }
+
+    #[test]
+    fn the_newest_that_fit_and_always_the_last_two() {
+        assert_eq!(fitting(&said(&[4, 4, 4]), "").len(), 3);
+        assert_eq!(fitting(&said(&[4, 100_000, 100_000]), "").len(), 2);
+        assert_eq!(fitting(&said(&[100_000]), "").len(), 1);
+        assert_eq!(fitting(&said(&[]), "").len(), 0);
+        let room = CONTEXT_TOKENS * 7 / 10 - 1;
+        assert_eq!(fitting(&said(&[4, 4 * (room - 2), 4, 4]), "x").len(), 3);
+        let long = "x".repeat(4 * CONTEXT_TOKENS);
+        assert_eq!(fitting(&said(&[4, 4, 4 * 254, 4]), &long).len(), 3);
+    }
+}

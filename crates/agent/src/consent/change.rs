@@ -1,0 +1,97 @@
+//! [`Change`]: what a write changes, short enough to be read before a yes.
+
+use std::time::Duration;
+
+use savoir_lint::visible;
+use similar::{ChangeTag, TextDiff};
+
+/// Lines that are shown; a person reads no more before they agree.
+const MOST_LINES: usize = 60;
+/// Characters of a shown line. What is longer goes on in the next one, which says so: a terminal that
+/// broke it would let a stranger begin a line.
+const MOST_CHARACTERS: usize = 72;
+/// Lines around a change.
+const CONTEXT: usize = 1;
+/// How long the shortest difference is looked for.
+const TIME: Duration = Duration::from_millis(500);
+
+/// Lines that come and go, harmless for a terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Each begins with `+`, `-` or a space, and is followed by `…` where it continues the one before.
+    pub lines: Vec<String>,
+    /// How many lines are not shown.
+    pub more: usize,
+}
+
+impl Change {
+    /// What makes a text another; without the first, all of it is new.
+    pub fn between(before: &str, after: &str) -> Self {
+        let diff = TextDiff::configure().timeout(TIME).diff_lines(before, after);
+        let mut change = Self::default();
+        for (at, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+            if at > 0 {
+                change.push("  ⋮".to_owned());
+            }
+            for one in group.iter().flat_map(|part| diff.iter_changes(part)) {
+                let sign = match one.tag() {
+                    ChangeTag::Insert => '+',
+                    ChangeTag::Delete => '-',
+                    ChangeTag::Equal => ' ',
+                };
+                change.add(sign, one.value());
+            }
+        }
+        change
+    }
+
+    fn add(&mut self, sign: char, line: &str) {
+        let line = visible(line.strip_suffix('\n').unwrap_or(line)).into_owned();
+        let mut rest = line.as_str();
+        let mut mark = ' ';
+        loop {
+            let end = rest.char_indices().nth(MOST_CHARACTERS).map_or(rest.len(), |(at, _)| at);
+            self.push(format!("{sign}{mark}{}", &rest[..end]));
+            rest = &rest[end..];
+            mark = '…';
+            if rest.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn push(&mut self, line: String) {
+        if self.lines.len() < MOST_LINES {
+            self.lines.push(line);
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_shows_what_comes_and_goes() {
+        let before = "a\nb\nc\nd\ne\nf\n";
+        let change = Change::between(before, "a\nB\nc\nd\ne\nf\ng\u{1b}[2J");
+        assert_eq!(
+            change.lines,
+            ["  a", "- b", "+ B", "  c", "  ⋮", "  f", "+ g\\u{1b}[2J"],
+            "{change:?}"
+        );
+        assert_eq!(change.more, 0);
+        assert_eq!(Change::between("", "x\r\n").lines, ["+ x\\r"]);
+        assert_eq!(Change::between("x", "x"), Change::default());
+    }
+
+    #[test]
+    fn it_is_bounded_and_says_so() {
+        let change = Change::between("", &"x\n".repeat(100));
+        assert_eq!((change.lines.len(), change.more), (MOST_LINES, 40));
+        let change = Change::between("", &format!("{}- y", "é".repeat(MOST_CHARACTERS)));
+        assert_eq!(change.lines[1], "+…- y", "no part of a line begins like another line");
+    }
+}

@@ -1,0 +1,255 @@
+//! What a model is told of skills before it asks for one: a line for each, within a budget.
+//!
+//! Skills that somebody pinned come first, then those that were used last. If not all fit, long lines
+//! become shorter before any skill is left out, and all to the same length: nobody's description is cut
+//! so that another's stays whole.
+
+pub mod hosts;
+
+use std::{cmp::Reverse, fmt::Write as _};
+
+use savoir_engine::knowledge::chunk::estimate_tokens;
+use savoir_lint::harmless;
+use savoir_skill::{Skill, dialect::personal_agent::preamble_line};
+use serde::Serialize;
+
+/// Tokens of a line, besides its name, that are worth showing.
+const LEAST: usize = 12;
+/// Tokens that tell how many more there are.
+const REST: usize = 24;
+/// What stands where a line was cut.
+const CUT: &str = "…";
+
+/// A skill that a model may be told of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its handle.
+    pub name: String,
+    /// Its line, whole.
+    pub line: String,
+    /// Whether somebody wants it to be seen.
+    pub pinned: bool,
+    /// When it was used last, in any unit that grows.
+    pub last_used: Option<i64>,
+}
+
+impl Candidate {
+    /// A skill that was never used.
+    pub fn new(skill: &Skill) -> Self {
+        let line = preamble_line(&skill.name, &skill.description, skill.when_to_use.as_deref());
+        // A person must be able to see what a model reads.
+        let line = harmless(&line).into_owned();
+        Self { name: skill.name.clone(), line, pinned: false, last_used: None }
+    }
+
+    /// What it must have at least to be shown.
+    fn least(&self, whole: usize) -> usize {
+        (estimate_tokens(&self.name) + 2 + LEAST).min(whole)
+    }
+}
+
+/// What a model is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Preamble {
+    /// The skills that it is told of, in their order.
+    pub shown: Vec<Shown>,
+    /// Those that did not fit, in their order.
+    pub left_out: Vec<String>,
+    /// Those that a model cannot be given at all, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unusable: Vec<Unusable>,
+    /// About how many tokens the text has.
+    pub tokens: usize,
+    /// How many it was allowed to have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<usize>,
+}
+
+/// A skill that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unusable {
+    /// Its name.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// A line of a preamble.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// The skill.
+    pub name: String,
+    /// What is said of it.
+    pub line: String,
+    /// Whether that is less than it says of itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+impl Preamble {
+    /// Finds the words for some skills. Without a budget everything is said.
+    pub fn new(mut skills: Vec<Candidate>, budget: Option<usize>) -> Self {
+        skills.sort_by(|a, b| {
+            let rank = |skill: &Candidate| (Reverse(skill.pinned), Reverse(skill.last_used));
+            rank(a).cmp(&rank(b)).then_with(|| a.name.cmp(&b.name))
+        });
+        let whole: Vec<usize> = skills.iter().map(|skill| estimate_tokens(&skill.line)).collect();
+        let budget_or_all = budget.unwrap_or(usize::MAX);
+        if whole.iter().sum::<usize>() <= budget_or_all {
+            return Self::of(skills.into_iter().map(Shown::whole).collect(), Vec::new(), budget);
+        }
+        let least: Vec<usize> =
+            skills.iter().zip(&whole).map(|(skill, whole)| skill.least(*whole)).collect();
+        let (count, room) = fitting(&least, budget_or_all);
+        let most = fair_share(&whole[..count], &least[..count], room);
+        let left_out = skills.split_off(count).into_iter().map(|skill| skill.name).collect();
+        let lengths = whole.iter().zip(&least).map(|(whole, least)| (*whole).min(most.max(*least)));
+        let shown = skills.into_iter().zip(lengths).map(|(skill, most)| Shown::within(skill, most));
+        Self::of(shown.collect(), left_out, budget)
+    }
+
+    fn of(shown: Vec<Shown>, left_out: Vec<String>, budget: Option<usize>) -> Self {
+        let mut preamble = Self { shown, left_out, budget, ..Self::default() };
+        preamble.tokens = estimate_tokens(&preamble.text());
+        preamble
+    }
+
+    /// The lines, and how many skills there are besides, if there is room for that.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for shown in &self.shown {
+            text.push_str(&shown.line);
+            text.push('\n');
+        }
+        let whole = text.len();
+        if !self.left_out.is_empty() {
+            // Writing into a text cannot fail.
+            let _ = writeln!(text, "({} more: find them with search_skills)", self.left_out.len());
+        }
+        if self.budget.is_some_and(|budget| estimate_tokens(&text) > budget) {
+            text.truncate(whole);
+        }
+        text
+    }
+}
+
+impl Shown {
+    fn whole(skill: Candidate) -> Self {
+        Self { name: skill.name, line: skill.line, truncated: false }
+    }
+
+    fn within(skill: Candidate, most: usize) -> Self {
+        match cut(&skill.line, most) {
+            Some(line) => Self { name: skill.name, line, truncated: true },
+            None => Self::whole(skill),
+        }
+    }
+}
+
+/// How many skills can be shown at all, and how many tokens there are for them.
+fn fitting(least: &[usize], budget: usize) -> (usize, usize) {
+    let all: usize = least.iter().sum();
+    let room = if all <= budget { budget } else { budget.saturating_sub(REST) };
+    let mut used = 0;
+    let fit = least.iter().take_while(|least| {
+        used += **least;
+        used <= room
+    });
+    (fit.count(), room)
+}
+
+/// The most tokens that every line may have so that all fit.
+fn fair_share(whole: &[usize], least: &[usize], room: usize) -> usize {
+    let needed = |most: usize| -> usize {
+        whole.iter().zip(least).map(|(whole, least)| (*whole).min(most.max(*least))).sum()
+    };
+    let (mut fits, mut too_much) = (0, whole.iter().copied().max().unwrap_or_default() + 1);
+    while too_much - fits > 1 {
+        let middle = usize::midpoint(fits, too_much);
+        if needed(middle) <= room { fits = middle } else { too_much = middle }
+    }
+    fits
+}
+
+/// The beginning of a line, cut between words; `None` if all of it fits.
+fn cut(line: &str, most: usize) -> Option<String> {
+    if estimate_tokens(line) <= most {
+        return None;
+    }
+    let room = most.saturating_sub(estimate_tokens(CUT));
+    let (mut end, mut used) = (0, 0);
+    for word in line.split_inclusive(char::is_whitespace) {
+        used += estimate_tokens(word);
+        if used > room {
+            break;
+        }
+        end += word.len();
+    }
+    Some(format!("{}{CUT}", line[..end].trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(name: &str, words: usize) -> Candidate {
+        let description = vec!["word"; words].join(" ");
+        let line = preamble_line(name, &description, None);
+        Candidate { name: name.to_owned(), line, ..Candidate::default() }
+    }
+
+    #[test]
+    fn everything_is_said_where_there_is_room() {
+        let preamble = Preamble::new(vec![candidate("b", 3), candidate("a", 3)], None);
+        assert_eq!(preamble.text(), "- a: word word word\n- b: word word word\n");
+        assert!(preamble.left_out.is_empty() && preamble.shown.iter().all(|one| !one.truncated));
+        assert_eq!(Preamble::new(Vec::new(), Some(0)).text(), "");
+    }
+
+    #[test]
+    fn pinned_and_used_come_first() {
+        let mut skills: Vec<_> = ["a", "b", "c", "d"].map(|name| candidate(name, 1)).into();
+        skills[3].pinned = true;
+        skills[1].last_used = Some(5);
+        skills[2].last_used = Some(9);
+        let preamble = Preamble::new(skills, None);
+        let names: Vec<_> = preamble.shown.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["d", "c", "b", "a"]);
+    }
+
+    #[test]
+    fn long_lines_are_cut_first_and_alike() {
+        let skills = vec![candidate("long", 400), candidate("longer", 900), candidate("short", 5)];
+        let preamble = Preamble::new(skills, Some(200));
+        assert!(preamble.left_out.is_empty());
+        assert!(preamble.tokens <= 200, "{}", preamble.tokens);
+        let lengths: Vec<_> = preamble.shown.iter().map(|one| estimate_tokens(&one.line)).collect();
+        assert!(lengths[0].abs_diff(lengths[1]) <= 1, "{lengths:?}");
+        assert!(preamble.shown[0].line.ends_with(CUT) && preamble.shown[0].truncated);
+        assert!(!preamble.shown[2].truncated);
+        assert!(preamble.tokens > 190, "room is used: {}", preamble.tokens);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let mut skills: Vec<_> =
+            (0..100).map(|n| candidate(&format!("skill-{n:03}"), 50)).collect();
+        skills[99].pinned = true;
+        let preamble = Preamble::new(skills, Some(300));
+        assert!(preamble.tokens <= 300, "{}", preamble.tokens);
+        assert_eq!(preamble.shown[0].name, "skill-099");
+        assert_eq!(preamble.shown.len() + preamble.left_out.len(), 100);
+        assert!(preamble.shown.len() >= 10, "{}", preamble.shown.len());
+        assert!(preamble.text().contains(&format!("({} more", preamble.left_out.len())));
+    }
+
+    #[test]
+    fn no_budget_is_too_small() {
+        for budget in 0..80 {
+            let skills = vec![candidate("a", 50), candidate("a-rather-long-name", 50)];
+            let preamble = Preamble::new(skills, Some(budget));
+            assert!(preamble.tokens <= budget, "{budget}: {}", preamble.text());
+            assert_eq!(preamble.shown.len() + preamble.left_out.len(), 2);
+        }
+    }
+}

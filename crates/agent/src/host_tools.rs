@@ -1,0 +1,338 @@
+//! Tools of the host: files of one folder, commands in the sandbox, pages of public servers.
+//!
+//! They are held to what skills allow like all others. What changes something or leaves the machine is
+//! asked about before, unless the person said that work inside the folder needs no question.
+
+mod command;
+mod files;
+mod workspace;
+
+use std::{
+    collections::HashSet,
+    io,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use savoir_engine::{
+    grant::ProtectedPaths,
+    knowledge::extract::html::to_markdown_with_links,
+    protection::Baseline,
+    run_environment::RunEnvironment,
+    workflow::{HttpPolicy, read_page},
+};
+use savoir_skill::allow_list::NotAllowed;
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+use tokio::sync::RwLock;
+
+use self::workspace::Workspace;
+use super::{
+    allowed_tools::Fence,
+    consent::{Asker, Consent, HostAction, HostQuestion},
+    library::MOST_FILE_BYTES,
+    toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
+};
+
+/// How long a server may take.
+const FETCH_TIME: Duration = Duration::from_secs(30);
+
+/// Which deeds are asked about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Autonomy {
+    /// All that change something or leave the machine.
+    #[default]
+    Asks,
+    /// Those that leave the workspace. Lists of skills, the sandbox and approvals of skills hold
+    /// nevertheless.
+    InWorkspace,
+}
+
+/// Tools that work in one folder.
+#[derive(Debug)]
+pub struct HostTools {
+    workspace: Arc<Workspace>,
+    run_env: RunEnvironment,
+    asker: Arc<dyn Asker>,
+    autonomy: Autonomy,
+    http: HttpPolicy,
+    /// What a person agreed to for the whole conversation.
+    agreed: Mutex<HashSet<String>>,
+    /// Held by each command until what it left is looked at.
+    commands: Arc<RwLock<()>>,
+    /// What was there before the commands that run now.
+    baseline: Arc<Baseline>,
+    /// Held from the last look at a file until it is written.
+    writes: tokio::sync::Mutex<()>,
+}
+
+/// Why a folder cannot be worked in.
+#[derive(Debug, Error)]
+pub enum WorkspaceError {
+    /// It is not there, or no folder.
+    #[error("{path} cannot be worked in: {source}")]
+    Unusable {
+        /// The folder.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It holds everything.
+    #[error("{path} holds all of your files")]
+    TooMuch {
+        /// The folder.
+        path: String,
+    },
+}
+
+impl WorkspaceError {
+    /// A stable word for it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unusable { .. } => "workspace-unusable",
+            Self::TooMuch { .. } => "workspace-too-large",
+        }
+    }
+
+    /// What can be done about it.
+    pub fn help(&self) -> &'static str {
+        "name the folder of a project with --workspace"
+    }
+}
+
+/// What went wrong, and the stable word for it.
+type Wrong = (&'static str, String);
+
+/// The same for a workspace as for a folder.
+fn unusable((code, why): Wrong) -> Wrong {
+    let code = match code {
+        "folder-too-large" => "workspace-too-large",
+        _ => "workspace-unusable",
+    };
+    (code, format!("{why}; name a smaller folder with --workspace"))
+}
+
+impl HostTools {
+    /// Tools for a folder. The ground says what must stay as it is even there.
+    pub fn new(
+        folder: &Path,
+        run_env: &RunEnvironment,
+        asker: Arc<dyn Asker>,
+        autonomy: Autonomy,
+    ) -> Result<Self, WorkspaceError> {
+        let path = || folder.display().to_string();
+        let unusable = |source| WorkspaceError::Unusable { path: path(), source };
+        let root = folder.canonicalize().map_err(unusable)?;
+        if root.parent().is_none() || run_env.home.starts_with(&root) {
+            return Err(WorkspaceError::TooMuch { path: path() });
+        }
+        let here = RunEnvironment::at(&root, &run_env.home);
+        let (directory, repository) = (here.directory, here.repository);
+        let run_env = RunEnvironment { directory, repository, ..run_env.clone() };
+        let workspace = Arc::new(Workspace::open(root).map_err(unusable)?);
+        let (http, agreed, commands) = (HttpPolicy::default(), Mutex::default(), Arc::default());
+        let (baseline, writes) = (Arc::default(), tokio::sync::Mutex::default());
+        Ok(Self { workspace, run_env, asker, autonomy, http, agreed, commands, baseline, writes })
+    }
+
+    /// With folders that stay as they are, although they lie there.
+    #[must_use]
+    pub fn keeping<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
+        let keep = |run_env: RunEnvironment, folder: &Path| run_env.keeping_folder(folder);
+        self.run_env = folders.into_iter().fold(self.run_env, keep);
+        self
+    }
+
+    /// Where the work happens, as tools of skills are to see it, too.
+    pub fn run_env(&self) -> &RunEnvironment {
+        &self.run_env
+    }
+
+    /// Waits until every command has ended, also those for which nobody waits any more, and what they
+    /// left is looked at. Whoever ends the program waits for this.
+    pub async fn settled(&self) {
+        drop(self.commands.write().await);
+    }
+
+    fn protected(&self) -> ProtectedPaths {
+        ProtectedPaths::of(&self.run_env)
+    }
+
+    /// Asks servers by other rules than that they must be public.
+    #[must_use]
+    pub fn asking(self, http: HttpPolicy) -> Self {
+        Self { http, ..self }
+    }
+
+    async fn answer(
+        &self,
+        name: &str,
+        given: &Map<String, Value>,
+        fence: Fence<'_>,
+    ) -> Result<ToolAnswer, Wrong> {
+        match name {
+            "read_file" => self.read_file(text(given, "path")?),
+            "list_dir" => self.list_dir(given.get("path").and_then(Value::as_str).unwrap_or(".")),
+            "write_file" => {
+                self.write_file(text(given, "path")?, text(given, "content")?, fence).await
+            }
+            "edit_file" => {
+                let (old, new) = (text(given, "old_text")?, text(given, "new_text")?);
+                self.edit_file(text(given, "path")?, old, new, fence).await
+            }
+            "run_command" => {
+                let seconds = given.get("seconds").and_then(Value::as_u64);
+                self.run_command(text(given, "command")?, seconds, fence).await
+            }
+            "web_fetch" => self.web_fetch(text(given, "url")?, fence).await,
+            name => Err(("unknown-tool", format!("there is no tool `{name}`"))),
+        }
+    }
+
+    /// Asks a person if it must. What was allowed before may not be any more after the answer.
+    async fn agree(&self, deed: HostAction, fence: Fence<'_>) -> Result<(), Wrong> {
+        let refused = |refused: NotAllowed| (refused.code(), refused.to_string());
+        let doubt = fence.doubt().map_err(refused)?;
+        self.ask(deed, doubt.as_ref()).await?;
+        match fence.doubt().map_err(refused)? {
+            // Nobody was asked about this one.
+            Some(other) if Some(&other) != doubt.as_ref() => Err(refused(other)),
+            _ => Ok(()),
+        }
+    }
+
+    async fn ask(&self, deed: HostAction, doubt: Option<&NotAllowed>) -> Result<(), Wrong> {
+        let is_inside = !matches!(deed, HostAction::Fetch { .. });
+        let doubt = doubt.map(ToString::to_string);
+        // A yes to a command is none to what a list doubts.
+        let scope = match &doubt {
+            Some(doubt) => format!("{} although {doubt}", deed.scope()),
+            None => deed.scope(),
+        };
+        let agreed = || self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = is_inside && doubt.is_none() && self.autonomy == Autonomy::InWorkspace;
+        if is_free || agreed().contains(&scope) {
+            return Ok(());
+        }
+        let workspace = self.workspace.root().to_owned();
+        match self.asker.ask_host(&HostQuestion { deed, workspace, doubt: doubt.clone() }).await {
+            Consent::Once => Ok(()),
+            Consent::Always => {
+                agreed().insert(scope);
+                Ok(())
+            }
+            Consent::Declined => {
+                let message = "the person declined; ask what they want instead, or do without it";
+                Err(("declined", message.to_owned()))
+            }
+            Consent::Unanswered => {
+                let message = "nobody answered whether this may be done; do without it, and tell \
+                    what you would have done";
+                Err(("declined", message.to_owned()))
+            }
+            Consent::Nobody => {
+                let why = doubt.map(|doubt| format!("{doubt}; ")).unwrap_or_default();
+                let message = format!(
+                    "{why}a person must agree to this, and nobody can be asked here; do without \
+                     it, and tell what you would have done"
+                );
+                Err(("approval-needed", message))
+            }
+        }
+    }
+
+    async fn web_fetch(&self, address: &str, fence: Fence<'_>) -> Result<ToolAnswer, Wrong> {
+        let refused = |message: String| ("not-fetched", message);
+        let url = url::Url::parse(address).map_err(|error| {
+            refused(format!("`{address}` is no address: {error}; write https://HOST/PATH"))
+        })?;
+        if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() {
+            return Err(refused("only http:// and https:// without a user can be read".to_owned()));
+        }
+        self.agree(HostAction::Fetch { url: url.to_string() }, fence).await?;
+        let page = read_page(&url, &self.http, FETCH_TIME).await.map_err(refused)?;
+        if let Some(location) = page.location.filter(|_| (300..400).contains(&page.status)) {
+            let location = url.join(&location).map_or(location, |url| url.to_string());
+            let message = format!("it is at {location} now; fetch that if it is what you want");
+            return Err(("redirected", message));
+        }
+        // Nobody reads markup.
+        let said = if page.is_html { to_markdown_with_links(&page.text, &url) } else { page.text };
+        let end = said.floor_char_boundary(MOST_FILE_BYTES as usize);
+        let more = if end < said.len() { "\n[cut here]" } else { "" };
+        let text = format!("HTTP {}\n\n{}{more}", page.status, &said[..end]);
+        let failure = (page.status >= 400).then(|| "http-status".to_owned());
+        Ok(ToolAnswer { failure, ..ToolAnswer::text(text) })
+    }
+}
+
+fn text<'a>(given: &'a Map<String, Value>, name: &str) -> Result<&'a str, Wrong> {
+    let found = given.get(name).and_then(Value::as_str);
+    let missing = || format!("the argument `{name}` is missing, or is no text");
+    found.ok_or_else(|| ("missing-argument", missing()))
+}
+
+impl Toolset for HostTools {
+    fn tools(&self) -> Vec<ToolSpec> {
+        let text = |description: &str| json!({"type": "string", "description": description});
+        let path = text("A path inside the workspace, relative to it");
+        let seconds = json!({
+            "type": "integer", "minimum": 1, "maximum": command::MOST_SECONDS,
+            "description": "How long it may take, 60 if nothing is said",
+        });
+        let command = text("A command for a shell, which starts in the workspace");
+        [
+            ("read_file", "Read a text file.", json!({"path": path}), &["path"][..]),
+            ("list_dir", "List a folder; folders end with a slash.", json!({"path": path}), &[]),
+            (
+                "write_file",
+                "Write a text file, whole. Folders are made.",
+                json!({"path": path, "content": text("The whole text")}),
+                &["path", "content"],
+            ),
+            (
+                "edit_file",
+                "Replace a passage of a text file by another. It must be there exactly once.",
+                json!({
+                    "path": path, "old_text": text("The passage as it is"),
+                    "new_text": text("What stands there instead"),
+                }),
+                &["path", "old_text", "new_text"],
+            ),
+            (
+                "run_command",
+                "Run a command in a sandbox: only the workspace can be changed, without network.",
+                json!({"command": command, "seconds": seconds}),
+                &["command"],
+            ),
+            (
+                "web_fetch",
+                "Read a page of a public server.",
+                json!({"url": text("https://…")}),
+                &["url"],
+            ),
+        ]
+        .map(|(name, description, properties, required)| {
+            ToolSpec::new(name, description, properties, required, Origin::Host)
+        })
+        .into()
+    }
+
+    fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: &'a Map<String, Value>,
+        fence: Fence<'a>,
+    ) -> BoxFuture<'a, ToolAnswer> {
+        Box::pin(async move {
+            let answer = self.answer(name, arguments, fence).await;
+            answer.unwrap_or_else(|(code, message)| ToolAnswer::failed(code, message))
+        })
+    }
+
+    fn settles_doubts(&self) -> bool {
+        true
+    }
+}

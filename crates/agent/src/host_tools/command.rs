@@ -1,0 +1,209 @@
+//! Commands, in the sandbox: the programs of the system, the workspace, and nothing else.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use savoir_engine::{
+    cancel::Cancel,
+    envelope::{Capture, Captured, Stream as Printed},
+    grant,
+    protection::{Before, Root, shown},
+};
+use savoir_sandbox::{
+    Access, Counted, End, Limits, Network, Outcome, PathGrant, Policy, PutAside, Sandbox, Stream,
+    TRUSTED_PATH, Userland, Variable, Watch, find,
+};
+use serde_json::json;
+
+use super::{HostTools, Wrong, unusable};
+use crate::{allowed_tools::Fence, consent::HostAction, toolset::ToolAnswer};
+
+/// Seconds that a command may take, and if nothing is said.
+pub(super) const MOST_SECONDS: u64 = 300;
+const SECONDS: u64 = 60;
+/// Bytes that a command may print before it is ended; a model reads the first and last of them.
+const PRINTED: u64 = 8 << 20;
+/// Things that were put aside of which a model reads.
+const MOST_TOLD: usize = 40;
+
+impl HostTools {
+    pub(super) async fn run_command(
+        &self,
+        command: &str,
+        seconds: Option<u64>,
+        fence: Fence<'_>,
+    ) -> Result<ToolAnswer, Wrong> {
+        if command.trim().is_empty() || command.contains('\0') {
+            return Err(("missing-argument", "the command is empty, or has a NUL".to_owned()));
+        }
+        let seconds = seconds.unwrap_or(SECONDS).clamp(1, MOST_SECONDS);
+        let shells = TRUSTED_PATH.map(PathBuf::from);
+        let shell = find("bash", &shells).or_else(|| find("sh", &shells));
+        let shell = shell.ok_or_else(|| ("no-shell", "there is no shell".to_owned()))?;
+        let policy = self.policy(&shell, Duration::from_secs(seconds))?;
+        self.agree(HostAction::Run { command: command.to_owned() }, fence).await?;
+        let cancel = Cancel::default();
+        // Whoever stops waiting for it ends it.
+        let _guard = cancel.guard();
+        let words = ["-c".to_owned(), command.to_owned()];
+        let (workspace, protected) = (Arc::clone(&self.workspace), self.protected());
+        let (baseline, home) = (Arc::clone(&self.baseline), self.run_env.home.clone());
+        let turn = Arc::clone(&self.commands).read_owned().await;
+        let work = move || {
+            let root = workspace.folder_to_look_at();
+            let before = |enforced: &[PathGrant]| {
+                baseline.before(root, protected, &home, enforced).map_err(unusable)
+            };
+            let ran = run_and_look(policy, &shell, &words, &cancel, root, before);
+            drop(turn);
+            ran
+        };
+        let ran = tokio::task::spawn_blocking(work).await;
+        let ran = ran.unwrap_or_else(|error| Err(("command-failed", error.to_string())))?;
+        Ok(answer(&ran, seconds))
+    }
+
+    fn policy(&self, shell: &Path, wall: Duration) -> Result<Policy, Wrong> {
+        let root = self.workspace.root().to_owned();
+        // A repository of the workspace itself can be worked with; what git executes stays as it is.
+        let opened = [root.join(".git")];
+        let protected = grant::protect(&self.run_env, None, std::slice::from_ref(&root), &opened);
+        let protected = protected.map_err(|error| ("workspace-unusable", error.to_string()))?;
+        let mut paths = vec![PathGrant::private("/tmp")];
+        if self.run_env.home.parent().is_some() {
+            paths.push(PathGrant::private(&self.run_env.home));
+        }
+        paths.push(PathGrant::write(&root));
+        paths.extend(protected);
+        paths.extend(grant::stored_secrets(&self.run_env).map(PathGrant::hidden));
+        let home = self.run_env.home.display().to_string();
+        let search = TRUSTED_PATH.join(":");
+        let environment = [
+            ("PATH", search.as_str()),
+            ("HOME", &home),
+            ("LANG", "C.UTF-8"),
+            ("TERM", "dumb"),
+            // No question can be answered.
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_PAGER", "cat"),
+        ];
+        let plain =
+            |(name, value): (&str, &str)| (name.to_owned(), Variable::Plain(value.to_owned()));
+        Ok(Policy {
+            paths,
+            programs: vec![shell.to_owned()],
+            mounts: Vec::new(),
+            userland: Userland::System,
+            network: Network::None,
+            environment: BTreeMap::from(environment.map(plain)),
+            limits: Limits {
+                wall: Some(wall),
+                counted: Counted::Data,
+                output: PRINTED,
+                ..Limits::default()
+            },
+            directory: root,
+            watch: Watch::Off,
+        })
+    }
+}
+
+/// What came of a command.
+struct Ran {
+    end: End,
+    captured: Captured,
+    /// What was put aside, in words.
+    aside: Vec<String>,
+}
+
+/// Runs a command with everything held that other programs obey, and puts aside what it adds to that.
+fn run_and_look<'a>(
+    mut policy: Policy,
+    shell: &Path,
+    words: &[String],
+    cancel: &Cancel,
+    root: &Root,
+    before: impl FnOnce(&[PathGrant]) -> Result<(Before<'a>, Vec<PathGrant>), Wrong>,
+) -> Result<Ran, Wrong> {
+    let is_protected = |grant: &&PathGrant| grant.access == Access::Protected;
+    let protected: Vec<PathGrant> = policy.paths.iter().filter(is_protected).cloned().collect();
+    let (before, more) = before(&protected)?;
+    policy.paths.extend(more);
+    let ran = run(policy, shell, words, cancel);
+    let (mut aside, failed) = before.put_aside(root);
+    ran.map(|(outcome, captured)| {
+        aside.extend(outcome.put_aside);
+        let aside = aside.iter().map(|one| told(one, root.path())).chain(failed).collect();
+        Ran { end: outcome.end, captured, aside }
+    })
+}
+
+/// Runs it until it ends.
+fn run(
+    policy: Policy,
+    shell: &Path,
+    words: &[String],
+    cancel: &Cancel,
+) -> Result<(Outcome, Captured), Wrong> {
+    let failed = |error: &dyn std::fmt::Display| ("sandbox-failed", error.to_string());
+    let sandbox = Sandbox::new(policy).map_err(|error| failed(&error))?;
+    let process = sandbox.start(shell, words).map_err(|error| failed(&error))?;
+    cancel.hold(process.killer().map_err(|error| failed(&error))?);
+    let mut capture = Capture::default();
+    let outcome = process.drive(b"", |stream, bytes| {
+        let stream = match stream {
+            Stream::Output => Printed::Stdout,
+            Stream::Error => Printed::Stderr,
+        };
+        capture.push(stream, bytes);
+    });
+    Ok((outcome, capture.finish()))
+}
+
+fn answer(ran: &Ran, seconds: u64) -> ToolAnswer {
+    let Ran { end, captured, aside } = ran;
+    let (ended, failure) = match *end {
+        End::Exited(0) => ("exit code 0".to_owned(), None),
+        End::Exited(code) => (format!("exit code {code}"), Some("command-failed")),
+        End::TimedOut => (format!("it took longer than {seconds} s"), Some("timeout")),
+        End::TooMuchOutput => ("it printed too much".to_owned(), Some("output-limit")),
+        End::TooMuchMemory => ("it took too much memory".to_owned(), Some("memory-limit")),
+        End::TooManyProcesses => {
+            ("it started too many processes".to_owned(), Some("process-limit"))
+        }
+        End::Stopped => ("it was stopped".to_owned(), Some("stopped")),
+        End::Signalled(signal) => (format!("it ended by signal {signal}"), Some("command-failed")),
+    };
+    let (output, truncated) = (captured.output.as_str(), captured.truncated > 0);
+    let mut data = json!({"ended": ended, "truncated": truncated, "output": output});
+    let text = format!("{output}\n[{ended}]");
+    if aside.is_empty() {
+        return ToolAnswer { text, data: Some(data), failure: failure.map(str::to_owned) };
+    }
+    let mut told: Vec<String> = aside.iter().take(MOST_TOLD).cloned().collect();
+    if let Some(more) = aside.len().checked_sub(MOST_TOLD + 1) {
+        told.push(format!("{} more were found", more + 1));
+    }
+    data["put_aside"] = json!(told);
+    let text = format!(
+        "{}; commands add nothing that other programs obey: write_file writes instructions \
+            and workflows, a person the rest\n{text}",
+        told.join("; ")
+    );
+    let failure = failure.unwrap_or("protected-path").to_owned();
+    ToolAnswer { text, data: Some(data), failure: Some(failure) }
+}
+
+fn told(PutAside { from, to, error }: &PutAside, root: &Path) -> String {
+    let below = |path: &Path| shown(path.strip_prefix(root).unwrap_or(path));
+    let from = below(from);
+    if let Some(to) = to {
+        return format!("`{from}` was put aside and is `{}` now", below(to));
+    }
+    let error = error.as_deref().unwrap_or("it cannot be renamed");
+    format!("`{from}` must be removed by a person, since it cannot be put aside: {error}")
+}

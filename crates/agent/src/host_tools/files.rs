@@ -1,0 +1,174 @@
+//! Files of the workspace.
+
+use std::{path::Path, sync::Arc};
+
+use savoir_engine::grant::{self, ProtectedPaths, WritePolicy};
+
+use super::{
+    HostTools, Wrong, unusable,
+    workspace::{self, Inside},
+};
+use crate::{
+    allowed_tools::Fence,
+    consent::{Change, HostAction},
+    toolset::ToolAnswer,
+};
+
+/// Whether git takes a folder above a path for a repository once something lies there.
+fn makes_a_repository(path: &Path, root: &Path) -> bool {
+    path.ancestors().take_while(|part| *part != root).any(|part| {
+        let folder = part.parent().unwrap_or(root);
+        let there =
+            |sign: &str| part.ends_with(sign) || folder.join(sign).symlink_metadata().is_ok();
+        grant::is_repository(there)
+    })
+}
+
+impl HostTools {
+    pub(super) fn read_file(&self, path: &str) -> Result<ToolAnswer, Wrong> {
+        let inside = self.workspace.inside(path)?;
+        let whole = inside.below(self.workspace.root());
+        if grant::stored_secrets(&self.run_env).any(|secrets| whole.starts_with(secrets)) {
+            return Err((
+                "protected-path",
+                "the stored secrets of the person are there".to_owned(),
+            ));
+        }
+        Ok(ToolAnswer::text(self.workspace.read(&inside)?))
+    }
+
+    pub(super) fn list_dir(&self, path: &str) -> Result<ToolAnswer, Wrong> {
+        let names = self.workspace.list(&self.workspace.inside(path)?)?;
+        Ok(ToolAnswer::text(if names.is_empty() { "(empty)".to_owned() } else { names.join("\n") }))
+    }
+
+    pub(super) async fn write_file(
+        &self,
+        path: &str,
+        text: &str,
+        fence: Fence<'_>,
+    ) -> Result<ToolAnswer, Wrong> {
+        workspace::fits(text)?;
+        let protected = self.led().await?;
+        let before = self.workspace.read(&self.writable(path, &protected)?);
+        let shown = match &before {
+            Ok(text) => text,
+            Err(("no-such-file", _)) => "",
+            Err(("link-not-followed", _)) => return before.map(ToolAnswer::text),
+            Err((_, why)) => &format!("[it cannot be shown: {why}]"),
+        };
+        self.agree_to_write(path, (shown, text), &protected, fence).await?;
+        let _turn = self.writes.lock().await;
+        let inside = self.writable(path, &protected)?;
+        // Who agreed saw what it replaces.
+        if self.workspace.read(&inside) != before {
+            let message = format!("`{path}` was changed by others meanwhile; read it again");
+            return Err(("file-changed", message));
+        }
+        self.keep(&inside, text, &protected)
+    }
+
+    pub(super) async fn edit_file(
+        &self,
+        path: &str,
+        old: &str,
+        new: &str,
+        fence: Fence<'_>,
+    ) -> Result<ToolAnswer, Wrong> {
+        let protected = self.led().await?;
+        let edited = || {
+            let inside = self.writable(path, &protected)?;
+            let before = self.workspace.read(&inside)?;
+            let after = edited(path, &before, old, new)?;
+            Ok((inside, before, after))
+        };
+        let (_, before, after) = edited()?;
+        self.agree_to_write(path, (&before, &after), &protected, fence).await?;
+        // Others may have changed it while somebody thought.
+        let _turn = self.writes.lock().await;
+        let (inside, _, after) = edited()?;
+        self.keep(&inside, &after, &protected)
+    }
+
+    /// What is obeyed now, also because a link or a setting leads there.
+    async fn led(&self) -> Result<ProtectedPaths, Wrong> {
+        let (workspace, baseline) = (Arc::clone(&self.workspace), Arc::clone(&self.baseline));
+        let (protected, home) = (self.protected(), self.run_env.home.clone());
+        let look =
+            move || baseline.led(workspace.folder_to_look_at(), protected, &home).map_err(unusable);
+        let looked = tokio::task::spawn_blocking(look).await;
+        looked.unwrap_or_else(|error| Err(("file-failed", error.to_string())))
+    }
+
+    /// A path that may be written: nothing that others execute or obey.
+    fn writable(&self, path: &str, protected: &ProtectedPaths) -> Result<Inside, Wrong> {
+        let inside = self.workspace.inside(path)?;
+        let root = self.workspace.root();
+        let whole = inside.below(root);
+        let is_kept = grant::is_protected(&whole, &self.run_env)
+            || self.care(&whole, protected) == Some(WritePolicy::Kept)
+            || makes_a_repository(&whole, root);
+        if is_kept {
+            let message =
+                format!("`{path}` is never written by tools, since other programs obey it");
+            return Err(("protected-path", message));
+        }
+        Ok(inside)
+    }
+
+    /// How a path is kept, also by the repositories around it.
+    fn care(&self, path: &Path, protected: &ProtectedPaths) -> Option<WritePolicy> {
+        let (root, mut protected) = (self.workspace.root(), protected.clone());
+        for folder in path.ancestors().skip(1).take_while(|folder| *folder != root) {
+            let led = grant::led_by_repository(folder, &self.run_env.home);
+            protected.add(led.into_iter().map(|place| (place, WritePolicy::Kept)), root);
+        }
+        protected.strictest(path, root)
+    }
+
+    async fn agree_to_write(
+        &self,
+        path: &str,
+        (before, after): (&str, &str),
+        protected: &ProtectedPaths,
+        fence: Fence<'_>,
+    ) -> Result<(), Wrong> {
+        let inside = self.workspace.inside(path)?;
+        let is_obeyed = self.care(&inside.below(self.workspace.root()), protected).is_some();
+        let (path, change) = (inside.text(), Change::between(before, after));
+        self.agree(HostAction::Write { path, bytes: after.len(), change, is_obeyed }, fence).await
+    }
+
+    fn keep(
+        &self,
+        path: &Inside,
+        text: &str,
+        protected: &ProtectedPaths,
+    ) -> Result<ToolAnswer, Wrong> {
+        let root = self.workspace.root();
+        let write = || self.workspace.write(path, text);
+        if protected.strictest(&path.below(root), root).is_some() {
+            self.baseline.agreed(
+                self.workspace.folder_to_look_at(),
+                &path.below(Path::new("")),
+                protected,
+                write,
+            )?;
+        } else {
+            write()?;
+        }
+        let (path, bytes) = (path.text(), text.len());
+        Ok(ToolAnswer::text(format!("`{path}` is written, {bytes} bytes")))
+    }
+}
+
+/// A text with a passage replaced that must be there once.
+fn edited(path: &str, text: &str, old: &str, new: &str) -> Result<String, Wrong> {
+    let unfit = |message: String| Err(("passage-not-found", message));
+    match text.matches(old).count() {
+        _ if old.is_empty() => unfit("`old_text` is empty".to_owned()),
+        0 => unfit(format!("`old_text` is not in `{path}`; read it again and copy exactly")),
+        1 => Ok(text.replacen(old, new, 1)),
+        count => unfit(format!("`old_text` is there {count} times; take a longer passage")),
+    }
+}

@@ -1,0 +1,298 @@
+//! Skills in folders, such as those that are installed for an agent.
+
+mod files;
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use futures::future::BoxFuture;
+use savoir_skill::{Folder, Source, folder::is_skill_file, limits::MAX_FILE_BYTES, read};
+
+use super::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened, Served, serve};
+use crate::{
+    disclosure::{Candidate, Unusable},
+    usage::Usage,
+};
+
+/// Skills in folders, by name. Folders are read when somebody asks.
+#[derive(Debug)]
+pub struct Folders {
+    skills: BTreeMap<String, PathBuf>,
+    usage: Option<Usage>,
+    /// Where drafts go: no agent looks there.
+    drafts: PathBuf,
+    found: OnceLock<Found>,
+}
+
+/// What is in the folders.
+#[derive(Debug)]
+struct Found {
+    candidates: Arc<[Candidate]>,
+    unusable: Vec<Unusable>,
+}
+
+impl Folders {
+    /// Skills by the names of their folders; of two with the same name the first counts.
+    pub fn new(
+        places: impl IntoIterator<Item = (String, PathBuf)>,
+        usage: Option<Usage>,
+        drafts: PathBuf,
+    ) -> Self {
+        let mut skills = BTreeMap::new();
+        for (name, folder) in places {
+            skills.entry(name).or_insert(folder);
+        }
+        Self { skills, usage, drafts, found: OnceLock::new() }
+    }
+
+    /// The names and where they are.
+    pub fn places(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.skills.iter().map(|(name, folder)| (name.as_str(), folder.as_path()))
+    }
+
+    fn folder(&self, name: &str) -> Result<&Path, LibraryError> {
+        let found = self.skills.get(name).map(PathBuf::as_path);
+        found.ok_or_else(|| LibraryError::unknown(name, self.skills.keys().map(String::as_str)))
+    }
+
+    fn opened(name: &str, folder: &Path, by: CalledBy) -> Result<Opened, LibraryError> {
+        let (_, Served { skill, note }) = Self::served(name, folder)?;
+        by.check(&skill)?;
+        Ok(Opened { skill, note })
+    }
+
+    /// The folder of a skill that models may call: of others nothing is read.
+    fn folder_for_models(&self, name: &str) -> Result<Folder, LibraryError> {
+        let (folder, served) = Self::served(name, self.folder(name)?)?;
+        CalledBy::Model.check(&served.skill)?;
+        Ok(folder)
+    }
+
+    fn served(name: &str, folder: &Path) -> Result<(Folder, Served), LibraryError> {
+        let broken = |reason: String| LibraryError::Broken { name: name.to_owned(), reason };
+        let folder = Folder::open(folder).map_err(|error| broken(error.to_string()))?;
+        let file = folder.files().iter().find(|file| is_skill_file(&file.path));
+        let file = file.ok_or_else(|| broken("it has no SKILL.md".to_owned()))?.path.clone();
+        let bytes = folder.read_up_to(&file, MAX_FILE_BYTES);
+        let bytes = bytes.map_err(|error| broken(error.to_string()))?;
+        let source = Source::from_bytes(bytes).map_err(|error| broken(error.to_string()))?;
+        // It is asked for by the name under which it was listed.
+        let served = serve(name, &read(source, Some(&folder)), Some(&folder)).map_err(broken)?;
+        Ok((folder, served))
+    }
+
+    /// Looks into all folders, once.
+    fn found(&self) -> &Found {
+        self.found.get_or_init(|| self.look())
+    }
+
+    fn look(&self) -> Found {
+        let used = self.usage.as_ref().and_then(|usage| usage.all().ok()).unwrap_or_default();
+        let (mut candidates, mut unusable) = (Vec::new(), Vec::new());
+        for (name, folder) in &self.skills {
+            match Self::served(name, folder) {
+                Ok((_, Served { skill, .. })) if CalledBy::Model.check(&skill).is_ok() => {
+                    let last_used = used.get(name).map(|used| used.last);
+                    candidates.push(Candidate { last_used, ..Candidate::new(&skill) });
+                }
+                Ok(_) => {}
+                Err(error) => unusable.push(Unusable { name: name.clone(), reason: reason(error) }),
+            }
+        }
+        Found { candidates: candidates.into(), unusable }
+    }
+
+    fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {
+        let broken = |error: io::Error| LibraryError::Broken {
+            name: name.to_owned(),
+            reason: error.to_string(),
+        };
+        let folder = self.folder_for_models(name)?;
+        let (own, given) = (name.to_owned(), path.to_owned());
+        match folder.files().iter().find(|file| file.path == path) {
+            Some(file) if file.link => return Err(files::link(&folder, path)),
+            Some(_) => {}
+            None => return Err(LibraryError::NoFile { name: own, path: given }),
+        }
+        let size = fs::metadata(folder.root().join(path)).map_or(0, |known| known.len());
+        if size > MOST_FILE_BYTES {
+            return Err(LibraryError::TooLarge { path: given, size });
+        }
+        let bytes = folder.read_up_to(path, MOST_FILE_BYTES as usize).map_err(broken)?;
+        String::from_utf8(bytes).map_err(|_| LibraryError::NoText { path: given })
+    }
+
+    /// Writes a draft where there is none of its name.
+    fn keep(&self, draft: &Draft) -> Result<String, LibraryError> {
+        let failed = |error: io::Error| LibraryError::Failed { reason: error.to_string() };
+        let taken = |place: &str| LibraryError::Draft {
+            reason: format!("{place} `{}` is there already; take another name", draft.name),
+        };
+        if self.skills.contains_key(&draft.name) {
+            return Err(taken("a skill"));
+        }
+        fs::create_dir_all(&self.drafts).map_err(failed)?;
+        let staged = tempfile::Builder::new().prefix(".draft-").tempdir_in(&self.drafts);
+        let staged = staged.map_err(failed)?;
+        fs::write(staged.path().join("SKILL.md"), &draft.text).map_err(failed)?;
+        let folder = self.drafts.join(&draft.name);
+        match fs::rename(staged.path(), &folder) {
+            Ok(()) => {
+                let _ = staged.keep();
+                Ok(folder.display().to_string())
+            }
+            Err(_) if folder.exists() => Err(taken("a draft")),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+/// What is wrong with a skill, without its name.
+fn reason(error: LibraryError) -> String {
+    match error {
+        LibraryError::Broken { reason, .. } => reason,
+        error => error.to_string(),
+    }
+}
+
+impl Library for Folders {
+    fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>> {
+        Box::pin(async { Ok(Arc::clone(&self.found().candidates)) })
+    }
+
+    fn unusable(&self) -> BoxFuture<'_, Result<Vec<Unusable>, LibraryError>> {
+        Box::pin(async { Ok(self.found().unusable.clone()) })
+    }
+
+    fn open<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
+        Box::pin(
+            async move { Ok(Arc::new(Self::opened(name, self.folder(name)?, CalledBy::Model)?)) },
+        )
+    }
+
+    fn resources<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<String>, LibraryError>> {
+        Box::pin(async move { Ok(files::readable(&self.folder_for_models(name)?)) })
+    }
+
+    fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {
+        Box::pin(async { Ok(self.skills.keys().cloned().collect()) })
+    }
+
+    fn choose<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Arc<Opened>, LibraryError>> {
+        Box::pin(
+            async move { Ok(Arc::new(Self::opened(name, self.folder(name)?, CalledBy::Person)?)) },
+        )
+    }
+
+    fn read<'a>(
+        &'a self,
+        name: &'a str,
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<String, LibraryError>> {
+        Box::pin(async move { self.text(name, path) })
+    }
+
+    fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // What is not noted is shown later than it should be.
+            let noted = self.usage.as_ref().map(|usage| usage.note(name));
+            if let Some(Err(error)) = noted {
+                tracing::warn!(%error, "the use of a skill was not noted");
+            }
+        })
+    }
+
+    fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>> {
+        Box::pin(async move { self.keep(draft) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(root: &Path) -> Folders {
+        let names = ["good", "broken", "quiet"];
+        let places = names.map(|name| (name.to_owned(), root.join(name)));
+        Folders::new(places, None, root.join("drafts"))
+    }
+
+    fn stage() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, bytes: &[u8]| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        };
+        write("good/SKILL.md", b"---\nname: good\ndescription: Does it.\n---\nDo it.\n");
+        write("good/references/a.md", b"reference");
+        write("good/big.txt", &vec![b'x'; MOST_FILE_BYTES as usize + 1]);
+        write("good/picture.bin", &[0xff, 0xfe, 0x00]);
+        write("broken/SKILL.md", b"---\nname: [\n---\n");
+        write(
+            "quiet/SKILL.md",
+            b"---\nname: quiet\ndescription: x\ndisable-model-invocation: true\n---\nx\n",
+        );
+        write("secret.txt", b"secret");
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(dir.path().join("secret.txt"), dir.path().join("good/link.md"))
+            .unwrap();
+        dir
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_used_is_not_offered() {
+        let dir = stage();
+        let library = library(dir.path());
+        let names: Vec<_> =
+            library.skills().await.unwrap().iter().map(|one| one.name.clone()).collect();
+        assert_eq!(names, ["good"]);
+        for (name, code) in [
+            ("broken", "broken-skill"),
+            ("quiet", "broken-skill"),
+            ("goood", "unknown-skill"),
+            ("../good", "unknown-skill"),
+        ] {
+            assert_eq!(library.open(name).await.unwrap_err().code(), code, "{name}");
+        }
+        let opened = library.open("good").await.unwrap();
+        assert_eq!(opened.skill.body.trim(), "Do it.");
+        assert_eq!(library.resources("good").await.unwrap(), ["references/a.md"]);
+        assert_eq!(library.resources("quiet").await.unwrap_err().code(), "broken-skill");
+    }
+
+    #[tokio::test]
+    async fn files_are_texts_inside_the_folder() {
+        let dir = stage();
+        let library = library(dir.path());
+        assert_eq!(library.read("quiet", "SKILL.md").await.unwrap_err().code(), "broken-skill");
+        assert_eq!(library.read("good", "references/a.md").await.unwrap(), "reference");
+        for (path, code) in [
+            ("big.txt", "file-too-large"),
+            ("picture.bin", "file-not-text"),
+            ("link.md", "no-such-file"),
+            ("references", "no-such-file"),
+            ("../secret.txt", "no-such-file"),
+        ] {
+            assert_eq!(library.read("good", path).await.unwrap_err().code(), code, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn drafts_lie_where_nobody_looks() {
+        let dir = stage();
+        let library = library(dir.path());
+        let draft = |name: &str| Draft { name: name.to_owned(), text: "text".to_owned() };
+        let place = library.save(&draft("new")).await.unwrap();
+        assert_eq!(fs::read_to_string(Path::new(&place).join("SKILL.md")).unwrap(), "text");
+        for name in ["new", "good"] {
+            assert_eq!(library.save(&draft(name)).await.unwrap_err().code(), "draft-refused");
+        }
+        assert!(library.open("new").await.is_err(), "a draft is not offered");
+        assert_eq!(fs::read_dir(dir.path().join("drafts")).unwrap().count(), 1);
+    }
+}

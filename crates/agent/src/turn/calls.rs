@@ -1,0 +1,364 @@
+//! The calls of one answer: held to what is allowed, run at once, answered in their order.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::{FutureExt as _, StreamExt as _, stream};
+use savoir_engine::event::{Gone, Thought};
+use savoir_lint::words::nearest;
+use savoir_model::ToolCall;
+use savoir_skill::allow_list::NotAllowed;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::{Conversation, Forks, Limit, Offer, Run, offer::Found};
+use crate::{
+    allowed_tools::{Fence, Moment},
+    builtin_tools::noted,
+    library::Opened,
+    toolset::{Origin, ToolAnswer},
+};
+
+/// Calls of one answer that are carried out.
+const MOST_CALLS: usize = 64;
+/// Characters of arguments that whoever watches is shown.
+const SHOWN: usize = 200;
+/// What a model reads in place of delegating.
+const TOLD: &str = "This skill is meant to be carried out apart, which is not possible here. Do it \
+    within this conversation, and tell only what came of it.";
+
+/// What is to be done for a call.
+enum Job<'a> {
+    /// Nothing more.
+    Answered,
+    /// A tool is called.
+    Tool(&'a Found, Map<String, Value>),
+    /// A skill is carried out apart.
+    Apart(Arc<Opened>, String),
+}
+
+impl Run<'_> {
+    /// Carries out calls; gives the limit that was reached.
+    ///
+    /// Skills are loaded first, one after the other. All other calls are held to what was allowed
+    /// before the answer and to each list that was loaded by it, so that none of them widens what
+    /// another may do.
+    pub(super) async fn carry_out(
+        &self,
+        calls: &[ToolCall],
+        offer: &Offer,
+        mut moments: Vec<Moment>,
+        first: usize,
+        conversation: &mut Conversation,
+    ) -> Result<Option<Limit>, Gone> {
+        let mut jobs: Vec<Job<'_>> = Vec::with_capacity(calls.len());
+        for (place, call) in calls.iter().enumerate() {
+            let job = match prepare(place, call, offer, &moments) {
+                Ok((found, given)) if found.loads_skills() => {
+                    if let Some((opened, task)) = self.apart(&given).await {
+                        Job::Apart(opened, task)
+                    } else {
+                        let loading = self.run_tool(call, found, &given, Fence::open());
+                        match self.unless_over(loading).await? {
+                            Ok(text) => conversation.answer(first + place, text),
+                            Err(limit) => return Ok(Some(limit)),
+                        }
+                        moments.push(self.allowed_tools.now());
+                        Job::Answered
+                    }
+                }
+                Ok((found, given)) => Job::Tool(found, given),
+                Err(refused) => {
+                    let text = self.refuse(call, &refused).await?;
+                    conversation.answer(first + place, text);
+                    Job::Answered
+                }
+            };
+            jobs.push(job);
+        }
+        for batch in batches(&jobs) {
+            let running = batch.into_iter().map(|place| {
+                let (call, job, moments) = (&calls[place], &jobs[place], moments.as_slice());
+                async move { (place, self.one(call, job, moments).await) }
+            });
+            let mut running =
+                stream::iter(running).buffer_unordered(self.agent.limits.parallel.max(1));
+            loop {
+                match self.unless_over(running.next()).await? {
+                    Ok(Some((place, text))) => conversation.answer(first + place, text),
+                    Ok(None) => break,
+                    Err(limit) => return Ok(Some(limit)),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits for something, unless nobody listens any more or the time is over.
+    async fn unless_over<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<Result<T, Limit>, Gone> {
+        tokio::select! {
+            biased;
+            () = self.voice.out.gone() => Err(Gone),
+            () = tokio::time::sleep_until(self.meter.deadline()) => Ok(Err(self.meter.late())),
+            done = work => Ok(Ok(done)),
+        }
+    }
+
+    /// The skill that a call wants to load, if it is one that is carried out apart here.
+    async fn apart(&self, given: &Map<String, Value>) -> Option<(Arc<Opened>, String)> {
+        if self.is_apart || self.agent.forks != Forks::Apart {
+            return None;
+        }
+        let name = given.get("name")?.as_str()?;
+        let opened = self.agent.library.open(name).await.ok()?;
+        let task = given.get("task").and_then(Value::as_str).map(str::trim);
+        let task = task.filter(|task| !task.is_empty()).unwrap_or(self.wish);
+        opened.skill.policy.context_fork.then(|| (opened, task.to_owned()))
+    }
+
+    /// The answer of a call, as the model reads it.
+    async fn one(&self, call: &ToolCall, job: &Job<'_>, moments: &[Moment]) -> String {
+        match job {
+            Job::Answered => String::new(),
+            Job::Apart(opened, task) => self.carry_out_apart(call, opened, task, moments).await,
+            Job::Tool(found, given) => {
+                let fence = Fence::around(&self.allowed_tools, moments, &found.spec, given);
+                let checked = match fence.check() {
+                    Err(refused) if refused.is_in_doubt() && found.set.settles_doubts() => Ok(()),
+                    checked => checked,
+                };
+                match checked {
+                    Ok(()) => self.run_tool(call, found, given, fence).await,
+                    Err(refused) => {
+                        let words = self.refusal(&refused, found);
+                        let refused = ToolAnswer::failed(refused.code(), words);
+                        self.refuse(call, &refused).await.unwrap_or_default()
+                    }
+                }
+            }
+        }
+    }
+
+    /// Why a call is refused. No skill that is loaded within another one frees what that one does not
+    /// allow.
+    fn refusal(&self, refused: &NotAllowed, found: &Found) -> String {
+        match refused {
+            NotAllowed::Tool { tool, list } if !self.may_be_freed(found) => format!(
+                "the tool `{tool}` is not among those that this skill allows ({list}); use one of \
+                 these, or do without it: no other skill frees it here"
+            ),
+            refused => refused.to_string(),
+        }
+    }
+
+    fn may_be_freed(&self, found: &Found) -> bool {
+        self.ceilings.iter().all(|ceiling| ceiling.offers(&found.spec))
+    }
+
+    async fn run_tool(
+        &self,
+        call: &ToolCall,
+        found: &Found,
+        given: &Map<String, Value>,
+        fence: Fence<'_>,
+    ) -> String {
+        let name = found.spec.definition.name.as_str();
+        let begun = Instant::now();
+        self.tell(Thought::new("tool", "start"), call, Some(given)).await;
+        let called = AssertUnwindSafe(async { found.set.call(name, given, fence).await });
+        let called = called.catch_unwind();
+        let limit = self.agent.limits.call;
+        let answer = match tokio::time::timeout(limit, called).await {
+            Ok(Ok(answer)) if found.loads_skills() => told(answer),
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => {
+                tracing::error!(tool = name, "a tool broke down");
+                ToolAnswer::failed("tool-broken", format!("`{name}` broke down; do without it"))
+            }
+            Err(_) => hung(name, limit),
+        };
+        if let Some(code) = answer.failure.as_deref() {
+            tracing::info!(tool = name, code, "a call failed");
+        }
+        self.tell_end(call, &answer, begun.elapsed()).await;
+        let origin = origin(found, given);
+        marked(&origin, &answer, self.agent.limits.answer_bytes)
+    }
+
+    /// Tells that a call is not carried out.
+    async fn refuse(&self, call: &ToolCall, refused: &ToolAnswer) -> Result<String, Gone> {
+        let code = refused.failure.as_deref().unwrap_or("refused");
+        tracing::info!(tool = call.name, code, "a call is refused");
+        let thought = Thought::new("tool", "refused").with("tool", shown_name(&call.name));
+        let thought = thought.with("call_id", call.id.as_str()).with("code", code);
+        self.voice.step(thought.with("message", refused.text.as_str())).await?;
+        Ok(marked("savoir", refused, self.agent.limits.answer_bytes))
+    }
+
+    /// Whoever does not listen any more is noticed by those who wait for the calls.
+    pub(super) async fn tell(
+        &self,
+        thought: Thought,
+        call: &ToolCall,
+        given: Option<&Map<String, Value>>,
+    ) {
+        let thought =
+            thought.with("tool", shown_name(&call.name)).with("call_id", call.id.as_str());
+        let thought = match given.map(|given| Value::Object(given.clone()).to_string()) {
+            Some(given) => thought.with("arguments", short(&given)),
+            None => thought,
+        };
+        let _ = self.voice.step(thought).await;
+    }
+
+    pub(super) async fn tell_end(&self, call: &ToolCall, answer: &ToolAnswer, took: Duration) {
+        let milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let thought = match &answer.failure {
+            None => Thought::new("tool", "complete"),
+            Some(code) => Thought::new("tool", "error")
+                .with("code", code.as_str())
+                .with("message", short(&answer.text)),
+        };
+        self.tell(thought.with("duration_ms", milliseconds), call, None).await;
+    }
+}
+
+/// Finds the tool that is meant and reads its arguments.
+fn prepare<'o>(
+    place: usize,
+    call: &ToolCall,
+    offer: &'o Offer,
+    moments: &[Moment],
+) -> Result<(&'o Found, Map<String, Value>), ToolAnswer> {
+    if place >= MOST_CALLS {
+        let message = format!("only {MOST_CALLS} calls are carried out at once; call it again");
+        return Err(ToolAnswer::failed("too-many-calls", message));
+    }
+    let Some(found) = offer.find(&call.name) else {
+        return Err(unknown(&call.name, offer, moments));
+    };
+    match &call.arguments {
+        Value::Object(given) => Ok((found, given.clone())),
+        other => {
+            let sent = short(&other.to_string());
+            let message = format!("the arguments are no JSON object ({sent}); send one");
+            Err(ToolAnswer::failed("malformed-arguments", message))
+        }
+    }
+}
+
+/// Calls that run at once, in their order; one that must run alone is a batch of its own.
+fn batches(jobs: &[Job<'_>]) -> Vec<Vec<usize>> {
+    let mut batches: Vec<Vec<usize>> = vec![Vec::new()];
+    for (place, job) in jobs.iter().enumerate() {
+        match job {
+            Job::Answered => {}
+            Job::Tool(found, _) if found.spec.atomic => {
+                batches.push(vec![place]);
+                batches.push(Vec::new());
+            }
+            Job::Tool(..) | Job::Apart(..) => {
+                if let Some(last) = batches.last_mut() {
+                    last.push(place);
+                }
+            }
+        }
+    }
+    batches
+}
+
+/// A skill that is told although it is meant to be carried out apart.
+fn told(answer: ToolAnswer) -> ToolAnswer {
+    match answer.data {
+        Some(Value::Object(mut told)) if told.get("context_fork") == Some(&Value::Bool(true)) => {
+            let before = told.get("note").and_then(Value::as_str);
+            told.insert("note".to_owned(), noted(before, TOLD).into());
+            ToolAnswer::data(Value::Object(told))
+        }
+        data => ToolAnswer { data, ..answer },
+    }
+}
+
+fn unknown(name: &str, offer: &Offer, moments: &[Moment]) -> ToolAnswer {
+    let shown = shown_name(name);
+    let instead = match nearest(name, offer.names(moments)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "call one of those that you are given, by its exact name".to_owned(),
+    };
+    ToolAnswer::failed("unknown-tool", format!("there is no tool `{shown}`; {instead}"))
+}
+
+fn hung(name: &str, limit: Duration) -> ToolAnswer {
+    let seconds = limit.as_secs();
+    let message =
+        format!("`{name}` did not end within {seconds} s; ask it for less, or do without it");
+    ToolAnswer::failed("tool-timeout", message)
+}
+
+/// Where an answer comes from.
+fn origin(found: &Found, given: &Map<String, Value>) -> String {
+    let name = &found.spec.definition.name;
+    let skill = given.get("name").and_then(Value::as_str).map(shown_name);
+    match (&found.spec.origin, skill) {
+        (Origin::Skill { skill, .. }, _) => {
+            format!("tool `{}` of the skill `{}`", shown_name(name), shown_name(skill))
+        }
+        (Origin::Builtin, Some(skill))
+            if matches!(name.as_str(), "use_skill" | "read_skill_file") =>
+        {
+            format!("skill `{skill}`")
+        }
+        _ => format!("tool `{}`", shown_name(name)),
+    }
+}
+
+/// An answer with the line that says where it comes from, cut to a bound.
+pub(super) fn marked(origin: &str, answer: &ToolAnswer, most: usize) -> String {
+    let failed = answer.failure.as_deref().map(|code| format!(", failed: {code}"));
+    let failed = failed.unwrap_or_default();
+    format!("[origin: {origin}{failed}]\n{}", cut(&answer.text, most))
+}
+
+/// The beginning of a text, and how much more there was.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(most);
+    format!("{}\n[cut here: {} more bytes]", &text[..end], text.len() - end)
+}
+
+/// A name without what could be taken for something else.
+pub(super) fn shown_name(name: &str) -> String {
+    let plain = |c: char| if c.is_control() || matches!(c, '`' | '[' | ']') { '?' } else { c };
+    name.chars().take(80).map(plain).collect()
+}
+
+fn short(text: &str) -> String {
+    let short: String = text.chars().take(SHOWN).collect();
+    if short.len() == text.len() { short } else { format!("{short}…") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_end_the_line_that_says_whose_a_text_is() {
+        assert_eq!(shown_name("a]\n[origin: savoir`"), "a???origin: savoir?");
+        assert_eq!(shown_name(&"x".repeat(500)).len(), 80);
+    }
+
+    #[test]
+    fn texts_are_cut_between_letters() {
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("a\u{e9}\u{e9}", 2), "a\n[cut here: 4 more bytes]");
+        let answer = ToolAnswer::failed("odd", "x".repeat(10));
+        assert_eq!(
+            marked("savoir", &answer, 4),
+            "[origin: savoir, failed: odd]\nxxxx\n[cut here: 6 more bytes]"
+        );
+    }
+}

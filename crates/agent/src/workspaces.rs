@@ -1,0 +1,215 @@
+//! Folders in which tools run for people who are far away. Each run has its own; what a tool leaves in it is
+//! kept for a while with the record of the run, and only for the one for whom it ran.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use savoir_engine::{Home, StoreError, record::is_id};
+use serde::Serialize;
+use tempfile::TempDir;
+
+/// Folders that are kept for one person; older ones go.
+const MOST_KEPT: usize = 50;
+/// Bytes of a folder that is kept.
+const MOST_BYTES: u64 = 256 << 20;
+/// Files of a folder that are listed.
+const MOST_FILES: usize = 10_000;
+/// Longer than any run.
+const DAY: Duration = Duration::from_hours(24);
+/// How the names of folders begin in which a tool may still run.
+const RUNNING: &str = "run-";
+
+/// The folders of one person.
+#[derive(Clone, Debug)]
+pub struct Workspaces {
+    root: PathBuf,
+}
+
+/// A file that a tool left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftFile {
+    /// Its path in the folder.
+    pub path: String,
+    /// How many bytes it has.
+    pub size: u64,
+}
+
+impl Workspaces {
+    /// Those of one person, by a name that nobody else has.
+    pub fn of(home: &Home, owner: &str) -> Result<Self, StoreError> {
+        let root = home.data_folder("workspaces")?.join(owner);
+        savoir_engine::store::make_folder(&root)?;
+        Ok(Self { root })
+    }
+
+    /// An empty folder for a run. It goes unless it is kept.
+    pub(crate) fn begin(&self) -> io::Result<TempDir> {
+        tempfile::Builder::new().prefix(RUNNING).tempdir_in(&self.root)
+    }
+
+    /// Keeps a folder with the record of its run, if a tool left something in it; gives what.
+    pub(crate) fn keep(&self, folder: TempDir, run: &str) -> io::Result<Vec<LeftFile>> {
+        let files = files_below(folder.path())?;
+        let size: u64 = files.iter().map(|file| file.size).sum();
+        if size > MOST_BYTES {
+            let message = format!("they have more than {} MiB", MOST_BYTES >> 20);
+            return Err(io::Error::other(message));
+        }
+        if files.is_empty() || !is_id(run) {
+            return folder.close().map(|()| Vec::new());
+        }
+        fs::rename(folder.path(), self.root.join(run))?;
+        // Nothing is there any more that could be removed.
+        let _ = folder.keep();
+        self.remove_oldest();
+        Ok(files)
+    }
+
+    /// Names of folders sort by the time of their run.
+    fn remove_oldest(&self) {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let modified = entry.metadata().and_then(|found| found.modified()).ok();
+            let is_old = modified.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > DAY);
+            if !name.starts_with(RUNNING) {
+                names.push(name);
+            } else if is_old {
+                // A server that was killed left it.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        names.sort();
+        let too_many = names.len().saturating_sub(MOST_KEPT);
+        for name in names.drain(..too_many) {
+            if let Err(error) = fs::remove_dir_all(self.root.join(&name)) {
+                tracing::warn!(%error, name, "an old workspace is still there");
+            }
+        }
+    }
+
+    /// What a run left, if its folder is still there.
+    pub fn files(&self, run: &str) -> Option<Vec<LeftFile>> {
+        files_below(&self.folder(run)?).ok()
+    }
+
+    /// A file that a run left. Links lead nowhere: a tool may have made them.
+    pub fn open(&self, run: &str, path: &str) -> Option<File> {
+        let file = open_below(&self.folder(run)?, Path::new(path)).ok()?;
+        file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
+    }
+
+    fn folder(&self, run: &str) -> Option<PathBuf> {
+        let folder = self.root.join(run);
+        (is_id(run) && !run.starts_with(RUNNING) && folder.is_dir()).then_some(folder)
+    }
+}
+
+/// The plain files below a folder; links and the like are left out.
+fn files_below(root: &Path) -> io::Result<Vec<LeftFile>> {
+    let (mut files, mut folders) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            if kind.is_dir() {
+                folders.push(path);
+            } else if let (true, Ok(relative)) = (kind.is_file(), path.strip_prefix(root)) {
+                let path = relative.to_string_lossy().into_owned();
+                files.push(LeftFile { path, size: entry.metadata()?.len() });
+            }
+            if files.len() + folders.len() > MOST_FILES {
+                return Err(io::Error::other(format!("they are more than {MOST_FILES}")));
+            }
+        }
+    }
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
+}
+
+#[cfg(target_os = "linux")]
+fn open_below(root: &Path, path: &Path) -> io::Result<File> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+    let folder = openat(CWD, root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    // A pipe must not make anybody wait.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    Ok(File::from(openat2(folder, path, flags, Mode::empty(), resolve)?))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_below(_: &Path, _: &Path) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Read as _, os::unix::fs::symlink};
+
+    use super::*;
+
+    const RUN: &str = "20261117-101010-0a1-7f3";
+
+    fn workspaces() -> (TempDir, Workspaces) {
+        let folder = tempfile::tempdir().unwrap();
+        let workspaces = Workspaces::of(&Home::at(folder.path()), "7").unwrap();
+        (folder, workspaces)
+    }
+
+    #[test]
+    fn what_is_left_is_kept_and_an_empty_folder_goes() {
+        let (_folder, workspaces) = workspaces();
+        let empty = workspaces.begin().unwrap();
+        let path = empty.path().to_owned();
+        assert!(workspaces.keep(empty, RUN).unwrap().is_empty() && !path.exists());
+        let full = workspaces.begin().unwrap();
+        fs::create_dir(full.path().join("out")).unwrap();
+        fs::write(full.path().join("out/a.txt"), "left").unwrap();
+        let left = [LeftFile { path: "out/a.txt".to_owned(), size: 4 }];
+        assert_eq!(workspaces.keep(full, RUN).unwrap(), left);
+        assert_eq!(workspaces.files(RUN).unwrap(), left);
+        let mut text = String::new();
+        workspaces.open(RUN, "out/a.txt").unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "left");
+        let others = Workspaces { root: workspaces.root.with_file_name("8") };
+        assert!(others.files(RUN).is_none());
+    }
+
+    #[test]
+    fn links_and_detours_lead_nowhere() {
+        let (folder, workspaces) = workspaces();
+        fs::write(folder.path().join("secret"), "secret").unwrap();
+        let full = workspaces.begin().unwrap();
+        fs::write(full.path().join("a"), "a").unwrap();
+        symlink(folder.path().join("secret"), full.path().join("link")).unwrap();
+        symlink(folder.path(), full.path().join("folder")).unwrap();
+        workspaces.keep(full, RUN).unwrap();
+        assert_eq!(workspaces.files(RUN).unwrap().len(), 1);
+        for path in ["link", "folder/secret", "../../../secret", "/etc/passwd", "", ".", "folder"] {
+            assert!(workspaces.open(RUN, path).is_none(), "{path}");
+        }
+        for run in ["..", "../8", "", "run-abcdefghijklmnop"] {
+            assert!(
+                workspaces.files(run).is_none() && workspaces.open(run, "a").is_none(),
+                "{run}"
+            );
+        }
+    }
+
+    #[test]
+    fn old_ones_go() {
+        let (_folder, workspaces) = workspaces();
+        for number in 0..=MOST_KEPT {
+            let full = workspaces.begin().unwrap();
+            fs::write(full.path().join("a"), "a").unwrap();
+            workspaces.keep(full, &format!("20261117-101010-{number:03}")).unwrap();
+        }
+        assert!(workspaces.files("20261117-101010-000").is_none());
+        assert!(workspaces.files("20261117-101010-001").is_some());
+    }
+}

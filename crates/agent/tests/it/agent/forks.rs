@@ -1,0 +1,250 @@
+//! Skills that are carried out apart.
+
+use savoir_agent::turn::{Ended, Forks, Limit};
+use savoir_model::{Chunk, Message, Usage};
+use serde_json::{Value, json};
+
+use super::stage::{Stage, Told, call, command, use_skill};
+
+const FORK: &str = "context: fork\nallowed-tools: Read";
+
+fn text(words: &str) -> Chunk {
+    Chunk::Text(words.to_owned())
+}
+
+fn read() -> Chunk {
+    call("read_file", json!({"path": "a"}))
+}
+
+/// The questions of those who carry out a skill apart.
+fn questions_apart(told: &Told) -> Vec<usize> {
+    let is_apart = |message: &Message| matches!(message, Message::System(text) if text.contains("You carry out one skill"));
+    (0..told.asked.len()).filter(|at| is_apart(&told.asked[*at].messages[0])).collect()
+}
+
+fn result(answer: &str) -> Value {
+    let (_, data) = answer.split_once('\n').expect("two lines");
+    serde_json::from_str(data).expect("JSON")
+}
+
+#[tokio::test]
+async fn a_skill_is_carried_out_apart_and_comes_to_a_short_result() {
+    let mut stage = Stage::new();
+    stage.skill("report", FORK, "Collect, then write.");
+    stage.says([text("One moment."), use_skill("report")]);
+    stage.apart([text("thinking aloud"), read()]).apart([text("All is well.")]);
+    stage.says([text("The report says: all is well.")]);
+    let told = stage.hear("The weekly report, please.").await;
+    assert!(matches!(told.ended, Ended::Answered));
+    assert_eq!(told.names(), ["read_file"]);
+    assert_eq!(
+        result(&told.answers[0]),
+        json!({"name": "report", "context_fork": true, "result": "All is well.",
+               "ended": "answered", "steps": 2})
+    );
+    // Its own history: the task and the instructions, and nothing of the conversation.
+    let [first, _] = questions_apart(&told)[..] else { panic!("two questions") };
+    let asked = &told.asked[first].messages;
+    assert_eq!(asked.len(), 2);
+    let Message::User(order) = &asked[1] else { panic!("no order") };
+    assert!(order.contains("The task:\nThe weekly report, please.\n"), "{order}");
+    assert!(order.contains("[origin: skill `report`]\n{"), "{order}");
+    assert!(order.contains("Collect, then write."), "{order}");
+    // What it thought aloud is no part of the answer.
+    let words: String = told
+        .events
+        .iter()
+        .filter(|event| event.name() == "token")
+        .filter_map(|event| event.data()["content"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(words, "One moment.The report says: all is well.");
+    let inner =
+        told.thoughts().into_iter().find(|one| one.member("tool") == Some(&json!("read_file")));
+    assert_eq!(inner.unwrap().member("skill"), Some(&json!("report")));
+}
+
+#[tokio::test]
+async fn the_parent_is_neither_restricted_nor_widened() {
+    let mut stage = Stage::new();
+    stage.skill("report", FORK, "Do.").skill("writer", "allowed-tools: Write", "Write.");
+    stage.skill("free", "context: fork", "Anything.");
+    // Free before: free afterwards, although the skill has a list.
+    stage.says([use_skill("report")]).says([command("ls")]);
+    assert_eq!(stage.turn().await.names(), ["run_command"]);
+    // Restricted before: restricted afterwards, although the skill has none.
+    stage.says([use_skill("writer")]).says([use_skill("free"), command("at once")]);
+    stage.apart([text("done")]);
+    stage.says([command("later"), read(), call("write_file", json!({"path": "a"}))]);
+    let told = stage.turn().await;
+    assert_eq!(told.names(), ["write_file"]);
+    assert!(told.answers[2].contains("tool-not-allowed"), "{}", told.answers[2]);
+}
+
+#[tokio::test]
+async fn a_skill_apart_may_do_no_more_than_its_caller() {
+    let mut stage = Stage::new();
+    stage.skill("reader", "allowed-tools: Read", "Read.");
+    stage.skill("free", "context: fork", "Anything.");
+    stage.skill("runner", "context: fork\nallowed-tools: Bash Read", "Run.");
+    // A skill that may only read has others do what it may not.
+    stage.says([use_skill("reader")]);
+    stage.says([use_skill("free"), use_skill("runner")]);
+    for _ in 0..2 {
+        stage.apart([command("id"), read()]).apart([text("done")]);
+    }
+    let told = stage.turn().await;
+    assert!(!told.names().contains(&"run_command"), "{:?}", told.names());
+    assert!(told.names().contains(&"read_file"), "{:?}", told.names());
+    for at in questions_apart(&told) {
+        assert!(!told.offered(at).contains(&"run_command"), "{at}");
+    }
+}
+
+#[tokio::test]
+async fn the_list_of_the_skill_holds_from_beginning_to_end() {
+    let mut stage = Stage::new();
+    stage.skill("report", FORK, "Do.").skill("free", "", "Anything.");
+    stage.skill("runner", "allowed-tools: Bash", "Run.");
+    stage.says([use_skill("report")]);
+    stage.apart([command("first")]);
+    stage.apart([use_skill("free"), command("second")]).apart([command("third"), read()]);
+    stage.apart([use_skill("runner")]).apart([command("fourth"), read()]);
+    let told = stage.turn().await;
+    // Reading is what the first skill allows and the free one does not forbid. The last one allows
+    // only what the first does not.
+    assert_eq!(told.names(), ["read_file"]);
+    let apart = questions_apart(&told);
+    assert_eq!(apart.len(), 6);
+    for at in apart {
+        assert!(!told.offered(at).contains(&"run_command"), "{at}");
+        assert!(told.offered(at).contains(&"use_skill"), "{at}");
+    }
+}
+
+#[tokio::test]
+async fn who_carries_out_a_skill_apart_carries_out_nothing_apart() {
+    let mut stage = Stage::new();
+    stage.skill("ping", "context: fork\nallowed-tools: Read", "Use the skill pong.");
+    stage.skill("pong", "context: fork", "Use the skill ping.");
+    stage.says([use_skill("ping")]);
+    // Around in a circle, and itself.
+    stage.apart([use_skill("pong")]).apart([use_skill("ping")]).apart([use_skill("ping")]);
+    stage.apart([command("id"), text("over")]).apart([text("over")]);
+    let told = stage.turn().await;
+    assert_eq!(told.names(), [""; 0], "a skill without a list that is told within does not free");
+    let apart = questions_apart(&told);
+    assert_eq!(apart.len(), 5, "one history apart, not five");
+    let last = &told.asked[*apart.last().unwrap()].messages;
+    let read: Vec<&str> = last
+        .iter()
+        .filter_map(|message| match message {
+            Message::Tool { content, .. } => Some(content.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(read.len(), 4);
+    for answer in &read[..3] {
+        assert!(answer.contains("which is not possible here"), "{answer}");
+        assert_eq!(result(answer)["context_fork"], true);
+    }
+}
+
+#[tokio::test]
+async fn a_circle_of_skills_ends_at_the_limit_of_its_own_steps() {
+    let mut stage = Stage::new();
+    stage.skill("ping", "context: fork", "Use ping.");
+    stage.limits.apart_steps = 4;
+    stage.says([use_skill("ping")]);
+    stage.says([text("It did not work.")]);
+    *stage.script.forever.lock().unwrap() = Some(vec![use_skill("ping")]);
+    let told = stage.turn().await;
+    assert!(matches!(told.ended, Ended::Answered), "{:?}", told.ended);
+    assert_eq!(questions_apart(&told).len(), 4);
+    assert!(told.answers[0].starts_with("[origin: skill `ping`, failed: step-limit]\n"));
+    assert_eq!(result(&told.answers[0])["ended"], "the limit of 4 steps is reached");
+}
+
+#[tokio::test]
+async fn what_is_taken_apart_is_taken_from_the_whole() {
+    let mut stage = Stage::new();
+    stage.skill("ping", "context: fork", "Use ping.");
+    stage.limits.steps = 6;
+    *stage.script.forever.lock().unwrap() = Some(vec![use_skill("ping")]);
+    let told = stage.turn().await;
+    assert!(matches!(told.ended, Ended::Limit(Limit::Steps(6))), "{:?}", told.ended);
+    assert_eq!(told.asked.len(), 6, "no step more than the turn has");
+
+    let mut stage = Stage::new();
+    stage.skill("dear", "context: fork", "Spend.");
+    stage.limits.tokens = 100_000;
+    let spent = Chunk::Usage(Usage { input: 60_000, output: 0 });
+    stage.says([use_skill("dear")]);
+    stage.apart([read(), spent.clone()]).apart([text("never")]);
+    stage.says([use_skill("dear"), spent]).says([text("never")]);
+    let told = stage.turn().await;
+    assert!(told.answers[0].contains("failed: token-budget"), "{}", told.answers[0]);
+    assert!(matches!(told.ended, Ended::Limit(Limit::Tokens(100_000))), "{:?}", told.ended);
+}
+
+#[tokio::test]
+async fn where_nobody_is_trusted_skills_are_told() {
+    let mut stage = Stage::new();
+    stage.forks = Forks::Told;
+    stage.skill("report", FORK, "Do.");
+    stage.says([use_skill("report")]).says([command("id"), read()]);
+    let told = stage.turn().await;
+    assert_eq!(questions_apart(&told), [0_usize; 0]);
+    let answer = result(&told.answers[0]);
+    assert_eq!((&answer["context_fork"], &answer["instructions"]), (&json!(true), &json!("Do.\n")));
+    assert!(answer["note"].as_str().unwrap().contains("within this conversation"));
+    assert_eq!(told.names(), ["read_file"], "its list holds for who follows it");
+}
+
+#[tokio::test]
+async fn several_are_carried_out_at_once_and_long_results_are_cut() {
+    let mut stage = Stage::new();
+    stage.skill("report", FORK, "Do.");
+    stage.limits.apart_bytes = 100;
+    stage.says([use_skill("report"), use_skill("report"), command("free")]);
+    let long = "x".repeat(10 << 20);
+    stage.apart([text(&long)]).apart([text("short")]);
+    stage.limits.tokens = 50_000_000;
+    let told = stage.turn().await;
+    assert_eq!(told.names(), ["run_command"], "the list of the skills is theirs alone");
+    let results: Vec<String> = told.answers[..2]
+        .iter()
+        .map(|answer| result(answer)["result"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(results.contains(&"short".to_owned()), "{results:?}");
+    assert!(results.iter().any(|one| one.ends_with("[cut here: 10485660 more bytes]")));
+}
+
+#[tokio::test]
+async fn a_task_of_its_own_is_passed_on() {
+    let mut stage = Stage::new();
+    stage.skill("report", FORK, "Do.");
+    stage.says([call("use_skill", json!({"name": "report", "task": "Only week 7"}))]);
+    let told = stage.turn().await;
+    let first = questions_apart(&told)[0];
+    let Message::User(order) = &told.asked[first].messages[1] else { panic!("no order") };
+    assert!(order.contains("The task:\nOnly week 7\n"), "{order}");
+}
+
+#[tokio::test]
+async fn who_carries_out_a_skill_is_not_told_that_another_one_frees_a_tool() {
+    let mut stage = Stage::new();
+    stage.skill("report", FORK, "Do.");
+    stage.says([use_skill("report")]);
+    stage.apart([command("id")]).apart([text("over")]);
+    let told = stage.turn().await;
+    let apart = questions_apart(&told);
+    let last = &told.asked[*apart.last().unwrap()].messages;
+    let refused = last.iter().find_map(|message| match message {
+        Message::Tool { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    let refused = refused.unwrap();
+    assert!(refused.contains("tool-not-allowed"), "{refused}");
+    assert!(!refused.contains("load another skill"), "{refused}");
+    assert!(refused.contains("no other skill"), "{refused}");
+}

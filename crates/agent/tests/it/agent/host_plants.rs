@@ -1,0 +1,313 @@
+//! Commands that know how they are looked after, and hide what they plant.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+};
+
+use futures::future::join_all;
+use savoir_agent::{consent::Consent, host_tools::Autonomy, toolset::ToolAnswer};
+use serde_json::json;
+
+use super::host_tools::{Place, can_run};
+
+fn place() -> Option<Place> {
+    can_run().then(|| Place::with(Consent::Nobody, Autonomy::InWorkspace))
+}
+
+async fn run(place: &Place, command: &str) -> ToolAnswer {
+    place.call("run_command", json!({"command": command})).await
+}
+
+/// Runs a command and wants what it planted to be put aside.
+async fn catches(place: &Place, command: &str, planted: &[&str]) {
+    let answer = run(place, command).await;
+    assert_eq!(answer.failure.as_deref(), Some("protected-path"), "{command}: {}", answer.text);
+    for path in planted {
+        assert!(place.work(path).symlink_metadata().is_err(), "{command}: {path}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_sham_repository_hides_nothing() {
+    let Some(place) = place() else { return };
+    let sham = "mkdir -p sham/objects sham/refs sham/x/.claude && echo x > sham/HEAD && \
+        echo evil > sham/x/.claude/settings.json";
+    catches(&place, sham, &["sham/HEAD", "sham/x/.claude"]).await;
+    // Nor does what is put aside.
+    let inner =
+        "mkdir -p sub/.git/objects sub/.git/refs sub/.git/x/.claude && echo x > sub/.git/HEAD";
+    catches(&place, inner, &["sub/.git", "sub/.git.held/HEAD", "sub/.git.held/x/.claude"]).await;
+    assert!(place.work("sub/.git.held/x/.claude.held").is_dir());
+    // A head that is a folder is looked into, too.
+    let head = "mkdir -p odd/objects odd/refs odd/HEAD/.claude";
+    catches(&place, head, &["odd/HEAD", "odd/HEAD.held/.claude"]).await;
+    // What was a repository before stays one, and what lies in it is held.
+    for folder in ["real/objects", "real/refs", "real/x"] {
+        fs::create_dir_all(place.work(folder)).unwrap();
+    }
+    fs::write(place.work("real/HEAD"), "x").unwrap();
+    let answer = run(&place, "mkdir -p real/x/.claude").await;
+    assert_eq!(answer.failure.as_deref(), Some("command-failed"), "{}", answer.text);
+    assert!(place.work("real/HEAD").exists() && !place.work("real/x/.claude").exists());
+    // Within the repository that is worked with, nothing is hidden either.
+    fs::create_dir_all(place.work(".git/objects")).unwrap();
+    catches(&place, "mkdir -p .git/x/.claude && ln -s .git/x entry", &[".git/x/.claude"]).await;
+}
+
+#[tokio::test]
+async fn closed_folders_hide_nothing() {
+    let Some(place) = place() else { return };
+    for mode in ["000", "111", "400", "300"] {
+        let command = format!(
+            "mkdir -p m{mode}/in/.claude && chmod {mode} m{mode}/in && chmod {mode} m{mode}"
+        );
+        let answer = run(&place, &command).await;
+        assert_eq!(answer.failure.as_deref(), Some("protected-path"), "{mode}: {}", answer.text);
+        let folder = place.work(&format!("m{mode}"));
+        let had = fs::metadata(&folder).unwrap().permissions().mode() & 0o777;
+        assert_eq!(format!("{had:03o}"), mode, "it is as closed as it was");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(folder.join("in"), fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(folder.join("in/.claude.held").is_dir() && !folder.join("in/.claude").exists());
+    }
+    // What was closed before can be opened by a command, and is looked into.
+    fs::create_dir_all(place.work("mine")).unwrap();
+    fs::set_permissions(place.work("mine"), fs::Permissions::from_mode(0o000)).unwrap();
+    let command = "chmod 700 mine && mkdir mine/.claude && chmod 000 mine";
+    let answer = run(&place, command).await;
+    assert_eq!(answer.failure.as_deref(), Some("protected-path"), "{}", answer.text);
+    assert_eq!(run(&place, "true").await.failure, None);
+}
+
+#[tokio::test]
+async fn no_path_is_too_long_or_too_deep() {
+    let Some(place) = place() else { return };
+    let long = "n=$(printf 'x%.0s' {1..200}); for i in {1..30}; do mkdir $n && cd $n || exit 9; \
+        done; mkdir .claude && echo evil > .claude/settings.json";
+    let answer = run(&place, long).await;
+    assert_eq!(answer.failure.as_deref(), Some("protected-path"), "{}", answer.text);
+    let deep = "for i in {1..450}; do mkdir d && cd d || exit 9; done; mkdir .claude";
+    let answer = run(&place, deep).await;
+    assert_eq!(answer.failure.as_deref(), Some("protected-path"), "{}", answer.text);
+    let mut find = std::process::Command::new("find");
+    let found = find.arg(place.work("")).args(["-name", ".claude"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    assert_eq!(run(&place, "true").await.failure, None, "the work goes on");
+}
+
+#[tokio::test]
+async fn links_that_were_there_lead_where_they_led() {
+    let Some(place) = place() else { return };
+    // Nothing is there yet.
+    symlink("real", place.work(".qwen")).unwrap();
+    catches(&place, "mkdir real && echo evil > real/settings.json", &[".qwen"]).await;
+    // A link on the way is another one.
+    for (folder, text) in [("one", "mine"), ("two", "evil")] {
+        fs::create_dir_all(place.work(folder)).unwrap();
+        fs::write(place.work(folder).join("settings.json"), text).unwrap();
+    }
+    symlink("way", place.work(".gemini")).unwrap();
+    symlink("one", place.work("way")).unwrap();
+    assert_eq!(run(&place, "true").await.failure, None);
+    catches(&place, "rm way && ln -s two way", &[".gemini"]).await;
+    // What a folder that is obeyed leads to by a link is held, too.
+    fs::create_dir_all(place.work(".claude/hooks")).unwrap();
+    fs::write(place.work("hook.sh"), "mine").unwrap();
+    symlink("../../hook.sh", place.work(".claude/hooks/hook.sh")).unwrap();
+    for command in ["echo evil > hook.sh", "echo evil > new && mv -f new hook.sh"] {
+        let answer = run(&place, command).await;
+        assert_eq!(answer.failure.as_deref(), Some("command-failed"), "{}", answer.text);
+        assert_eq!(fs::read_to_string(place.work("hook.sh")).unwrap(), "mine");
+    }
+    // Over several links, too.
+    for folder in ["cfg/hooks", "scripts"] {
+        fs::create_dir_all(place.work(folder)).unwrap();
+    }
+    fs::write(place.work("scripts/x.sh"), "mine").unwrap();
+    symlink("../cfg", place.work("docs/.codex")).unwrap();
+    symlink("../../scripts/x.sh", place.work("cfg/hooks/x.sh")).unwrap();
+    let answer = run(&place, "echo evil > scripts/x.sh").await;
+    assert_eq!(answer.failure.as_deref(), Some("command-failed"), "{}", answer.text);
+    // Instructions that lead to a page are changed with it.
+    fs::write(place.work("docs/guide.md"), "mine").unwrap();
+    symlink("docs/guide.md", place.work("CLAUDE.md")).unwrap();
+    assert_eq!(run(&place, "cat CLAUDE.md").await.failure, None);
+    catches(&place, "echo evil >> docs/guide.md", &["docs/guide.md"]).await;
+    // Whoever writes by another name of a file is found.
+    fs::write(place.work("plain.json"), "mine").unwrap();
+    fs::hard_link(place.work("plain.json"), place.work(".mcp.json")).unwrap();
+    catches(&place, "echo evil > plain.json", &[".mcp.json"]).await;
+}
+
+#[tokio::test]
+async fn names_for_what_is_put_aside_cannot_be_used_up() {
+    let Some(place) = place() else { return };
+    let command = "mkdir -p sub/.git && cd sub && touch .git.held && \
+        for i in {1..1100}; do echo .git.held-$i; done | xargs touch";
+    catches(&place, command, &["sub/.git"]).await;
+}
+
+#[tokio::test]
+async fn what_git_is_led_to_is_obeyed() {
+    let Some(place) = place() else { return };
+    for folder in [".git/objects", ".git/refs", "sub/.git", "hooks", "team"] {
+        fs::create_dir_all(place.work(folder)).unwrap();
+    }
+    for (path, text) in [
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (".git/config", "[core]\n\thooksPath = hooks\n[include]\n\tpath = ../team/gitconfig\n"),
+        ("hooks/pre-commit", "mine"),
+        ("team/gitconfig", "[alias]\nx = status\n"),
+        ("sub/.git/config", "[core] hooksPath = \"my hooks\" # later\n"),
+    ] {
+        fs::write(place.work(path), text).unwrap();
+    }
+    for command in [
+        "echo evil > hooks/pre-commit",
+        "echo evil > hooks/post-checkout",
+        "echo evil > team/gitconfig",
+        "echo evil > team/new && mv -f team/new team/gitconfig",
+    ] {
+        let answer = run(&place, command).await;
+        assert_eq!(answer.failure.as_deref(), Some("command-failed"), "{command}: {}", answer.text);
+    }
+    let hooks = "mkdir 'sub/my hooks' && echo evil > 'sub/my hooks/pre-commit'";
+    catches(&place, hooks, &["sub/my hooks"]).await;
+    for path in ["hooks/pre-commit", "team/gitconfig", "sub/my hooks/pre-commit"] {
+        let given = json!({"path": path, "content": "x"});
+        let answer = place.call("write_file", given).await;
+        assert_eq!(answer.failure.as_deref(), Some("protected-path"), "{path}: {}", answer.text);
+    }
+    catches(
+        &place,
+        "mkdir .git/rebase-merge && echo 'exec evil' > .git/rebase-merge/git-rebase-todo",
+        &[".git/rebase-merge"],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn instructions_and_workflows_are_written_by_tools_and_not_by_commands() {
+    let Some(place) = place() else { return };
+    let files = ["AGENTS.md", "sub/CLAUDE.md", ".github/workflows/ci.yml"];
+    for path in files {
+        let given = json!({"path": path, "content": "mine\n"});
+        let answer = place.call("write_file", given).await;
+        assert_eq!(answer.failure, None, "{path}: {}", answer.text);
+        assert_eq!(run(&place, &format!("cat {path} && touch x")).await.failure, None, "{path}");
+        catches(&place, &format!("echo evil >> {path}"), &[path]).await;
+        let held = fs::read_to_string(place.work(&format!("{path}.held"))).unwrap();
+        assert_eq!(held, "mine\nevil\n", "nothing is lost");
+        catches(&place, &format!("echo evil > {path}"), &[path]).await;
+    }
+    catches(&place, "echo x > .github/workflows/new.yml", &[".github/workflows/new.yml"]).await;
+    for path in [".cursorrules", "sub/mise.toml", "x.code-workspace", ".husky/pre-commit"] {
+        catches(&place, &format!("mkdir -p .husky && echo evil > {path}"), &[path]).await;
+    }
+    // What is not held does not become something else.
+    fs::create_dir_all(place.work("sub/.github/workflows")).unwrap();
+    fs::write(place.work("sub/.github/workflows/config.toml"), "evil").unwrap();
+    catches(&place, "mv sub/.github/workflows sub/.codex", &["sub/.codex"]).await;
+    // A page of that name in small letters is no instruction.
+    let page = "mkdir -p docs && echo x > docs/agents.md && echo x > .github/dependabot.yml";
+    assert_eq!(run(&place, page).await.failure, None);
+}
+
+#[tokio::test]
+async fn what_a_tool_writes_while_a_command_runs_is_not_the_command_s() {
+    let Some(place) = place() else { return };
+    let command = run(&place, "touch begun && while [ ! -e go ]; do sleep 0.02; done");
+    let write = async {
+        while !place.work("begun").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        for path in ["AGENTS.md", ".github/workflows/ci.yml"] {
+            let given = json!({"path": path, "content": "mine"});
+            assert_eq!(place.call("write_file", given).await.failure, None);
+        }
+        fs::write(place.work("go"), "").unwrap();
+    };
+    let (answer, ()) = tokio::join!(command, write);
+    assert_eq!(answer.failure, None, "{}", answer.text);
+    assert!(place.work("AGENTS.md").exists() && place.work(".github/workflows/ci.yml").exists());
+}
+
+#[tokio::test]
+async fn links_on_the_way_to_what_git_is_led_to_are_looked_at() {
+    let Some(place) = place() else { return };
+    fs::create_dir_all(place.work(".git")).unwrap();
+    let settings =
+        "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../conf/team/gitconfig\n";
+    fs::write(place.work(".git/config"), settings).unwrap();
+    // The link is new, and so is what lies behind it.
+    let command = "mkdir -p other/hooks && echo x > other/hooks/pre-commit && ln -s other tools";
+    catches(&place, command, &["tools"]).await;
+    // The link was there.
+    fs::create_dir_all(place.work("c2")).unwrap();
+    symlink("c2", place.work("conf")).unwrap();
+    catches(&place, "mkdir c2/team && echo x > c2/team/gitconfig", &["c2/team/gitconfig"]).await;
+    assert!(place.work("conf").symlink_metadata().is_ok());
+    // Nobody is kept from working beside it.
+    let answer = run(&place, "mkdir -p c2/more other/more && echo x > c2/more/x").await;
+    assert_eq!(answer.failure, None, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_link_or_another_name_brings_nothing_into_what_is_obeyed() {
+    let Some(place) = place() else { return };
+    let command = "mkdir -p stuff/hooks && echo x > stuff/hooks/h.json && ln -s stuff .github";
+    catches(&place, command, &[".github"]).await;
+    fs::create_dir_all(place.work(".claude")).unwrap();
+    fs::write(place.work("s.json"), "{}").unwrap();
+    fs::hard_link(place.work("s.json"), place.work(".claude/settings.json")).unwrap();
+    let answer = run(&place, "cat s.json").await;
+    assert_eq!(answer.failure, None, "{}", answer.text);
+    catches(&place, "echo evil > s.json", &[".claude/settings.json"]).await;
+    // What a person was asked about is something else elsewhere.
+    fs::create_dir_all(place.work("example/.github/workflows")).unwrap();
+    fs::write(place.work("example/.github/workflows/ci.yml"), "x").unwrap();
+    let moved = "mv example/.github .github";
+    catches(&place, moved, &[".github/workflows/ci.yml"]).await;
+}
+
+#[tokio::test]
+async fn a_branch_may_be_called_like_instructions() {
+    let Some(place) = place() else { return };
+    let command = "mkdir -p .git/refs/heads/fix && echo x > .git/refs/heads/fix/AGENTS.md";
+    fs::create_dir_all(place.work(".git/refs")).unwrap();
+    let answer = run(&place, command).await;
+    assert_eq!(answer.failure, None, "{}", answer.text);
+    assert!(place.work(".git/refs/heads/fix/AGENTS.md").is_file());
+}
+
+#[tokio::test]
+async fn programs_start_others_by_the_shell() {
+    let Some(place) = place() else { return };
+    let answer =
+        run(&place, "perl -e 'exit(system(\"true && true\") >> 8)' && /bin/sh -c true").await;
+    assert_eq!(answer.failure, None, "{}", answer.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_side_by_side_make_no_repository() {
+    let Some(place) = place() else { return };
+    let plant = "sleep 0.4; mkdir -p .git/objects .git/refs/heads; \
+        echo 'ref: refs/heads/x' > .git/HEAD";
+    let (first, second, planted) =
+        tokio::join!(run(&place, "sleep 1"), run(&place, "sleep 0.9"), run(&place, plant));
+    assert!(planted.failure.is_some(), "{}", planted.text);
+    assert_eq!((first.failure, second.failure), (None, None), "{}{}", first.text, second.text);
+    assert!(!place.work(".git").exists(), "{}", planted.text);
+    // What holds the places goes with the last of them, in whatever order they end.
+    for _ in 0..3 {
+        let commands: Vec<String> = (0..8).map(|n| format!("sleep 0.{n}; echo hi")).collect();
+        let ran = join_all(commands.iter().map(|command| run(&place, command))).await;
+        for answer in ran {
+            assert_eq!(answer.failure, None, "{}", answer.text);
+        }
+        let left = fs::read_dir(place.work("")).unwrap().map(|entry| entry.unwrap().file_name());
+        let is_new = |name: &std::ffi::OsString| !name.to_string_lossy().contains(".held-");
+        assert_eq!(left.filter(is_new).collect::<Vec<_>>(), ["docs"]);
+    }
+}

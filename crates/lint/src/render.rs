@@ -1,0 +1,187 @@
+//! Findings for people and for programs.
+//!
+//! A [`Renderer`] writes one report after the other, so that a hundred thousand files take no more
+//! memory than one. It makes many small writes: give it a buffered writer.
+//!
+//! ```
+//! use savoir_lint::{Diagnostic, Source, Span};
+//! use savoir_lint::render::{self, FileReport, Format, Summary, TextStyle};
+//!
+//! let source = Source::from_bytes(b"name: Demo\n".to_vec())?;
+//! let found = [Diagnostic::error("invalid-name", "the name has a capital letter", Span::new(6, 10))];
+//! let report =
+//!     FileReport { path: "SKILL.md", source: Some(&source), dialect: None, diagnostics: &found };
+//!
+//! let mut out = Vec::new();
+//! let mut renderer = render::renderer(Format::Text, TextStyle::default(), Vec::new());
+//! renderer.start(&mut out)?;
+//! renderer.file(&mut out, &report)?;
+//! renderer.finish(&mut out, &Summary { files: 1, errors: 1, ..Summary::default() })?;
+//! assert!(String::from_utf8(out)?.ends_with("checked 1 skill: 1 error\n"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod github;
+mod json;
+mod sarif;
+#[cfg(test)]
+mod tests;
+mod text;
+mod window;
+
+pub use sarif::uri;
+
+use std::{
+    fmt,
+    io::{self, Write},
+    str::FromStr,
+};
+
+use thiserror::Error;
+
+use crate::{Diagnostic, Position, RuleDocs, Severity, Source, Span};
+
+/// What was found in one file.
+#[derive(Clone, Copy, Debug)]
+pub struct FileReport<'a> {
+    /// The path as users know it.
+    pub path: &'a str,
+    /// The text that was checked, none when the file could not be read.
+    pub source: Option<&'a Source>,
+    /// The dialect in which it was read, none when unknown.
+    pub dialect: Option<&'static str>,
+    /// What was found, in the order of the file.
+    pub diagnostics: &'a [Diagnostic],
+}
+
+impl FileReport<'_> {
+    /// Where a span begins and ends, when there is a text for it to be in.
+    fn range(&self, span: Span) -> Option<(Position, Position)> {
+        let source = self.source?;
+        let end = span.end.max(span.start);
+        Some((source.position(span.start), source.position(end)))
+    }
+
+    /// The same for formats that want a place even in a file that could not be read.
+    fn range_or_beginning(&self, span: Span) -> (Position, Position) {
+        let beginning = Position { line: 1, column: 1 };
+        self.range(span).unwrap_or((beginning, beginning))
+    }
+}
+
+/// The numbers at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Files that were checked.
+    pub files: usize,
+    /// Errors in all of them.
+    pub errors: usize,
+    /// Warnings in all of them.
+    pub warnings: usize,
+    /// How many of these a safe fix would remove.
+    pub fixable: usize,
+    /// How many more a fix would remove that a person should look at.
+    pub fixable_unsafe: usize,
+}
+
+/// Writes reports: one start, any number of files, one finish.
+pub trait Renderer {
+    /// Writes what comes before the first file.
+    fn start(&mut self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Writes the findings of one file.
+    fn file(&mut self, out: &mut dyn Write, report: &FileReport<'_>) -> io::Result<()>;
+
+    /// Writes what comes after the last file.
+    fn finish(&mut self, out: &mut dyn Write, summary: &Summary) -> io::Result<()>;
+}
+
+/// How findings are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people: the line, the place in it, and the way out.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+    /// SARIF 2.1.0, which code scanning services read.
+    Sarif,
+    /// Workflow commands, which GitHub Actions turns into annotations.
+    Github,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 4] = [Self::Text, Self::Json, Self::Sarif, Self::Github];
+
+    /// The word that users type.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Sarif => "sarif",
+            Self::Github => "github",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+/// A word that names no format.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is not a format; there are {known}", known = Format::ALL.map(Format::id).join(", "))]
+pub struct UnknownFormat(String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(word: &str) -> Result<Self, UnknownFormat> {
+        let found = Self::ALL.into_iter().find(|format| format.id() == word);
+        found.ok_or_else(|| UnknownFormat(word.to_owned()))
+    }
+}
+
+/// How [`Format::Text`] looks; the other formats do not care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextStyle {
+    /// Whether to write ANSI colour codes.
+    pub color: bool,
+    /// Columns of the terminal; longer lines of the file are cut around the finding.
+    pub width: usize,
+}
+
+impl Default for TextStyle {
+    /// No colour, and lines as wide as rustc's.
+    fn default() -> Self {
+        Self { color: false, width: 140 }
+    }
+}
+
+/// A rule as reports describe it.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleDescription {
+    /// Stable kebab-case id.
+    pub id: &'static str,
+    /// Its documentation.
+    pub docs: RuleDocs,
+    /// How much its findings matter.
+    pub severity: Severity,
+}
+
+/// The renderer of a format. `rules` are all rules that may be named, sorted by id.
+pub fn renderer(
+    format: Format,
+    style: TextStyle,
+    rules: Vec<RuleDescription>,
+) -> Box<dyn Renderer> {
+    match format {
+        Format::Text => Box::new(text::Text::new(style)),
+        Format::Json => Box::new(json::Json::default()),
+        Format::Sarif => Box::new(sarif::Sarif::new(rules)),
+        Format::Github => Box::new(github::Github),
+    }
+}

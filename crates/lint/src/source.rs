@@ -1,0 +1,200 @@
+//! Bytes become text here: size, encoding, and the way from a byte offset to line and column.
+
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Largest SKILL.md that is read. The largest of 183,655 real files has 145 KB; beyond a mebibyte
+/// a file is data, not instructions, and no agent loads it.
+pub const MAX_FILE_BYTES: usize = 1024 * 1024;
+
+/// A half-open range of byte offsets into a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+impl Span {
+    /// The bytes from `start` up to `end`.
+    pub const fn new(start: usize, end: usize) -> Self {
+        Self { start, end }
+    }
+
+    /// The empty place before `at`.
+    pub const fn at(at: usize) -> Self {
+        Self { start: at, end: at }
+    }
+
+    /// Number of bytes.
+    pub const fn len(self) -> usize {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Whether the span covers nothing.
+    pub const fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+
+    /// Whether `at` lies inside.
+    pub const fn contains(self, at: usize) -> bool {
+        self.start <= at && at < self.end
+    }
+
+    /// The span moved towards the end of the file.
+    #[must_use]
+    pub const fn shifted(self, by: usize) -> Self {
+        Self { start: self.start + by, end: self.end + by }
+    }
+
+    /// The text under the span; empty when the span does not fit the text.
+    pub fn slice(self, text: &str) -> &str {
+        text.get(self.start..self.end).unwrap_or_default()
+    }
+}
+
+/// A place for people: both numbers start at one, columns count characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Line number, from one.
+    pub line: usize,
+    /// Column in characters, from one.
+    pub column: usize,
+}
+
+/// Why bytes are not a text that can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SourceError {
+    /// More bytes than [`MAX_FILE_BYTES`].
+    #[error("the file has {size} bytes, the limit is {limit}", limit = MAX_FILE_BYTES)]
+    TooLarge {
+        /// Size of the file in bytes.
+        size: u64,
+    },
+    /// Bytes that are not UTF-8.
+    #[error("byte {offset} is not valid UTF-8{hint}", hint = hint_for(*.utf16))]
+    NotUtf8 {
+        /// Offset of the first bad byte.
+        offset: usize,
+        /// Whether the file begins like UTF-16.
+        utf16: bool,
+    },
+}
+
+impl SourceError {
+    /// The code of the rule that explains it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "file-too-large",
+            Self::NotUtf8 { .. } => "not-utf8",
+        }
+    }
+
+    /// The way out.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "move data and reference text into files of the skill",
+            Self::NotUtf8 { .. } => "save the file as UTF-8",
+        }
+    }
+}
+
+fn hint_for(utf16: bool) -> &'static str {
+    if utf16 { "; the file looks like UTF-16" } else { "" }
+}
+
+/// The text of one file, with its line starts found when they are first asked for.
+#[derive(Debug, Clone)]
+pub struct Source {
+    text: String,
+    lines: OnceLock<Vec<usize>>,
+}
+
+impl Source {
+    /// Takes over the bytes of a file.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, SourceError> {
+        if bytes.len() > MAX_FILE_BYTES {
+            return Err(SourceError::TooLarge { size: bytes.len() as u64 });
+        }
+        let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self::new(text)),
+            Err(error) => {
+                Err(SourceError::NotUtf8 { offset: error.utf8_error().valid_up_to(), utf16 })
+            }
+        }
+    }
+
+    /// A text that is known to be small enough.
+    pub fn new(text: String) -> Self {
+        Self { text, lines: OnceLock::new() }
+    }
+
+    /// The whole text, byte order mark and all.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Line and column of a byte offset; an offset past the end is the end.
+    pub fn position(&self, offset: usize) -> Position {
+        let lines = self.line_starts();
+        let offset = floor_char_boundary(&self.text, offset.min(self.text.len()));
+        let line = lines.partition_point(|start| *start <= offset).max(1);
+        let start = lines.get(line - 1).copied().unwrap_or(0);
+        let before = self.text.get(start..offset).unwrap_or_default();
+        let column = before.trim_start_matches('\u{feff}').chars().count() + 1;
+        Position { line, column }
+    }
+
+    fn line_starts(&self) -> &[usize] {
+        self.lines.get_or_init(|| {
+            let newlines = memchr::memchr_iter(b'\n', self.text.as_bytes());
+            std::iter::once(0).chain(newlines.map(|at| at + 1)).collect()
+        })
+    }
+}
+
+/// The nearest character boundary at or before `at`.
+pub fn floor_char_boundary(text: &str, mut at: usize) -> usize {
+    at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_lines_and_characters_from_one() {
+        let source = Source::new("aé\nb\n".into());
+        assert_eq!(source.position(0), Position { line: 1, column: 1 });
+        assert_eq!(source.position(3), Position { line: 1, column: 3 });
+        assert_eq!(source.position(4), Position { line: 2, column: 1 });
+        assert_eq!(source.position(99), Position { line: 3, column: 1 });
+    }
+
+    #[test]
+    fn an_offset_inside_a_character_is_that_character() {
+        assert_eq!(Source::new("é".into()).position(1), Position { line: 1, column: 1 });
+    }
+
+    #[test]
+    fn refuses_what_is_not_utf8_and_says_where() {
+        let error = Source::from_bytes(b"ab\xffc".to_vec()).unwrap_err();
+        assert_eq!(error, SourceError::NotUtf8 { offset: 2, utf16: false });
+        let error = Source::from_bytes(b"\xff\xfea\0".to_vec()).unwrap_err();
+        assert_eq!(error.to_string(), "byte 0 is not valid UTF-8; the file looks like UTF-16");
+    }
+
+    #[test]
+    fn refuses_what_is_too_large() {
+        let error = Source::from_bytes(vec![b'a'; MAX_FILE_BYTES + 1]).unwrap_err();
+        assert!(matches!(error, SourceError::TooLarge { .. }));
+    }
+}

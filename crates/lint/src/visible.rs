@@ -1,0 +1,97 @@
+//! Making characters visible that would move the cursor, turn the text around or hide in it.
+
+use std::{borrow::Cow, fmt::Write};
+
+/// Whether a terminal would obey, drop or hide the character instead of showing it.
+pub(crate) fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' // soft hyphen
+            | '\u{34f}' // grapheme joiner
+            | '\u{61c}' // Arabic letter mark
+            | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' // Hangul fillers
+            | '\u{17b4}' | '\u{17b5}' // Khmer inherent vowels
+            | '\u{180b}'..='\u{180f}' // Mongolian selectors
+            | '\u{200b}'..='\u{200f}' // zero width spaces and joiners, direction marks
+            | '\u{2028}'..='\u{202e}' // separators, embeddings and overrides of direction
+            | '\u{2060}'..='\u{206f}' // invisible operators, isolates of direction
+            | '\u{fe00}'..='\u{fe0e}' // variation selectors, but for the one that makes emoji
+            | '\u{feff}' // byte order mark
+            | '\u{fff0}'..='\u{fffb}' // annotation marks
+            | '\u{1d173}'..='\u{1d17a}' // musical beams
+            | '\u{e0000}'..='\u{e0fff}' // tags and more variation selectors
+        )
+}
+
+/// Writes a character so that it can be seen: `\r`, `\u{1b}`, or as it is.
+pub(crate) fn push_visible(out: &mut String, character: char) {
+    match character {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        _ if is_hidden(character) => {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
+        }
+        _ => out.push(character),
+    }
+}
+
+/// The text on one line with everything visible.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut result = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        push_visible(&mut result, character);
+    }
+    Cow::Owned(result)
+}
+
+/// The text with everything visible; line ends and tabs stay.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let is_hidden = |character: char| is_hidden(character) && !matches!(character, '\n' | '\t');
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut result = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_hidden(character) {
+            push_visible(&mut result, character);
+        } else {
+            result.push(character);
+        }
+    }
+    Cow::Owned(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_what_can_be_seen() {
+        for text in ["", "plain", "Grüße, 世界 ☂\u{fe0f}", "e\u{301}"] {
+            assert!(matches!(visible(text), Cow::Borrowed(same) if same == text));
+        }
+    }
+
+    #[test]
+    fn shows_what_would_do_something() {
+        assert_eq!(visible("a\u{1b}[31mb\u{7}"), "a\\u{1b}[31mb\\u{7}");
+        assert_eq!(visible("a\r\n\tb\u{9b}\u{85}"), "a\\r\\n\\tb\\u{9b}\\u{85}");
+    }
+
+    #[test]
+    fn lines_can_stay() {
+        assert_eq!(harmless("a\n\tb"), "a\n\tb");
+        assert_eq!(harmless("a\n\u{202e}b\r\u{200b}"), "a\n\\u{202e}b\\r\\u{200b}");
+    }
+
+    #[test]
+    fn shows_what_would_hide() {
+        assert_eq!(visible("\u{202e}evil\u{2069}"), "\\u{202e}evil\\u{2069}");
+        assert_eq!(visible("a\u{200b}b\u{feff}\u{e0041}"), "a\\u{200b}b\\u{feff}\\u{e0041}");
+    }
+}

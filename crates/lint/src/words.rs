@@ -1,0 +1,70 @@
+//! Words for people: lists, and the word that was probably meant.
+
+/// Longest text that is compared with others: the time grows with the square.
+const MAX_COMPARED: usize = 128;
+
+/// The word that `text` may have meant.
+pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if text.len() > MAX_COMPARED {
+        return None;
+    }
+    let lower = text.to_lowercase();
+    words
+        .into_iter()
+        .map(|word| (strsim::damerau_levenshtein(&lower, &word.to_lowercase()), word))
+        // Of a word of one letter nothing would be left.
+        .filter(|(distance, word)| *distance <= (word.len() / 3).max(1) && *distance < word.len())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn and(words: &[impl AsRef<str>]) -> String {
+    join(words, "and")
+}
+
+/// `a`, `a or b`, `a, b or c`.
+pub fn or(words: &[impl AsRef<str>]) -> String {
+    join(words, "or")
+}
+
+fn join(words: &[impl AsRef<str>], link: &str) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} {link} {}", first.join(", "), last.as_ref())
+        }
+    }
+}
+
+/// A text on one line, with single blanks.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_read_like_sentences() {
+        assert_eq!(and(&[""; 0]), "");
+        assert_eq!(and(&["a"]), "a");
+        assert_eq!(or(&["a", "b"]), "a or b");
+        assert_eq!(and(&["a", "b", "c"]), "a, b and c");
+    }
+
+    #[test]
+    fn only_near_words_are_near() {
+        assert_eq!(nearest("web-serch", ["limit", "web-search"]), Some("web-search"));
+        assert_eq!(nearest("x", ["n"]), None);
+        assert_eq!(nearest("else", ["limit", "query"]), None);
+    }
+
+    #[test]
+    fn a_text_longer_than_any_name_is_near_to_none() {
+        assert_eq!(nearest(&"x".repeat(1_000_000), vec!["limit-of-the-query"; 200]), None);
+    }
+}

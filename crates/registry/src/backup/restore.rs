@@ -1,0 +1,100 @@
+use std::path::Path;
+
+use futures::{StreamExt as _, stream::FuturesUnordered};
+use savoir_store::{
+    hash_password,
+    registry::{Actor, Import, Imported, Registry},
+};
+use uuid::Uuid;
+
+use super::{
+    AT_ONCE, BackupError,
+    check::{Next, Reader},
+};
+
+#[derive(Debug)]
+pub struct Restored {
+    pub imported: Imported,
+    pub blobs: u64,
+}
+
+/// How to treat existing accounts that own something in the backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accounts {
+    /// Restore nothing, because anyone may have created them.
+    Refuse,
+    /// Let them own it.
+    Keep,
+}
+
+/// Restores a checked backup into an empty registry, with all its accounts, including those that own
+/// nothing. Everything becomes visible at once, or nothing if it fails. `told` is called with the number
+/// of blobs that were written.
+pub async fn restore(
+    registry: Registry<'_>,
+    path: &Path,
+    accounts: Accounts,
+    mut told: impl FnMut(u64),
+) -> Result<Restored, BackupError> {
+    must_be_empty(registry).await?;
+    // Nobody knows this password; an administrator resets it for each account.
+    let secret = format!("{}{}", Uuid::new_v4(), Uuid::new_v4());
+    let hash = hash_password(&secret).await?;
+    let mut import = registry.import(&Actor::operator()).await?.with_accounts(hash);
+    if accounts == Accounts::Keep {
+        import = import.keeping_accounts();
+    }
+    match fill(registry, &mut import, path, &mut told).await {
+        Ok(blobs) => Ok(Restored { imported: import.finish().await?, blobs }),
+        Err(error) => {
+            import.cancel().await?;
+            Err(error)
+        }
+    }
+}
+
+async fn must_be_empty(registry: Registry<'_>) -> Result<(), BackupError> {
+    if registry.head().await? > 0 || !registry.all_indexes(None, 1).await?.is_empty() {
+        return Err(BackupError::NotEmpty);
+    }
+    Ok(())
+}
+
+async fn fill(
+    registry: Registry<'_>,
+    import: &mut Import<'_>,
+    path: &Path,
+    told: &mut impl FnMut(u64),
+) -> Result<u64, BackupError> {
+    // Check again, because somebody may have published since.
+    must_be_empty(registry).await?;
+    let mut backup = Reader::open(path)?;
+    let mut records = backup.records()?;
+    while let Some(record) = records.next()? {
+        import.push(record).await?;
+    }
+    records.finish()?;
+    // Before the blobs, which may take long.
+    import.settle().await?;
+    let mut written = 0;
+    let mut writing = FuturesUnordered::new();
+    loop {
+        let next = backup.next()?;
+        let is_end = matches!(next, Next::End(_));
+        if let Next::Blob(_, bytes) = next {
+            // The reader verified the digest.
+            writing.push(registry.put_blob(bytes.into()));
+        }
+        while writing.len() >= AT_ONCE || is_end && !writing.is_empty() {
+            if let Some(done) = writing.next().await {
+                done?;
+                written += 1;
+                told(written);
+            }
+        }
+        if is_end {
+            return Ok(written);
+        }
+        import.renew().await?;
+    }
+}

@@ -1,0 +1,402 @@
+//! The registry that is checked, and the client for it.
+
+use std::{
+    fmt::Write as _,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use reqwest::{
+    Method,
+    header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
+};
+use savoir_lint::visible;
+use savoir_package::registry::Name;
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use uuid::Uuid;
+
+use super::{Miss, Needs, fail, sample::Sample};
+
+/// Timeout of one request.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum size of a response, in bytes.
+const LARGEST: usize = 64 << 20;
+/// Maximum number of tries after 429 responses.
+const TRIES: usize = 4;
+/// Maximum wait between two tries, in seconds.
+const LONGEST_WAIT: u64 = 61;
+
+/// Path of the index configuration.
+const CONFIG: &str = "index/v1/config.json";
+
+fn why(miss: Miss) -> String {
+    match miss {
+        Miss::Failed(why) | Miss::Skipped(why) => why,
+    }
+}
+
+/// The registry to check, and the tokens for it.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Address of the registry, with or without `/registry`.
+    pub url: String,
+    /// A token that may publish.
+    pub token: Option<String>,
+    /// A token of another account.
+    pub other: Option<String>,
+    /// The namespace to publish in.
+    pub namespace: Option<String>,
+    /// Whether nothing is published.
+    pub read_only: bool,
+    /// The skill to download if nothing is published. Default: the first listed skill.
+    pub skill: Option<Name>,
+}
+
+/// The registry that is checked.
+#[derive(Debug)]
+pub struct Subject {
+    /// Without a slash at the end.
+    pub(super) base: String,
+    http: reqwest::Client,
+    /// Uses a new connection for each request: a server may close a connection after it refused a request,
+    /// and requests that change something cannot be repeated.
+    fresh: reqwest::Client,
+    settings: Settings,
+    /// Makes the names of this run unique.
+    pub(super) run: String,
+    /// All server errors (5xx).
+    faults: Mutex<Vec<String>>,
+    /// Whether reading needs an account.
+    private: bool,
+    /// Whether it is a mirror: only files, without an API.
+    files: bool,
+    pub(super) sample: OnceCell<Result<Sample, Miss>>,
+}
+
+/// A request.
+pub(super) struct Ask<'a> {
+    subject: &'a Subject,
+    method: Method,
+    url: String,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+/// A response.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// Method and address of the request, for messages.
+    asked: String,
+    pub(super) status: u16,
+    headers: HeaderMap,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Subject {
+    /// Finds the registry at an address; an error message if nothing answers.
+    pub async fn find(settings: Settings) -> Result<Self, String> {
+        let url = settings.url.trim_end_matches('/').to_owned();
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(format!("`{url}` is not an address; write it as https://…/registry"));
+        }
+        let client = || reqwest::Client::builder().timeout(PATIENCE);
+        let http = client().build().map_err(|error| error.to_string())?;
+        let fresh = client().pool_max_idle_per_host(0).build();
+        let fresh = fresh.map_err(|error| error.to_string())?;
+        let letters = Uuid::new_v4().simple().to_string();
+        // A name must start with a letter.
+        let run = format!("x{}", &letters[..7]);
+        let mut subject = Self {
+            base: url.clone(),
+            http,
+            fresh,
+            settings,
+            run,
+            faults: Mutex::default(),
+            private: false,
+            files: false,
+            sample: OnceCell::new(),
+        };
+        let mut config = subject.get(CONFIG).send().await.map_err(why)?;
+        if config.status == 404 && !url.ends_with("/registry") {
+            subject.base = format!("{url}/registry");
+            config = subject.get(CONFIG).send().await.map_err(why)?;
+        }
+        subject.private = config.status == 401;
+        subject.files = subject.has_files_alone(&config).await.map_err(why)?;
+        Ok(subject)
+    }
+
+    /// Whether the configuration has no address of an API, and there is no API.
+    async fn has_files_alone(&self, config: &Answer) -> Result<bool, Miss> {
+        let said = config.value().unwrap_or_default();
+        if config.status != 200 || said["version"] != 1 || !said["base"].is_null() {
+            return Ok(false);
+        }
+        Ok(self.get("api/v1/skills").send().await?.status == 404)
+    }
+
+    /// The error if a private registry refuses all requests.
+    pub async fn shut(&self) -> Option<&'static str> {
+        if !self.private {
+            return None;
+        }
+        if self.settings.token.is_none() {
+            return Some("the registry is private and needs an account");
+        }
+        let answer = self.get(CONFIG).send().await.ok()?;
+        (answer.status == 401).then_some("the registry is private and rejects this token")
+    }
+
+    /// Whether it is a mirror.
+    pub(super) fn is_files(&self) -> bool {
+        self.files
+    }
+
+    /// The skill of --skill.
+    pub(super) fn named(&self) -> Option<&Name> {
+        self.settings.skill.as_ref()
+    }
+
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Prefix of the names of this run.
+    pub fn prefix(&self) -> String {
+        format!("conf-{}-", self.run)
+    }
+
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.settings.namespace.as_deref()
+    }
+
+    /// Whether the checks may publish.
+    pub fn publishes(&self) -> bool {
+        self.settings.token.is_some() && !self.settings.read_only && !self.files
+    }
+
+    /// Why a check cannot run.
+    pub(super) fn lacks(&self, needs: Needs) -> Option<&'static str> {
+        match needs {
+            Needs::Nothing => None,
+            _ if self.settings.read_only => Some("--read-only: nothing is published"),
+            _ if self.settings.token.is_none() => Some("it needs --token"),
+            Needs::Other if self.settings.other.is_none() => Some("it needs --other-token"),
+            Needs::Token | Needs::Other => None,
+        }
+    }
+
+    /// All server errors (5xx).
+    pub(super) fn faults(&self) -> Vec<String> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn ask(&self, method: Method, url: String) -> Ask<'_> {
+        Ask { subject: self, method, url, headers: HeaderMap::new(), body: Vec::new() }
+    }
+
+    /// A request to a path below the address of the registry.
+    pub(super) fn get(&self, path: &str) -> Ask<'_> {
+        self.look(Method::GET, format!("{}/{path}", self.base))
+    }
+
+    /// A request that changes nothing. For a private registry it has the token, which is sent only to the
+    /// server of the registry.
+    pub(super) fn look(&self, method: Method, url: String) -> Ask<'_> {
+        let own = self.private && url.starts_with(&self.at_server(""));
+        let ask = self.ask(method, url);
+        if own { ask.ours() } else { ask }
+    }
+
+    pub(super) fn post(&self, path: &str) -> Ask<'_> {
+        self.ask(Method::POST, format!("{}/{path}", self.base))
+    }
+
+    /// A path below the address of the server that the registry is part of.
+    pub(super) fn at_server(&self, path: &str) -> String {
+        format!("{}/{path}", self.base.strip_suffix("/registry").unwrap_or(&self.base))
+    }
+}
+
+impl Ask<'_> {
+    pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(HeaderName::from_static(name), value);
+        }
+        self
+    }
+
+    pub(super) fn query(mut self, key: &str, value: &str) -> Self {
+        let mark = if self.url.contains('?') { '&' } else { '?' };
+        let _ = write!(self.url, "{mark}{key}=");
+        for byte in value.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                self.url.push(char::from(byte));
+            } else {
+                let _ = write!(self.url, "%{byte:02X}");
+            }
+        }
+        self
+    }
+
+    pub(super) fn bearer(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    /// Uses the token that may publish.
+    pub(super) fn ours(self) -> Self {
+        let token = self.subject.settings.token.clone().unwrap_or_default();
+        self.bearer(&token)
+    }
+
+    /// Uses the token of the other account.
+    pub(super) fn theirs(self) -> Self {
+        let token = self.subject.settings.other.clone().unwrap_or_default();
+        self.bearer(&token)
+    }
+
+    pub(super) fn body(mut self, kind: &str, bytes: Vec<u8>) -> Self {
+        self.body = bytes;
+        self.header("content-type", kind)
+    }
+
+    pub(super) fn json(self, value: &Value) -> Self {
+        self.body("application/json", value.to_string().into_bytes())
+    }
+
+    /// Sends the request; waits and tries again after a 429 response.
+    pub(super) async fn send(self) -> Result<Answer, Miss> {
+        let asked = format!("{} {}", self.method, short(&self.url, 200));
+        let mut tries = 0;
+        loop {
+            let answer = self.once(&asked).await?;
+            tries += 1;
+            if answer.status != 429 || tries == TRIES {
+                if answer.status >= 500 {
+                    let mut faults =
+                        self.subject.faults.lock().unwrap_or_else(PoisonError::into_inner);
+                    faults.push(format!("{asked}: {}", answer.status));
+                }
+                return Ok(answer);
+            }
+            let wait = answer.header(RETRY_AFTER.as_str()).and_then(|wait| wait.parse().ok());
+            tokio::time::sleep(Duration::from_secs(wait.unwrap_or(1).min(LONGEST_WAIT))).await;
+        }
+    }
+
+    async fn once(&self, asked: &str) -> Result<Answer, Miss> {
+        let wrong =
+            |error: reqwest::Error| fail(format!("{asked}: no response: {}", error.without_url()));
+        let safe = self.method.is_safe();
+        let http = if safe { &self.subject.http } else { &self.subject.fresh };
+        let request = http
+            .request(self.method.clone(), &self.url)
+            .headers(self.headers.clone())
+            .body(self.body.clone());
+        let again = request.try_clone().filter(|_| safe);
+        let mut response = match (request.send().await, again) {
+            // The server may have closed the connection after the previous request.
+            (Err(error), Some(again)) if error.is_request() => again.send().await.map_err(wrong)?,
+            (sent, _) => sent.map_err(wrong)?,
+        };
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(wrong)? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > LARGEST {
+                return Err(fail(format!("{asked}: the response has more than {LARGEST} bytes")));
+            }
+        }
+        Ok(Answer { asked: asked.to_owned(), status, headers, bytes })
+    }
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// A header that is required.
+    pub(super) fn need(&self, name: &str) -> Result<&str, Miss> {
+        self.header(name).ok_or_else(|| fail(format!("{}: no header {name}", self.asked)))
+    }
+
+    /// Fails unless the status is one of these.
+    pub(super) fn is(self, statuses: &[u16]) -> Result<Self, Miss> {
+        if statuses.contains(&self.status) {
+            return Ok(self);
+        }
+        let wanted: Vec<String> = statuses.iter().map(ToString::to_string).collect();
+        let (asked, status) = (&self.asked, self.status);
+        let said = short(&self.text(), 200);
+        Err(fail(format!("{asked}: {status} instead of {}: {said}", wanted.join(" or "))))
+    }
+
+    /// Fails unless the status is a client error (4xx).
+    pub(super) fn refused(self) -> Result<Self, Miss> {
+        if (400..500).contains(&self.status) && self.status != 429 {
+            return Ok(self);
+        }
+        let (asked, status) = (&self.asked, self.status);
+        Err(fail(format!("{asked}: {status} instead of 4xx: {}", short(&self.text(), 200))))
+    }
+
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    pub(super) fn value(&self) -> Result<Value, Miss> {
+        serde_json::from_slice(&self.bytes).map_err(|error| {
+            fail(format!("{}: not JSON ({error}): {}", self.asked, short(&self.text(), 100)))
+        })
+    }
+
+    /// The lines of an index.
+    pub(super) fn lines(&self) -> Result<Vec<Value>, Miss> {
+        let read = |line: &str| {
+            serde_json::from_str(line).map_err(|error| {
+                fail(format!("{}: a line is not JSON ({error}): {}", self.asked, short(line, 100)))
+            })
+        };
+        self.text().lines().filter(|line| !line.trim().is_empty()).map(read).collect()
+    }
+
+    /// The code of an error; fails if the format of the error is wrong.
+    pub(super) fn code(&self) -> Result<String, Miss> {
+        let value = self.value()?;
+        let error = &value["error"];
+        let word = |text: &&str| {
+            text.starts_with(|c: char| c.is_ascii_lowercase())
+                && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        };
+        let code = error["code"].as_str().filter(word);
+        let message = error["message"].as_str().filter(|text| !text.trim().is_empty());
+        match (code, message) {
+            (Some(code), Some(_)) => Ok(code.to_owned()),
+            _ => Err(fail(format!(
+                "{}: an error is {{\"error\":{{\"code\",\"message\"}}}}, not {}",
+                self.asked,
+                short(&self.text(), 200)
+            ))),
+        }
+    }
+
+    /// Fails unless it is an error with this status and this code.
+    pub(super) fn error(self, status: u16, code: &str) -> Result<Self, Miss> {
+        let answer = self.is(&[status])?;
+        let found = answer.code()?;
+        if found == code {
+            return Ok(answer);
+        }
+        Err(fail(format!("{}: the error code is `{found}` instead of `{code}`", answer.asked)))
+    }
+}
+
+/// The beginning of a text, escaped for a terminal.
+pub(super) fn short(text: &str, most: usize) -> String {
+    let cut: String = text.chars().take(most).collect();
+    let more = if cut.len() < text.len() { "…" } else { "" };
+    format!("{}{more}", visible(&cut))
+}

@@ -1,0 +1,47 @@
+//! What a registry keeps of a version beside its bytes.
+
+use savoir_package::{
+    archive::{self, ArchiveError},
+    registry::wire::FileDigest,
+    submission::Submission,
+};
+use savoir_skill::digest::sha256_hex;
+use savoir_store::registry::{Facts, FileFact};
+use serde_json::Map;
+
+/// The key of the beginning of a skill's text, among what has no other place.
+pub const EXCERPT: &str = "excerpt";
+/// The key of the digest of the archive without a folder.
+pub const PLAIN: &str = "plain_sha256";
+/// Characters of a skill's text that are searched.
+const SEARCHED: usize = 4000;
+
+/// What a registry keeps of a submission: for its index, its search, and for other tools.
+pub fn facts_of(from: &Submission) -> Result<Facts, ArchiveError> {
+    let file = |file: &FileDigest| FileFact {
+        path: file.path.clone(),
+        sha256: file.sha256.clone(),
+        size: file.size,
+    };
+    let excerpt: String = from.body.chars().take(SEARCHED).collect();
+    // What other tools are given has no folder.
+    let plain = sha256_hex(&archive::pack_plain(&from.tree)?);
+    let mut more = Map::new();
+    more.insert(EXCERPT.to_owned(), excerpt.into());
+    more.insert(PLAIN.to_owned(), plain.into());
+    Ok(Facts {
+        description: from.description.clone(),
+        tags: from.tags.clone(),
+        author: from.author.clone(),
+        license: from.license.clone(),
+        homepage: from.homepage.clone(),
+        repository: from.repository.clone(),
+        dialect: from.dialect.clone(),
+        needs: from.dependencies.clone(),
+        permissions: from.permissions.clone(),
+        tools: from.tools.clone(),
+        files: from.files.iter().map(file).collect(),
+        manifest: from.manifest.clone(),
+        more,
+    })
+}

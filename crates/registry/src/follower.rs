@@ -1,0 +1,257 @@
+//! Follows the changes of the registry, and feeds the index of words with them.
+//!
+//! The index is a copy that each process has for itself. If it is lost, or the database is another one
+//! or went back, it is built anew; meanwhile it finds what it has.
+
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
+
+use savoir_store::{
+    Database, Storage, StoreError,
+    registry::{Act, Findable, PackageName, Registry},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    EXCERPT, RegistryState,
+    search::{Document, Entry, SearchError, SearchIndex},
+};
+
+/// How often the database is asked for news of other processes.
+const EVERY: Duration = Duration::from_secs(1);
+/// How long to wait after a failure.
+const BREATH: Duration = Duration::from_secs(5);
+/// How long the last commit may take when the server stops.
+const LAST_COMMIT: Duration = Duration::from_secs(30);
+/// How often downloads are written down.
+const COUNTED: Duration = Duration::from_secs(10);
+/// Changes, or packages, that are read at once.
+const AT_ONCE: u64 = 500;
+/// Tells one database from another.
+const INSTANCE: &str = "registry.instance";
+
+/// Why the index could not be fed.
+#[derive(Debug, thiserror::Error)]
+enum FollowError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    #[error("the thread that writes the index ended: {0}")]
+    Thread(#[from] tokio::task::JoinError),
+}
+
+/// Follows until it is told to stop. `folder` is for the index.
+pub async fn follow(
+    desk: &RegistryState,
+    database: &Database,
+    storage: &Storage,
+    folder: &Path,
+    stopping: CancellationToken,
+) {
+    let registry = database.registry(storage);
+    let feeding = async {
+        let mut follower = loop {
+            match open(desk, database, registry, folder).await {
+                Ok(follower) => break follower,
+                Err(error) => failed(&error).await,
+            }
+        };
+        loop {
+            match follower.catch_up_or_start_over().await {
+                Ok(()) => {
+                    let _ = tokio::time::timeout(EVERY, desk.news.notified()).await;
+                }
+                Err(error) => failed(&error).await,
+            }
+        }
+    };
+    let counting = async {
+        loop {
+            tokio::time::sleep(COUNTED).await;
+            count(desk, registry).await;
+        }
+    };
+    tokio::select! {
+        () = stopping.cancelled() => {
+            tokio::join!(count(desk, registry), settle(desk));
+        }
+        () = feeding => {}
+        () = counting => {}
+    }
+}
+
+async fn failed(error: &FollowError) {
+    let code = match error {
+        FollowError::Search(error) => error.code(),
+        FollowError::Store(_) => "store_failed",
+        FollowError::Thread(_) => "search_thread",
+    };
+    tracing::warn!(%error, code, "the search index does not follow the registry; trying again");
+    tokio::time::sleep(BREATH).await;
+}
+
+async fn count(desk: &RegistryState, registry: Registry<'_>) {
+    if let Err(error) = registry.add_downloads(&desk.downloads).await {
+        tracing::warn!(%error, "downloads were not written down; they are counted on");
+    }
+}
+
+/// Lets the writer finish: one that is ended in the middle leaves files behind.
+async fn settle(desk: &RegistryState) {
+    let Some(index) = desk.search() else { return };
+    let settling = tokio::task::spawn_blocking(move || index.settle());
+    if tokio::time::timeout(LAST_COMMIT, settling).await.is_err() {
+        tracing::warn!("the search index is still written to; the next start may build it anew");
+    }
+}
+
+async fn open<'a>(
+    desk: &RegistryState,
+    database: &Database,
+    registry: Registry<'a>,
+    folder: &Path,
+) -> Result<Follower<'a>, FollowError> {
+    let new = Uuid::new_v4().to_string();
+    let instance = database.settings().put_if_absent(INSTANCE, &new).await?;
+    let folder = folder.to_owned();
+    let opened = tokio::task::spawn_blocking(move || SearchIndex::open(&folder, &instance));
+    let (index, applied) = opened.await??;
+    let index = Arc::new(index);
+    // It is opened once.
+    let _ = desk.search.set(Arc::clone(&index));
+    Ok(Follower { registry, index, applied, failures: 0 })
+}
+
+struct Follower<'a> {
+    registry: Registry<'a>,
+    index: Arc<SearchIndex>,
+    applied: u64,
+    /// How often the index itself failed since it last did not.
+    failures: u32,
+}
+
+impl Follower<'_> {
+    /// An index that fails again and again is built anew: the database has it all.
+    async fn catch_up_or_start_over(&mut self) -> Result<(), FollowError> {
+        let caught_up = self.catch_up().await;
+        match &caught_up {
+            Ok(()) => self.failures = 0,
+            Err(FollowError::Store(_)) => {}
+            Err(error) => {
+                self.failures = self.failures.saturating_add(1);
+                // After two failures, and ever more seldom if that does not help.
+                if self.failures >= 2 && self.failures.is_power_of_two() {
+                    tracing::warn!(%error, "the search index failed again; it is built anew");
+                    let index = Arc::clone(&self.index);
+                    tokio::task::spawn_blocking(move || index.start_over()).await??;
+                    self.applied = 0;
+                }
+            }
+        }
+        caught_up
+    }
+
+    async fn catch_up(&mut self) -> Result<(), FollowError> {
+        let head = self.registry.head().await?;
+        if head < self.applied {
+            tracing::warn!("the database went back; the search index is built anew");
+            let index = Arc::clone(&self.index);
+            tokio::task::spawn_blocking(move || index.clear()).await??;
+            self.applied = 0;
+        }
+        if self.applied == 0 && head > 0 {
+            return self.build(head).await;
+        }
+        while self.applied < head {
+            let changes = self.registry.changes(self.applied, AT_ONCE).await?;
+            let Some(last) = changes.last() else { break };
+            if changes.iter().any(|change| change.act == Act::Imported) {
+                return self.build(head).await;
+            }
+            let last = last.seq;
+            let packages: BTreeSet<PackageName> =
+                changes.into_iter().filter_map(|change| change.package).collect();
+            let entries = self.entries(packages.into_iter().collect()).await?;
+            self.apply(entries, last).await?;
+        }
+        Ok(())
+    }
+
+    /// What becomes of packages that changed.
+    async fn entries(&self, packages: Vec<PackageName>) -> Result<Vec<Entry>, StoreError> {
+        let found = self.registry.findable(&packages).await?;
+        let there: BTreeSet<PackageName> =
+            found.iter().map(|found| found.summary.package.clone()).collect();
+        let gone = packages.into_iter().filter(|package| !there.contains(package));
+        let gone: Vec<Entry> = gone.map(|package| Entry::Remove(package.to_string())).collect();
+        Ok(found.into_iter().map(document).map(Entry::Put).chain(gone).collect())
+    }
+
+    async fn apply(&mut self, entries: Vec<Entry>, up_to: u64) -> Result<(), FollowError> {
+        let index = Arc::clone(&self.index);
+        let writing = tokio::task::spawn_blocking(move || {
+            let applied = index.apply(entries, up_to);
+            // A writer takes some megabytes, for a moment.
+            savoir_sandbox::give_memory_back();
+            applied
+        });
+        writing.await??;
+        self.applied = up_to;
+        Ok(())
+    }
+
+    /// Reads everything. What changes meanwhile is among the changes after `head`.
+    async fn build(&mut self, head: u64) -> Result<(), FollowError> {
+        let (sender, mut receiver) = mpsc::channel::<Vec<Document>>(2);
+        let (index, applied) = (Arc::clone(&self.index), self.applied);
+        let entry = if index.skill_count() == 0 { Entry::New } else { Entry::Put };
+        let writing = tokio::task::spawn_blocking(move || {
+            let documents = std::iter::from_fn(|| receiver.blocking_recv()).flatten();
+            // It counts as built only when all was read.
+            index.apply(documents.map(entry), applied)
+        });
+        let read = self.send_all(sender).await;
+        writing.await??;
+        read?;
+        let index = Arc::clone(&self.index);
+        tokio::task::spawn_blocking(move || index.tidy_up()).await??;
+        self.apply(Vec::new(), head).await?;
+        tracing::info!(skills = self.index.skill_count(), "the search index is built");
+        Ok(())
+    }
+
+    async fn send_all(&self, sender: mpsc::Sender<Vec<Document>>) -> Result<(), StoreError> {
+        let mut after: Option<PackageName> = None;
+        loop {
+            let page = self.registry.all_findable(after.as_ref(), AT_ONCE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.summary.package.clone());
+            let documents = page.into_iter().map(document).collect();
+            if sender.send(documents).await.is_err() {
+                // The writer tells why.
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn document(found: Findable) -> Document {
+    let Findable { summary, facts, downloads } = found;
+    let namespace = summary.package.namespace();
+    let excerpt = facts.more.get(EXCERPT).and_then(|text| text.as_str());
+    Document {
+        key: summary.package.to_string(),
+        namespace: (!namespace.is_default()).then(|| namespace.to_string()),
+        name: summary.package.name().to_owned(),
+        body: excerpt.unwrap_or_default().to_owned(),
+        description: summary.description,
+        tags: summary.tags,
+        author: summary.author.unwrap_or_default(),
+        tier: summary.attested,
+        downloads,
+        updated_at: summary.updated_at.seconds(),
+        yanked_all: false,
+    }
+}

@@ -1,0 +1,181 @@
+//! How much is published at once: an upload takes memory, and vetting it takes time.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+/// Uploads at once, of everybody who has more than one.
+const MOST: usize = 24;
+/// Uploads at once with those of people who have no other: a few who send slowly, or much, do not
+/// keep everybody else out.
+const MOST_WITH_FIRST: usize = 48;
+/// Uploads at once, of one person.
+const MOST_OF_ONE: usize = 8;
+/// How long an upload waits for a place, unread.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Packages that are vetted at once; the others wait.
+const MOST_VETTED: usize = 2;
+
+#[derive(Debug)]
+pub struct PublishLimits {
+    inside: Inside,
+    /// Somebody went out.
+    room: Arc<Notify>,
+    vetting: Arc<Semaphore>,
+}
+
+type Inside = Arc<Mutex<HashMap<i64, Person>>>;
+
+/// Somebody who has uploads inside.
+#[derive(Debug)]
+struct Person {
+    uploads: usize,
+    /// One at a time waits to be vetted, so that people take turns, not packages.
+    turn: Arc<Semaphore>,
+}
+
+impl Default for PublishLimits {
+    fn default() -> Self {
+        let vetting = Arc::new(Semaphore::new(MOST_VETTED));
+        Self { inside: Arc::default(), room: Arc::default(), vetting }
+    }
+}
+
+/// A place at the gate, until it is dropped.
+#[derive(Debug)]
+pub struct PublishPass {
+    inside: Inside,
+    room: Arc<Notify>,
+    user: i64,
+    turn: Arc<Semaphore>,
+}
+
+/// Somebody's turn to be vetted, until it is dropped.
+#[derive(Debug)]
+pub struct PublishTurn {
+    _own: Option<OwnedSemaphorePermit>,
+    _all: OwnedSemaphorePermit,
+}
+
+impl PublishLimits {
+    /// A place for somebody's upload, as soon as there is one; none if that takes too long.
+    pub async fn wait(&self, user: i64) -> Option<PublishPass> {
+        let entered = async {
+            loop {
+                let mut room = std::pin::pin!(self.room.notified());
+                // Whoever goes out from here on is heard.
+                room.as_mut().enable();
+                if let Some(pass) = self.enter(user) {
+                    return pass;
+                }
+                room.await;
+            }
+        };
+        timeout(PATIENCE, entered).await.ok()
+    }
+
+    /// A place for somebody's upload, if there is one.
+    fn enter(&self, user: i64) -> Option<PublishPass> {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = inside.values().map(|person| person.uploads).sum();
+        let first = !inside.contains_key(&user);
+        let room = if first { MOST_WITH_FIRST } else { MOST };
+        let person = inside.get(&user).map_or(0, |person| person.uploads);
+        if all >= room || person >= MOST_OF_ONE {
+            return None;
+        }
+        let new = || Person { uploads: 0, turn: Arc::new(Semaphore::new(1)) };
+        let person = inside.entry(user).or_insert_with(new);
+        person.uploads += 1;
+        let turn = Arc::clone(&person.turn);
+        let (inside, room) = (Arc::clone(&self.inside), Arc::clone(&self.room));
+        Some(PublishPass { inside, room, user, turn })
+    }
+
+    /// Waits for one's turn to be vetted. What has no pass belongs to nobody.
+    pub async fn turn(&self, pass: Option<&PublishPass>) -> Option<PublishTurn> {
+        // They are never closed.
+        let own = match pass {
+            Some(pass) => Some(Arc::clone(&pass.turn).acquire_owned().await.ok()?),
+            None => None,
+        };
+        let all = Arc::clone(&self.vetting).acquire_owned().await.ok()?;
+        Some(PublishTurn { _own: own, _all: all })
+    }
+}
+
+impl Drop for PublishPass {
+    fn drop(&mut self) {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(person) = inside.get_mut(&self.user) {
+            person.uploads -= 1;
+            if person.uploads == 0 {
+                inside.remove(&self.user);
+            }
+        }
+        drop(inside);
+        self.room.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_takes_all_places() {
+        let gate = PublishLimits::default();
+        let mine: Vec<PublishPass> = std::iter::from_fn(|| gate.enter(1)).collect();
+        assert_eq!(mine.len(), MOST_OF_ONE);
+        let greedy: Vec<PublishPass> = (2..10)
+            .flat_map(|user| std::iter::repeat_with(move || user).take(8))
+            .filter_map(|user| gate.enter(user))
+            .collect();
+        assert!(mine.len() + greedy.len() < MOST + 8);
+        let others: Vec<PublishPass> = (10..200).filter_map(|user| gate.enter(user)).collect();
+        assert_eq!(mine.len() + greedy.len() + others.len(), MOST_WITH_FIRST);
+        assert!(gate.enter(10).is_none(), "a second one while the place is full");
+        drop((mine, greedy));
+        assert!(gate.enter(1).is_some());
+        drop(others);
+        assert!(gate.inside.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_finds_no_place_waits_for_one() {
+        let gate = Arc::new(PublishLimits::default());
+        let mut mine: Vec<PublishPass> = std::iter::from_fn(|| gate.enter(1)).collect();
+        let waiting: Vec<_> = (0..2)
+            .map(|_| {
+                let gate = Arc::clone(&gate);
+                tokio::spawn(async move { gate.wait(1).await.is_some() })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        mine.truncate(MOST_OF_ONE - 2);
+        for waiting in waiting {
+            assert!(waiting.await.unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn people_take_turns() {
+        let gate = PublishLimits::default();
+        let (mine, again) = (gate.enter(1).unwrap(), gate.enter(1).unwrap());
+        let other = gate.enter(2).unwrap();
+        let first = gate.turn(Some(&mine)).await.unwrap();
+        let short = Duration::from_millis(20);
+        assert!(timeout(short, gate.turn(Some(&again))).await.is_err(), "one of mine at a time");
+        let second = timeout(short, gate.turn(Some(&other))).await.unwrap().unwrap();
+        drop(first);
+        assert!(timeout(short, gate.turn(Some(&again))).await.is_ok());
+        drop(second);
+    }
+}

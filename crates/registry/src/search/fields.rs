@@ -1,0 +1,208 @@
+//! What the index keeps of a skill.
+
+use std::borrow::Cow;
+
+use savoir_skill::permission::Tier;
+use tantivy::{
+    Index, IndexSettings, IndexSortByField, Order, TantivyDocument, Term,
+    schema::{FAST, Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions},
+    store::Compressor,
+    tokenizer::RAW_TOKENIZER_NAME,
+};
+
+use super::{
+    Document,
+    words::{Splitter, fold, joined},
+};
+
+/// Bytes of a body that are indexed. What a skill is about is said before that.
+const MOST_BODY: usize = 64 * 1024;
+/// Bytes of each other text.
+const MOST_TEXT: usize = 4 * 1024;
+/// Tags of a skill that are indexed.
+const MOST_TAGS: usize = 64;
+
+/// The column that skills are sorted by.
+pub(super) const WEIGHT: &str = "weight";
+/// The column with the day of the last change.
+pub(super) const DAY: &str = "day";
+/// The column with the key.
+pub(super) const KEY: &str = "key";
+
+/// What a weight of one is stored as.
+pub(super) const WEIGHT_OF_ONE: f32 = 1000.0;
+
+/// The fields of the index.
+#[derive(Clone, Debug)]
+pub(super) struct Fields {
+    pub(super) key: Field,
+    /// Full names: as written, with `=` before them, and joined.
+    pub(super) exact: Field,
+    /// Words of the name, and the name as one word.
+    pub(super) name: Field,
+    /// Beginnings of the words of the name.
+    pub(super) typed: Field,
+    pub(super) tags: Field,
+    pub(super) description: Field,
+    /// Everything, with positions: a skill that has a word has it here, so that one list says which.
+    pub(super) all: Field,
+    pub(super) tag: Field,
+    pub(super) author: Field,
+    pub(super) tier: Field,
+    /// The namespace; of a skill that has none, the name with `_/` before it.
+    pub(super) owner: Field,
+    weight: Field,
+    day: Field,
+}
+
+fn text(splitter: &str, option: IndexRecordOption) -> TextOptions {
+    let norms = option != IndexRecordOption::Basic;
+    let indexing = TextFieldIndexing::default().set_tokenizer(splitter);
+    TextOptions::default()
+        .set_indexing_options(indexing.set_index_option(option).set_fieldnorms(norms))
+}
+
+impl Fields {
+    /// The fields and the schema that has them.
+    pub(super) fn new() -> (Self, Schema) {
+        let mut schema = Schema::builder();
+        let whole = text(RAW_TOKENIZER_NAME, IndexRecordOption::Basic);
+        let names = text(Splitter::Words.name(), IndexRecordOption::WithFreqs);
+        let prose = text(Splitter::Stems.name(), IndexRecordOption::WithFreqs);
+        let phrases = text(Splitter::Stems.name(), IndexRecordOption::WithFreqsAndPositions);
+        let typed = text(Splitter::Beginnings.name(), IndexRecordOption::Basic);
+        let fields = Self {
+            key: schema.add_text_field(KEY, whole.clone().set_fast(RAW_TOKENIZER_NAME)),
+            exact: schema.add_text_field("exact", whole.clone()),
+            name: schema.add_text_field("name", names),
+            typed: schema.add_text_field("typed", typed),
+            tags: schema.add_text_field("tags", prose.clone()),
+            description: schema.add_text_field("description", prose),
+            all: schema.add_text_field("all", phrases),
+            tag: schema.add_text_field("tag", whole.clone()),
+            author: schema.add_text_field("author", whole.clone()),
+            tier: schema.add_text_field("tier", whole.clone()),
+            owner: schema.add_text_field("owner", whole),
+            weight: schema.add_u64_field(WEIGHT, FAST),
+            day: schema.add_u64_field(DAY, FAST),
+        };
+        (fields, schema.build())
+    }
+
+    /// The term that finds a document by its key.
+    pub(super) fn key_term(&self, key: &str) -> Term {
+        Term::from_field_text(self.key, key)
+    }
+
+    /// The document as the index keeps it.
+    pub(super) fn index(&self, document: &Document) -> TantivyDocument {
+        let mut kept = TantivyDocument::new();
+        kept.add_text(self.key, &document.key);
+        kept.add_u64(self.weight, weight(document));
+        kept.add_u64(self.day, document.updated_at.max(0).unsigned_abs() / 86_400);
+        kept.add_text(self.author, fold(cut(&document.author, MOST_TEXT)));
+        kept.add_text(self.tier, document.tier.as_str());
+        kept.add_text(self.owner, owner(document));
+        let tags = || document.tags.iter().take(MOST_TAGS).map(|tag| cut(tag, MOST_TEXT));
+        for tag in tags() {
+            kept.add_text(self.tag, fold(tag));
+        }
+        self.index_names(document, &mut kept);
+        if document.yanked_all {
+            return kept;
+        }
+        self.index_words(document, tags(), &mut kept);
+        kept
+    }
+
+    /// What finds a skill by its exact name: this works for skills that were yanked, too.
+    fn index_names(&self, document: &Document, kept: &mut TantivyDocument) {
+        let name = cut(&document.name, MOST_TEXT);
+        kept.add_text(self.exact, exactly(name));
+        kept.add_text(self.exact, joined(name));
+        if let Some(namespace) = &document.namespace {
+            let full = format!("{}/{name}", cut(namespace, MOST_TEXT));
+            kept.add_text(self.exact, exactly(&full));
+            kept.add_text(self.exact, joined(&full));
+        }
+    }
+
+    fn index_words<'a>(
+        &self,
+        document: &Document,
+        tags: impl Iterator<Item = &'a str>,
+        kept: &mut TantivyDocument,
+    ) {
+        let name = cut(&document.name, MOST_TEXT);
+        let joined = joined(name);
+        let has_parts = joined != fold(name);
+        for field in [self.name, self.typed, self.all] {
+            kept.add_text(field, name);
+            if has_parts {
+                kept.add_text(field, &joined);
+            }
+        }
+        if let Some(namespace) = &document.namespace {
+            kept.add_text(self.all, cut(namespace, MOST_TEXT));
+        }
+        for tag in tags {
+            kept.add_text(self.tags, tag);
+            kept.add_text(self.all, tag);
+        }
+        let description = cut(&document.description, MOST_TEXT);
+        kept.add_text(self.description, description);
+        kept.add_text(self.all, description);
+        kept.add_text(self.all, cut(&document.body, MOST_BODY));
+    }
+}
+
+fn owner(document: &Document) -> Cow<'_, str> {
+    match &document.namespace {
+        Some(namespace) => cut(namespace, MOST_TEXT).into(),
+        None => format!("_/{}", cut(&document.name, MOST_TEXT)).into(),
+    }
+}
+
+/// A full name as the field of exact names has it.
+pub(super) fn exactly(name: &str) -> String {
+    format!("={}", fold(name))
+}
+
+/// How the index lies on the disk. Skills are sorted by weight, so that those of most weight are met
+/// first where not all can be looked at. Nothing is kept to be read back but the key.
+pub(super) fn settings() -> IndexSettings {
+    IndexSettings {
+        sort_by_field: Some(IndexSortByField { field: WEIGHT.to_owned(), order: Order::Desc }),
+        docstore_compression: Compressor::None,
+        docstore_compress_dedicated_thread: false,
+        ..IndexSettings::default()
+    }
+}
+
+/// Teaches an index that was opened how to split text.
+pub(super) fn teach(index: &Index) {
+    for splitter in [Splitter::Words, Splitter::Stems, Splitter::Beginnings] {
+        index.tokenizers().register(splitter.name(), splitter);
+    }
+}
+
+/// What relevance is multiplied by: the tier and the number of digits of the downloads.
+#[expect(clippy::cast_precision_loss, reason = "only the order of magnitude counts")]
+#[expect(clippy::cast_sign_loss, reason = "no factor is negative")]
+fn weight(document: &Document) -> u64 {
+    if document.yanked_all {
+        return 0;
+    }
+    let tier = match document.tier {
+        Tier::Verified => 1.5,
+        Tier::Community => 1.0,
+        Tier::Experimental => 0.7,
+    };
+    let downloads = 1.0 + 0.15 * (document.downloads as f32 + 1.0).log10();
+    (tier * downloads * WEIGHT_OF_ONE) as u64
+}
+
+/// The beginning of a text, at most so many bytes.
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}

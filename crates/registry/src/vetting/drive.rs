@@ -1,0 +1,251 @@
+//! Runs tools in the cage, and tells what happened.
+
+use std::{
+    io::{BufReader, Write as _},
+    path::{Path, PathBuf},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use savoir_engine::python::{
+    host::{self, Serves},
+    protocol::{CallError, Exception, Session},
+};
+use savoir_sandbox::{Outcome, Policy, Sandbox, SandboxError};
+use savoir_scan::Severity;
+use serde_json::{Map, Value};
+
+use super::{
+    Limits, cage,
+    guard::{Guard, Why},
+    notes::Printed,
+    stage::Stage,
+};
+
+/// How long a program may take to end when nobody wants anything of it any more.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// A call that is to be made.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) tool: String,
+    pub(super) arguments: Map<String, Value>,
+}
+
+/// What one process did.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) outcome: Outcome,
+    pub(super) printed: Printed,
+    /// Why it was ended, and in what.
+    pub(super) stopped: Option<(Why, String)>,
+    /// What it was doing last.
+    pub(super) during: String,
+    /// Why its module could not be loaded, or a call not be made.
+    pub(super) failure: Option<Failure>,
+    /// Bytes of the larger of its outputs.
+    pub(super) bytes: u64,
+    /// Calls that were made.
+    pub(super) made: usize,
+    /// The programs that it was started with.
+    pub(super) own: PathBuf,
+    /// Where in the package it comes from.
+    pub(super) place: Option<(String, Option<u32>)>,
+    /// How much it matters what it does without saying so.
+    pub(super) severity: Severity,
+}
+
+/// Why a module could not be loaded, or a call not be made.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    /// Its code failed.
+    Raised(Exception),
+    /// The process ended.
+    Ended(String),
+}
+
+/// A command that is to be run.
+#[derive(Clone, Debug)]
+pub(super) struct Command {
+    pub(super) what: String,
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<String>,
+    pub(super) input: String,
+    pub(super) variables: Vec<(String, String)>,
+    pub(super) place: Option<(String, Option<u32>)>,
+    /// How much it matters what it does without saying so: a code block is a text first, which only
+    /// some runtimes run, and only when they are told to.
+    pub(super) severity: Severity,
+}
+
+/// What a session with a host came to.
+struct HostSession {
+    made: usize,
+    during: String,
+    stopped: Option<Why>,
+    failure: Option<Failure>,
+}
+
+/// Loads a module and makes calls, until one does not come back.
+pub(super) fn python(
+    stage: &Stage,
+    limits: &Limits,
+    python: &Path,
+    serves: &Serves<'_>,
+    calls: &[Call],
+    until: Instant,
+) -> Result<Round, SandboxError> {
+    let policy = cage::policy(stage, limits, python.to_owned(), &[]);
+    let mut arguments: Vec<String> =
+        ["-I", "-B", "-X", "pycache_prefix=/tmp/.bytecode"].map(str::to_owned).to_vec();
+    arguments.push(stage.witness.to_string_lossy().into_owned());
+    arguments.extend([stage.mark.clone(), stage.folder.to_string_lossy().into_owned()]);
+    let hosted = host::arguments(&stage.host, &stage.folder, serves);
+    // The options of the interpreter are those above.
+    let hosted = hosted.iter().skip_while(|word| word.as_encoded_bytes().starts_with(b"-"));
+    arguments.extend(hosted.map(|word| word.to_string_lossy().into_owned()));
+    let work =
+        |guard: &Guard, stdin, stdout| converse(guard, limits, (stdin, stdout), calls, until);
+    let (talk, mut round) = supervised(stage, limits, policy, (python, &arguments), until, work)?;
+    round.made = talk.made;
+    round.failure = talk.failure;
+    let why = talk.stopped.or(round.stopped.map(|(why, _)| why));
+    round.stopped = why.map(|why| (why, talk.during.clone()));
+    round.during = talk.during;
+    Ok(round)
+}
+
+fn converse(
+    guard: &Guard,
+    limits: &Limits,
+    (stdin, stdout): (std::fs::File, std::fs::File),
+    calls: &[Call],
+    until: Instant,
+) -> HostSession {
+    let within = || (Instant::now() + limits.call).min(until);
+    guard.until(within());
+    let during = "loading its module".to_owned();
+    let mut talk = HostSession { made: 0, during, stopped: None, failure: None };
+    let mut session = match Session::start(BufReader::new(stdout), stdin) {
+        Ok(session) => session,
+        Err(CallError::Raised(exception)) => {
+            return HostSession { failure: Some(Failure::Raised(exception)), ..talk };
+        }
+        Err(error) => {
+            return HostSession { failure: Some(Failure::Ended(error.to_string())), ..talk };
+        }
+    };
+    for call in calls {
+        guard.until(within());
+        talk.during = format!("the tool `{}`", call.tool);
+        talk.made += 1;
+        // What a tool answers to made-up arguments says nothing, an exception neither.
+        match session.call(&call.tool, &call.arguments) {
+            Err(CallError::Raised(exception)) if exception.kind == "MemoryError" => {
+                talk.stopped = Some(Why::Memory);
+                break;
+            }
+            Ok(_) | Err(CallError::Raised(_)) => {}
+            Err(CallError::TooLarge) => {
+                talk.stopped = Some(Why::Answer);
+                break;
+            }
+            Err(error) => {
+                talk.failure = Some(Failure::Ended(error.to_string()));
+                break;
+            }
+        }
+    }
+    talk
+}
+
+/// Runs a command to its end.
+pub(super) fn command(
+    stage: &Stage,
+    limits: &Limits,
+    command: &Command,
+    until: Instant,
+) -> Result<Round, SandboxError> {
+    let program = &command.program;
+    let policy = cage::policy(stage, limits, program.clone(), &command.variables);
+    let until = until.min(Instant::now() + limits.call);
+    let work = |_: &Guard, mut stdin: std::fs::File, stdout: std::fs::File| {
+        // A program that does not read what it is given has its reasons.
+        let _ = stdin.write_all(command.input.as_bytes());
+        drop(stdin);
+        let mut bytes = 0;
+        let mut buffer = vec![0; 16 << 10];
+        let mut from = stdout;
+        while let Ok(length @ 1..) = std::io::Read::read(&mut from, &mut buffer) {
+            bytes += length as u64;
+            if bytes > limits.output {
+                break;
+            }
+        }
+        bytes
+    };
+    let start = (program.as_path(), command.arguments.as_slice());
+    let (bytes, mut round) = supervised(stage, limits, policy, start, until, work)?;
+    round.bytes = round.bytes.max(bytes);
+    round.stopped = round.stopped.map(|(why, _)| (why, command.what.clone()));
+    round.place.clone_from(&command.place);
+    round.severity = command.severity;
+    Ok(round)
+}
+
+/// Starts a program, does something with its pipes, and waits for its end.
+fn supervised<T>(
+    stage: &Stage,
+    limits: &Limits,
+    policy: Policy,
+    (program, arguments): (&Path, &[String]),
+    until: Instant,
+    work: impl FnOnce(&Guard, std::fs::File, std::fs::File) -> T,
+) -> Result<(T, Round), SandboxError> {
+    let failed = |step, source| SandboxError::Build { step, source };
+    let mut process = Sandbox::new(policy)?.start(program, arguments)?;
+    let killers = (process.killer(), process.killer(), process.killer());
+    let (Ok(guarding), Ok(listening), Ok(interrupted)) = killers else {
+        return Err(failed("watching a process".into(), std::io::ErrorKind::Other.into()));
+    };
+    // Ends with the process.
+    thread::spawn(move || interrupted.kill_on_interruption());
+    let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
+    let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        return Err(failed("making pipes".into(), std::io::ErrorKind::BrokenPipe.into()));
+    };
+    let guard = Guard::new(until, stage.work(), limits.disk);
+    let (over, watched) = mpsc::channel::<()>();
+    let (result, printed, stopped, outcome) = thread::scope(|scope| {
+        let guard = &guard;
+        scope.spawn(move || guard.watch(&watched, &guarding));
+        let printed =
+            scope.spawn(move || Printed::listen(stderr, &stage.mark, &listening, limits.output));
+        let result = work(guard, stdin, stdout);
+        let stopped = guard.fired();
+        guard.until(Instant::now() + ENDING);
+        let outcome = process.wait_at_most(ENDING * 5);
+        drop(over);
+        (result, printed.join().unwrap_or_default(), stopped, outcome)
+    });
+    let bytes = printed.bytes;
+    let stopped = stopped.map(|why| (why, String::new()));
+    let own = program.to_owned();
+    let (failure, made, place, during) = (None, 0, None, String::new());
+    Ok((
+        result,
+        Round {
+            severity: Severity::High,
+            outcome,
+            printed,
+            stopped,
+            during,
+            failure,
+            bytes,
+            made,
+            own,
+            place,
+        },
+    ))
+}

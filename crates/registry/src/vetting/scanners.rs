@@ -1,0 +1,277 @@
+//! Scanners that others wrote, where the operator has them.
+//!
+//! Each runs in the sandbox on a copy of the files that it can read, under names of our own: a
+//! package brings no settings along that would blind it, and no name that it would trip over. What
+//! it prints is bounded, and counts only where it names one of those files.
+
+mod audit;
+mod bandit;
+mod secrets;
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    thread,
+    time::Instant,
+};
+
+use savoir_engine::grant;
+use savoir_package::Tree;
+use savoir_sandbox::{
+    Counted, End, Limits, Network, PathGrant, Policy, Sandbox, Stream, TRUSTED_PATH, Variable, find,
+};
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+
+use super::{
+    Options,
+    finding::{EngineOutcome, EngineRun, Finding},
+};
+
+/// Bytes that a scanner may print: a finding for every line of a package fits.
+const OUTPUT: u64 = 16 << 20;
+
+/// Findings of one scanner that are told; the rest says nothing new.
+const MOST: usize = 200;
+
+/// Characters of a text of another program that are kept.
+const TEXT: usize = 300;
+
+/// The scanners of this machine.
+#[derive(Debug)]
+pub(super) struct Scanners {
+    bandit: Option<Scanner>,
+    secrets: Option<Scanner>,
+    audit: Option<Scanner>,
+}
+
+/// A scanner in a Python environment of its own.
+#[derive(Clone, Debug)]
+struct Scanner {
+    /// Its engine.
+    name: &'static str,
+    module: &'static str,
+    python: PathBuf,
+    version: Option<String>,
+}
+
+/// What an engine came to.
+type Engine = (Vec<Finding>, EngineRun);
+
+impl Scanners {
+    /// Looks for them in the folders of the operator, then on the search path.
+    pub(super) fn find(options: &Options) -> Self {
+        let folders: Vec<PathBuf> =
+            options.folders.iter().cloned().chain(grant::search_path()).collect();
+        Self {
+            bandit: Scanner::find(bandit::NAME, "bandit", &folders),
+            secrets: Scanner::find(secrets::NAME, "detect_secrets", &folders),
+            audit: Scanner::find(audit::NAME, "pip_audit", &folders),
+        }
+    }
+
+    /// Asks all of them at once.
+    pub(super) fn run(&self, tree: &Tree, options: &Options) -> (Vec<Finding>, Vec<EngineRun>) {
+        let engines = thread::scope(|scope| {
+            [
+                (bandit::NAME, scope.spawn(|| bandit::run(self.bandit.as_ref(), tree, options))),
+                (secrets::NAME, scope.spawn(|| secrets::run(self.secrets.as_ref(), tree, options))),
+                (audit::NAME, scope.spawn(|| audit::run(self.audit.as_ref(), tree, options))),
+            ]
+            .map(|(name, engine)| {
+                let stopped = || (Vec::new(), EngineRun::failed(name, "it stopped working"));
+                engine.join().unwrap_or_else(|_| stopped())
+            })
+        });
+        let mut all = (Vec::new(), Vec::new());
+        for (mut findings, run) in engines {
+            findings.truncate(MOST);
+            all.0.extend(findings);
+            all.1.push(run);
+        }
+        all
+    }
+}
+
+impl Scanner {
+    /// Only one in an environment of its own can be shown to the sandbox without the rest of the
+    /// machine: pipx, uv and venv make such.
+    fn find(name: &'static str, module: &'static str, folders: &[PathBuf]) -> Option<Self> {
+        let script = find(name, folders)?.canonicalize().ok()?;
+        let bin = script.parent()?;
+        let root = bin.parent().filter(|root| root.join("pyvenv.cfg").is_file())?;
+        let python =
+            find("python", &[bin.to_owned()]).or_else(|| find("python3", &[bin.into()]))?;
+        Some(Self { name, module, python, version: version(root, module) })
+    }
+
+    /// Runs it in a folder and reads the JSON that it prints.
+    fn ask<T: DeserializeOwned>(
+        &self,
+        folder: &Path,
+        arguments: &[&str],
+        network: Network,
+        options: &Options,
+    ) -> Result<T, String> {
+        let policy = Policy {
+            // Python's pools of processes keep their locks in the second.
+            paths: vec![
+                PathGrant::private("/tmp"),
+                PathGrant::private("/dev/shm"),
+                PathGrant::read(folder),
+            ],
+            programs: vec![self.python.clone()],
+            network,
+            environment: environment(),
+            limits: limits(options),
+            directory: folder.to_owned(),
+            ..Policy::default()
+        };
+        let own = ["-I", "-B", "-m", self.module];
+        let words: Vec<String> = own.iter().chain(arguments).map(|&word| word.to_owned()).collect();
+        let sandbox = Sandbox::new(policy).map_err(|error| error.to_string())?;
+        let process = sandbox.start(&self.python, &words).map_err(|error| error.to_string())?;
+        let (mut printed, mut said) = (Vec::new(), Vec::new());
+        let outcome = process.drive(b"", |stream, bytes| match stream {
+            Stream::Output => printed.extend_from_slice(bytes),
+            // The last words say why.
+            Stream::Error => {
+                said.extend_from_slice(bytes);
+                let much = said.len().saturating_sub(TEXT);
+                said.drain(..much);
+            }
+        });
+        match outcome.end {
+            // One that found something says so with its code.
+            End::Exited(0 | 1) => {}
+            End::TimedOut => return Err("it took too long".to_owned()),
+            End::TooMuchOutput => return Err("it printed too much".to_owned()),
+            End::TooMuchMemory | End::TooManyProcesses => {
+                return Err("it took too much memory".to_owned());
+            }
+            End::Exited(code) => {
+                return Err(format!(
+                    "it ended with {code}: {}",
+                    shown(&String::from_utf8_lossy(&said))
+                ));
+            }
+            End::Signalled(_) | End::Stopped => return Err("it was ended".to_owned()),
+        }
+        serde_json::from_slice(&printed).map_err(|error| {
+            let said = shown(&String::from_utf8_lossy(&said));
+            format!("what it printed is not its report: {error} {said}").trim_end().to_owned()
+        })
+    }
+
+    fn engine(&self, started: Instant, asked: Result<Vec<Finding>, ScannerFailure>) -> Engine {
+        let version = self.version.clone();
+        match asked {
+            Ok(findings) => (findings, EngineRun::ran(self.name, version, started)),
+            Err(ScannerFailure { findings, why }) => {
+                let run = EngineRun { version, ..EngineRun::failed(self.name, why) };
+                (findings, run.since(started))
+            }
+        }
+    }
+}
+
+/// A scanner that did not get to its end, with what it had found until then.
+struct ScannerFailure {
+    findings: Vec<Finding>,
+    why: String,
+}
+
+impl From<String> for ScannerFailure {
+    fn from(why: String) -> Self {
+        Self { findings: Vec::new(), why }
+    }
+}
+
+fn missing(name: &'static str) -> Engine {
+    (Vec::new(), EngineRun::new(name, EngineOutcome::Missing))
+}
+
+fn not_needed(name: &'static str, why: &str) -> Engine {
+    (Vec::new(), EngineRun::not_needed(name, why))
+}
+
+/// The version that the environment records beside the module.
+fn version(root: &Path, module: &str) -> Option<String> {
+    for lib in fs::read_dir(root.join("lib")).ok()?.flatten() {
+        for entry in fs::read_dir(lib.path().join("site-packages")).into_iter().flatten().flatten()
+        {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let found = name.strip_suffix(".dist-info").and_then(|name| name.split_once('-'));
+            if let Some((package, version)) = found
+                && package == module
+            {
+                return Some(version.to_owned());
+            }
+        }
+    }
+    None
+}
+
+fn environment() -> BTreeMap<String, Variable> {
+    let path = TRUSTED_PATH.join(":");
+    let pairs = [("PATH", &*path), ("HOME", "/tmp"), ("LANG", "C.UTF-8"), ("COLUMNS", "200")];
+    pairs.map(|(name, value)| (name.to_owned(), Variable::Plain(value.to_owned()))).into()
+}
+
+fn limits(options: &Options) -> Limits {
+    let wall = options.limits.scanner;
+    Limits {
+        wall: Some(wall),
+        cpu: Some(wall.as_secs()),
+        memory: options.limits.memory,
+        counted: Counted::Data,
+        processes: options.limits.processes,
+        output: OUTPUT,
+        ..Limits::default()
+    }
+}
+
+/// A text of another program, on one line and not too long.
+fn shown(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|char| !char.is_control()).take(TEXT).collect()
+}
+
+/// Copies of files under names of our own.
+struct Copies {
+    folder: TempDir,
+    names: BTreeMap<String, String>,
+}
+
+impl Copies {
+    /// Copies what `extension` gives an extension to; `None` if that is nothing.
+    fn of(
+        tree: &Tree,
+        extension: impl Fn(&str, &[u8]) -> Option<&'static str>,
+    ) -> io::Result<Option<Self>> {
+        let folder = tempfile::Builder::new().prefix("savoir-scanner-").tempdir()?;
+        let mut names = BTreeMap::new();
+        for (path, file) in tree.files() {
+            let Some(extension) = extension(path, &file.bytes) else { continue };
+            let name = format!("file{:05}.{extension}", names.len());
+            fs::write(folder.path().join(&name), &file.bytes)?;
+            names.insert(name, path.to_owned());
+        }
+        Ok((!names.is_empty()).then_some(Self { folder, names }))
+    }
+
+    fn path(&self) -> io::Result<PathBuf> {
+        self.folder.path().canonicalize()
+    }
+
+    /// The file of the package that a name stands for, and nothing else.
+    fn original(&self, name: &str) -> Option<&str> {
+        self.names.get(name.strip_prefix("./").unwrap_or(name)).map(String::as_str)
+    }
+}
+
+/// What a scanner says about a file that it was not given is not believed, and neither is the rest.
+fn unknown_file(name: &str) -> String {
+    format!("it named a file that is not there: {}", shown(name))
+}

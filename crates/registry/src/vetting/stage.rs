@@ -1,0 +1,101 @@
+//! [`Stage`]: a temporary copy of a package, with a home and a working folder around it in which
+//! every secret is a fake. Nothing of it is left afterwards.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use savoir_engine::{
+    python::host::{self, InstallError},
+    run_environment::RunEnvironment,
+};
+use savoir_package::Tree;
+use savoir_skill::{Reading, Skill, Source, folder::is_skill_file, read};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::honey::DecoySecrets;
+
+/// The program that tells which line of a skill does what.
+const WITNESS: &str = include_str!("../../../../python/savoir_vetting.py");
+
+/// Files that tools which want one are given.
+const SAMPLES: [(&str, &str); 4] = [
+    ("sample.csv", "name,value\nfirst,1\nsecond,2\n"),
+    ("sample.json", "{\"name\": \"first\", \"value\": 1}\n"),
+    ("sample.md", "# Sample\n\nOne paragraph of text.\n"),
+    ("sample.txt", "One line of text.\nAnother line of text.\n"),
+];
+
+/// A temporary copy of a package, with fakes around it.
+#[derive(Debug)]
+pub(super) struct Stage {
+    /// Removes everything when it is dropped.
+    _root: TempDir,
+    pub(super) skill: Skill,
+    /// The copy.
+    pub(super) folder: PathBuf,
+    pub(super) run_env: RunEnvironment,
+    /// Where the host of Python tools is.
+    pub(super) host: PathBuf,
+    pub(super) witness: PathBuf,
+    /// A word that only this run has, for what the witness says.
+    pub(super) mark: String,
+    pub(super) honey: DecoySecrets,
+}
+
+impl Stage {
+    /// Builds the stage of a skill.
+    pub(super) fn build(tree: &Tree, skill: &Skill) -> io::Result<Self> {
+        let root = tempfile::Builder::new().prefix("savoir-vetting-").tempdir()?;
+        let real = root.path().canonicalize()?;
+        let [folder, home, work, support] =
+            ["skill", "home", "work", "support"].map(|name| real.join(name));
+        tree.write(&folder).map_err(io::Error::other)?;
+        for made in [&home, &work, &support] {
+            fs::create_dir(made)?;
+        }
+        for (name, text) in SAMPLES {
+            fs::write(work.join(name), text)?;
+        }
+        repository(&work)?;
+        let witness = support.join("savoir_vetting.py");
+        fs::write(&witness, WITNESS)?;
+        let installed = host::install(&support);
+        let host = installed.map_err(|error: InstallError| error.source)?;
+        let honey = DecoySecrets::spread(skill, &home, &work)?;
+        let run_env = RunEnvironment::at(&work, &home);
+        let mark = Uuid::new_v4().simple().to_string();
+        let skill = skill.clone();
+        Ok(Self { _root: root, skill, folder, run_env, host, witness, mark, honey })
+    }
+
+    /// The home.
+    pub(super) fn home(&self) -> &Path {
+        &self.run_env.home
+    }
+
+    /// The working folder.
+    pub(super) fn work(&self) -> &Path {
+        &self.run_env.directory
+    }
+}
+
+/// Makes a folder the root of a repository, in which some tools begin.
+fn repository(work: &Path) -> io::Result<()> {
+    let git = work.join(".git");
+    for folder in ["objects", "refs/heads"] {
+        fs::create_dir_all(git.join(folder))?;
+    }
+    fs::write(git.join("HEAD"), "ref: refs/heads/main\n")?;
+    fs::write(git.join("config"), "[core]\n\trepositoryformatversion = 0\n")
+}
+
+/// What the SKILL.md of a package says.
+pub(super) fn reading(tree: &Tree) -> Result<Reading, String> {
+    let file = tree.files().find(|(path, _)| is_skill_file(path));
+    let (path, file) = file.ok_or("the package has no SKILL.md")?;
+    let source = Source::from_bytes(file.bytes.clone());
+    Ok(read(source.map_err(|error| format!("{path} cannot be read: {error}"))?, None))
+}
