@@ -37,7 +37,8 @@ docs:
 # Files that are generated from the code; tests hold them equal.
 generated:
 	$(CARGO) build --quiet --locked --package savoir
-	$(TARGET)/debug/savoir rules --markdown > docs/reference/rules.md
+	rm -rf docs/reference/rules
+	$(TARGET)/debug/savoir reference docs/reference
 	$(TARGET)/debug/savoir schema --all schemas
 
 # Speed and memory beside the peers, as ratios of one run. Needs python3.

@@ -34,6 +34,7 @@ mod outdated;
 mod prompt;
 mod publish;
 mod record;
+mod reference;
 mod registry;
 mod remove;
 mod render;
@@ -148,6 +149,8 @@ enum Command {
     Admin(admin::Args),
     Doctor(doctor::Args),
     Rules(rules::Args),
+    #[command(hide = true)]
+    Reference(reference::Args),
     Schema(schema::Args),
     Config(config::Args),
     Conformance(conformance::Args),
@@ -232,6 +235,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Admin(args) => admin::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Rules(args) => rules::run(&args),
+        Command::Reference(args) => reference::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Conformance(args) => conformance::run(&args),

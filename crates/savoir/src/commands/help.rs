@@ -111,6 +111,11 @@ fn groups(command: &clap::Command, all: bool) -> String {
     text
 }
 
+/// Every command that help lists, in its order.
+pub(super) fn visible_commands() -> impl Iterator<Item = &'static str> {
+    GROUPS.iter().flat_map(|group| group.commands.iter().chain(group.less_used)).copied()
+}
+
 /// Other names of a command, as clap writes them.
 fn aliases(command: &clap::Command, name: &str) -> String {
     let found = command.find_subcommand(name);
@@ -150,11 +155,7 @@ mod tests {
 
     #[test]
     fn every_visible_command_is_in_one_group() {
-        let mut grouped: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|group| group.commands.iter().chain(group.less_used))
-            .copied()
-            .collect();
+        let mut grouped: Vec<&str> = visible_commands().collect();
         grouped.sort_unstable();
         let command = Cli::command();
         let visible = command.get_subcommands().filter(|one| !one.is_hide_set());

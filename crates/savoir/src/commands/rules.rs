@@ -2,129 +2,114 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use savoir_skill::{
-    Safety,
-    check::{self, Rule},
-};
+use savoir_lint::words::nearest;
+use savoir_skill::{Safety, check};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::{error::CommandError, output};
 
-/// List the rules of `savoir check`, or explain one
+/// List the rules of `savoir check` and `savoir scan`, or explain one
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  savoir rules\n  savoir rules unquoted-colon")]
+#[command(after_help = "\
+Examples:
+  savoir rules
+  savoir rules unquoted-colon
+  savoir rules download-and-execute
+  savoir rules --json")]
 pub(crate) struct Args {
     /// The rule to explain
     code: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Print the documentation page of all rules
-    #[arg(long, hide = true, conflicts_with_all = ["json", "code"])]
-    markdown: bool,
+}
+
+/// A rule of one of the commands.
+#[derive(Serialize)]
+pub(super) struct Rule {
+    pub(super) code: &'static str,
+    /// The command that reports it.
+    pub(super) command: &'static str,
+    pub(super) severity: String,
+    pub(super) fix: Option<Safety>,
+    pub(super) summary: String,
+    docs: String,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    if args.markdown {
-        output::text(&markdown())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    // `savoir scan` has its own rules.
-    if let Some(page) = args.code.as_deref().filter(|_| !args.json).and_then(super::scan::page) {
-        output::text(&page)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let rules = match &args.code {
-        Some(code) => vec![check::rule(code).ok_or_else(|| unknown(code))?],
-        None => check::all_rules().to_vec(),
-    };
-    if args.json {
-        let rules: Vec<_> = rules.iter().map(|rule| as_json(rule)).collect();
-        if args.code.is_some() {
-            output::json(&rules.first())?;
-        } else {
-            output::json(&rules)?;
-        }
-    } else if args.code.is_some() {
-        output::text(&rules.iter().map(|rule| page(rule)).collect::<String>())?;
-    } else {
-        output::text(&list(&rules))?;
+    match (&args.code, args.json) {
+        (None, false) => output::text(&list(&all()))?,
+        (None, true) => output::json(&json!({ "rules": all() }))?,
+        (Some(code), false) => return explain(code),
+        (Some(code), true) => output::json(&find(code)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn unknown(code: &str) -> CommandError {
-    let error = CommandError::input(format!("there is no rule `{code}`"));
-    match check::nearest_rule(code) {
-        Some(near) => error.hint(format!("did you mean `{near}`?")),
-        None => error.hint("`savoir rules` lists them all"),
+/// Prints the documentation of a rule.
+pub(super) fn explain(code: &str) -> Result<ExitCode, CommandError> {
+    output::text(&find(code)?.page())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn find(code: &str) -> Result<Rule, CommandError> {
+    let rules = all();
+    let near = nearest(code, rules.iter().map(|rule| rule.code));
+    let error = CommandError::input(format!("there is no rule `{code}`")).hint(match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`savoir rules` lists all rules".to_owned(),
+    });
+    rules.into_iter().find(|rule| rule.code == code).ok_or(error)
+}
+
+/// Every rule of `savoir check`, then every rule of `savoir scan`.
+pub(super) fn all() -> Vec<Rule> {
+    let check = check::all_rules().iter().map(|rule| Rule {
+        code: rule.code,
+        command: "check",
+        severity: rule.severity.to_string(),
+        fix: rule.fix,
+        summary: rule.summary(),
+        docs: rule.docs(),
+    });
+    let scan = savoir_scan::all_rules().iter().map(|rule| Rule {
+        code: rule.id,
+        command: "scan",
+        severity: rule.severity.to_string(),
+        fix: None,
+        summary: format!("{}.", rule.title()),
+        docs: rule.docs(),
+    });
+    check.chain(scan).collect()
+}
+
+impl Rule {
+    /// The documentation as a Markdown page.
+    pub(super) fn page(&self) -> String {
+        let Self { code, command, severity, docs, .. } = self;
+        let fix = match self.fix {
+            Some(Safety::Safe) => "\n\nFix: `savoir check --fix`.",
+            Some(Safety::Unsafe) => "\n\nFix: `savoir check --fix --unsafe-fixes`.",
+            None => "",
+        };
+        format!(
+            "# {code}\n\nReported by `savoir {command}`. Severity: {severity}.{fix}\n\n{docs}\n"
+        )
     }
 }
 
-fn fix(rule: &Rule) -> &'static str {
-    match rule.fix {
-        Some(Safety::Safe) => "safe",
-        Some(Safety::Unsafe) => "unsafe",
-        None => "none",
-    }
-}
-
-fn as_json(rule: &Rule) -> serde_json::Value {
-    json!({
-        "code": rule.code,
-        "severity": rule.severity,
-        "fix": rule.fix,
-        "summary": rule.summary(),
-        "docs": rule.docs(),
-    })
-}
-
-fn list(rules: &[&Rule]) -> String {
+fn list(rules: &[Rule]) -> String {
     let width = rules.iter().map(|rule| rule.code.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for rule in rules {
-        let (code, severity) = (rule.code, rule.severity.to_string());
-        let _ = writeln!(text, "{code:width$}  {severity:7}  {}", rule.summary());
-    }
-    text
-}
-
-fn page(rule: &Rule) -> String {
-    format!(
-        "# {}\n\nSeverity: {}. Fix: {}.\n\n{}\n",
-        rule.code,
-        rule.severity,
-        fix(rule),
-        rule.docs()
-    )
-}
-
-/// The documentation page of all rules, `docs/reference/rules.md`.
-pub(crate) fn markdown() -> String {
-    let rules = check::all_rules();
-    let mut text = String::from(
-        "# Rules\n\nGenerated from the rules' own documentation by `savoir rules --markdown`; do not edit.\n\n\
-         | Code | Severity | Fix | What it finds |\n| --- | --- | --- | --- |\n",
-    );
-    for rule in rules {
-        let code = rule.code;
-        let summary = rule.summary().replace('|', "\\|");
-        let _ = writeln!(
-            text,
-            "| [`{code}`](#{code}) | {} | {} | {summary} |",
-            rule.severity,
-            fix(rule)
-        );
-    }
-    for rule in rules {
-        let docs = rule.docs().replace("\n## ", "\n### ");
-        let _ = write!(
-            text,
-            "\n## {}\n\nSeverity: {}. Fix: {}.\n\n{docs}\n",
-            rule.code,
-            rule.severity,
-            fix(rule)
-        );
+    for command in ["check", "scan"] {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "savoir {command}");
+        for Rule { code, severity, summary, .. } in
+            rules.iter().filter(|rule| rule.command == command)
+        {
+            let _ = writeln!(text, "  {code:width$}  {severity:8}  {summary}");
+        }
     }
     text
 }

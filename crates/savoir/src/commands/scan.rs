@@ -8,16 +8,16 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_lint::{visible, words::nearest};
+use savoir_lint::visible;
 use savoir_package::{File, Tree, archive, limits::MAX_ARCHIVE_BYTES};
 use savoir_registry::vetting::{EngineOutcome, Options, Vetted, Vetting};
-use savoir_scan as scan;
 use savoir_scan::{
-    Report, Rule, Verdict,
+    Report, Verdict,
     render::{Format, render},
 };
 use savoir_skill::folder::is_skill_file;
 
+use super::rules;
 use crate::{
     discover::{self, Candidate},
     error::CommandError,
@@ -59,7 +59,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if let Some(id) = &args.explain {
-        return explain(id);
+        return rules::explain(id);
     }
     let format = if args.json { Format::Json } else { args.format.parse().unwrap_or(Format::Text) };
     // Exit code 1 means `review`, so a source that cannot be reached must not use it.
@@ -258,25 +258,6 @@ fn told(vetted: &Vetted) -> String {
     let findings = if count == 1 { "finding" } else { "findings" };
     let _ = writeln!(out, "verdict: {} ({count} {findings})", vetted.verdict);
     out
-}
-
-fn explain(id: &str) -> Result<ExitCode, CommandError> {
-    let page = page(id).ok_or_else(|| {
-        let known: Vec<&str> = scan::all_rules().iter().map(|rule| rule.id).collect();
-        let hint = match nearest(id, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the rules are {}", known.join(", ")),
-        };
-        CommandError::input(format!("there is no rule `{id}`")).hint(hint)
-    })?;
-    output::text(&page)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The documentation of a rule.
-pub(super) fn page(id: &str) -> Option<String> {
-    let rule = scan::rule(id)?;
-    Some(format!("{}\n\n{}\n", rule.id, Rule::docs(rule).trim()))
 }
 
 /// Reads the files of a skill from a folder, an archive or a single file.

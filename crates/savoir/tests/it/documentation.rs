@@ -1,7 +1,7 @@
 //! The examples in the documentation do what they say.
 //!
 //! A block ```` ```console ```` holds commands after `$ ` and what they print. The commands of one
-//! page run in order in one folder that begins with a copy of `examples/` and of `docs/samples/`. A
+//! page run in order in one folder that starts with a copy of `examples/` and `docs/samples/`. A
 //! line `...` stands for any number of lines. `cat FILE` prints a file; only `savoir` and `cat` are
 //! run. What looks at the whole machine looks at `docs/samples/machine`; what installs does so in that
 //! folder, for the person of that machine.
@@ -72,15 +72,14 @@ fn run(sandbox: &Sandbox, command: &str) -> String {
         Some("savoir") => {
             let run = match args.first() {
                 // The skills and agents of whoever runs the tests are not those of the page.
-                Some(&("list" | "status" | "info" | "which" | "enable" | "disable")) => {
-                    sandbox.run_as("samples/machine/home", "samples/machine/project", &args)
-                }
+                Some(&("list" | "status" | "info" | "which" | "enable" | "disable")) => sandbox
+                    .run_as("docs/samples/machine/home", "docs/samples/machine/project", &args),
                 Some(
                     &("install" | "sync" | "update" | "outdated" | "remove" | "undo" | "adopt"
                     | "agent"),
-                ) => sandbox.run_as("samples/machine/home", "", &args),
+                ) => sandbox.run_as("docs/samples/machine/home", "", &args),
                 Some(&"verify") if args.len() == 1 => {
-                    sandbox.run_as("samples/machine/home", "", &args)
+                    sandbox.run_as("docs/samples/machine/home", "", &args)
                 }
                 _ => sandbox.run(&args),
             };
@@ -115,7 +114,7 @@ fn every_transcript_is_true() {
     let mut count = 0;
     for page in pages(&["README.md"]) {
         let sandbox = Sandbox::with_examples();
-        copy(&repository().join("docs/samples"), &sandbox.path("samples"));
+        copy(&repository().join("docs/samples"), &sandbox.path("docs/samples"));
         for step in steps(&fs::read_to_string(&page).expect("a page")) {
             count += 1;
             let got = run(&sandbox, &step.command);

@@ -4,14 +4,6 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use crate::support::{Sandbox, repository};
 
-#[test]
-fn the_page_of_rules_is_up_to_date() {
-    let page = fs::read_to_string(repository().join("docs/reference/rules.md"))
-        .expect("docs/reference/rules.md");
-    let now = Sandbox::new().run(&["rules", "--markdown"]).stdout;
-    assert!(page == now, "docs/reference/rules.md is stale: run `make generated`");
-}
-
 /// The files of a folder by their names.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(folder).expect("a folder");
@@ -35,4 +27,17 @@ fn the_schemas_are_up_to_date() {
     for (name, text) in now {
         assert!(kept[&name] == text, "schemas/{name} is stale: run `make generated`");
     }
+}
+
+#[test]
+fn reference_pages_are_up_to_date() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.run(&["reference", "reference"]);
+    assert_eq!(run.code, 0, "{run}");
+    let written = repository().join("docs/reference");
+    let page = fs::read_to_string(written.join("commands.md")).expect("docs/reference/commands.md");
+    let now = fs::read_to_string(sandbox.path("reference/commands.md")).expect("commands.md");
+    assert!(page == now, "docs/reference/commands.md is outdated: run `make generated`");
+    let (kept, now) = (files(&written.join("rules")), files(&sandbox.path("reference/rules")));
+    assert!(kept == now, "docs/reference/rules is outdated: run `make generated`");
 }

@@ -113,6 +113,8 @@ fn rules_explain_themselves() {
     assert_eq!(sandbox.run(&["rules", "nothing-such"]).code, 2);
     let json = sandbox.run(&["rules", "unquoted-colon", "--json"]).json();
     assert_eq!(json["severity"], "error");
+    let json = sandbox.run(&["rules", "--json"]).json();
+    assert!(json["rules"].as_array().is_some_and(|rules| rules.len() > 100), "{json}");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn deep_runs_the_tools_where_nothing_is_real() {
 fn rules_of_the_scan_are_explained_by_both_commands() {
     let work = Sandbox::new();
     let here = work.run(&["scan", "--explain", "imitated-host"]);
-    assert!(here.stdout.starts_with("imitated-host\n"), "{here}");
+    assert!(here.stdout.starts_with("# imitated-host\n"), "{here}");
     assert_eq!(work.run(&["rules", "imitated-host"]).stdout, here.stdout);
     let wrong = work.run(&["scan", "--explain", "exfiltraton"]);
     assert!(wrong.stderr.contains("did you mean `exfiltration`?"), "{wrong}");
