@@ -305,9 +305,9 @@ fn text_tells_what_a_fix_does() {
     assert_eq!(fixed(vec![Edit::delete(Span::new(0, 4))]), "`--fix` removes `name`");
     let replace = Edit::replace(Span::new(0, 4), "title");
     assert_eq!(fixed(vec![replace]), "`--fix` replaces `name` with `title`");
-    assert_eq!(fixed(vec![Edit::delete(Span::new(0, 11))]), "`--fix` mends this");
-    assert_eq!(fixed(vec![Edit::insert(0, "x".repeat(41))]), "`--fix` mends this");
-    assert_eq!(fixed(vec![Edit::insert(0, "a"), Edit::insert(4, "b")]), "`--fix` mends this");
+    assert_eq!(fixed(vec![Edit::delete(Span::new(0, 11))]), "`--fix` fixes this");
+    assert_eq!(fixed(vec![Edit::insert(0, "x".repeat(41))]), "`--fix` fixes this");
+    assert_eq!(fixed(vec![Edit::insert(0, "a"), Edit::insert(4, "b")]), "`--fix` fixes this");
     assert_eq!(fixed(Vec::new()), "");
 }
 
