@@ -148,7 +148,7 @@ async fn a_tool_call_that_the_limit_cut_off_is_left_out() {
 async fn a_tool_call_that_is_never_closed_is_garbled() {
     let mut events = tool_use(&["{}"]);
     events.extend(stop("tool_use"));
-    assert!(answer(&events).await.garbled().contains("within a tool call"));
+    assert!(answer(&events).await.invalid_response().contains("within a tool call"));
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn an_error_within_the_stream_is_told() {
 #[tokio::test]
 async fn an_end_without_a_reason_is_garbled() {
     let end = json!({ "type": "message_stop" });
-    assert!(answer(&[start(), text("x"), end]).await.garbled().contains("ended early"));
+    assert!(answer(&[start(), text("x"), end]).await.invalid_response().contains("ended early"));
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ async fn vectors_that_do_not_fit_are_garbled() {
         let server = answering(ResponseTemplate::new(200).set_body_json(body)).await;
         let embedder = embedder(provider(ProviderKind::Ollama, &server.uri()));
         let error = embedder.embed(vec!["a".to_owned(), "b".to_owned()]).await.unwrap_err();
-        assert!(matches!(error, ModelError::Garbled { .. }), "{error}");
+        assert!(matches!(error, ModelError::InvalidResponse { .. }), "{error}");
     }
 }
 

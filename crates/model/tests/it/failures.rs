@@ -152,10 +152,10 @@ async fn an_early_end_is_told_and_not_repaired() {
     let server = answering(ok(HALF)).await;
     let early = answer(&server.uri()).await;
     assert_eq!(early.text(), "x");
-    assert!(early.garbled().contains("ended early"));
+    assert!(early.invalid_response().contains("ended early"));
     assert_eq!(received(&server).await.len(), 1);
     let server = answering(ok("")).await;
-    assert!(answer(&server.uri()).await.garbled().contains("ended early"));
+    assert!(answer(&server.uri()).await.invalid_response().contains("ended early"));
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn a_connection_that_breaks_is_told() {
     });
     let broken = answer(&url).await;
     assert_eq!(broken.text(), "x");
-    assert!(broken.garbled().contains("broke off"), "{broken:?}");
+    assert!(broken.invalid_response().contains("broke off"), "{broken:?}");
 }
 
 #[tokio::test]
@@ -180,20 +180,20 @@ async fn garbage_is_told() {
         ["<html>", "data: {\n\n", "data: []\n\n", "data: \u{fffd}\n\n", "data: {\"choices\":7}\n\n"]
     {
         let server = answering(ok(garbage)).await;
-        answer(&server.uri()).await.garbled();
+        answer(&server.uri()).await.invalid_response();
     }
     let server = answering(ok(b"data: \xff\xfe\n\n")).await;
-    assert!(answer(&server.uri()).await.garbled().contains("UTF-8"));
+    assert!(answer(&server.uri()).await.invalid_response().contains("UTF-8"));
 }
 
 #[tokio::test]
 async fn endless_lines_and_events_are_cut_off() {
     let line = "data: ".to_owned() + &"x".repeat(2 << 20);
     let server = answering(ok(line)).await;
-    assert!(answer(&server.uri()).await.garbled().contains("line is too long"));
+    assert!(answer(&server.uri()).await.invalid_response().contains("line is too long"));
     let event = format!("data: {}\n", "x".repeat(1 << 16)).repeat(32);
     let server = answering(ok(event)).await;
-    assert!(answer(&server.uri()).await.garbled().contains("event is too long"));
+    assert!(answer(&server.uri()).await.invalid_response().contains("event is too long"));
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn endless_answers_are_cut_off() {
         let comments = format!(": {}\n", "x".repeat(1 << 16)).repeat(16);
         while stream.write_all(comments.as_bytes()).await.is_ok() {}
     });
-    assert!(answer(&url).await.garbled().contains("answer is too long"));
+    assert!(answer(&url).await.invalid_response().contains("answer is too long"));
 }
 
 #[tokio::test]

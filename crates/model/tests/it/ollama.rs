@@ -101,10 +101,10 @@ async fn an_error_within_the_stream_is_told() {
 
 #[tokio::test]
 async fn an_end_without_done_is_garbled() {
-    assert!(answer(&lines(&[said("x")])).await.garbled().contains("ended early"));
+    assert!(answer(&lines(&[said("x")])).await.invalid_response().contains("ended early"));
 }
 
 #[tokio::test]
 async fn lines_without_a_message_are_garbled() {
-    assert!(answer("{}\n").await.garbled().contains("without a message"));
+    assert!(answer("{}\n").await.invalid_response().contains("without a message"));
 }

@@ -278,7 +278,7 @@ async fn an_answer_with_too_many_calls_says_so() {
     let stream = events(&[delta(&json!({ "tool_calls": calls }), Some("tool_calls"))]);
     let answer = answer(&stream).await;
     let error = answer.error();
-    for words in [error.to_string(), error.in_short()] {
+    for words in [error.to_string(), error.public_message()] {
         assert!(words.contains("too many tool calls") && words.contains("128"), "{words}");
         assert!(!words.contains("cannot be read"), "{words}");
     }

@@ -242,6 +242,6 @@ async fn the_local_model_knows_what_is_alike() {
     assert!(cosine(&found[4], &found[5]) > 0.9999, "texts are cut at 256 tokens");
     // The folder above, of which it is the part `model`, means the same.
     let above = path.trim_end_matches("/model");
-    let (again, same) = vectors(above, &texts[..1]).await;
-    assert_eq!((again, &same[0]), (identity, &found[0]));
+    let (retry, same) = vectors(above, &texts[..1]).await;
+    assert_eq!((retry, &same[0]), (identity, &found[0]));
 }
