@@ -16,7 +16,7 @@ use std::{
 
 use savoir_skill::{
     Dialect, Folder, Severity, Source,
-    check::{self, Checked},
+    check::{self, CheckedSkill},
     convert::migrate::{self as fields, Breadth, Mapped, Migration, Note, Request, Vendor},
     dialect::gaia::ManifestShape,
     folder::is_skill_file,
@@ -365,7 +365,7 @@ fn tree(
     Ok(tree)
 }
 
-fn checked(tree: &Tree, folder: &Path) -> Result<Checked, Blocker> {
+fn checked(tree: &Tree, folder: &Path) -> Result<CheckedSkill, Blocker> {
     let unreadable = |why: String| Blocker::new("invalid_result", why);
     let bytes = tree.get(SKILL_FILE).map(|file| file.bytes.clone()).unwrap_or_default();
     let source = Source::from_bytes(bytes).map_err(|error| unreadable(error.to_string()))?;
@@ -375,7 +375,7 @@ fn checked(tree: &Tree, folder: &Path) -> Result<Checked, Blocker> {
 }
 
 /// Why GAIA would not load a result.
-fn invalid(checked: &Checked, tree: &Tree) -> Option<String> {
+fn invalid(checked: &CheckedSkill, tree: &Tree) -> Option<String> {
     if let Some(problem) = checked.reading.error() {
         return Some(problem.message.clone());
     }
@@ -386,13 +386,14 @@ fn invalid(checked: &Checked, tree: &Tree) -> Option<String> {
     match python::parse_bytes(&file.bytes) {
         Err(error) => Some(format!("`{TOOLS_FILE}` does not read: {error}")),
         Ok(module) => {
-            let mismatches = python::hold(&python::declarations(&checked.reading), &module);
+            let mismatches =
+                python::compare_tools(&python::declarations(&checked.reading), &module);
             mismatches.first().map(ToString::to_string)
         }
     }
 }
 
-fn findings(checked: &Checked) -> Vec<Finding> {
+fn findings(checked: &CheckedSkill) -> Vec<Finding> {
     let source = checked.reading.document.source();
     let found = checked.diagnostics.iter().map(|found| Finding {
         code: found.code,

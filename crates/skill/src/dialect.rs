@@ -191,7 +191,7 @@ impl Serialize for Dialect {
 
 /// A word that names no dialect.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no dialect; there are {known}", known = Dialect::ALL.map(Dialect::id).join(", "))]
+#[error("`{0}` is not a dialect; there are {known}", known = Dialect::ALL.map(Dialect::id).join(", "))]
 pub struct UnknownDialect(String);
 
 impl FromStr for Dialect {

@@ -176,7 +176,7 @@ pub enum Blocker {
     #[error("`{0}` gives no name for GAIA")]
     NoName(String),
     /// The name that was asked for is no good.
-    #[error("`{name}` is no name for GAIA: {problem}")]
+    #[error("`{name}` is not a valid name for GAIA: {problem}")]
     InvalidName {
         /// Which one.
         name: String,

@@ -110,7 +110,7 @@ impl Language for Codex {
         let message = format!("`{SIDE_FILE}` does not read, so Codex ignores it: {problem}");
         found.push(
             Diagnostic::warning("side-file", reader.document.head_span(), message)
-                .help(format!("mend the YAML of {SIDE_FILE}")),
+                .help(format!("fix the YAML of {SIDE_FILE}")),
         );
     }
 

@@ -497,7 +497,7 @@ fn tools(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
         }
         seen.push(name);
         if !is_identifier(name) {
-            let message = format!("`{name}` is no name of a Python function");
+            let message = format!("`{name}` is not the name of a Python function");
             found.push(
                 Diagnostic::error("invalid-tool-name", name_node.span, message)
                     .field(field)

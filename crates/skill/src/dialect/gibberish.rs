@@ -242,7 +242,7 @@ fn modes(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
         items.iter().filter(|node| node.text().is_none_or(|mode| !MODES.contains(&mode))).collect();
     for node in &unknown {
         let word = node.text().unwrap_or_default();
-        let message = format!("`{word}` is no mode and is ignored");
+        let message = format!("`{word}` is not a mode and is ignored");
         let mut problem = Diagnostic::warning("unknown-mode", node.span, message).field("modes");
         if unknown.len() == items.len() {
             problem.severity = Severity::Error;

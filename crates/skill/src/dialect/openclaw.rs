@@ -165,7 +165,7 @@ impl Language for OpenClaw {
             let word = node.text().unwrap_or_default();
             if !SYSTEMS.contains(&word) {
                 let span = if in_file(&node) { node.span } else { place };
-                let message = format!("`{word}` is no operating system that OpenClaw knows");
+                let message = format!("`{word}` is not an operating system that OpenClaw knows");
                 let mut problem =
                     Diagnostic::warning("unknown-os", span, message).field("metadata.openclaw.os");
                 problem = match OTHER_NAMES.iter().find(|(other, _)| *other == word) {

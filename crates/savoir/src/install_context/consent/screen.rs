@@ -96,8 +96,9 @@ impl Screen<'_> {
             let name = output::cell(&open.ready.summary.name);
             let before = open.before.as_ref().map(|before| format!("replaces {before}; "));
             let moved = open.moved.as_ref().map(|moved| format!("{moved}; "));
-            let line =
-                before.unwrap_or_default() + &moved.unwrap_or_default() + &in_short(open.ready);
+            let line = before.unwrap_or_default()
+                + &moved.unwrap_or_default()
+                + &public_message(open.ready);
             let _ = writeln!(page, "  {name}: {}", output::cell(&line));
         }
     }
@@ -203,7 +204,7 @@ pub(super) fn findings(findings: &[Finding]) -> String {
 }
 
 /// Notable facts about a skill, in one line.
-fn in_short(ready: &Ready) -> String {
+fn public_message(ready: &Ready) -> String {
     let mut parts = Vec::new();
     let found = shown(ready);
     if let Some(worst) = found.iter().max_by_key(|finding| finding.severity) {

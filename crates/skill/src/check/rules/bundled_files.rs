@@ -1,4 +1,4 @@
-//! Files that lie in the skill and that nothing leads to.
+//! Files of the skill that its text does not mention.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ rule! {
     /// ## Why
     ///
     /// An agent reads SKILL.md and what SKILL.md points to. A file that is not mentioned by its
-    /// name, its path or its folder is never opened, and travels along for nothing. Another file may
-    /// mention it, so that only `--strict` reports it.
+    /// name, its path or its folder is never opened. Another file may mention it, so that only
+    /// `--strict` reports it.
     ///
     /// ## Bad
     ///

@@ -320,7 +320,7 @@ fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         from += at + 1;
         let Ok(tokens) = tokenize_block(place.command.slice(text)) else { continue };
         let words: Vec<Word> = tokens.iter().map(|token| Word::new(token, place.command)).collect();
-        let call = Call { tool, command, place, tokens: &tokens, words: &words };
+        let call = ToolCommand { tool, command, place, tokens: &tokens, words: &words };
         call.operators(found);
         call.flags(found);
         call.parameters(found);
@@ -353,7 +353,7 @@ impl Word {
 }
 
 /// A tool, its command, and where both stand.
-pub(super) struct Call<'a> {
+pub(super) struct ToolCommand<'a> {
     pub(super) tool: &'a Tool,
     pub(super) command: &'a CommandTemplate,
     pub(super) place: &'a Place,
@@ -361,7 +361,7 @@ pub(super) struct Call<'a> {
     pub(super) words: &'a [Word],
 }
 
-impl Call<'_> {
+impl ToolCommand<'_> {
     fn operators(&self, found: &mut Vec<Diagnostic>) {
         for operator in shell_operators(self.tokens) {
             let word = Word::new(operator.token, self.place.command);
@@ -397,12 +397,12 @@ impl Call<'_> {
 
     fn parameters(&self, found: &mut Vec<Diagnostic>) {
         let declared = &self.tool.parameters;
-        let mut told: Vec<&str> = Vec::new();
+        let mut reported: Vec<&str> = Vec::new();
         for name in self.command.variables() {
-            if declared.iter().any(|parameter| parameter.name == name) || told.contains(&name) {
+            if declared.iter().any(|parameter| parameter.name == name) || reported.contains(&name) {
                 continue;
             }
-            told.push(name);
+            reported.push(name);
             let word = self.words.iter().find(|word| word.uses(name));
             let span = word.map_or(self.place.command, |word| word.span);
             let message = format!("the tool `{}` declares no parameter `{name}`", self.tool.name);
@@ -452,7 +452,7 @@ impl Call<'_> {
     }
 }
 
-impl Call<'_> {
+impl ToolCommand<'_> {
     /// `python3 scripts/x.py`: the file may be one of the user, so that it is a warning.
     fn interpreted_script(&self, context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let Some(folder) = context.folder else { return };

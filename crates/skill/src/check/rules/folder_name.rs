@@ -1,4 +1,4 @@
-//! The name of the skill against the name of its folder, and the name of the file itself.
+//! Compares the name of the skill with the name of its folder, and checks the name of the file.
 
 use savoir_lint::Diagnostic;
 
@@ -59,13 +59,13 @@ fn name_folder_mismatch(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let grammar = context.dialect().name_grammar(document);
     let mut problem = Diagnostic::error(NAME_FOLDER_MISMATCH.code, node.span, message)
         .field("name")
-        .help(way_out(grammar, written.trim(), folder));
+        .help(suggest_fix(grammar, written.trim(), folder));
     problem.severity = habit.severity;
     found.push(problem);
 }
 
 /// Proposes only names that are valid, and only folders that stay where they are.
-fn way_out(grammar: NameGrammar, written: &str, folder: &str) -> String {
+fn suggest_fix(grammar: NameGrammar, written: &str, folder: &str) -> String {
     let is_valid = |name: &str| grammar.check(name).is_ok();
     let as_name = is_valid(folder);
     let as_folder = is_valid(written) && !name::is_unsafe_path_name(written);

@@ -2,7 +2,7 @@
 
 use savoir_lint::Diagnostic;
 
-use super::command_templates::Call;
+use super::command_templates::ToolCommand;
 use crate::check::{Context, rule::rule};
 
 rule! {
@@ -61,7 +61,7 @@ rule! {
     PROGRAM_NOT_INSTALLED = "program-not-installed", Warning
 }
 
-impl Call<'_> {
+impl ToolCommand<'_> {
     /// Finds a program that no folder has, if the caller says where programs are.
     pub(super) fn missing_program(&self, context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let (program, folders) = (&self.command.program, &context.options.programs);

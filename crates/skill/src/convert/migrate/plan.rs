@@ -173,7 +173,7 @@ impl<'a> Plan<'a> {
                         let value = node.to_value(YamlVersion::V1_1);
                         self.originals.push(("version".into(), value));
                     }
-                    let message = format!("`{old}` is no SemVer version and was left out");
+                    let message = format!("`{old}` is not a SemVer version and was left out");
                     self.notes.push(Note::review("version", message));
                 }
             }

@@ -73,7 +73,7 @@ pub(super) fn read(document: &Document) -> (Vec<Tool>, Vec<Diagnostic>) {
                 Diagnostic::error(
                     "invalid-tool-name",
                     title,
-                    format!("`{name}` is no tool name: {problem}"),
+                    format!("`{name}` is not a tool name: {problem}"),
                 )
                 .field(name)
                 .help("use lower-case letters, digits and underscores, 32 at most"),
