@@ -23,7 +23,7 @@ use savoir_lint::{
 };
 
 use crate::{
-    dialect::{Dialect, Habits},
+    dialect::{Conventions, Dialect},
     document::State,
     folder::Folder,
     limits,
@@ -87,8 +87,8 @@ impl<'a> Context<'a> {
         self.reading.detection.dialect
     }
 
-    pub(crate) fn habits(&self) -> Habits {
-        self.dialect().language().habits()
+    pub(crate) fn conventions(&self) -> Conventions {
+        self.dialect().language().conventions()
     }
 
     pub(crate) fn placeholders(&self) -> Placeholders {
@@ -217,18 +217,25 @@ mod tests {
     fn what_a_file_has_is_graver_than_what_it_lacks() {
         let both = checked("---\nname: demo\nname: other\n---\n");
         assert!(both.diagnostics.iter().any(|found| found.code == "missing-field"));
-        assert_eq!(gravest(&both.diagnostics).map(|found| found.code), Some("duplicate-key"));
+        assert_eq!(
+            most_relevant_error(&both.diagnostics).map(|found| found.code),
+            Some("duplicate-key")
+        );
         let lacking = checked("---\nname: demo\n---\n");
-        assert_eq!(gravest(&lacking.diagnostics).map(|found| found.code), Some("missing-field"));
+        assert_eq!(
+            most_relevant_error(&lacking.diagnostics).map(|found| found.code),
+            Some("missing-field")
+        );
         let warned = checked("---\nname: demo\ndescription: Shows it. Use when learning.\n---\n");
-        assert!(gravest(&warned.diagnostics).is_none(), "{:?}", warned.diagnostics);
+        assert!(most_relevant_error(&warned.diagnostics).is_none(), "{:?}", warned.diagnostics);
     }
 
     #[test]
     fn only_the_head_is_disguised() {
         let head = |value: &str| format!("---\nname: demo\ndescription: {value}\n---\nBody.\n");
-        let disguised =
-            |text: &str| disguise(&read(Source::new(text.into()), None)).map(|found| found.code);
+        let disguised = |text: &str| {
+            find_disguise(&read(Source::new(text.into()), None)).map(|found| found.code)
+        };
         assert_eq!(disguised(&head("\"safe\\e[2K\\rnone\"")), Some("control-character"));
         assert_eq!(disguised(&head("Open \u{202e}fdp.exe")), Some("bidi-control"));
         assert_eq!(disguised(&head("Shows it. Use when learning.")), None);

@@ -11,7 +11,10 @@ use crate::{
     limits,
     markdown::Outline,
     repair::{self, Repair, RepairedYaml},
-    yaml::{Data, Entry, ErrorKind, Node, Note, NoteKind, Style, Tree, YamlError, YamlVersion},
+    yaml::{
+        Entry, ErrorKind, Node, NodeData, Style, Tree, YamlError, YamlNote, YamlNoteKind,
+        YamlVersion,
+    },
 };
 
 /// How the frontmatter was read.
@@ -281,11 +284,12 @@ impl Document {
             }
             None => {}
         }
-        let mut seen: Vec<NoteKind> = Vec::new();
+        let mut seen: Vec<YamlNoteKind> = Vec::new();
         for note in tree.notes {
             // An alias and its anchor are one finding.
-            let kind = if note.kind == NoteKind::Alias { NoteKind::Anchor } else { note.kind };
-            let repeats = !matches!(kind, NoteKind::DuplicateKey { .. });
+            let kind =
+                if note.kind == YamlNoteKind::Alias { YamlNoteKind::Anchor } else { note.kind };
+            let repeats = !matches!(kind, YamlNoteKind::DuplicateKey { .. });
             if repeats && seen.contains(&kind) {
                 continue;
             }
@@ -296,26 +300,26 @@ impl Document {
         }
     }
 
-    fn problem_of_note(&self, note: &Note, span: Span) -> Diagnostic {
+    fn problem_of_note(&self, note: &YamlNote, span: Span) -> Diagnostic {
         let name = &note.name;
         match note.kind {
-            NoteKind::Anchor | NoteKind::Alias => {
+            YamlNoteKind::Anchor | YamlNoteKind::Alias => {
                 Diagnostic::warning("yaml-alias", span, "anchors and aliases are not portable")
                     .help("write the value out where it is used")
             }
-            NoteKind::MergeKey => {
+            YamlNoteKind::MergeKey => {
                 Diagnostic::warning("yaml-merge-key", span, "the merge key `<<` is not portable")
                     .help("write the merged fields out")
             }
-            NoteKind::Tag => {
+            YamlNoteKind::Tag => {
                 Diagnostic::warning("yaml-tag", span, format!("the tag `{name}` is not portable"))
                     .help("remove the tag; quote the value if it must stay text")
             }
-            NoteKind::SecondDocument => {
+            YamlNoteKind::SecondDocument => {
                 Diagnostic::error("invalid-yaml", span, "a second YAML document begins here")
                     .help("keep one document between the fences")
             }
-            NoteKind::DuplicateKey { same } => self.duplicate_key(name, span, same),
+            YamlNoteKind::DuplicateKey { same } => self.duplicate_key(name, span, same),
         }
     }
 
@@ -381,7 +385,7 @@ impl Document {
                 key_span: Span::at(block.start),
                 value: Node {
                     span: Span::at(block.start),
-                    data: Data::Scalar {
+                    data: NodeData::Scalar {
                         text: value.as_str().unwrap_or_default().to_owned(),
                         style: Style::DoubleQuoted,
                     },
@@ -390,7 +394,7 @@ impl Document {
             })
             .collect();
         self.fields =
-            Some(Node { span: block, data: Data::Mapping { entries, flow: false }, tag: None });
+            Some(Node { span: block, data: NodeData::Mapping { entries, flow: false }, tag: None });
     }
 }
 

@@ -122,8 +122,8 @@ impl Folder {
 
     /// The files beside SKILL.md.
     pub fn resources(&self) -> Vec<String> {
-        let others = self.files.iter().filter(|file| !is_skill_file(&file.path));
-        others.map(|file| file.path.clone()).collect()
+        let unknown_fields = self.files.iter().filter(|file| !is_skill_file(&file.path));
+        unknown_fields.map(|file| file.path.clone()).collect()
     }
 
     /// The bytes of one of the listed files; a link is not followed.

@@ -214,7 +214,7 @@ fn read_fields(
         State::Absent => diagnostics.push(missing_frontmatter(document, dialect)),
         State::Clean | State::Repaired => {
             let head = document.head_span();
-            let shape = (fields, language.others());
+            let shape = (fields, language.unknown_fields());
             shape::check(document.fields(), head, shape, dialect.yaml(), diagnostics);
         }
     }

@@ -14,7 +14,7 @@ use savoir_lint::{Edit, Safety, Span};
 use crate::{
     edit::{self, EditedText},
     limits,
-    yaml::{NoteKind, Tree, YamlError},
+    yaml::{Tree, YamlError, YamlNoteKind},
 };
 
 pub(crate) use fences::{close_block, find_block};
@@ -75,7 +75,7 @@ pub(crate) fn repair_yaml(yaml: &str, error: &YamlError) -> Option<RepairedYaml>
 /// Repairs `yaml` that parses only because `&nbsp;` looks like an anchor.
 pub(crate) fn repair_pasted_spaces(yaml: &str, tree: &Tree) -> Option<RepairedYaml> {
     let anchors =
-        |tree: &Tree| tree.notes.iter().filter(|note| note.kind == NoteKind::Anchor).count();
+        |tree: &Tree| tree.notes.iter().filter(|note| note.kind == YamlNoteKind::Anchor).count();
     if anchors(tree) == 0 {
         return None;
     }

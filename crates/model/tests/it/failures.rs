@@ -56,7 +56,7 @@ async fn a_broken_server_is_asked_three_times() {
 }
 
 #[tokio::test]
-async fn a_server_may_say_when_to_come_back() {
+async fn retry_after_header_is_respected() {
     let server = MockServer::start().await;
     Mock::given(any())
         .respond_with(ResponseTemplate::new(429).insert_header("retry-after", "2"))
@@ -70,7 +70,7 @@ async fn a_server_may_say_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_tomorrow_is_not_waited_for() {
+async fn long_retry_after_fails_at_once() {
     let response = ResponseTemplate::new(429).insert_header("retry-after", "86400");
     let server = answering(response).await;
     let answer = answer(&server.uri()).await;
@@ -104,7 +104,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn nobody_at_home_is_told_after_three_tries() {
+async fn unreachable_server_is_reported_after_three_tries() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://user:{KEY}@{}", listener.local_addr().unwrap());
     drop(listener);
@@ -138,7 +138,7 @@ async fn silence_within_an_answer_ends() {
 }
 
 #[tokio::test]
-async fn silence_after_the_finish_is_forgiven() {
+async fn silence_after_the_finish_is_not_an_error() {
     let (url, _gone) = stalling(format!("{HEAD}{GOOD}").into_bytes()).await;
     let mut patient = provider(ProviderKind::OpenAi, &url);
     patient.idle_timeout = Some(Duration::from_mins(1));
@@ -148,7 +148,7 @@ async fn silence_after_the_finish_is_forgiven() {
 }
 
 #[tokio::test]
-async fn an_early_end_is_told_and_not_repaired() {
+async fn early_end_is_an_error() {
     let server = answering(ok(HALF)).await;
     let early = answer(&server.uri()).await;
     assert_eq!(early.text(), "x");
@@ -159,7 +159,7 @@ async fn an_early_end_is_told_and_not_repaired() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_told() {
+async fn broken_connection_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -175,7 +175,7 @@ async fn a_connection_that_breaks_is_told() {
 }
 
 #[tokio::test]
-async fn garbage_is_told() {
+async fn garbage_is_reported() {
     for garbage in
         ["<html>", "data: {\n\n", "data: []\n\n", "data: \u{fffd}\n\n", "data: {\"choices\":7}\n\n"]
     {
@@ -223,7 +223,7 @@ async fn dropping_an_answer_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_before_somebody_listens() {
+async fn nothing_is_sent_before_the_first_poll() {
     let server = answering(ok(GOOD)).await;
     let choice = models(provider(ProviderKind::OpenAi, &server.uri())).choose(Some("m")).await;
     drop(choice.unwrap().client.answer(question("hi")));

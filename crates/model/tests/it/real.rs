@@ -164,7 +164,7 @@ async fn embed(provider: ProviderSettings) -> Result<Vec<Vec<f32>>, ModelError> 
 }
 
 #[tokio::test]
-async fn aimock_speaks_as_ollama_does() {
+async fn aimock_answers_like_ollama() {
     let Some(url) = real("SAVOIR_TEST_AIMOCK", "the format of Ollama") else { return };
     let models = models(provider(ProviderKind::Ollama, &url));
     assert!(!models.list().await.remove(0).models.unwrap().is_empty());
@@ -178,7 +178,7 @@ async fn aimock_speaks_as_ollama_does() {
 }
 
 #[tokio::test]
-async fn aimock_speaks_as_the_others_do() {
+async fn aimock_answers_like_openai_and_anthropic() {
     let Some(url) = real("SAVOIR_TEST_AIMOCK", "scripted answers") else { return };
     for kind in [ProviderKind::OpenAi, ProviderKind::Anthropic] {
         let models = models(provider(kind, &url));

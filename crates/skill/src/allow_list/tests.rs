@@ -55,7 +55,7 @@ fn tools_of_skills_are_allowed_by_their_exact_names() {
 }
 
 #[test]
-fn tools_of_skills_are_ruled_out_by_each_of_their_names() {
+fn skill_tools_are_denied_by_each_of_their_names() {
     let long = "x".repeat(70);
     let offered = |called| OfferedTool::Skill { skill: &long, tool: "stop", called };
     for written in [format!("{long}__stop"), format!("{long}/stop"), format!("{long}__STOP")] {
@@ -69,7 +69,7 @@ fn tools_of_skills_are_ruled_out_by_each_of_their_names() {
 }
 
 #[test]
-fn parentheses_that_belong_to_no_tool_only_narrow() {
+fn stray_parentheses_only_narrow_the_list() {
     let command = arguments(json!({"command": "rm -rf /"}));
     for text in ["Bash (git log:*)", "Bash\n(git log:*)", "(Bash", "Bash)", "(Bash)"] {
         let list = list(text);
@@ -112,7 +112,7 @@ fn a_skill_cannot_offer_a_tool_of_the_host() {
 }
 
 #[test]
-fn commands_begin_as_they_may() {
+fn commands_must_start_with_the_allowed_words() {
     let list = list("Bash(git add:*) Bash(npm test) Bash(make *)");
     for command in ["git add", "git add .", "git  add 'a b' \"c\"", "npm test", "make -j2 all"] {
         assert!(runs(&list, command), "{command}");
@@ -175,7 +175,7 @@ fn nothing_starts_a_second_command() {
 }
 
 #[test]
-fn a_condition_that_is_not_understood_lets_nothing_through() {
+fn unknown_allowed_condition_allows_nothing() {
     for text in
         ["Bash(", "Bash(*", "Bash( ", "Bash(git*:*)", "Bash($x:*)", "Bash('open:*)", "Bash(,)"]
     {
@@ -193,7 +193,7 @@ fn a_condition_that_is_not_understood_lets_nothing_through() {
 }
 
 #[test]
-fn paths_stay_where_they_may() {
+fn paths_outside_the_allowed_pattern_are_rejected() {
     let list = list("Read(docs/**) Read(*.md), Write(out)");
     let fits = |tool, path: &str| {
         list.check(OfferedTool::Host(tool), &arguments(json!({"path": path}))).is_ok()
@@ -219,7 +219,7 @@ fn paths_stay_where_they_may() {
 }
 
 #[test]
-fn hosts_are_the_ones_that_they_may_be() {
+fn hosts_outside_the_allowed_domain_are_rejected() {
     let list = list("WebFetch(domain:example.com, domain:*.rs)");
     let fits = |url: &str| {
         list.check(OfferedTool::Host("web_fetch"), &arguments(json!({"url": url}))).is_ok()
@@ -259,7 +259,7 @@ fn arguments_of_another_kind_are_refused() {
 }
 
 #[test]
-fn a_refusal_tells_what_is_allowed() {
+fn rejection_lists_what_is_allowed() {
     let list = list("Read Bash(git add:*)");
     let other = list.check(OfferedTool::Host("write_file"), &Map::new()).unwrap_err();
     assert_eq!(other.code(), "tool-not-allowed");
@@ -279,7 +279,7 @@ fn policy(allowed: &str, denied: &str) -> Policy {
 }
 
 #[test]
-fn what_is_ruled_out_is_not_there() {
+fn denied_tools_are_not_allowed() {
     assert_eq!(AllowList::of(&policy("", "")), None);
     let list = AllowList::of(&policy("", "Bash WebFetch(*)")).unwrap();
     assert!(
@@ -299,7 +299,7 @@ fn what_is_ruled_out_is_not_there() {
 }
 
 #[test]
-fn a_condition_rules_out_the_calls_that_fit_it() {
+fn denied_condition_rejects_matching_calls() {
     let list = AllowList::of(&policy("", "Bash(git push:*) Bash(npm publish)")).unwrap();
     assert!(list.names(OfferedTool::Host("run_command")));
     for command in [
@@ -330,7 +330,7 @@ fn a_condition_rules_out_the_calls_that_fit_it() {
 }
 
 #[test]
-fn options_are_ruled_out_with_the_whole_tool() {
+fn denied_options_deny_the_whole_tool() {
     let list = AllowList::of(&policy("", "Bash(rm -rf:*)")).unwrap();
     assert!(!list.names(OfferedTool::Host("run_command")));
     for command in ["rm -r -f x", "rm -fr x", "ls"] {
@@ -339,7 +339,7 @@ fn options_are_ruled_out_with_the_whole_tool() {
 }
 
 #[test]
-fn what_is_ruled_out_is_not_said_in_other_words() {
+fn denied_commands_cannot_be_disguised() {
     let list =
         AllowList::of(&policy("", "Bash(git push:*, npm publish, git remote add:*)")).unwrap();
     for command in [
@@ -423,7 +423,7 @@ fn what_is_ruled_out_is_not_said_in_other_words() {
 }
 
 #[test]
-fn paths_and_hosts_are_ruled_out() {
+fn denied_paths_and_hosts_are_rejected() {
     let denied = "Read(secrets/**, *.pem) WebFetch(domain:example.com, domain:*.example.com)";
     let list = AllowList::of(&policy("Read WebFetch", denied)).unwrap();
     let may = |tool, given| list.check(OfferedTool::Host(tool), &arguments(given)).is_ok();
@@ -443,7 +443,7 @@ fn paths_and_hosts_are_ruled_out() {
 }
 
 #[test]
-fn a_condition_that_is_not_understood_rules_out_the_tool() {
+fn unknown_denied_condition_denies_the_whole_tool() {
     for denied in ["Bash(", "Bash(*", "Bash(git*:*)", "Bash($x:*)", "Bash(,)", "Bash(ls, git*)"] {
         let list = AllowList::of(&policy("", denied)).unwrap();
         assert!(!list.names(OfferedTool::Host("run_command")) && !runs(&list, "make"), "{denied}");
@@ -460,7 +460,7 @@ fn a_condition_that_is_not_understood_rules_out_the_tool() {
 }
 
 #[test]
-fn what_nothing_closes_grants_nothing_and_rules_out_all_that_it_names() {
+fn unclosed_grant_allows_nothing_and_denies_all_named_tools() {
     for text in ["Bash(rm", "Bash(rm x:*", "Bash(ls, Read", "Bash(ls (x)", "Bash(rm)x", "Bash(rm))"]
     {
         let list = list(text);

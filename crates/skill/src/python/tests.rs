@@ -226,7 +226,7 @@ fn every_row_of_the_contract() {
 }
 
 #[test]
-fn a_misspelt_function_is_named() {
+fn misspelt_function_is_suggested() {
     let module = parse(&format!("{IMPORT}@tool\ndef serch(): 'x'\n")).unwrap();
     let found = compare_tools(&[(&tool("search", &[])).into()], &module);
     let near = MismatchKind::NotInSource { nearest: Some("serch".into()) };
@@ -234,7 +234,7 @@ fn a_misspelt_function_is_named() {
 }
 
 #[test]
-fn both_places_are_known() {
+fn both_manifest_shapes_are_read() {
     let text = "---\nname: demo\ndescription: Shows places. Use in tests.\nmetadata:\n  gaia:\n    tools:\n      \
                 - description: nameless\n      - name: f\n        parameters:\n          a: {type: string}\n---\n";
     let checked = check::check(Source::new(text.into()), None, &Options::default());
@@ -248,7 +248,7 @@ fn both_places_are_known() {
 }
 
 #[test]
-fn what_is_no_python_says_where() {
+fn invalid_python_is_reported_with_its_position() {
     let error = parse("def f(:\n    pass\n").unwrap_err();
     assert_eq!(error.span.start, 6, "{error}");
     assert!(error.message.starts_with("expected"), "{error}");

@@ -10,7 +10,7 @@ use savoir_package::{
     trust::{Decision, Tier},
 };
 use savoir_scan::{Finding, Severity};
-use savoir_skill::convert::{FieldReport, How};
+use savoir_skill::convert::{FieldOutcome, FieldReport};
 
 use super::{Open, Proposal};
 use crate::output;
@@ -110,7 +110,7 @@ impl Screen<'_> {
             let name = output::cell(name);
             let _ =
                 writeln!(page, "{name} is converted for {agent}, which cannot read the original:");
-            for field in report.iter().filter(|field| field.how != How::Kept) {
+            for field in report.iter().filter(|field| field.how != FieldOutcome::Kept) {
                 let _ = writeln!(page, "  {}", output::cell(&converted(field)));
             }
         }
@@ -122,11 +122,13 @@ pub(crate) fn converted(field: &FieldReport) -> String {
     let why = if field.why.is_empty() { String::new() } else { format!(" ({})", field.why) };
     let to = field.to.as_deref().unwrap_or_default();
     match (field.how, &field.from) {
-        (How::Dropped, _) => format!("{} is dropped{why}", field.field),
+        (FieldOutcome::Dropped, _) => format!("{} is dropped{why}", field.field),
         (_, None) => format!("{} is added{why}", field.field),
-        (How::Moved, Some(from)) => format!("{from} becomes {to}{why}"),
-        (How::Approximated, Some(from)) => format!("{from} becomes {to}, approximately{why}"),
-        (How::Kept, Some(from)) => format!("{from} is kept{why}"),
+        (FieldOutcome::Moved, Some(from)) => format!("{from} becomes {to}{why}"),
+        (FieldOutcome::Approximated, Some(from)) => {
+            format!("{from} becomes {to}, approximately{why}")
+        }
+        (FieldOutcome::Kept, Some(from)) => format!("{from} is kept{why}"),
     }
 }
 

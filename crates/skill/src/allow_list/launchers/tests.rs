@@ -11,7 +11,7 @@ fn check(list: &str, command: &str) -> Result<(), NotAllowed> {
 }
 
 #[test]
-fn everyday_commands_need_no_question() {
+fn everyday_commands_need_no_approval() {
     for (list, command) in [
         ("Bash(git:*)", "git log --oneline -5"),
         ("Bash(git:*)", "git status --short --branch"),
@@ -78,7 +78,7 @@ fn everyday_commands_need_no_question() {
 }
 
 #[test]
-fn what_runs_something_else_is_in_doubt() {
+fn commands_that_run_others_need_approval() {
     for (list, command) in [
         ("Bash(git:*)", "git -c 'alias.x=!sh' x"),
         ("Bash(git:*)", "git -c core.pager=sh log"),
@@ -231,7 +231,7 @@ fn what_runs_something_else_is_in_doubt() {
 }
 
 #[test]
-fn another_pattern_can_take_the_doubt_away() {
+fn second_pattern_can_resolve_the_doubt() {
     let list = "Bash(find:*) Bash(find . -delete)";
     assert_eq!(check(list, "find . -delete"), Ok(()));
     let refused = check("Bash(find:*) Bash(ls:*)", "find . -delete").unwrap_err();

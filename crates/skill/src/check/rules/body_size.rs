@@ -42,7 +42,7 @@ fn empty_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
     // Without tools such a file is an error already.
     let already_reported =
-        document.state() == State::Unreadable || context.habits().body == BodyUse::Tools;
+        document.state() == State::Unreadable || context.conventions().body == BodyUse::Tools;
     let Some(close) = document.layout().closed_block().and_then(|block| block.close) else {
         return;
     };
@@ -93,7 +93,7 @@ const MIN_BYTES_PER_TOKEN: usize = 2;
 const NON_STRICT_FACTOR: usize = 2;
 
 fn long_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    if context.habits().body == BodyUse::Tools {
+    if context.conventions().body == BodyUse::Tools {
         return;
     }
     let document = &context.reading.document;

@@ -54,7 +54,7 @@ fn unmentioned_file(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     let mut search = Search { text: context.text(), budget: MAX_SEARCHED_BYTES };
-    let known = context.habits().known_folders;
+    let known = context.conventions().known_folders;
     let skipped = nested_skills(folder);
     // Findings by the topmost folder that is not mentioned, or by the file at the root.
     let mut lost: BTreeMap<&str, usize> = BTreeMap::new();

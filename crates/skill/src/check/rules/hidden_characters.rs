@@ -4,7 +4,7 @@ use savoir_lint::{Diagnostic, Edit, Fix, Span};
 
 use crate::{
     check::{Context, rule::rule},
-    yaml::{Data, Node, Style},
+    yaml::{Node, NodeData, Style},
 };
 
 rule! {
@@ -428,12 +428,14 @@ fn tags(hidden: &str, run: Span) -> Diagnostic {
 /// Values in double quotes can hold every character as an escape.
 fn escapes(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
     match &node.data {
-        Data::Scalar { text: value, style: Style::DoubleQuoted } => {
+        NodeData::Scalar { text: value, style: Style::DoubleQuoted } => {
             escaped(node, value, text, found);
         }
-        Data::Scalar { .. } => {}
-        Data::Sequence { items, .. } => items.iter().for_each(|item| escapes(item, text, found)),
-        Data::Mapping { entries, .. } => {
+        NodeData::Scalar { .. } => {}
+        NodeData::Sequence { items, .. } => {
+            items.iter().for_each(|item| escapes(item, text, found))
+        }
+        NodeData::Mapping { entries, .. } => {
             for entry in entries {
                 escapes(&entry.value, text, found);
             }

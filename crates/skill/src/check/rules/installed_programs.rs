@@ -70,7 +70,7 @@ impl ToolCommand<'_> {
             return;
         }
         let word = self.words.get(self.command.environment.len());
-        let span = word.map_or(self.place.command, |word| word.span);
+        let span = word.map_or(self.spans.command, |word| word.span);
         let message = format!("`{program}` is not installed on this machine");
         found.push(
             Diagnostic::warning(PROGRAM_NOT_INSTALLED.code, span, message)

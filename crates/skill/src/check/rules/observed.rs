@@ -4,7 +4,7 @@ use savoir_lint::Diagnostic;
 
 use crate::{
     check::{Context, rule::rule},
-    dialect::Unasked,
+    dialect::DefaultFileAccess,
     observed::{OBSERVED_FILE, ObservedPermissions},
     permission::{Domain, Level, Permission},
 };
@@ -128,7 +128,7 @@ fn compare_observed(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let reading = context.reading;
     // Where a dialect grants without a word, silence is no mistake.
     let running = reading.skill.dialect.running();
-    if running.files != Unasked::Nothing {
+    if running.files != DefaultFileAccess::Nothing {
         return;
     }
     let document = &reading.document;

@@ -72,7 +72,7 @@ impl ToolCommand<'_> {
     pub(super) fn program_texts(&self, found: &mut Vec<Diagnostic>) {
         for text in self.command.program_texts() {
             let word = self.words.get(self.command.environment.len() + text.word);
-            let span = word.map_or(self.place.command, |word| word.span);
+            let span = word.map_or(self.spans.command, |word| word.span);
             found.push(
                 Diagnostic::error(PLACEHOLDER_IN_PROGRAM.code, span, text.problem())
                     .field(self.tool.name.clone())

@@ -7,7 +7,7 @@ use crate::{
     dialect::Dialect,
     document::{Document, State},
     name::{self, NameGrammar},
-    yaml::{Data, Entry, Node},
+    yaml::{Entry, Node, NodeData},
 };
 
 rule! {
@@ -460,9 +460,11 @@ fn first_flow(node: &Node) -> Option<&Node> {
         return Some(node);
     }
     match &node.data {
-        Data::Scalar { .. } => None,
-        Data::Sequence { items, .. } => items.iter().find_map(first_flow),
-        Data::Mapping { entries, .. } => entries.iter().find_map(|entry| first_flow(&entry.value)),
+        NodeData::Scalar { .. } => None,
+        NodeData::Sequence { items, .. } => items.iter().find_map(first_flow),
+        NodeData::Mapping { entries, .. } => {
+            entries.iter().find_map(|entry| first_flow(&entry.value))
+        }
     }
 }
 
