@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use savoir_skill::allow_list::{AllowList, NotAllowed, Offered};
+use savoir_skill::allow_list::{AllowList, NotAllowed, OfferedTool};
 use serde_json::{Map, Value};
 
 use super::toolset::ToolSpec;
@@ -85,7 +85,7 @@ impl<'a> Fence<'a> {
         for moment in moments.iter().chain([&now]) {
             let Err((skill, refused)) = moment.check(tool, arguments) else { continue };
             tracing::warn!(skill, code = refused.code(), %refused, "a skill does not allow a call");
-            if !refused.is_in_doubt() {
+            if !refused.needs_approval() {
                 return Err(refused);
             }
             doubt = Err(refused);
@@ -97,7 +97,7 @@ impl<'a> Fence<'a> {
     pub fn doubt(&self) -> Result<Option<NotAllowed>, NotAllowed> {
         match self.check() {
             Ok(()) => Ok(None),
-            Err(refused) if refused.is_in_doubt() => Ok(Some(refused)),
+            Err(refused) if refused.needs_approval() => Ok(Some(refused)),
             Err(refused) => Err(refused),
         }
     }
@@ -105,10 +105,10 @@ impl<'a> Fence<'a> {
 
 impl Active {
     /// A skill calls its own tools by their short names.
-    fn seen<'a>(&self, offered: Offered<'a>) -> Offered<'a> {
+    fn seen<'a>(&self, offered: OfferedTool<'a>) -> OfferedTool<'a> {
         match offered {
-            Offered::Skill { skill, tool, .. } if skill == self.skill => {
-                Offered::Skill { skill, tool, called: tool }
+            OfferedTool::Skill { skill, tool, .. } if skill == self.skill => {
+                OfferedTool::Skill { skill, tool, called: tool }
             }
             other => other,
         }
@@ -211,7 +211,7 @@ mod tests {
         let moments = [allowed_tools.now()];
         let fence = Fence::around(&allowed_tools, &moments, &run, arguments);
         assert!(fence.check().is_err());
-        assert!(fence.doubt().unwrap().is_some_and(|doubt| doubt.is_in_doubt()));
+        assert!(fence.doubt().unwrap().is_some_and(|doubt| doubt.needs_approval()));
         allowed_tools.follow("reader", list("Read"));
         assert_eq!(fence.doubt().unwrap_err().code(), "tool-not-allowed");
     }

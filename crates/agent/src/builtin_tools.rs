@@ -73,7 +73,7 @@ impl SkillInstructions {
             description: skill.description.clone(),
             instructions: skill.body.clone(),
             context_fork: skill.policy.context_fork,
-            allowed_tools: grants.iter().map(ToolGrant::told).collect(),
+            allowed_tools: grants.iter().map(ToolGrant::display_name).collect(),
             grants: grants.iter().map(ToString::to_string).collect(),
             disallowed_tools: skill
                 .policy

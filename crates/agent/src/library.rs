@@ -6,7 +6,7 @@ mod served;
 use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
-use savoir_skill::{Skill, name::told};
+use savoir_skill::{Skill, name::shorten_name};
 use thiserror::Error;
 
 pub use self::{
@@ -112,7 +112,7 @@ pub struct Draft {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LibraryError {
     /// There is no such skill.
-    #[error("there is no skill `{}`; {}", told(name), instead(near.as_deref()))]
+    #[error("there is no skill `{}`; {}", shorten_name(name), instead(near.as_deref()))]
     Unknown {
         /// The name that was given.
         name: String,
@@ -130,14 +130,17 @@ pub enum LibraryError {
     /// The path leads elsewhere.
     #[error(
         "`{}` is not a path inside the skill; use one of its resources as it is written",
-        told(path)
+        shorten_name(path)
     )]
     Outside {
         /// The path that was given.
         path: String,
     },
     /// The skill has no such file.
-    #[error("the skill `{name}` has no file `{}`; its resources are told by use_skill", told(path))]
+    #[error(
+        "the skill `{name}` has no file `{}`; its resources are told by use_skill",
+        shorten_name(path)
+    )]
     NoFile {
         /// The skill.
         name: String,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 use savoir_model::ToolDefinition;
-use savoir_skill::allow_list::Offered;
+use savoir_skill::allow_list::OfferedTool;
 use serde_json::{Map, Value, json};
 
 use super::allowed_tools::Fence;
@@ -76,12 +76,12 @@ impl ToolSpec {
     }
 
     /// The tool as allow-lists name it; `None` if no list takes it away.
-    pub fn offered(&self) -> Option<Offered<'_>> {
+    pub fn offered(&self) -> Option<OfferedTool<'_>> {
         let called = self.definition.name.as_str();
         match &self.origin {
             Origin::Builtin => None,
-            Origin::Host => Some(Offered::Host(called)),
-            Origin::Skill { skill, tool } => Some(Offered::Skill { skill, tool, called }),
+            Origin::Host => Some(OfferedTool::Host(called)),
+            Origin::Skill { skill, tool } => Some(OfferedTool::Skill { skill, tool, called }),
         }
     }
 }

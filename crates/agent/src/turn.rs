@@ -89,7 +89,7 @@ impl Ended {
         match self {
             Self::Answered => Done::Success { message: "The turn is complete" },
             Self::Limit(limit) => Done::Error { message: limit.to_string() },
-            Self::Failed(error) => Done::Error { message: error.in_short() },
+            Self::Failed(error) => Done::Error { message: error.public_message() },
         }
     }
 }
@@ -111,7 +111,7 @@ impl Agent {
             Ended::Limit(limit) => limit.to_string(),
             Ended::Failed(error) => {
                 tracing::warn!(%error, help = error.help(), "a model failed");
-                error.in_short()
+                error.public_message()
             }
         };
         out.emit(Event::Error { message: failure }).await?;

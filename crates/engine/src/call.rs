@@ -9,7 +9,7 @@ use savoir_lint::words::nearest;
 use savoir_skill::{
     Skill,
     command::{ArgTemplate, Fragment, Modifier},
-    name::told,
+    name::shorten_name,
     skill::{Parameter, ParameterKind, Runner, Tool},
 };
 use serde_json::{Map, Value};
@@ -115,7 +115,7 @@ impl Problem {
             }
             Self::Unknown { parameter, near } => {
                 let guess = near.as_ref().map(|near| format!(", did you mean '{near}'?"));
-                let (parameter, guess) = (told(parameter), guess.unwrap_or_default());
+                let (parameter, guess) = (shorten_name(parameter), guess.unwrap_or_default());
                 format!("Tool '{tool}' has no parameter '{parameter}'{guess}")
             }
         }
@@ -167,10 +167,10 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownTool { name, near: Some(near), .. } => {
-                write!(f, "Unknown tool '{}', did you mean '{near}'?", told(name))
+                write!(f, "Unknown tool '{}', did you mean '{near}'?", shorten_name(name))
             }
             Self::UnknownTool { name, near: None, .. } => {
-                write!(f, "Unknown tool '{}'", told(name))
+                write!(f, "Unknown tool '{}'", shorten_name(name))
             }
             Self::AmbiguousTool { name, skills } => {
                 write!(f, "Tool '{name}' is in several skills: {}", skills.join(", "))

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use savoir_sandbox::{Access, Limits, PathGrant, Policy, Userland, Variable, Watch};
 use savoir_skill::{
     Skill,
-    dialect::Unasked,
+    dialect::DefaultFileAccess,
     permission::{Domain, Level, Permission, Tier},
 };
 use thiserror::Error;
@@ -94,12 +94,12 @@ pub fn unasked(skill: &Skill, run_env: &RunEnvironment) -> Vec<Permission> {
         return permissions;
     }
     match skill.dialect.running().files {
-        Unasked::Nothing => {}
-        Unasked::Directory => {
+        DefaultFileAccess::Nothing => {}
+        DefaultFileAccess::Directory => {
             let directory = Some(&run_env.directory).filter(is_part);
             permissions.extend(directory.map(|directory| grant(Level::Read, directory)));
         }
-        Unasked::Repository => {
+        DefaultFileAccess::Repository => {
             if let Some(repository) = run_env.repository.as_ref().filter(is_part) {
                 permissions.push(grant(Level::Read, repository));
                 if skill.policy.read_only != Some(true) {
@@ -128,17 +128,17 @@ pub fn elsewhere(skill: &Skill, run_env: &RunEnvironment) -> Option<&'static str
     }
     let files = skill.dialect.running().files;
     // Outside a repository, the folder can only be read.
-    let is_all = run_env.repository.is_some() || files != Unasked::Repository;
+    let is_all = run_env.repository.is_some() || files != DefaultFileAccess::Repository;
     if is_all && !unasked(skill, run_env).is_empty() {
         return None;
     }
     match files {
-        Unasked::Nothing => None,
-        Unasked::Directory => Some("reads the files below the folder in which it is run"),
-        Unasked::Repository if skill.policy.read_only == Some(true) => {
+        DefaultFileAccess::Nothing => None,
+        DefaultFileAccess::Directory => Some("reads the files below the folder in which it is run"),
+        DefaultFileAccess::Repository if skill.policy.read_only == Some(true) => {
             Some("reads the files below the repository in which it is run")
         }
-        Unasked::Repository => Some(
+        DefaultFileAccess::Repository => Some(
             "reads, creates, changes and deletes files below the repository in which it is run",
         ),
     }

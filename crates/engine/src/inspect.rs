@@ -25,7 +25,7 @@ pub fn inspect(subject: &LoadedSkill, run_env: &RunEnvironment, extra: &ExtraGra
     Request {
         skill: skill.name.clone(),
         version: skill.version.clone(),
-        description: skill.kept_description().to_owned(),
+        description: skill.truncated_description().to_owned(),
         path: subject.path().to_owned(),
         dialect: skill.dialect.id().to_owned(),
         tool: None,

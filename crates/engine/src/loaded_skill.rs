@@ -213,7 +213,7 @@ fn hold_source(reading: &Reading, folder: Option<&Path>) -> Result<(), SourceErr
         wrong(format!("{TOOLS_FILE}:{place}: {error}"))
     })?;
     let text = String::from_utf8_lossy(&bytes);
-    let differences = python::hold(&python::declarations(reading), &module);
+    let differences = python::compare_tools(&python::declarations(reading), &module);
     let described = differences.iter().map(|mismatch| {
         let declared = mismatch.declared.map(|span| {
             let at = reading.document.source().position(span.start);

@@ -177,7 +177,7 @@ impl Manifest {
 
 fn entry(skill: &Skill, tool: &Tool, name: ToolName) -> Entry {
     let own = tool.description.trim();
-    let description = if own.is_empty() { skill.kept_description().trim() } else { own };
+    let description = if own.is_empty() { skill.truncated_description().trim() } else { own };
     Entry {
         name,
         skill_version: skill.version.clone(),

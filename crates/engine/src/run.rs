@@ -22,7 +22,7 @@ use savoir_sandbox::{
 use savoir_skill::{
     Skill,
     command::ArgTemplate,
-    dialect::{About, NetworkDefault, Place},
+    dialect::{NetworkDefault, StartFolder, VariableContent},
     permission::{Domain, Level, Tier},
     skill::{Runner, Tool},
 };
@@ -212,8 +212,8 @@ fn arguments(tool: &Tool, given: &Given) -> Result<Map<String, Value>, RunError>
 /// Where the dialect lets a tool start.
 pub(crate) fn start_directory(subject: &LoadedSkill, run_env: &RunEnvironment) -> PathBuf {
     match subject.skill.dialect.running().place {
-        Place::Directory => run_env.directory.clone(),
-        Place::Repository => run_env.start().to_owned(),
+        StartFolder::Directory => run_env.directory.clone(),
+        StartFolder::Repository => run_env.start().to_owned(),
     }
 }
 
@@ -337,17 +337,17 @@ fn seconds(subject: &LoadedSkill) -> u32 {
 
 fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
     let Call { subject, mode, .. } = call;
-    let value = |about: About| match about {
-        About::Name => subject.skill.name.clone(),
-        About::Folder => subject.path().to_string_lossy().into_owned(),
-        About::Mode => (*mode).to_owned(),
+    let value = |about: VariableContent| match about {
+        VariableContent::Name => subject.skill.name.clone(),
+        VariableContent::Folder => subject.path().to_string_lossy().into_owned(),
+        VariableContent::Mode => (*mode).to_owned(),
     };
     let variables = subject.skill.dialect.running().variables;
     let mut variables: Vec<(String, String)> =
         variables.iter().map(|(name, about)| ((*name).to_owned(), value(*about))).collect();
     // A dialect with names of its own has these alone.
     if variables.is_empty() {
-        let folder = |name: &str| (name.to_owned(), value(About::Folder));
+        let folder = |name: &str| (name.to_owned(), value(VariableContent::Folder));
         variables.extend(["SKILL_DIR", "CLAUDE_SKILL_DIR"].map(folder));
     }
     if let Given::Code { inputs, .. } = &call.given {

@@ -151,5 +151,5 @@ impl Services {
 
 pub fn broken(provider: &str) -> ModelError {
     let message = "its client broke down".to_owned();
-    ModelError::Garbled { provider: provider.to_owned(), message }
+    ModelError::InvalidResponse { provider: provider.to_owned(), message }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use savoir_skill::{
     Skill,
-    dialect::skillrt::{self, RunRefusal},
+    dialect::skillrt::{self, SkillrtRunError},
     render::{self, RenderError},
     version::SkillRef,
 };
@@ -66,7 +66,7 @@ pub struct Prepared {
 pub enum PrepareError {
     /// The skill is for another runtime.
     #[error(transparent)]
-    Runtime(RunRefusal),
+    Runtime(SkillrtRunError),
     /// Inputs are missing, unknown or of another type: all that are.
     #[error("{}", sentences(.0))]
     Inputs(Vec<RenderError>),

@@ -1,4 +1,4 @@
-//! What a reader or a rule has to say: a [`Diagnostic`] with a place, and perhaps a [`Fix`].
+//! Defines [`Diagnostic`], a problem at a position of a file, and [`Fix`], the edits that solve it.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::Span;
 
-/// How much a finding matters.
+/// How serious a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It speaks; `--strict` makes it stop.
+    /// Reported; fails the check only with `--strict`.
     Warning,
-    /// It stops.
+    /// Fails the check.
     Error,
 }
 
@@ -29,18 +29,18 @@ impl fmt::Display for Severity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Safety {
-    /// The file means afterwards what its author wrote.
+    /// The fix does not change what the file means.
     Safe,
-    /// The fix is a good guess that a person should look at.
+    /// The fix is a guess that a person should review.
     Unsafe,
 }
 
 /// Replaces the bytes of `span` by `text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What goes.
+    /// The bytes that are replaced.
     pub span: Span,
-    /// What comes.
+    /// The new text.
     pub text: String,
 }
 
@@ -50,21 +50,21 @@ impl Edit {
         Self { span: Span::at(at), text: text.into() }
     }
 
-    /// Puts `text` in the place of `span`.
+    /// Replaces `span` by `text`.
     pub fn replace(span: Span, text: impl Into<String>) -> Self {
         Self { span, text: text.into() }
     }
 
-    /// Takes `span` out.
+    /// Deletes `span`.
     pub fn delete(span: Span) -> Self {
         Self { span, text: String::new() }
     }
 }
 
-/// Edits that together remove a finding.
+/// Edits that together solve a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// May it be applied without asking?
+    /// Whether it may be applied without asking.
     pub safety: Safety,
     /// The edits, which never overlap.
     pub edits: Vec<Edit>,
@@ -76,28 +76,27 @@ impl Fix {
         Self { safety: Safety::Safe, edits }
     }
 
-    /// A fix that a person should look at.
+    /// A fix that a person should review.
     pub fn risky(edits: Vec<Edit>) -> Self {
         Self { safety: Safety::Unsafe, edits }
     }
 }
 
-/// One finding at one place.
+/// One problem at one position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Stable kebab-case code of the rule.
     pub code: &'static str,
-    /// How much it matters.
     pub severity: Severity,
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
-    /// Where.
+    /// The bytes that it is about.
     pub span: Span,
-    /// The way out.
+    /// A hint how to solve it.
     pub help: Option<String>,
-    /// How to mend it.
+    /// Edits that solve it.
     pub fix: Option<Fix>,
-    /// Dotted path of the frontmatter field, when the finding is about one.
+    /// Dotted path of the frontmatter field, if the diagnostic is about one.
     pub field: Option<String>,
 }
 
@@ -117,7 +116,7 @@ impl Diagnostic {
         Self { code, severity, message, span, help: None, fix: None, field: None }
     }
 
-    /// Adds the way out.
+    /// Adds a hint.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -131,7 +130,7 @@ impl Diagnostic {
         self
     }
 
-    /// Names the field.
+    /// Sets the frontmatter field.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());

@@ -1,26 +1,26 @@
-//! Applying edits, and finding the way back from edited text to the original.
+//! Applies edits to a text, and maps offsets in the edited text back to the original.
 
 use crate::{Edit, Span};
 
 /// Applies edits that do not overlap; edits that overlap an earlier one are left out.
 pub fn apply(text: &str, edits: &[Edit]) -> String {
-    Applied::new(text, edits).text
+    EditedText::new(text, edits).text
 }
 
-/// An edited text that remembers where its bytes came from.
+/// A text after edits, with a map from its offsets to those of the original.
 #[derive(Debug, Clone)]
-pub struct Applied {
+pub struct EditedText {
     pub text: String,
     /// Edits in order, with the offset in the new text where each begins.
-    moves: Vec<(usize, Edit)>,
+    applied_edits: Vec<(usize, Edit)>,
 }
 
-impl Applied {
+impl EditedText {
     pub fn new(text: &str, edits: &[Edit]) -> Self {
         let mut sorted: Vec<&Edit> = edits.iter().collect();
         sorted.sort_by_key(|edit| (edit.span.start, edit.span.end));
         let mut result = String::with_capacity(text.len() + 64);
-        let mut moves = Vec::with_capacity(sorted.len());
+        let mut applied_edits = Vec::with_capacity(sorted.len());
         let mut at = 0;
         for edit in sorted {
             let fits = edit.span.start >= at
@@ -32,19 +32,19 @@ impl Applied {
                 continue;
             }
             result.push_str(&text[at..edit.span.start]);
-            moves.push((result.len(), edit.clone()));
+            applied_edits.push((result.len(), edit.clone()));
             result.push_str(&edit.text);
             at = edit.span.end;
         }
         result.push_str(&text[at..]);
-        Self { text: result, moves }
+        Self { text: result, applied_edits }
     }
 
     /// The original offset of an offset in the new text. Inserted text maps to where it went in.
-    pub fn original(&self, at: usize) -> usize {
+    pub fn original_offset(&self, at: usize) -> usize {
         let mut removed = 0usize;
         let mut added = 0usize;
-        for (start, edit) in &self.moves {
+        for (start, edit) in &self.applied_edits {
             if at < *start {
                 break;
             }
@@ -58,25 +58,25 @@ impl Applied {
         (at + removed).saturating_sub(added)
     }
 
-    /// Whether a span of the new text reaches into text that an edit brought.
-    pub fn touches(&self, span: Span) -> bool {
-        self.moves.iter().any(|(start, edit)| {
+    /// Whether a span of the new text overlaps text that an edit inserted.
+    pub fn overlaps_edit(&self, span: Span) -> bool {
+        self.applied_edits.iter().any(|(start, edit)| {
             let end = start + edit.text.len();
             span.start < end && *start < span.end
         })
     }
 
     pub fn original_span(&self, span: Span) -> Span {
-        let start = self.original(span.start);
-        let end = if span.is_empty() { start } else { self.original_end(span.end) };
+        let start = self.original_offset(span.start);
+        let end = if span.is_empty() { start } else { self.original_end_offset(span.end) };
         Span::new(start, end.max(start))
     }
 
-    /// The original offset of an end: what was taken out behind it is not part of it.
-    fn original_end(&self, at: usize) -> usize {
+    /// The original offset of the end of a span, without text that was deleted right after it.
+    fn original_end_offset(&self, at: usize) -> usize {
         let mut removed = 0usize;
         let mut added = 0usize;
-        for (start, edit) in &self.moves {
+        for (start, edit) in &self.applied_edits {
             if at <= *start {
                 break;
             }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn applies_in_order_and_skips_what_overlaps() {
+    fn applies_in_order_and_skips_overlapping_edits() {
         let edits = [
             Edit::replace(Span::new(4, 7), "X"),
             Edit::insert(0, "<"),
@@ -105,19 +105,20 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_way_back() {
-        let applied = Applied::new("abc def ghi", &[Edit::insert(4, "\""), Edit::insert(7, "\"")]);
+    fn maps_spans_back_to_the_original() {
+        let applied =
+            EditedText::new("abc def ghi", &[Edit::insert(4, "\""), Edit::insert(7, "\"")]);
         assert_eq!(applied.text, "abc \"def\" ghi");
-        assert_eq!(applied.original(5), 4);
-        assert_eq!(applied.original(10), 8);
+        assert_eq!(applied.original_offset(5), 4);
+        assert_eq!(applied.original_offset(10), 8);
         assert_eq!(applied.original_span(Span::new(5, 8)), Span::new(4, 7));
     }
 
     #[test]
-    fn what_was_deleted_behind_a_span_is_not_part_of_it() {
-        let applied = Applied::new("ab cd", &[Edit::delete(Span::new(2, 5))]);
+    fn text_deleted_after_a_span_is_not_part_of_it() {
+        let applied = EditedText::new("ab cd", &[Edit::delete(Span::new(2, 5))]);
         assert_eq!(applied.original_span(Span::new(0, 2)), Span::new(0, 2));
-        assert_eq!(applied.original(2), 5);
+        assert_eq!(applied.original_offset(2), 5);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! What every checker needs: text with positions, findings, fixes and reports.
+//! The parts that all checkers share: source text with positions, diagnostics, fixes and reports.
 //!
 //! - [`Source`] is the text of one file; a [`Span`] is a range of it, a [`Position`] its line and column.
-//! - A [`Diagnostic`] is one finding; its [`Fix`] is a list of [`Edit`]s, which [`edit::apply`] applies.
+//! - A [`Diagnostic`] is one problem; its [`Fix`] is a list of [`Edit`]s, which [`edit::apply`] applies.
 //! - [`RuleDocs`] is the documentation of a rule, written as the doc comment above it.
 //! - [`render`] writes reports as text, JSON, SARIF or GitHub annotations.
-//! - [`visible`] and [`harmless`] make hidden and control characters visible.
-//! - [`words`] has lists for sentences and the nearest of some words.
+//! - [`visible`] and [`harmless`] escape hidden and control characters.
+//! - [`words`] joins words into lists and finds the closest of some words.
 
 #![forbid(unsafe_code)]
 

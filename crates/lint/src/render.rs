@@ -1,4 +1,4 @@
-//! Findings for people and for programs.
+//! Renders diagnostics as text, JSON, SARIF or GitHub annotations.
 //!
 //! A [`Renderer`] writes one report after the other, so that a hundred thousand files take no more
 //! memory than one. It makes many small writes: give it a buffered writer.
@@ -50,26 +50,26 @@ pub struct FileReport<'a> {
     pub source: Option<&'a Source>,
     /// The dialect in which it was read, none when unknown.
     pub dialect: Option<&'static str>,
-    /// What was found, in the order of the file.
+    /// Diagnostics in the order of the file.
     pub diagnostics: &'a [Diagnostic],
 }
 
 impl FileReport<'_> {
-    /// Where a span begins and ends, when there is a text for it to be in.
+    /// The start and end of a span; `None` if the file could not be read.
     fn range(&self, span: Span) -> Option<(Position, Position)> {
         let source = self.source?;
         let end = span.end.max(span.start);
         Some((source.position(span.start), source.position(end)))
     }
 
-    /// The same for formats that want a place even in a file that could not be read.
-    fn range_or_beginning(&self, span: Span) -> (Position, Position) {
+    /// The same for formats that need a position even in a file that could not be read.
+    fn range_or_file_start(&self, span: Span) -> (Position, Position) {
         let beginning = Position { line: 1, column: 1 };
         self.range(span).unwrap_or((beginning, beginning))
     }
 }
 
-/// The numbers at the end.
+/// Totals over all files of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Files that were checked.
@@ -78,9 +78,9 @@ pub struct Summary {
     pub errors: usize,
     /// Warnings in all of them.
     pub warnings: usize,
-    /// How many of these a safe fix would remove.
+    /// Diagnostics that a safe fix removes.
     pub fixable: usize,
-    /// How many more a fix would remove that a person should look at.
+    /// Further diagnostics that only an unsafe fix removes.
     pub fixable_unsafe: usize,
 }
 
@@ -99,7 +99,7 @@ pub trait Renderer {
 /// How findings are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// For people: the line, the place in it, and the way out.
+    /// For people: the source line, the position in it, and a hint.
     #[default]
     Text,
     /// One JSON document.
@@ -131,7 +131,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A word that names no format.
+/// The word is not the name of a format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is not a format; there are {known}", known = Format::ALL.map(Format::id).join(", "))]
 pub struct UnknownFormat(String);
@@ -145,7 +145,7 @@ impl FromStr for Format {
     }
 }
 
-/// How [`Format::Text`] looks; the other formats do not care.
+/// Options of [`Format::Text`]; the other formats ignore them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextStyle {
     /// Whether to write ANSI colour codes.
@@ -179,9 +179,9 @@ pub fn renderer(
     rules: Vec<RuleDescription>,
 ) -> Box<dyn Renderer> {
     match format {
-        Format::Text => Box::new(text::Text::new(style)),
-        Format::Json => Box::new(json::Json::default()),
-        Format::Sarif => Box::new(sarif::Sarif::new(rules)),
-        Format::Github => Box::new(github::Github),
+        Format::Text => Box::new(text::TextRenderer::new(style)),
+        Format::Json => Box::new(json::JsonRenderer::default()),
+        Format::Sarif => Box::new(sarif::SarifRenderer::new(rules)),
+        Format::Github => Box::new(github::GithubRenderer),
     }
 }

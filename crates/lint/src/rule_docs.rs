@@ -1,4 +1,4 @@
-//! The documentation of a rule.
+//! Splits the documentation of a rule into summary and sections.
 
 /// The documentation of a rule: the doc comment above it, line by line.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Bytes become text here: size, encoding, and the way from a byte offset to line and column.
+//! Decodes the bytes of a file and converts byte offsets into lines and columns.
 
 use std::sync::OnceLock;
 
@@ -24,7 +24,7 @@ impl Span {
         Self { start, end }
     }
 
-    /// The empty place before `at`.
+    /// The empty span before `at`.
     pub const fn at(at: usize) -> Self {
         Self { start: at, end: at }
     }
@@ -39,7 +39,7 @@ impl Span {
         self.end <= self.start
     }
 
-    /// Whether `at` lies inside.
+    /// Whether `at` is inside.
     pub const fn contains(self, at: usize) -> bool {
         self.start <= at && at < self.end
     }
@@ -56,7 +56,7 @@ impl Span {
     }
 }
 
-/// A place for people: both numbers start at one, columns count characters.
+/// A position as people count it: both numbers start at one, columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// Line number, from one.
@@ -65,7 +65,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// Why bytes are not a text that can be read.
+/// Why the bytes of a file are not accepted as text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SourceError {
     /// More bytes than [`MAX_FILE_BYTES`].
@@ -75,7 +75,7 @@ pub enum SourceError {
         size: u64,
     },
     /// Bytes that are not UTF-8.
-    #[error("byte {offset} is not valid UTF-8{hint}", hint = hint_for(*.utf16))]
+    #[error("byte {offset} is not valid UTF-8{hint}", hint = utf16_hint(*.utf16))]
     NotUtf8 {
         /// Offset of the first bad byte.
         offset: usize,
@@ -93,7 +93,7 @@ impl SourceError {
         }
     }
 
-    /// The way out.
+    /// A hint how to solve it.
     pub fn help(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "move data and reference text into files of the skill",
@@ -102,11 +102,11 @@ impl SourceError {
     }
 }
 
-fn hint_for(utf16: bool) -> &'static str {
+fn utf16_hint(utf16: bool) -> &'static str {
     if utf16 { "; the file looks like UTF-16" } else { "" }
 }
 
-/// The text of one file, with its line starts found when they are first asked for.
+/// The text of one file, with line starts that are computed on first use.
 #[derive(Debug, Clone)]
 pub struct Source {
     text: String,
@@ -114,7 +114,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Takes over the bytes of a file.
+    /// Decodes the bytes of a file.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, SourceError> {
         if bytes.len() > MAX_FILE_BYTES {
             return Err(SourceError::TooLarge { size: bytes.len() as u64 });
@@ -128,17 +128,17 @@ impl Source {
         }
     }
 
-    /// A text that is known to be small enough.
+    /// Wraps a text without checking its size.
     pub fn new(text: String) -> Self {
         Self { text, lines: OnceLock::new() }
     }
 
-    /// The whole text, byte order mark and all.
+    /// The whole text, including a byte order mark.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Line and column of a byte offset; an offset past the end is the end.
+    /// Line and column of a byte offset; an offset past the end counts as the end.
     pub fn position(&self, offset: usize) -> Position {
         let lines = self.line_starts();
         let offset = floor_char_boundary(&self.text, offset.min(self.text.len()));

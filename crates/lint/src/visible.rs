@@ -1,8 +1,8 @@
-//! Making characters visible that would move the cursor, turn the text around or hide in it.
+//! Escapes characters that move the cursor, reverse the text or are invisible.
 
 use std::{borrow::Cow, fmt::Write};
 
-/// Whether a terminal would obey, drop or hide the character instead of showing it.
+/// Whether a terminal would interpret, drop or hide the character instead of printing it.
 pub(crate) fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -23,7 +23,7 @@ pub(crate) fn is_hidden(character: char) -> bool {
         )
 }
 
-/// Writes a character so that it can be seen: `\r`, `\u{1b}`, or as it is.
+/// Appends a character, escaped if it is hidden: `\r`, `\u{1b}`.
 pub(crate) fn push_visible(out: &mut String, character: char) {
     match character {
         '\n' => out.push_str("\\n"),
@@ -37,7 +37,7 @@ pub(crate) fn push_visible(out: &mut String, character: char) {
     }
 }
 
-/// The text on one line with everything visible.
+/// Escapes all hidden characters, including line ends and tabs, so that the result is one line.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -49,7 +49,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(result)
 }
 
-/// The text with everything visible; line ends and tabs stay.
+/// Escapes all hidden characters except line ends and tabs.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let is_hidden = |character: char| is_hidden(character) && !matches!(character, '\n' | '\t');
     if !text.contains(is_hidden) {

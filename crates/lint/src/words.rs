@@ -1,18 +1,18 @@
-//! Words for people: lists, and the word that was probably meant.
+//! Joins words into lists for messages, and finds the known word closest to a misspelt one.
 
-/// Longest text that is compared with others: the time grows with the square.
-const MAX_COMPARED: usize = 128;
+/// Longer texts are not compared, because the time grows with the square of the length.
+const MAX_COMPARED_BYTES: usize = 128;
 
-/// The word that `text` may have meant.
+/// The word closest to `text`, if one is close enough to be meant.
 pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if text.len() > MAX_COMPARED {
+    if text.len() > MAX_COMPARED_BYTES {
         return None;
     }
     let lower = text.to_lowercase();
     words
         .into_iter()
         .map(|word| (strsim::damerau_levenshtein(&lower, &word.to_lowercase()), word))
-        // Of a word of one letter nothing would be left.
+        // A one-letter word would match any other.
         .filter(|(distance, word)| *distance <= (word.len() / 3).max(1) && *distance < word.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)
@@ -28,18 +28,18 @@ pub fn or(words: &[impl AsRef<str>]) -> String {
     join(words, "or")
 }
 
-fn join(words: &[impl AsRef<str>], link: &str) -> String {
+fn join(words: &[impl AsRef<str>], conjunction: &str) -> String {
     match words {
         [] => String::new(),
         [one] => one.as_ref().to_owned(),
         [first @ .., last] => {
             let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
-            format!("{} {link} {}", first.join(", "), last.as_ref())
+            format!("{} {conjunction} {}", first.join(", "), last.as_ref())
         }
     }
 }
 
-/// A text on one line, with single blanks.
+/// The text on one line, with single blanks.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

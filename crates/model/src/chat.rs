@@ -1,4 +1,4 @@
-//! What is said to a language model, and what it answers.
+//! Requests to language models and their streamed answers.
 
 use std::fmt;
 
@@ -7,46 +7,46 @@ use serde_json::Value;
 
 use crate::ModelError;
 
-/// Something that answers.
+/// A client of a language model provider.
 pub trait LanguageModel: fmt::Debug + Send + Sync {
-    /// Answers piece by piece. The request is sent when the stream is first polled and given up when
-    /// it is dropped. The last piece of a whole answer is [`Chunk::End`].
+    /// Streams an answer. The request is sent when the stream is first polled and cancelled when it
+    /// is dropped. The last item of a complete answer is [`Chunk::End`].
     fn answer(&self, request: ChatRequest) -> BoxStream<'static, Result<Chunk, ModelError>>;
 
     /// The names of the models that it offers.
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>, ModelError>>;
 }
 
-/// One question with all that was said before.
+/// A conversation to continue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatRequest {
     /// The model, as its provider names it.
     pub model: String,
-    /// What was said, oldest first.
+    /// Messages, oldest first.
     pub messages: Vec<Message>,
     /// Sampling temperature; the provider's own if there is none.
     pub temperature: Option<f64>,
     /// Most tokens of the answer; the provider's own if there is none.
     pub max_tokens: Option<u32>,
-    /// Functions that the model may ask for.
+    /// Tools that the model may call.
     pub tools: Vec<ToolDefinition>,
 }
 
-/// Something that was said.
+/// A message of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// What the model is told to be.
+    /// The system prompt.
     System(String),
-    /// What a person said.
+    /// A message of the user.
     User(String),
-    /// What the model said.
+    /// An answer of the model.
     Assistant {
-        /// Its words.
+        /// Its text.
         text: String,
-        /// The functions that it asked for.
+        /// The tools that it calls.
         tool_calls: Vec<ToolCall>,
     },
-    /// What a function returned.
+    /// The result of a tool call.
     Tool {
         /// The call that it answers.
         call_id: String,
@@ -55,7 +55,7 @@ pub enum Message {
     },
 }
 
-/// A function that a model may ask for.
+/// A tool that a model may call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDefinition {
     /// Its name.
@@ -66,10 +66,10 @@ pub struct ToolDefinition {
     pub parameters: Value,
 }
 
-/// A function that a model asks for.
+/// A tool call of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// Names the call among those of one answer.
+    /// Identifies the call within one answer.
     pub id: String,
     /// The function.
     pub name: String,
@@ -77,23 +77,23 @@ pub struct ToolCall {
     pub arguments: Value,
 }
 
-/// A piece of an answer.
+/// A part of a streamed answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chunk {
-    /// Some words; never empty.
+    /// Some text; never empty.
     Text(String),
     /// A whole call: its arguments are complete.
     ToolCall(ToolCall),
-    /// What the answer cost. Comes once, before the end, from providers that tell.
+    /// Token usage. Comes once, before the end, from providers that report it.
     Usage(Usage),
     /// The answer is complete.
     End(Finish),
 }
 
-/// What an answer cost, in tokens.
+/// Tokens that a request used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of the question.
+    /// Tokens of the prompt.
     pub input: u64,
     /// Tokens of the answer.
     pub output: u64,
@@ -102,7 +102,7 @@ pub struct Usage {
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// The model had no more to say.
+    /// The answer is complete.
     Stop,
     /// The limit of tokens was reached.
     Length,

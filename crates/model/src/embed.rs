@@ -1,4 +1,4 @@
-//! Texts become vectors.
+//! Turns texts into embedding vectors.
 
 mod http;
 mod local;
@@ -8,12 +8,12 @@ use std::fmt;
 use futures::future::BoxFuture;
 
 pub(crate) use self::{
-    http::{HttpEmbedder, Wire},
+    http::{EmbeddingApi, HttpEmbedder},
     local::LocalEmbedder,
 };
 use crate::ModelError;
 
-/// Something that turns texts into vectors of one length.
+/// Turns texts into vectors of one dimension.
 pub trait Embedder: fmt::Debug + Send + Sync {
     /// `provider:model`. Vectors of different identities must not be compared.
     fn identity(&self) -> &str;
@@ -22,7 +22,7 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, ModelError>>;
 }
 
-/// Makes a vector's length 1. Fails where it has none.
+/// Scales a vector to length 1. `None` if its length is 0 or not finite.
 fn normalise(mut vector: Vec<f32>) -> Option<Vec<f32>> {
     let squares: f64 = vector.iter().map(|x| f64::from(*x).powi(2)).sum();
     let length = squares.sqrt();

@@ -1,15 +1,15 @@
-//! Why a model did not answer.
+//! Errors of language models and embedders.
 
 use thiserror::Error;
 
-/// Why a model did not answer.
+/// Errors of language models and embedders.
 #[derive(Debug, Error)]
 pub enum ModelError {
-    /// Nobody can be asked.
+    /// No provider is configured.
     #[error("no language model is configured")]
     NoProvider,
-    /// There is no such provider.
-    #[error("there is no provider `{name}`; configured: {}", listed(known))]
+    /// No provider of this name is configured.
+    #[error("there is no provider `{name}`; configured: {}", join_or_none(known))]
     UnknownProvider {
         /// The name that was asked for.
         name: String,
@@ -24,22 +24,22 @@ pub enum ModelError {
     Unreachable {
         /// Its name.
         provider: String,
-        /// Where it was looked for.
+        /// The address that was tried.
         url: String,
         /// Why not.
         message: String,
     },
-    /// The provider said no.
+    /// The provider answered with an error status.
     #[error("{provider} answered {status}: {message}")]
     Refused {
         /// Its name.
         provider: String,
         /// The HTTP status.
         status: u16,
-        /// What it said, cut short.
+        /// Its message, cut short.
         message: String,
     },
-    /// The provider did not say anything for too long.
+    /// The provider sent nothing for too long.
     #[error("{provider} did not answer within {seconds} s")]
     TimedOut {
         /// Its name.
@@ -47,21 +47,21 @@ pub enum ModelError {
         /// How long was waited.
         seconds: u64,
     },
-    /// The provider sent something that is not an answer.
-    #[error("{provider} sent what cannot be read: {message}")]
-    Garbled {
+    /// The provider sent a response that cannot be parsed.
+    #[error("{provider} sent an invalid response: {message}")]
+    InvalidResponse {
         /// Its name.
         provider: String,
         /// What was wrong.
         message: String,
     },
-    /// The model wants more done at once than is carried out.
-    #[error("{provider} sent too many tool calls in one answer: at most {most} are taken")]
+    /// The answer has more tool calls than the limit.
+    #[error("{provider} sent too many tool calls in one answer: at most {max} are accepted")]
     TooManyCalls {
         /// Its name.
         provider: String,
         /// How many there may be.
-        most: usize,
+        max: usize,
     },
     /// The local model failed.
     #[error("the local model failed: {0}")]
@@ -69,12 +69,14 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// What happened, for those who may not know where the provider is and what it said.
-    pub fn in_short(&self) -> String {
+    /// The message without the provider's address and response, for users who may not see them.
+    pub fn public_message(&self) -> String {
         match self {
             Self::Unreachable { provider, .. } => format!("{provider} cannot be reached"),
             Self::Refused { provider, status, .. } => format!("{provider} answered {status}"),
-            Self::Garbled { provider, .. } => format!("{provider} sent what cannot be read"),
+            Self::InvalidResponse { provider, .. } => {
+                format!("{provider} sent an invalid response")
+            }
             Self::TimedOut { .. } | Self::TooManyCalls { .. } | Self::NoProvider => {
                 self.to_string()
             }
@@ -84,7 +86,7 @@ impl ModelError {
         }
     }
 
-    /// A sentence that shows the way out, if there is one.
+    /// A hint how to solve the problem.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::NoProvider => Some(
@@ -93,9 +95,7 @@ impl ModelError {
                     .to_owned(),
             ),
             Self::UnknownProvider { name, .. } => Some(match name.as_str() {
-                "openai" => {
-                    "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own".to_owned()
-                }
+                "openai" => "set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server".to_owned(),
                 "anthropic" => "set ANTHROPIC_API_KEY".to_owned(),
                 "ollama" => "set OLLAMA_HOST=http://127.0.0.1:11434".to_owned(),
                 _ => format!("add a table [models.{name}] to the settings"),
@@ -103,34 +103,34 @@ impl ModelError {
             Self::Unreachable { url, .. } => Some(if url.contains(":11434") {
                 "start it with `ollama serve`, or correct OLLAMA_HOST".to_owned()
             } else {
-                "see whether the server runs and its address is right".to_owned()
+                "check that the server is running and that its address is right".to_owned()
             }),
-            Self::Refused { status, provider, .. } => refused(*status, provider),
+            Self::Refused { status, provider, .. } => hint_for_status(*status, provider),
             Self::TimedOut { provider, .. } => Some(format!(
                 "try again, or raise `first-byte-timeout` and `idle-timeout` of [models.{provider}]"
             )),
-            Self::Garbled { .. } => {
-                Some("see whether the address is that of a server of this kind".to_owned())
+            Self::InvalidResponse { .. } => {
+                Some("check that the address belongs to a server of this kind".to_owned())
             }
             Self::TooManyCalls { .. } => {
-                Some("ask for less at once, or take another model".to_owned())
+                Some("ask for less at once, or use another model".to_owned())
             }
             Self::Setting(_) | Self::Local(_) => None,
         }
     }
 }
 
-fn listed(known: &[String]) -> String {
+fn join_or_none(known: &[String]) -> String {
     if known.is_empty() { "none".to_owned() } else { known.join(", ") }
 }
 
-fn refused(status: u16, provider: &str) -> Option<String> {
+fn hint_for_status(status: u16, provider: &str) -> Option<String> {
     match status {
-        401 | 403 => Some(format!("see whether the key of {provider} is right and not expired")),
-        404 => Some("see whether the model's name and the server's address are right".to_owned()),
+        401 | 403 => Some(format!("check that the key of {provider} is right and not expired")),
+        404 => Some("check the model's name and the server's address".to_owned()),
         413 => Some("send less".to_owned()),
-        429 => Some("wait a while, or look at the limits of the account".to_owned()),
-        500.. => Some("the trouble is on the other side; try again later".to_owned()),
+        429 => Some("wait a while, or check the rate limits of the account".to_owned()),
+        500.. => Some("the provider has a problem; try again later".to_owned()),
         _ => None,
     }
 }

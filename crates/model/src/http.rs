@@ -1,8 +1,8 @@
-//! The way to one provider: when to try again, how long to wait, how much to read.
+//! HTTP client for one provider, with retries, timeouts and size limits.
 
 mod body;
+mod error_response;
 mod frames;
-mod refusal;
 
 use std::{
     error::Error,
@@ -22,17 +22,17 @@ use tokio::time::{Instant, sleep, timeout_at};
 use url::{Host, Url};
 
 pub(crate) use self::frames::{Frames, Framing};
-use self::{body::Body, refusal::Words};
+use self::{body::Body, error_response::MessageSanitizer};
 use crate::{ModelError, Secret, limits};
 
-/// How long a provider may be silent.
+/// How long to wait for the first byte and between bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     pub(crate) first_byte: Duration,
     pub(crate) idle: Duration,
 }
 
-/// The way to one provider. Cloning shares the connections.
+/// HTTP client for one provider. Cloning shares the connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Http(Arc<Inner>);
 
@@ -42,18 +42,19 @@ struct Inner {
     base: Url,
     headers: HeaderMap,
     key: Option<Secret>,
-    patience: Patience,
-    /// Made at the first request: reading the system's certificates takes longer than most commands.
+    timeouts: Timeouts,
+    /// Created with the first request, because reading the system's certificates takes longer than
+    /// most commands.
     client: OnceLock<Client>,
 }
 
-/// Why a try failed, and whether another one may help.
-struct Failure {
+/// Why an attempt failed, and whether to retry.
+struct AttemptError {
     error: ModelError,
-    again: Again,
+    retry: Retry,
 }
 
-enum Again {
+enum Retry {
     Never,
     Soon,
     After(Duration),
@@ -65,7 +66,7 @@ impl Http {
         base: Url,
         headers: HeaderMap,
         key: Option<Secret>,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Self {
         let client = OnceLock::new();
         Self(Arc::new(Inner {
@@ -73,7 +74,7 @@ impl Http {
             base,
             headers,
             key,
-            patience,
+            timeouts,
             client,
         }))
     }
@@ -82,54 +83,54 @@ impl Http {
         &self.0.provider
     }
 
-    /// Asks for a document.
+    /// Fetches a JSON document.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ModelError> {
-        self.document(Method::GET, path, None).await
+        self.send_for_json(Method::GET, path, None).await
     }
 
-    /// Sends a document and asks for another one.
+    /// Sends a JSON document and reads the JSON response.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         content: &Value,
     ) -> Result<T, ModelError> {
-        self.document(Method::POST, path, Some(content)).await
+        self.send_for_json(Method::POST, path, Some(content)).await
     }
 
-    async fn document<T: DeserializeOwned>(
+    async fn send_for_json<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         content: Option<&Value>,
     ) -> Result<T, ModelError> {
-        let body = self.send(method, path, content, limits::DOCUMENT_BYTES).await?;
-        let bytes = body.whole().await?;
-        serde_json::from_slice(&bytes).map_err(|error| self.garbled(error.to_string()))
+        let body = self.send(method, path, content, limits::MAX_DOCUMENT_BYTES).await?;
+        let bytes = body.read_to_end().await?;
+        serde_json::from_slice(&bytes).map_err(|error| self.invalid_response(error.to_string()))
     }
 
-    /// Sends a document and asks for a stream.
+    /// Sends a JSON document and reads the response as a stream.
     pub(crate) async fn stream(
         &self,
         path: &str,
         content: &Value,
         framing: Framing,
     ) -> Result<Frames, ModelError> {
-        let body = self.send(Method::POST, path, Some(content), limits::ANSWER_BYTES).await?;
+        let body = self.send(Method::POST, path, Some(content), limits::MAX_STREAM_BYTES).await?;
         Ok(Frames::new(body, framing))
     }
 
-    pub(crate) fn garbled(&self, message: impl Into<String>) -> ModelError {
-        let message = self.words().clean(&message.into());
-        ModelError::Garbled { provider: self.0.provider.clone(), message }
+    pub(crate) fn invalid_response(&self, message: impl Into<String>) -> ModelError {
+        let message = self.sanitizer().clean(&message.into());
+        ModelError::InvalidResponse { provider: self.0.provider.clone(), message }
     }
 
     pub(crate) fn too_many_calls(&self) -> ModelError {
         let provider = self.0.provider.clone();
-        ModelError::TooManyCalls { provider, most: limits::TOOL_CALLS }
+        ModelError::TooManyCalls { provider, max: limits::MAX_TOOL_CALLS }
     }
 
-    pub(crate) fn refused(&self, status: u16, message: &str) -> ModelError {
-        let message = self.words().clean(message);
+    pub(crate) fn status_error(&self, status: u16, message: &str) -> ModelError {
+        let message = self.sanitizer().clean(message);
         ModelError::Refused { provider: self.0.provider.clone(), status, message }
     }
 
@@ -138,11 +139,11 @@ impl Http {
         ModelError::TimedOut { provider: self.0.provider.clone(), seconds }
     }
 
-    fn words(&self) -> Words<'_> {
-        Words { key: self.0.key.as_ref() }
+    fn sanitizer(&self) -> MessageSanitizer<'_> {
+        MessageSanitizer { key: self.0.key.as_ref() }
     }
 
-    /// Sends until there is an answer worth reading. Once it begins, nothing is sent again.
+    /// Sends with retries. Once a response begins, nothing is sent again.
     async fn send(
         &self,
         method: Method,
@@ -152,16 +153,16 @@ impl Http {
     ) -> Result<Body, ModelError> {
         let mut tries = 1;
         loop {
-            let failure = match self.attempt(method.clone(), path, content, limit).await {
+            let attempt_error = match self.attempt(method.clone(), path, content, limit).await {
                 Ok(body) => return Ok(body),
-                Err(failure) => failure,
+                Err(attempt_error) => attempt_error,
             };
-            let pause = match failure.again {
-                Again::Soon if tries < limits::TRIES => backoff(tries),
-                Again::After(pause) if tries < limits::TRIES => pause.max(backoff(tries)),
-                _ => return Err(failure.error),
+            let pause = match attempt_error.retry {
+                Retry::Soon if tries < limits::MAX_TRIES => backoff(tries),
+                Retry::After(pause) if tries < limits::MAX_TRIES => pause.max(backoff(tries)),
+                _ => return Err(attempt_error.error),
             };
-            tracing::debug!(provider = self.provider(), tries, ?pause, error = %failure.error, "again");
+            tracing::debug!(provider = self.provider(), tries, ?pause, error = %attempt_error.error, "again");
             sleep(pause).await;
             tries += 1;
         }
@@ -173,25 +174,25 @@ impl Http {
         path: &str,
         content: Option<&Value>,
         limit: usize,
-    ) -> Result<Body, Failure> {
-        let url = self.address(path);
-        let client = self.client().map_err(Failure::last)?;
+    ) -> Result<Body, AttemptError> {
+        let url = self.url_for(path);
+        let client = self.client().map_err(AttemptError::no_retry)?;
         let mut request = client.request(method, url.clone()).headers(self.0.headers.clone());
         if let Some(content) = content {
             request = request.json(content);
         }
-        let deadline = Instant::now() + self.0.patience.first_byte;
+        let deadline = Instant::now() + self.0.timeouts.first_byte;
         match timeout_at(deadline, request.send()).await {
-            Err(_) => Err(Failure::last(self.timed_out(self.0.patience.first_byte))),
-            Ok(Err(error)) => Err(self.unreachable(&url, &error)),
+            Err(_) => Err(AttemptError::no_retry(self.timed_out(self.0.timeouts.first_byte))),
+            Ok(Err(error)) => Err(self.connect_error(&url, &error)),
             Ok(Ok(response)) if response.status().is_success() => {
                 Ok(Body::new(self.clone(), response, deadline, limit))
             }
-            Ok(Ok(response)) => Err(self.refusal(response, deadline).await),
+            Ok(Ok(response)) => Err(self.read_error_response(response, deadline).await),
         }
     }
 
-    fn address(&self, path: &str) -> Url {
+    fn url_for(&self, path: &str) -> Url {
         let mut url = self.0.base.clone();
         let (path, query) = path.split_once('?').map_or((path, None), |(a, b)| (a, Some(b)));
         url.set_path(&format!("{}/{path}", url.path().trim_end_matches('/')));
@@ -207,11 +208,11 @@ impl Http {
         }
         // A key must not follow a redirect to another host.
         let mut builder = Client::builder()
-            .connect_timeout(limits::CONNECT)
+            .connect_timeout(limits::CONNECT_TIMEOUT)
             .redirect(Policy::none())
             .user_agent(concat!("savoir/", env!("CARGO_PKG_VERSION")));
         if self.0.base.scheme() == "http" {
-            // A machine without certificates can still talk to its neighbours.
+            // Plain HTTP must work on a machine without certificates.
             builder = builder.tls_certs_only([]);
         }
         if is_loopback(&self.0.base) {
@@ -222,54 +223,57 @@ impl Http {
                 "{} cannot be asked: {}; are the certificates of the system installed \
                  (package `ca-certificates`)?",
                 self.0.provider,
-                chain(&error)
+                describe_error_chain(&error)
             );
             ModelError::Setting(message)
         })?;
         Ok(self.0.client.get_or_init(|| client).clone())
     }
 
-    fn unreachable(&self, url: &Url, error: &reqwest::Error) -> Failure {
-        let again = if error.is_connect() { Again::Soon } else { Again::Never };
-        let message = self.words().clean(&chain(error));
+    fn connect_error(&self, url: &Url, error: &reqwest::Error) -> AttemptError {
+        let retry = if error.is_connect() { Retry::Soon } else { Retry::Never };
+        let message = self.sanitizer().clean(&describe_error_chain(error));
         let provider = self.0.provider.clone();
-        Failure { error: ModelError::Unreachable { provider, url: shown(url), message }, again }
+        AttemptError {
+            error: ModelError::Unreachable { provider, url: redact_url(url), message },
+            retry,
+        }
     }
 
-    async fn refusal(&self, response: Response, deadline: Instant) -> Failure {
+    async fn read_error_response(&self, response: Response, deadline: Instant) -> AttemptError {
         let status = response.status();
-        let again = again(status, response.headers());
+        let retry = retry_for_status(status, response.headers());
         if status.is_redirection() {
-            let message = refusal::redirect(response.headers());
-            return Failure::last(self.refused(status.as_u16(), &message));
+            let message = error_response::redirect_message(response.headers());
+            return AttemptError::no_retry(self.status_error(status.as_u16(), &message));
         }
-        let body = Body::new(self.clone(), response, deadline, limits::REFUSAL_BYTES);
-        let message = refusal::message(&body.beginning().await);
+        let body = Body::new(self.clone(), response, deadline, limits::MAX_ERROR_BODY_BYTES);
+        let message = error_response::error_message(&body.read_prefix().await);
         let message = if message.is_empty() {
             status.canonical_reason().unwrap_or("no reason given").to_owned()
         } else {
             message
         };
-        Failure { error: self.refused(status.as_u16(), &message), again }
+        AttemptError { error: self.status_error(status.as_u16(), &message), retry }
     }
 }
 
-impl Failure {
-    fn last(error: ModelError) -> Self {
-        Self { error, again: Again::Never }
+impl AttemptError {
+    fn no_retry(error: ModelError) -> Self {
+        Self { error, retry: Retry::Never }
     }
 }
 
-fn again(status: StatusCode, headers: &HeaderMap) -> Again {
+fn retry_for_status(status: StatusCode, headers: &HeaderMap) -> Retry {
     let busy = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
     if !busy || status == StatusCode::NOT_IMPLEMENTED {
-        return Again::Never;
+        return Retry::Never;
     }
-    let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-    match asked.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs) {
-        Some(pause) if pause > limits::RETRY_AFTER => Again::Never,
-        Some(pause) => Again::After(pause),
-        None => Again::Soon,
+    let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    match retry_after.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs) {
+        Some(pause) if pause > limits::MAX_RETRY_AFTER => Retry::Never,
+        Some(pause) => Retry::After(pause),
+        None => Retry::Soon,
     }
 }
 
@@ -277,26 +281,26 @@ fn again(status: StatusCode, headers: &HeaderMap) -> Again {
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Ipv4(url_for)) => url_for.is_loopback(),
+        Some(Host::Ipv6(url_for)) => url_for.is_loopback(),
         None => false,
     }
 }
 
-/// Twice as long each time, and up to half as long again, so that many do not come back at once.
+/// Exponential backoff with up to 50 % jitter, so that clients do not retry in step.
 fn backoff(tries: u32) -> Duration {
-    let pause = limits::BACKOFF * 2_u32.pow(tries - 1);
+    let pause = limits::FIRST_BACKOFF * 2_u32.pow(tries - 1);
     let jitter = RandomState::new().hash_one(tries) % 512;
     pause + pause * jitter as u32 / 1024
 }
 
-/// An error with what is behind it, without the address.
-fn chain(error: &(dyn Error + 'static)) -> String {
+/// An error with its causes, without the URL.
+fn describe_error_chain(error: &(dyn Error + 'static)) -> String {
     let mut message = String::new();
     let mut next = Some(error);
     while let Some(error) = next {
         let text = match error.downcast_ref::<reqwest::Error>() {
-            // It repeats the address, which may hold a password.
+            // It repeats the URL, which may contain a password.
             Some(_) if error.source().is_some() => String::new(),
             Some(_) => "the request failed".to_owned(),
             None => error.to_string(),
@@ -312,8 +316,8 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     message
 }
 
-/// An address without what may be secret in it.
-pub(crate) fn shown(url: &Url) -> String {
+/// The URL without user name, password and query, which may be secret.
+pub(crate) fn redact_url(url: &Url) -> String {
     let mut url = url.clone();
     // Addresses of HTTP always have a host, so neither can fail.
     let _ = url.set_username("");

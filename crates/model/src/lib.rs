@@ -1,9 +1,9 @@
-//! The voice: language models and embeddings behind two small traits.
+//! Clients for language models and embeddings behind two small traits.
 //!
 //! - [`LanguageModel`] answers a [`ChatRequest`] with a stream of [`Chunk`]s. Dropping the stream
 //!   ends the request.
 //! - [`Embedder`] turns texts into vectors.
-//! - [`Models`] is what was configured: it finds the provider for a name such as `openai:gpt-4o`.
+//! - [`Models`] holds the configured providers: it finds the provider for a name such as `openai:gpt-4o`.
 //! - [`Settings`] are what a person wrote into files and variables; [`Models::from_settings`] makes
 //!   them work.
 //!
@@ -26,6 +26,6 @@ pub use chat::{
 };
 pub use embed::Embedder;
 pub use error::ModelError;
-pub use models::{Choice, Listed, Models};
+pub use models::{ChosenModel, Models, ProviderModels};
 pub use secret::Secret;
 pub use settings::{EmbeddingSettings, ProviderKind, ProviderSettings, Settings};

@@ -1,4 +1,4 @@
-//! Which models there are, and which one is meant.
+//! Holds the configured providers and resolves model names such as `openai:gpt-4o`.
 
 use std::{sync::Arc, time::Instant};
 
@@ -7,14 +7,14 @@ use tokio::sync::Mutex;
 
 use crate::{Embedder, LanguageModel, ModelError, limits};
 
-/// A provider under its name.
+/// A configured provider.
 #[derive(Clone, Debug)]
 struct Provider {
     name: String,
     client: Arc<dyn LanguageModel>,
     default_model: Option<String>,
-    /// The first model that it offered, and when.
-    listed: Arc<Mutex<Option<(Instant, String)>>>,
+    /// Cached default: the first model that the provider listed, and when.
+    first_listed_model: Arc<Mutex<Option<(Instant, String)>>>,
 }
 
 /// All configured providers. The first one is the default.
@@ -26,21 +26,21 @@ pub struct Models {
 
 /// The model that answers a request.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct ChosenModel {
     /// The provider's name.
     pub provider: String,
     /// The model's name, as the provider knows it.
     pub model: String,
-    /// The one to ask.
+    /// The client to call.
     pub client: Arc<dyn LanguageModel>,
 }
 
-/// What a provider offers, or why it is not known.
+/// The models of a provider, or why they could not be listed.
 #[derive(Debug)]
-pub struct Listed {
+pub struct ProviderModels {
     /// The provider's name.
     pub provider: String,
-    /// The model that is taken when none is named.
+    /// The model that is used when none is named.
     pub default_model: Option<String>,
     /// Its models.
     pub models: Result<Vec<String>, ModelError>,
@@ -55,55 +55,61 @@ impl Models {
         default_model: Option<String>,
     ) {
         self.providers.retain(|provider| provider.name != name);
-        let listed = Arc::default();
-        self.providers.push(Provider { name: name.to_owned(), client, default_model, listed });
+        let first_listed_model = Arc::default();
+        self.providers.push(Provider {
+            name: name.to_owned(),
+            client,
+            default_model,
+            first_listed_model,
+        });
     }
 
-    /// Sets what makes vectors.
+    /// Sets the embedder.
     pub fn set_embedder(&mut self, embedder: Arc<dyn Embedder>) {
         self.embedder = Some(embedder);
     }
 
-    /// What makes vectors, if anything does.
+    /// The embedder, if one is configured.
     pub fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
         self.embedder.as_ref()
     }
 
-    /// Whether nobody can be asked.
+    /// Whether no provider is configured.
     pub fn is_empty(&self) -> bool {
         self.providers.is_empty()
     }
 
-    /// The model that is meant by `provider:model`, by a model's name alone, or by nothing.
+    /// Resolves `provider:model`, a model name alone, or `None` for the default.
     ///
-    /// What stands before the first colon is a provider only if there is one of that name: Ollama's
-    /// models have colons of their own.
-    pub async fn choose(&self, wanted: Option<&str>) -> Result<Choice, ModelError> {
+    /// The text before the first colon is a provider only if one has that name: names of Ollama
+    /// models contain colons.
+    pub async fn choose(&self, name_or_default: Option<&str>) -> Result<ChosenModel, ModelError> {
         let first = self.providers.first().ok_or(ModelError::NoProvider)?;
-        let (provider, model) = match wanted.filter(|wanted| !wanted.is_empty()) {
-            None => (first, None),
-            Some(wanted) => match wanted.split_once(':') {
-                Some((name, model)) => match self.find(name) {
-                    Some(provider) => (provider, Some(model.to_owned())),
-                    None => (first, Some(wanted.to_owned())),
+        let (provider, model) =
+            match name_or_default.filter(|name_or_default| !name_or_default.is_empty()) {
+                None => (first, None),
+                Some(name_or_default) => match name_or_default.split_once(':') {
+                    Some((name, model)) => match self.find(name) {
+                        Some(provider) => (provider, Some(model.to_owned())),
+                        None => (first, Some(name_or_default.to_owned())),
+                    },
+                    None => (first, Some(name_or_default.to_owned())),
                 },
-                None => (first, Some(wanted.to_owned())),
-            },
-        };
+            };
         let model = match model.filter(|model| !model.is_empty()) {
             Some(model) => model,
-            None => default_of(provider).await?,
+            None => default_model_of(provider).await?,
         };
-        Ok(Choice { provider: provider.name.clone(), model, client: provider.client.clone() })
+        Ok(ChosenModel { provider: provider.name.clone(), model, client: provider.client.clone() })
     }
 
     fn find(&self, name: &str) -> Option<&Provider> {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
-    /// What every provider offers. They are asked at once.
-    pub async fn list(&self) -> Vec<Listed> {
-        join_all(self.providers.iter().map(async |provider| Listed {
+    /// Lists the models of every provider, concurrently.
+    pub async fn list(&self) -> Vec<ProviderModels> {
+        join_all(self.providers.iter().map(async |provider| ProviderModels {
             provider: provider.name.clone(),
             default_model: provider.default_model.clone(),
             models: provider.client.models().await,
@@ -112,15 +118,15 @@ impl Models {
     }
 }
 
-/// The configured model, else the first one that the provider offers. That is asked now and then
-/// only, and once for all who wait.
-async fn default_of(provider: &Provider) -> Result<String, ModelError> {
+/// The configured model, else the first one that the provider offers. The list is cached, and
+/// concurrent callers share one request.
+async fn default_model_of(provider: &Provider) -> Result<String, ModelError> {
     if let Some(model) = &provider.default_model {
         return Ok(model.clone());
     }
-    let mut listed = provider.listed.lock().await;
-    if let Some((when, model)) = &*listed
-        && when.elapsed() < limits::LISTED
+    let mut first_listed_model = provider.first_listed_model.lock().await;
+    if let Some((when, model)) = &*first_listed_model
+        && when.elapsed() < limits::DEFAULT_MODEL_TTL
     {
         return Ok(model.clone());
     }
@@ -128,6 +134,6 @@ async fn default_of(provider: &Provider) -> Result<String, ModelError> {
     let first = offered.into_iter().next().ok_or_else(|| {
         ModelError::Setting(format!("{} offers no model; name one", provider.name))
     })?;
-    *listed = Some((Instant::now(), first.clone()));
+    *first_listed_model = Some((Instant::now(), first.clone()));
     Ok(first)
 }

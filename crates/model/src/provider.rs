@@ -1,9 +1,9 @@
-//! Those who answer, each in a wire format of its own.
+//! Clients of the providers, one per wire format, and the decoding of streamed answers.
 
 mod anthropic;
 mod ollama;
 mod openai;
-mod peculiar;
+mod quirks;
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 pub(crate) use self::{
-    anthropic::{Anthropic, VERSION},
+    anthropic::{ANTHROPIC_API_VERSION, Anthropic},
     ollama::Ollama,
     openai::OpenAi,
 };
@@ -23,85 +23,96 @@ use crate::{
     limits,
 };
 
-/// Reads the pieces of an answer in one wire format.
+/// Decodes the frames of an answer in one wire format.
 trait Decoder: Send {
-    /// Reads one piece.
-    fn read(&mut self, frame: &str, answer: &mut Answer) -> Result<(), Wrong>;
+    /// Decodes one frame.
+    fn read(&mut self, frame: &str, answer: &mut AnswerState) -> Result<(), DecodeError>;
 
-    /// Nothing more will come; calls that are still being put together are complete.
-    fn complete(&mut self, _answer: &mut Answer) -> Result<(), Wrong> {
+    /// Called at the end of the stream: pending tool calls are complete.
+    fn complete(&mut self, _answer: &mut AnswerState) -> Result<(), DecodeError> {
         Ok(())
     }
 }
 
-/// What is wrong with a piece of an answer.
-enum Wrong {
+/// Why a frame of an answer cannot be used.
+enum DecodeError {
     /// It cannot be read.
-    Garbled(String),
-    /// It has more calls than are taken.
+    InvalidResponse(String),
+    /// It has more tool calls than the limit.
     TooManyCalls,
-    /// It says that the provider failed half-way.
+    /// The provider reports an error in the middle of the stream.
     Refused { status: u16, message: String },
 }
 
-/// An answer as far as it is known, and what of it was not yet handed on.
+/// The state of an answer that is being decoded, and chunks that were not yet returned.
 #[derive(Debug, Default)]
-struct Answer {
-    ready: VecDeque<Chunk>,
-    calls: usize,
+struct AnswerState {
+    ready_chunks: VecDeque<Chunk>,
+    call_count: usize,
     usage: Option<Usage>,
     finish: Option<Finish>,
-    /// The provider said that nothing follows.
-    closed: bool,
-    /// Its end was handed on.
-    over: bool,
+    /// The provider signalled the end of the stream.
+    stream_closed: bool,
+    /// [`Chunk::End`] was queued.
+    end_sent: bool,
 }
 
-impl Answer {
-    fn text(&mut self, text: &str) {
+impl AnswerState {
+    fn push_text(&mut self, text: &str) {
         if !text.is_empty() {
-            self.ready.push_back(Chunk::Text(text.to_owned()));
+            self.ready_chunks.push_back(Chunk::Text(text.to_owned()));
         }
     }
 
-    /// A whole call. One that the limit of tokens cut off is left out.
-    fn call(&mut self, id: &str, name: &str, arguments: Value) -> Result<(), Wrong> {
+    /// Queues a complete tool call. A call that the token limit cut off is dropped.
+    fn push_tool_call(
+        &mut self,
+        id: &str,
+        name: &str,
+        arguments: Value,
+    ) -> Result<(), DecodeError> {
         let cut = self.finish == Some(Finish::Length);
-        let arguments = match whole_object(arguments) {
+        let arguments = match parse_arguments(arguments) {
             Ok(arguments) if !cut || arguments != json!({}) => arguments,
-            // Whoever carries out calls tells the model what is wrong with this one.
+            // The tool runner reports the invalid arguments to the model.
             Err(sent) if !cut => sent,
             _ => return Ok(()),
         };
-        self.calls += 1;
-        if self.calls > limits::TOOL_CALLS {
-            return Err(Wrong::TooManyCalls);
+        self.call_count += 1;
+        if self.call_count > limits::MAX_TOOL_CALLS {
+            return Err(DecodeError::TooManyCalls);
         }
         if name.is_empty() {
-            return Err(Wrong::Garbled("a tool call without a name".to_owned()));
+            return Err(DecodeError::InvalidResponse("a tool call without a name".to_owned()));
         }
-        let id = if id.is_empty() { format!("call_{}", self.calls) } else { id.to_owned() };
-        self.ready.push_back(Chunk::ToolCall(ToolCall { id, name: name.to_owned(), arguments }));
+        let id = if id.is_empty() { format!("call_{}", self.call_count) } else { id.to_owned() };
+        self.ready_chunks.push_back(Chunk::ToolCall(ToolCall {
+            id,
+            name: name.to_owned(),
+            arguments,
+        }));
         Ok(())
     }
 
-    /// Hands on what it cost and that it is over.
-    fn conclude(&mut self) -> Result<(), Wrong> {
+    /// Queues the token usage and the end.
+    fn push_end(&mut self) -> Result<(), DecodeError> {
         let finish = self.finish.ok_or_else(|| {
-            Wrong::Garbled("the answer ended early, without a reason to finish".to_owned())
+            DecodeError::InvalidResponse(
+                "the answer ended early, without a reason to finish".to_owned(),
+            )
         })?;
-        self.ready.extend(self.usage.take().map(Chunk::Usage));
-        // Some servers call it a stop although they wait for results.
-        let waits = self.calls > 0 && finish == Finish::Stop;
-        self.ready.push_back(Chunk::End(if waits { Finish::ToolCalls } else { finish }));
-        self.over = true;
+        self.ready_chunks.extend(self.usage.take().map(Chunk::Usage));
+        // Some servers report `stop` although they wait for tool results.
+        let waits = self.call_count > 0 && finish == Finish::Stop;
+        self.ready_chunks.push_back(Chunk::End(if waits { Finish::ToolCalls } else { finish }));
+        self.end_sent = true;
         Ok(())
     }
 }
 
-/// Arguments come as an object or as its text; none at all are an empty object. Anything else is given
-/// back as it was sent.
-fn whole_object(arguments: Value) -> Result<Value, Value> {
+/// Parses arguments, which come as an object or as its JSON text; no arguments are an empty object.
+/// `Err` returns anything else unchanged.
+fn parse_arguments(arguments: Value) -> Result<Value, Value> {
     let parsed = match &arguments {
         Value::Null => Some(json!({})),
         Value::String(text) if text.trim().is_empty() => Some(json!({})),
@@ -111,64 +122,70 @@ fn whole_object(arguments: Value) -> Result<Value, Value> {
     parsed.filter(Value::is_object).ok_or(arguments)
 }
 
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Wrong> {
-    serde_json::from_str(text).map_err(|error| Wrong::Garbled(error.to_string()))
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, DecodeError> {
+    serde_json::from_str(text).map_err(|error| DecodeError::InvalidResponse(error.to_string()))
 }
 
-/// An answer that is on its way.
-struct Incoming<D> {
+/// An answer that is being received.
+struct AnswerStream<D> {
     http: Http,
     frames: Frames,
     decoder: D,
-    answer: Answer,
+    answer: AnswerState,
 }
 
-impl<D: Decoder> Incoming<D> {
+impl<D: Decoder> AnswerStream<D> {
     async fn next(&mut self) -> Result<Option<Chunk>, ModelError> {
         loop {
-            if let Some(chunk) = self.answer.ready.pop_front() {
+            if let Some(chunk) = self.answer.ready_chunks.pop_front() {
                 return Ok(Some(chunk));
             }
-            if self.answer.over {
+            if self.answer.end_sent {
                 return Ok(None);
             }
-            let frame = if self.answer.closed { None } else { self.frame().await? };
+            let frame = if self.answer.stream_closed { None } else { self.frame().await? };
             let read = match frame {
                 Some(frame) => self.decoder.read(&frame, &mut self.answer),
                 None => {
-                    self.decoder.complete(&mut self.answer).and_then(|()| self.answer.conclude())
+                    self.decoder.complete(&mut self.answer).and_then(|()| self.answer.push_end())
                 }
             };
-            read.map_err(|wrong| self.error(wrong))?;
+            read.map_err(|error_cause| self.error(error_cause))?;
         }
     }
 
-    /// The next piece. What follows the finish is welcome but not waited for.
+    /// The next frame. After the finish reason, frames are awaited only briefly.
     async fn frame(&mut self) -> Result<Option<String>, ModelError> {
         if self.answer.finish.is_none() {
             return self.frames.next().await;
         }
-        timeout(limits::TAIL, self.frames.next()).await.unwrap_or(Ok(None))
+        timeout(limits::USAGE_TIMEOUT, self.frames.next()).await.unwrap_or(Ok(None))
     }
 
-    fn error(&self, wrong: Wrong) -> ModelError {
-        match wrong {
-            Wrong::Garbled(message) => self.http.garbled(message),
-            Wrong::TooManyCalls => self.http.too_many_calls(),
-            Wrong::Refused { status, message } => self.http.refused(status, &message),
+    fn error(&self, error_cause: DecodeError) -> ModelError {
+        match error_cause {
+            DecodeError::InvalidResponse(message) => self.http.invalid_response(message),
+            DecodeError::TooManyCalls => self.http.too_many_calls(),
+            DecodeError::Refused { status, message } => self.http.status_error(status, &message),
         }
     }
 }
 
-/// Opens an answer when it is first polled and hands on its pieces until the end or an error.
-fn answer<D, F>(http: Http, decoder: D, open: F) -> BoxStream<'static, Result<Chunk, ModelError>>
+/// Sends the request when the stream is first polled and yields chunks until the end or an error.
+fn stream_answer<D, F>(
+    http: Http,
+    decoder: D,
+    open: F,
+) -> BoxStream<'static, Result<Chunk, ModelError>>
 where
     D: Decoder + 'static,
     F: Future<Output = Result<Frames, ModelError>> + Send + 'static,
 {
     stream::once(async move {
         match open.await {
-            Ok(frames) => pieces(Incoming { http, frames, decoder, answer: Answer::default() }),
+            Ok(frames) => {
+                chunk_stream(AnswerStream { http, frames, decoder, answer: AnswerState::default() })
+            }
             Err(error) => stream::once(async { Err(error) }).boxed(),
         }
     })
@@ -176,8 +193,8 @@ where
     .boxed()
 }
 
-fn pieces<D: Decoder + 'static>(
-    incoming: Incoming<D>,
+fn chunk_stream<D: Decoder + 'static>(
+    incoming: AnswerStream<D>,
 ) -> BoxStream<'static, Result<Chunk, ModelError>> {
     stream::try_unfold(incoming, async |mut incoming| {
         Ok(incoming.next().await?.map(|chunk| (chunk, incoming)))
@@ -185,8 +202,11 @@ fn pieces<D: Decoder + 'static>(
     .boxed()
 }
 
-/// The text of a list's entries.
-fn names<'a>(list: Option<&'a Value>, field: &'a str) -> impl Iterator<Item = String> + 'a {
+/// The texts of `field` in the entries of a list.
+fn texts_of_field<'a>(
+    list: Option<&'a Value>,
+    field: &'a str,
+) -> impl Iterator<Item = String> + 'a {
     list.and_then(Value::as_array)
         .into_iter()
         .flatten()

@@ -1,4 +1,4 @@
-//! What must not be shown.
+//! An API key that is never printed.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a key, without the white space around it.
+    /// Wraps a key, trimmed.
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
     }

@@ -1,4 +1,4 @@
-//! What a person configured: in files, in the environment, or both.
+//! Settings of model providers, from files and the environment.
 
 mod address;
 mod connect;
@@ -24,31 +24,31 @@ pub enum ProviderKind {
     Ollama,
 }
 
-/// One provider: a table `[models.NAME]` of a file, or some variables.
+/// One provider, from a table `[models.NAME]` of a file or from environment variables.
 ///
-/// A file that came with someone else's project must not say where a key goes: read tables only from
-/// files of the person who owns the keys.
+/// A file of someone else's project must not choose where a key is sent: read tables only from the
+/// files of the user who owns the keys.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ProviderSettings {
     /// Its name. In files it is the name of the table.
     #[serde(skip)]
     pub name: String,
-    /// How to talk to it.
+    /// Its wire format.
     pub kind: ProviderKind,
-    /// Where it is; the provider's own address if there is none.
+    /// Base URL; the provider's own if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The key itself. It cannot stand in a file of settings.
+    /// The API key; it cannot be set in a settings file.
     #[serde(skip)]
     pub key: Option<Secret>,
-    /// The variable that holds the key.
+    /// Environment variable with the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// The file that holds the key. Nobody but its owner may be able to read it.
+    /// File with the key, readable only by its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
-    /// The model that is taken when none is named.
+    /// The model that is used when none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// How long to wait for the first byte of an answer, in seconds.
@@ -58,18 +58,18 @@ pub struct ProviderSettings {
     #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<Duration>,
     #[serde(skip)]
-    origin: Origin,
+    origin: SettingsOrigin,
 }
 
 /// Where settings came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Origin {
+enum SettingsOrigin {
     #[default]
     File,
     Environment,
 }
 
-/// What makes vectors.
+/// The embedding model.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(try_from = "EmbeddingTable", into = "EmbeddingTable")]
 pub enum EmbeddingSettings {
@@ -96,12 +96,12 @@ struct EmbeddingTable {
     folder: Option<PathBuf>,
 }
 
-/// All that was configured.
+/// All settings of models.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The providers. Names are unique.
     pub providers: Vec<ProviderSettings>,
-    /// What makes vectors.
+    /// The embedding model.
     pub embedding: Option<EmbeddingSettings>,
     /// `provider:model`, a provider or a model that is taken when none is named. Without it the
     /// first provider is the default.
@@ -121,15 +121,15 @@ impl ProviderSettings {
             model: None,
             first_byte_timeout: None,
             idle_timeout: None,
-            origin: Origin::File,
+            origin: SettingsOrigin::File,
         }
     }
 
-    /// The place of a setting, for messages.
-    fn place(&self, field: &str) -> String {
+    /// The name of a setting in messages.
+    fn setting_name(&self, field: &str) -> String {
         match self.origin {
-            Origin::File => format!("`{field}` of [models.{}]", self.name),
-            Origin::Environment => self.kind.variable(field).to_owned(),
+            SettingsOrigin::File => format!("`{field}` of [models.{}]", self.name),
+            SettingsOrigin::Environment => self.kind.variable_name(field).to_owned(),
         }
     }
 }
@@ -147,8 +147,8 @@ impl ProviderKind {
         }
     }
 
-    /// The variable that holds a setting.
-    fn variable(self, field: &str) -> &'static str {
+    /// The environment variable of a setting.
+    fn variable_name(self, field: &str) -> &'static str {
         match (self, field) {
             (Self::OpenAi, "base-url") => "OPENAI_BASE_URL",
             (Self::OpenAi, "model") => "OPENAI_MODEL",
@@ -194,7 +194,7 @@ impl From<EmbeddingSettings> for EmbeddingTable {
 }
 
 impl Settings {
-    /// Settings of a file: its tables `[models.NAME]` and what else it says.
+    /// Settings from the tables `[models.NAME]` and other fields of a file.
     pub fn from_tables(
         tables: impl IntoIterator<Item = (String, ProviderSettings)>,
         embedding: Option<EmbeddingSettings>,
@@ -208,8 +208,8 @@ impl Settings {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
-    /// Whether a name is that of a provider which is known but not configured.
-    fn lacks(&self, name: &str) -> bool {
+    /// Whether the name is a provider kind that is not configured.
+    fn is_unconfigured_provider(&self, name: &str) -> bool {
         self.find(name).is_none() && ProviderKind::ALL.iter().any(|kind| kind.name() == name)
     }
 }

@@ -21,7 +21,7 @@ use std::{
 use savoir_lint::words;
 use savoir_skill::{
     version::{SkillRef, VersionRange, parse_version},
-    yaml::{Node, NoteKind, Tree, YamlVersion},
+    yaml::{Node, Tree, YamlNoteKind, YamlVersion},
 };
 use semver::Version;
 use thiserror::Error;
@@ -147,7 +147,7 @@ impl AgentFile {
         let tree = Tree::parse(text.text)
             .map_err(|error| text.mistake(error.at, error.message.clone()))?;
         for note in &tree.notes {
-            if let NoteKind::DuplicateKey { .. } = note.kind {
+            if let YamlNoteKind::DuplicateKey { .. } = note.kind {
                 return Err(
                     text.mistake(note.span.start, format!("`{}` is there twice", note.name))
                 );

@@ -16,8 +16,11 @@ use std::{
 
 use savoir_skill::{
     Dialect, Folder, Severity, Source,
-    check::{self, Checked},
-    convert::migrate::{self as fields, Breadth, Mapped, Migration, Note, Request, Vendor},
+    check::{self, CheckedSkill},
+    convert::migrate::{
+        self as fields, MappedField, Migration, MigrationNote, MigrationRequest, PermissionBreadth,
+        Vendor,
+    },
     dialect::gaia::ManifestShape,
     folder::is_skill_file,
     permission::{Permission, Tier},
@@ -75,7 +78,7 @@ pub struct Options {
     /// The name of the result, instead of the one it has.
     pub name: Option<String>,
     /// Which permissions results may have.
-    pub breadth: Breadth,
+    pub breadth: PermissionBreadth,
     /// The folder in which each result gets a folder of its own.
     pub output: PathBuf,
     /// What becomes of a skill that is there already.
@@ -93,7 +96,7 @@ impl Options {
             from: None,
             shape: ManifestShape::Nested,
             name: None,
-            breadth: Breadth::Any,
+            breadth: PermissionBreadth::Any,
             output,
             existing: Existing::Stays,
             mode: Mode::Write,
@@ -124,9 +127,9 @@ pub struct Report {
     /// Why there is no result.
     pub blockers: Vec<Blocker>,
     /// What a person should know or look at.
-    pub notes: Vec<Note>,
+    pub notes: Vec<MigrationNote>,
     /// Which field became which.
-    pub mapped: Vec<Mapped>,
+    pub mapped: Vec<MappedField>,
     /// What the rules say about the result, when that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,
@@ -151,7 +154,7 @@ impl Report {
     }
 
     /// What a person must look at before the skill is used.
-    pub fn reviews(&self) -> impl Iterator<Item = &Note> {
+    pub fn reviews(&self) -> impl Iterator<Item = &MigrationNote> {
         self.notes.iter().filter(|note| note.review)
     }
 
@@ -177,8 +180,8 @@ impl Blocker {
     }
 }
 
-impl From<&fields::Blocker> for Blocker {
-    fn from(blocker: &fields::Blocker) -> Self {
+impl From<&fields::MigrationBlocker> for Blocker {
+    fn from(blocker: &fields::MigrationBlocker) -> Self {
         Self::new(blocker.code(), blocker.to_string())
     }
 }
@@ -246,7 +249,7 @@ impl Migrator {
         let unreadable =
             |error: savoir_skill::SourceError| vec![Blocker::new("unreadable", error.to_string())];
         let source = Source::from_bytes(skill.bytes.clone()).map_err(unreadable)?;
-        let request = Request {
+        let request = MigrationRequest {
             from: self.options.from,
             shape: self.options.shape,
             name: self.options.name.as_deref(),
@@ -333,7 +336,7 @@ impl SourceSkill {
 fn tree(
     skill: &SourceSkill,
     migration: &Migration,
-    notes: &mut Vec<Note>,
+    notes: &mut Vec<MigrationNote>,
 ) -> Result<Tree, Blocker> {
     let mut tree = Tree::default();
     let text = File { bytes: migration.text.clone().into_bytes(), executable: false };
@@ -343,7 +346,7 @@ fn tree(
     for (path, file) in &skill.others {
         if SIGNATURE_FILES.contains(&path.as_str()) {
             let message = "left out: it signs the source, not the result";
-            notes.push(Note::review(path.as_str(), message));
+            notes.push(MigrationNote::review(path.as_str(), message));
             continue;
         }
         match &moved {
@@ -351,7 +354,7 @@ fn tree(
                 let message = format!(
                     "it is `{to}` now, because GAIA's functions are in `{TOOLS_FILE}`; see whether another file imports it"
                 );
-                notes.push(Note::review(path.as_str(), message));
+                notes.push(MigrationNote::review(path.as_str(), message));
                 tree.add(to.clone(), file.clone())?;
             }
             _ => tree.add(path.clone(), file.clone())?,
@@ -365,7 +368,7 @@ fn tree(
     Ok(tree)
 }
 
-fn checked(tree: &Tree, folder: &Path) -> Result<Checked, Blocker> {
+fn checked(tree: &Tree, folder: &Path) -> Result<CheckedSkill, Blocker> {
     let unreadable = |why: String| Blocker::new("invalid_result", why);
     let bytes = tree.get(SKILL_FILE).map(|file| file.bytes.clone()).unwrap_or_default();
     let source = Source::from_bytes(bytes).map_err(|error| unreadable(error.to_string()))?;
@@ -375,7 +378,7 @@ fn checked(tree: &Tree, folder: &Path) -> Result<Checked, Blocker> {
 }
 
 /// Why GAIA would not load a result.
-fn invalid(checked: &Checked, tree: &Tree) -> Option<String> {
+fn invalid(checked: &CheckedSkill, tree: &Tree) -> Option<String> {
     if let Some(problem) = checked.reading.error() {
         return Some(problem.message.clone());
     }
@@ -386,13 +389,14 @@ fn invalid(checked: &Checked, tree: &Tree) -> Option<String> {
     match python::parse_bytes(&file.bytes) {
         Err(error) => Some(format!("`{TOOLS_FILE}` does not read: {error}")),
         Ok(module) => {
-            let mismatches = python::hold(&python::declarations(&checked.reading), &module);
+            let mismatches =
+                python::compare_tools(&python::declarations(&checked.reading), &module);
             mismatches.first().map(ToString::to_string)
         }
     }
 }
 
-fn findings(checked: &Checked) -> Vec<Finding> {
+fn findings(checked: &CheckedSkill) -> Vec<Finding> {
     let source = checked.reading.document.source();
     let found = checked.diagnostics.iter().map(|found| Finding {
         code: found.code,

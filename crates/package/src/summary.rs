@@ -139,7 +139,7 @@ impl SkillSummary {
     /// Refuses a skill whose head looks different from what it says. One that lies here already can
     /// still be looked at and removed.
     pub(crate) fn undisguised(self) -> Result<Self, SummaryError> {
-        match check::disguise(&self.reading) {
+        match check::find_disguise(&self.reading) {
             Some(found) => Err(broken(&self.reading, &found)),
             None => Ok(self),
         }
@@ -181,7 +181,7 @@ fn warnings(reading: &Reading) -> Vec<SummaryWarning> {
 fn invalid(reading: &Reading, folder: &Folder) -> SummaryError {
     let source = reading.document.source().clone();
     let checked = check::check(source, Some(folder), &Options::default());
-    if let Some(found) = check::gravest(&checked.diagnostics).or(reading.error()) {
+    if let Some(found) = check::most_relevant_error(&checked.diagnostics).or(reading.error()) {
         return broken(reading, found);
     }
     SummaryError::Invalid { rule: "invalid-yaml", message: "it does not read".to_owned(), line: 1 }

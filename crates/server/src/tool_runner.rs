@@ -68,7 +68,7 @@ impl ToolRunner {
         let library = PersonalLibrary::new(app.clone(), caller.clone());
         let reader = Arc::clone(&self.reader);
         let bench = SkillToolEnvironment {
-            subjects: Arc::new(Offered { app: app.clone(), library, reader }),
+            subjects: Arc::new(OfferedTool { app: app.clone(), library, reader }),
             asker: Arc::new(Nobody),
             home: self.home.clone(),
             run_env,
@@ -100,13 +100,13 @@ pub(crate) fn lacking(app: &App, caller: &Caller) -> Option<String> {
 
 /// The skills that an agent of one person is offered at the moment of a run.
 #[derive(Debug)]
-struct Offered {
+struct OfferedTool {
     app: App,
     library: PersonalLibrary,
     reader: Arc<dyn ReadFolder>,
 }
 
-impl SkillFolders for Offered {
+impl SkillFolders for OfferedTool {
     fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         // Somebody may have disabled it since its tools were offered. Whoever may call it was looked at
         // when it was loaded.

@@ -1,7 +1,8 @@
-//! An allow-list that holds: which calls of tools the `allowed-tools` of a skill let through.
+//! Enforces the `allowed-tools` and `disallowed-tools` of a skill: decides which tool calls are
+//! allowed.
 //!
-//! A list is data from a skill. It only ever narrows: what it names and nobody offers is not there, and
-//! a condition in parentheses that is not understood, or that nothing closes, lets nothing through.
+//! A list is data from a skill. It only narrows: a tool that is listed but not offered does not
+//! exist, and a condition in parentheses that is not understood or not closed allows nothing.
 
 mod command;
 mod denied;
@@ -17,12 +18,12 @@ use thiserror::Error;
 
 use crate::{allowed_tools::ToolGrant, skill::Policy};
 
-/// What stands between a skill and its tool in the name under which that is called.
-const BETWEEN: &str = "__";
+/// Separates skill and tool in the name under which a tool is called.
+const SKILL_TOOL_SEPARATOR: &str = "__";
 
-/// A tool that somebody offers, as lists name it.
+/// A tool that is offered to the model, by the names that lists use for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offered<'a> {
+pub enum OfferedTool<'a> {
     /// A tool of the host, by the name of Personal Agent: `run_command`, `read_file`. Lists may call it
     /// by the names of other systems.
     Host(&'a str),
@@ -47,7 +48,7 @@ pub struct AllowList {
     denied: Vec<ToolGrant>,
 }
 
-/// Why a call is not let through, in words that whoever called can act on.
+/// Why a call is not allowed. The model reads the message, so it says what to do instead.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotAllowed {
     /// The list does not name the tool.
@@ -60,17 +61,17 @@ pub enum NotAllowed {
         /// The list.
         list: String,
     },
-    /// The skill rules it out.
-    #[error("the tool `{tool}` is among those that this skill rules out ({list}); do without it")]
+    /// The skill denies the tool.
+    #[error("the tool `{tool}` is denied by this skill ({list}); do without it")]
     Denied {
         /// The tool.
         tool: String,
         /// What is ruled out.
         list: String,
     },
-    /// The skill rules out some calls of it, and this is one of them, or may be.
+    /// The skill denies some calls of the tool, and this is or may be one of them.
     #[error(
-        "this call of `{tool}` is among those that this skill rules out ({list}), or cannot be told from them: {reason}"
+        "this call of `{tool}` is among those that this skill denies ({list}), or cannot be distinguished from them: {reason}"
     )]
     DeniedCall {
         /// The tool.
@@ -80,7 +81,7 @@ pub enum NotAllowed {
         /// What of the arguments it is.
         reason: Cow<'static, str>,
     },
-    /// The list names it, for other arguments.
+    /// The list allows the tool with other arguments.
     #[error("this call of `{tool}` is not what this skill allows ({list}): {reason}")]
     Arguments {
         /// The tool.
@@ -90,7 +91,8 @@ pub enum NotAllowed {
         /// What is wrong with the arguments.
         reason: Cow<'static, str>,
     },
-    /// The list names it, but the command may do more than the list says. A person may agree to it.
+    /// The list allows the tool, but the command may do more than the list says. The user may
+    /// approve it.
     #[error(
         "this call of `{tool}` may do more than this skill allows ({list}): {reason}; a person must agree to it, so send a plainer command if you can"
     )]
@@ -104,40 +106,42 @@ pub enum NotAllowed {
     },
 }
 
-/// Why arguments do not meet what stands in parentheses.
+/// Why arguments do not satisfy the condition in parentheses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Unmet {
-    No(Cow<'static, str>),
-    /// They do, and may do more.
+enum ConditionError {
+    NotMet(Cow<'static, str>),
+    /// They satisfy it, but the command may do more.
     InDoubt(String),
 }
 
-impl From<Cow<'static, str>> for Unmet {
+impl From<Cow<'static, str>> for ConditionError {
     fn from(why: Cow<'static, str>) -> Self {
-        Self::No(why)
+        Self::NotMet(why)
     }
 }
 
-/// Gives the first that is met, else one in doubt, else the last reason.
-fn first_met(tried: impl Iterator<Item = Result<(), Unmet>>) -> Result<(), Unmet> {
-    let mut unmet = Unmet::No("nothing stands in the parentheses".into());
-    for one in tried {
-        match (one, &unmet) {
+/// Returns `Ok` if a check passes, else a doubt, else the last reason.
+fn first_accepted(
+    checks: impl Iterator<Item = Result<(), ConditionError>>,
+) -> Result<(), ConditionError> {
+    let mut error = ConditionError::NotMet("the parentheses are empty".into());
+    for one in checks {
+        match (one, &error) {
             (Ok(()), _) => return Ok(()),
-            (Err(Unmet::No(_)), Unmet::InDoubt(_)) => {}
-            (Err(why), _) => unmet = why,
+            (Err(ConditionError::NotMet(_)), ConditionError::InDoubt(_)) => {}
+            (Err(why), _) => error = why,
         }
     }
-    Err(unmet)
+    Err(error)
 }
 
 impl NotAllowed {
-    /// Whether a person can agree to it nevertheless.
-    pub fn is_in_doubt(&self) -> bool {
+    /// Whether the user can approve the call.
+    pub fn needs_approval(&self) -> bool {
         matches!(self, Self::InDoubt { .. })
     }
 
-    /// A stable word for it.
+    /// The stable identifier of the error.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Tool { .. } | Self::Denied { .. } => "tool-not-allowed",
@@ -154,11 +158,11 @@ impl AllowList {
         Some(Self { grants: Some(grants.to_vec()), denied: Vec::new() })
     }
 
-    /// All that a skill says about tools; `None` if it restricts nothing.
+    /// The allowed and denied tools of a skill; `None` if it restricts nothing.
     ///
-    /// What is ruled out with parentheses is there for calls that are plainly other ones. It is not
-    /// there at all if what stands in the parentheses is not understood; if nothing closes them, none of
-    /// the tools that are named there is.
+    /// A tool that is denied with a condition can still be called with arguments that clearly
+    /// differ. If the condition is not understood, the whole tool is denied; if the parentheses are
+    /// not closed, every tool named in them is denied.
     pub fn of(policy: &Policy) -> Option<Self> {
         let denied = policy.disallowed_tools.clone();
         match Self::new(policy.allowed_tools.as_deref()) {
@@ -168,29 +172,30 @@ impl AllowList {
         }
     }
 
-    /// Whether some call of a tool is let through.
-    pub fn names(&self, tool: Offered<'_>) -> bool {
+    /// Whether some call of a tool is allowed.
+    pub fn names(&self, tool: OfferedTool<'_>) -> bool {
         let is_named = |grants: &[ToolGrant]| grants.iter().any(|grant| tool.is_named_by(grant));
         self.grants.as_deref().is_none_or(is_named)
             && !self.denied.iter().any(|grant| tool.is_ruled_out_by(grant))
     }
 
-    /// Lets a call through, or says why not.
+    /// Checks a call.
     pub fn check(
         &self,
-        tool: Offered<'_>,
+        tool: OfferedTool<'_>,
         arguments: &Map<String, Value>,
     ) -> Result<(), NotAllowed> {
         let called = || tool.called().to_owned();
         if self.denied.iter().any(|grant| tool.is_ruled_out_by(grant)) {
-            return Err(NotAllowed::Denied { tool: called(), list: listed(self.denied.iter()) });
+            return Err(NotAllowed::Denied {
+                tool: called(),
+                list: join_grants(self.denied.iter()),
+            });
         }
         for grant in self.denied.iter().filter(|grant| tool.may_be_named_by(grant)) {
             let condition = grant.arguments.as_deref().unwrap_or_default();
-            tool.avoids(condition, arguments).map_err(|reason| NotAllowed::DeniedCall {
-                tool: called(),
-                list: grant.to_string(),
-                reason,
+            tool.check_not_denied(condition, arguments).map_err(|reason| {
+                NotAllowed::DeniedCall { tool: called(), list: grant.to_string(), reason }
             })?;
         }
         let Some(grants) = &self.grants else { return Ok(()) };
@@ -199,21 +204,21 @@ impl AllowList {
         if named.is_empty() {
             return Err(NotAllowed::Tool { tool: called(), list: self.to_string() });
         }
-        let tried = named.iter().map(|grant| {
+        let checks = named.iter().map(|grant| {
             if grant.is_broken {
-                let why = format!("`{grant}` is not closed: write {}", grant.mended());
-                return Err(Unmet::No(why.into()));
+                let why = format!("`{grant}` is not closed: write {}", grant.suggest_closed());
+                return Err(ConditionError::NotMet(why.into()));
             }
-            match grant.arguments.as_deref().filter(|text| !is_anything(text)) {
+            match grant.arguments.as_deref().filter(|text| !allows_everything(text)) {
                 None => Ok(()),
-                Some(condition) => tool.meets(condition, arguments),
+                Some(condition) => tool.check_condition(condition, arguments),
             }
         });
-        first_met(tried).map_err(|unmet| {
-            let (tool, list) = (called(), listed(named.iter().copied()));
-            match unmet {
-                Unmet::No(reason) => NotAllowed::Arguments { tool, list, reason },
-                Unmet::InDoubt(reason) => NotAllowed::InDoubt { tool, list, reason },
+        first_accepted(checks).map_err(|error| {
+            let (tool, list) = (called(), join_grants(named.iter().copied()));
+            match error {
+                ConditionError::NotMet(reason) => NotAllowed::Arguments { tool, list, reason },
+                ConditionError::InDoubt(reason) => NotAllowed::InDoubt { tool, list, reason },
             }
         })
     }
@@ -222,28 +227,28 @@ impl AllowList {
 impl fmt::Display for AllowList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.grants {
-            Some(grants) => f.write_str(&listed(grants.iter())),
-            None => write!(f, "all but {}", listed(self.denied.iter())),
+            Some(grants) => f.write_str(&join_grants(grants.iter())),
+            None => write!(f, "all but {}", join_grants(self.denied.iter())),
         }
     }
 }
 
-fn listed<'a>(grants: impl Iterator<Item = &'a ToolGrant>) -> String {
+fn join_grants<'a>(grants: impl Iterator<Item = &'a ToolGrant>) -> String {
     grants.map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a condition lets everything through.
-fn is_anything(condition: &str) -> bool {
+/// Whether a condition allows everything.
+fn allows_everything(condition: &str) -> bool {
     matches!(condition.trim(), "" | "*" | ":*" | "**")
 }
 
-/// What stands in parentheses, one by one.
-fn patterns(condition: &str) -> impl Iterator<Item = &str> {
+/// The patterns in the parentheses.
+fn split_patterns(condition: &str) -> impl Iterator<Item = &str> {
     condition.split(',').map(str::trim).filter(|one| !one.is_empty())
 }
 
-/// An argument that must be a text.
-fn text<'a>(
+/// The value of a text argument.
+fn text_argument<'a>(
     arguments: &'a Map<String, Value>,
     name: &'static str,
 ) -> Result<&'a str, Cow<'static, str>> {
@@ -253,7 +258,7 @@ fn text<'a>(
     }
 }
 
-impl Offered<'_> {
+impl OfferedTool<'_> {
     /// The name under which it is called.
     pub fn called(&self) -> &str {
         match self {
@@ -269,31 +274,33 @@ impl Offered<'_> {
             Self::Host(name) => grant.normalized() == name,
             Self::Skill { skill, tool, called } => {
                 let written = grant.name.as_str();
-                let is_plain = !skill.contains(BETWEEN) && !tool.contains(BETWEEN);
+                let is_plain =
+                    !skill.contains(SKILL_TOOL_SEPARATOR) && !tool.contains(SKILL_TOOL_SEPARATOR);
                 let is_called = written == called && (called == tool || is_plain);
-                let is_joined = is_plain && written.split_once(BETWEEN) == Some((skill, tool));
+                let is_joined =
+                    is_plain && written.split_once(SKILL_TOOL_SEPARATOR) == Some((skill, tool));
                 let is_qualified = written.split_once('/') == Some((skill, tool));
                 !grant.is_known() && (is_called || is_joined) || is_qualified
             }
         }
     }
 
-    /// Whether a list that rules out may mean it: in any of its names, in whatever case.
+    /// Whether a deny list may mean the tool: by any of its names, ignoring case.
     fn may_be_named_by(self, grant: &ToolGrant) -> bool {
         match self {
             Self::Host(name) => grant.normalized() == name,
             Self::Skill { skill, tool, called } => {
                 let is = |name: &str| grant.name.eq_ignore_ascii_case(name);
-                let is_called = is(called) || is(&format!("{skill}{BETWEEN}{tool}"));
+                let is_called = is(called) || is(&format!("{skill}{SKILL_TOOL_SEPARATOR}{tool}"));
                 !grant.is_known() && is_called || is(&format!("{skill}/{tool}"))
             }
         }
     }
 
-    /// Whether every call of it is ruled out.
+    /// Whether every call of the tool is denied.
     fn is_ruled_out_by(self, grant: &ToolGrant) -> bool {
         if grant.is_broken {
-            return grant.words().iter().any(|word| self.may_be_named_by(word));
+            return grant.words_as_grants().iter().any(|word| self.may_be_named_by(word));
         }
         let is_understood = |pattern: &str| match self {
             Self::Host("run_command") => denied::read_pattern(pattern).is_ok(),
@@ -304,27 +311,29 @@ impl Offered<'_> {
             _ => false,
         };
         let some_only = |condition: &str| {
-            !is_anything(condition)
-                && patterns(condition).next().is_some()
-                && patterns(condition).all(is_understood)
+            !allows_everything(condition)
+                && split_patterns(condition).next().is_some()
+                && split_patterns(condition).all(is_understood)
         };
         self.may_be_named_by(grant)
             && grant.arguments.as_deref().is_none_or(|condition| !some_only(condition))
     }
 
-    /// Holds arguments against what stands in parentheses and is ruled out.
-    fn avoids(
+    /// Checks that arguments do not match a denied condition.
+    fn check_not_denied(
         self,
         condition: &str,
         arguments: &Map<String, Value>,
     ) -> Result<(), Cow<'static, str>> {
-        for pattern in patterns(condition) {
+        for pattern in split_patterns(condition) {
             let fits = match self {
-                Self::Host("run_command") => denied::fits(pattern, text(arguments, "command")?),
-                Self::Host("web_fetch") => {
-                    path::is_host_ruled_out(pattern, text(arguments, "url")?)
+                Self::Host("run_command") => {
+                    denied::matches_command(pattern, text_argument(arguments, "command")?)
                 }
-                _ => path::is_ruled_out(pattern, text(arguments, "path")?),
+                Self::Host("web_fetch") => {
+                    path::is_host_ruled_out(pattern, text_argument(arguments, "url")?)
+                }
+                _ => path::is_ruled_out(pattern, text_argument(arguments, "path")?),
             };
             if fits? {
                 return Err(format!("it fits `{pattern}`; do without it").into());
@@ -333,26 +342,36 @@ impl Offered<'_> {
         Ok(())
     }
 
-    /// Compares arguments with what stands in parentheses.
-    fn meets(self, condition: &str, arguments: &Map<String, Value>) -> Result<(), Unmet> {
-        let text = |name: &'static str| text(arguments, name).map_err(Unmet::No);
+    /// Checks that arguments satisfy an allowed condition.
+    fn check_condition(
+        self,
+        condition: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), ConditionError> {
+        let text =
+            |name: &'static str| text_argument(arguments, name).map_err(ConditionError::NotMet);
         match self {
             Self::Host("run_command") => {
                 let command = text("command")?;
-                first_met(patterns(condition).map(|pattern| command::meets(pattern, command)))
+                first_accepted(
+                    split_patterns(condition)
+                        .map(|pattern| command::check_command(pattern, command)),
+                )
             }
             Self::Host("read_file" | "write_file" | "edit_file" | "list_dir") => {
                 let path = text("path")?;
-                let tried = patterns(condition).map(|pattern| path::meets(pattern, path));
-                first_met(tried.map(|met| met.map_err(Unmet::No)))
+                let checks =
+                    split_patterns(condition).map(|pattern| path::check_path(pattern, path));
+                first_accepted(checks.map(|met| met.map_err(ConditionError::NotMet)))
             }
             Self::Host("web_fetch") => {
                 let url = text("url")?;
-                let tried = patterns(condition).map(|pattern| path::meets_domain(pattern, url));
-                first_met(tried.map(|met| met.map_err(Unmet::No)))
+                let checks =
+                    split_patterns(condition).map(|pattern| path::check_host(pattern, url));
+                first_accepted(checks.map(|met| met.map_err(ConditionError::NotMet)))
             }
-            _ => Err(Unmet::No(
-                "what stands in the parentheses is not understood for this tool".into(),
+            _ => Err(ConditionError::NotMet(
+                "the condition in the parentheses is not understood for this tool".into(),
             )),
         }
     }

@@ -115,16 +115,16 @@ impl ToolGrant {
     /// The name Personal Agent knows the tool by; a name it does not know is lower-cased.
     pub fn normalized(&self) -> String {
         let lower = self.name.to_lowercase();
-        known(&lower).map_or(lower, str::to_owned)
+        find_host_tool(&lower).map_or(lower, str::to_owned)
     }
 
-    /// What it allows, in words that no tool has for a name if it is broken.
-    pub fn told(&self) -> String {
+    /// The normalized name; the text as written if the grant is broken.
+    pub fn display_name(&self) -> String {
         if self.is_broken { self.to_string() } else { self.normalized() }
     }
 
-    /// How a broken one is written if it ends where its first condition does.
-    pub fn mended(&self) -> String {
+    /// Suggests how to write a broken grant: closed after its first condition.
+    pub fn suggest_closed(&self) -> String {
         let name = match self.name.replace(')', "").trim() {
             "" => "TOOL".to_owned(),
             name => name.to_owned(),
@@ -137,7 +137,7 @@ impl ToolGrant {
     }
 
     /// Each word of a broken one as a grant of its own: any of them may have been meant for a tool.
-    pub(crate) fn words(&self) -> Vec<Self> {
+    pub(crate) fn words_as_grants(&self) -> Vec<Self> {
         let text = self.to_string();
         let words = text.split([',', '(', ')']).flat_map(str::split_whitespace);
         let alone = |word: &str| Self {
@@ -151,7 +151,7 @@ impl ToolGrant {
 
     /// Whether it names a tool that Personal Agent has, in the words of any system.
     pub fn is_known(&self) -> bool {
-        known(&self.name.to_lowercase()).is_some()
+        find_host_tool(&self.name.to_lowercase()).is_some()
     }
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn is_balanced(text: &str) -> bool {
     depth == 0
 }
 
-fn known(lower: &str) -> Option<&'static str> {
+fn find_host_tool(lower: &str) -> Option<&'static str> {
     let key: String = lower.chars().filter(|c| !matches!(c, '-' | '_')).collect();
     let known = ALIASES.iter().find(|(_, aliases)| aliases.contains(&key.as_str()));
     known.map(|(tool, _)| *tool)
@@ -236,13 +236,13 @@ mod tests {
             assert_eq!(grants.len(), count, "{text}");
             assert!(grants[0].is_broken, "{text}");
             assert_eq!(grants[0].to_string(), &text[grants[0].range.clone()], "as it is written");
-            assert_eq!(grants[0].told(), grants[0].to_string(), "no name of a tool");
-            assert_eq!(grants[0].mended(), mended, "{text}");
+            assert_eq!(grants[0].display_name(), grants[0].to_string(), "no name of a tool");
+            assert_eq!(grants[0].suggest_closed(), mended, "{text}");
         }
         assert!(!split("Bash(a (b) c) Read() x").iter().any(|grant| grant.is_broken));
         assert_eq!(split("Bash(git Read")[0].arguments.as_deref(), Some("git Read"));
         let grants = split("Bash() Read) (x), (y) Write");
-        let told: Vec<_> = grants.iter().map(ToolGrant::told).collect();
+        let told: Vec<_> = grants.iter().map(ToolGrant::display_name).collect();
         assert_eq!(told, ["run_command", "Read) (x)", "(y)", "write_file"]);
     }
 
@@ -252,7 +252,7 @@ mod tests {
         let grants: Vec<ToolGrant> = written.iter().flat_map(|one| split(one)).collect();
         let text = join(&grants);
         assert_eq!(text, "Foo) Read(b)) Write Bash(rm Read(a");
-        let again: Vec<String> = split(&text).iter().map(ToolGrant::told).collect();
+        let again: Vec<String> = split(&text).iter().map(ToolGrant::display_name).collect();
         assert_eq!(again, ["Foo)", "Read(b))", "write_file", "Bash(rm Read(a"]);
         let grants: Vec<ToolGrant> =
             ["Write", "(Bash)"].iter().flat_map(|one| split(one)).collect();
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_list_of_nothing_that_is_there_is_still_a_list() {
-        assert_eq!(split("(Bash)")[0].told(), "(Bash)");
+        assert_eq!(split("(Bash)")[0].display_name(), "(Bash)");
         assert!(split(" , ").is_empty());
     }
 

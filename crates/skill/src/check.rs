@@ -1,4 +1,4 @@
-//! Holding a skill against the rules, and mending what can be mended.
+//! Checks a skill against the rules and fixes what can be fixed.
 //!
 //! A rule is a [`Rule`] in a file under `check/rules/`; its doc comment is its documentation, its
 //! examples are its tests. What reading finds (broken YAML, missing fields) is reported under rules
@@ -9,7 +9,7 @@ mod rule;
 mod rules;
 mod target;
 
-pub use fix::{Fixed, fix};
+pub use fix::{FixedText, fix};
 pub use rule::{Example, Rule};
 pub use rules::undeclared_placeholders;
 pub(crate) use savoir_lint::RuleDocs;
@@ -23,7 +23,7 @@ use savoir_lint::{
 };
 
 use crate::{
-    dialect::{Dialect, Habits},
+    dialect::{Conventions, Dialect},
     document::State,
     folder::Folder,
     limits,
@@ -49,12 +49,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether a rule that speaks only in strict checks is to speak.
+    /// Whether a rule of strict checks is enabled.
     fn is_strict(&self, code: &str) -> bool {
         self.strict || self.is_selected(code)
     }
 
-    /// Whether a rule about what one host rejects is to speak.
+    /// Whether a rule about one host is enabled.
     fn is_for(&self, target: Target, code: &str) -> bool {
         self.targets.contains(&target) || self.is_selected(code)
     }
@@ -87,8 +87,8 @@ impl<'a> Context<'a> {
         self.reading.detection.dialect
     }
 
-    pub(crate) fn habits(&self) -> Habits {
-        self.dialect().language().habits()
+    pub(crate) fn conventions(&self) -> Conventions {
+        self.dialect().language().conventions()
     }
 
     pub(crate) fn placeholders(&self) -> Placeholders {
@@ -123,7 +123,7 @@ pub fn nearest_rule(code: &str) -> Option<&'static str> {
 
 /// A checked file.
 #[derive(Debug, Clone)]
-pub struct Checked {
+pub struct CheckedSkill {
     /// What was read.
     pub reading: Reading,
     /// What was found, in the order of the file.
@@ -141,7 +141,7 @@ pub struct Checked {
 /// assert_eq!(codes, ["invalid-name", "unquoted-colon"]);
 /// # Ok::<(), savoir_skill::SourceError>(())
 /// ```
-pub fn check(source: Source, folder: Option<&Folder>, options: &Options) -> Checked {
+pub fn check(source: Source, folder: Option<&Folder>, options: &Options) -> CheckedSkill {
     let reading = match options.dialect {
         Some(dialect) => read_as(source, dialect, folder),
         None => read(source, folder),
@@ -165,24 +165,24 @@ pub fn check(source: Source, folder: Option<&Folder>, options: &Options) -> Chec
         (a.span.start, a.code, a.span.end).cmp(&(b.span.start, b.code, b.span.end))
     });
     diagnostics.dedup();
-    Checked { reading, diagnostics }
+    CheckedSkill { reading, diagnostics }
 }
 
-/// What a file lacks. Most of them follow from something else that is wrong with it.
-const LACKING: [&str; 3] = ["missing-field", "no-tools", "unknown-dialect"];
+/// Codes for missing parts, which often follow from another error.
+const MISSING_PART_CODES: [&str; 3] = ["missing-field", "no-tools", "unknown-dialect"];
 
-/// The error that tells most about a file: the first that is about what it has, else the first about
-/// what it lacks. Whoever can name only one names this one, so that all name the same.
-pub fn gravest(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
+/// The error to show where only one fits: the first about existing content, else the first about a
+/// missing part.
+pub fn most_relevant_error(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
     let mut errors = diagnostics.iter().filter(|found| found.is_error());
-    let has = errors.clone().find(|found| !LACKING.contains(&found.code));
+    let has = errors.clone().find(|found| !MISSING_PART_CODES.contains(&found.code));
     has.or_else(|| errors.next())
 }
 
 /// The first error that makes the head of a file look different from what it says, such as an escape
 /// sequence for terminals in a description. People are shown the head when they decide about a skill,
 /// so that such a file is neither installed nor published.
-pub fn disguise(reading: &Reading) -> Option<Diagnostic> {
+pub fn find_disguise(reading: &Reading) -> Option<Diagnostic> {
     let head = reading.document.layout().closed_block()?.yaml;
     let options = Options::default();
     let context = Context { reading, folder: None, options: &options };
@@ -209,7 +209,7 @@ fn cap_per_code(diagnostics: &mut Vec<Diagnostic>) {
 mod tests {
     use super::*;
 
-    fn checked(text: &str) -> Checked {
+    fn checked(text: &str) -> CheckedSkill {
         check(Source::new(text.into()), None, &Options::default())
     }
 
@@ -217,18 +217,25 @@ mod tests {
     fn what_a_file_has_is_graver_than_what_it_lacks() {
         let both = checked("---\nname: demo\nname: other\n---\n");
         assert!(both.diagnostics.iter().any(|found| found.code == "missing-field"));
-        assert_eq!(gravest(&both.diagnostics).map(|found| found.code), Some("duplicate-key"));
+        assert_eq!(
+            most_relevant_error(&both.diagnostics).map(|found| found.code),
+            Some("duplicate-key")
+        );
         let lacking = checked("---\nname: demo\n---\n");
-        assert_eq!(gravest(&lacking.diagnostics).map(|found| found.code), Some("missing-field"));
+        assert_eq!(
+            most_relevant_error(&lacking.diagnostics).map(|found| found.code),
+            Some("missing-field")
+        );
         let warned = checked("---\nname: demo\ndescription: Shows it. Use when learning.\n---\n");
-        assert!(gravest(&warned.diagnostics).is_none(), "{:?}", warned.diagnostics);
+        assert!(most_relevant_error(&warned.diagnostics).is_none(), "{:?}", warned.diagnostics);
     }
 
     #[test]
     fn only_the_head_is_disguised() {
         let head = |value: &str| format!("---\nname: demo\ndescription: {value}\n---\nBody.\n");
-        let disguised =
-            |text: &str| disguise(&read(Source::new(text.into()), None)).map(|found| found.code);
+        let disguised = |text: &str| {
+            find_disguise(&read(Source::new(text.into()), None)).map(|found| found.code)
+        };
         assert_eq!(disguised(&head("\"safe\\e[2K\\rnone\"")), Some("control-character"));
         assert_eq!(disguised(&head("Open \u{202e}fdp.exe")), Some("bidi-control"));
         assert_eq!(disguised(&head("Shows it. Use when learning.")), None);

@@ -1,9 +1,9 @@
-//! A skill for another system: what can be said there is said there, what cannot is kept where
-//! that format allows extension, and a report tells exactly what happened to every field.
+//! Converts a skill for another system. Fields that the target does not have are stored where its
+//! format allows extension, and a report lists what happened to every field.
 //!
-//! A converted file remembers what it was made from, so that the way back gives the same bytes,
-//! and a further conversion starts at the original. Nothing is returned before it was read again
-//! and the original was restored from it.
+//! A converted file records its original, so that converting back gives the same bytes and a
+//! further conversion starts at the original. Every result is verified: it is read again and the
+//! original is restored from it.
 //!
 //! ```
 //! use savoir_skill::{Dialect, Source, convert::convert, read};
@@ -21,15 +21,15 @@
 //! ```
 
 mod body;
-mod bridge;
+mod draft;
+mod field_lines;
+mod field_mapper;
 mod fields;
-mod forward;
 mod merge;
 mod metadata;
-mod pieces;
 mod prose;
 mod report;
-mod side;
+mod side_files;
 mod stash;
 
 use std::borrow::Cow;
@@ -50,7 +50,7 @@ use crate::{
 pub mod migrate;
 
 pub(crate) use fields::Fields;
-pub use report::{FieldReport, How};
+pub use report::{FieldOutcome, FieldReport};
 
 /// A file is made from a file that was made from a file; nobody does that often.
 const MAX_ORIGINALS: usize = 8;
@@ -94,8 +94,8 @@ impl ConvertError {
 
 /// Writes a skill for another system. Its own dialect gives the identical file.
 ///
-/// What a lenient reader may mend in the source is mended first. A file that was made from one of
-/// the target's dialect gives that one back, even if it looks like the target's dialect itself.
+/// The source is repaired first where its dialect allows that. A file that was converted from the
+/// target's dialect is restored, even if it looks like the target's dialect itself.
 pub fn convert(
     reading: &Reading,
     folder: Option<&Folder>,
@@ -106,13 +106,13 @@ pub fn convert(
             .then(|| trace(reading, folder))
             .flatten();
         return Ok(match original {
-            Some(Trace::Same(original)) if original.skill.dialect == target => {
-                merge::restored(reading, &original)
+            Some(OriginalTrace::Same(original)) if original.skill.dialect == target => {
+                merge::restore_original(reading, &original)
             }
-            _ => unchanged(reading),
+            _ => report_unchanged(reading),
         });
     }
-    carry(reading, folder, target, MAX_ORIGINALS)
+    convert_from_original(reading, folder, target, MAX_ORIGINALS)
 }
 
 /// The skill whose tools a file runs, if that is the one that it was made from: dialects that cannot say
@@ -123,8 +123,8 @@ pub fn with_tools_of_original(reading: &Reading, folder: Option<&Folder>) -> Opt
         return None;
     }
     let original = match trace(reading, folder)? {
-        Trace::Same(original) => original,
-        Trace::Edited(original) => {
+        OriginalTrace::Same(original) => original,
+        OriginalTrace::Edited(original) => {
             let dialect = original.skill.dialect;
             let conversion = convert(reading, folder, dialect).ok()?;
             read_as(Source::new(conversion.files.into_iter().next()?.text), dialect, folder)
@@ -133,102 +133,109 @@ pub fn with_tools_of_original(reading: &Reading, folder: Option<&Folder>) -> Opt
     if original.skill.tools.is_empty() || !original.is_usable() {
         return None;
     }
-    let (mut skill, told) = (original.skill, reading.skill.clone());
-    skill.name = told.name;
-    skill.description = told.description;
-    skill.body = told.body;
-    skill.policy.model_invocable = told.policy.model_invocable.or(skill.policy.model_invocable);
-    skill.policy.user_invocable = told.policy.user_invocable.or(skill.policy.user_invocable);
-    skill.policy.allowed_tools = told.policy.allowed_tools.or(skill.policy.allowed_tools);
-    skill.policy.disallowed_tools.extend(told.policy.disallowed_tools);
+    let (mut skill, current) = (original.skill, reading.skill.clone());
+    skill.name = current.name;
+    skill.description = current.description;
+    skill.body = current.body;
+    skill.policy.model_invocable = current.policy.model_invocable.or(skill.policy.model_invocable);
+    skill.policy.user_invocable = current.policy.user_invocable.or(skill.policy.user_invocable);
+    skill.policy.allowed_tools = current.policy.allowed_tools.or(skill.policy.allowed_tools);
+    skill.policy.disallowed_tools.extend(current.policy.disallowed_tools);
     Some(skill)
 }
 
-fn unchanged(reading: &Reading) -> Conversion {
+fn report_unchanged(reading: &Reading) -> Conversion {
     let why = "the skill is in this dialect already";
     let keys = reading.document.entries().iter().map(|entry| entry.key.as_str());
     let report = keys.chain(["body"]);
     Conversion {
-        report: report.map(|key| FieldReport::new(key, key, How::Kept, why)).collect(),
+        report: report.map(|key| FieldReport::new(key, key, FieldOutcome::Kept, why)).collect(),
         files: vec![NewFile::new("SKILL.md", reading.document.text())],
     }
 }
 
 /// Converts a file, or the file that it was made from when it was not edited since.
-fn carry(
+fn convert_from_original(
     reading: &Reading,
     folder: Option<&Folder>,
     target: Dialect,
     depth: usize,
 ) -> Result<Conversion, ConvertError> {
     match trace(reading, folder).filter(|_| depth > 0) {
-        Some(Trace::Same(original)) if original.skill.dialect == target => {
-            return Ok(merge::restored(reading, &original));
+        Some(OriginalTrace::Same(original)) if original.skill.dialect == target => {
+            return Ok(merge::restore_original(reading, &original));
         }
-        Some(Trace::Same(original)) => return carry(&original, folder, target, depth - 1),
-        Some(Trace::Edited(original)) if original.skill.dialect == target => {
+        Some(OriginalTrace::Same(original)) => {
+            return convert_from_original(&original, folder, target, depth - 1);
+        }
+        Some(OriginalTrace::Edited(original)) if original.skill.dialect == target => {
             if let Some(conversion) = merge::merge(reading, &original) {
                 return Ok(conversion);
             }
         }
         _ => {}
     }
-    let reading = mended(reading, folder)?;
-    let draft = forward::forward(&reading, target)?;
+    let reading = repair_source(reading, folder)?;
+    let draft = draft::write_draft(&reading, target)?;
     let mut files = vec![NewFile::new("SKILL.md", draft.text)];
-    files.extend(draft.files.into_iter().filter_map(|file| side::merged(file, folder)));
+    files.extend(
+        draft.files.into_iter().filter_map(|file| side_files::merge_with_existing(file, folder)),
+    );
     Ok(Conversion { files, report: draft.report })
 }
 
 /// What a file was made from.
-enum Trace {
+enum OriginalTrace {
     /// Converting it again gives this very file.
     Same(Reading),
     /// Fields were edited since.
     Edited(Reading),
 }
 
-fn trace(reading: &Reading, folder: Option<&Folder>) -> Option<Trace> {
+fn trace(reading: &Reading, folder: Option<&Folder>) -> Option<OriginalTrace> {
     let text = reading.document.text();
     if !text.contains(stash::PREFIX) {
         return None;
     }
     let edited = original_of(reading, folder);
-    if let Some(original) = edited.as_ref().filter(|original| made(original, reading)) {
-        return Some(Trace::Same(original.clone()));
+    if let Some(original) = edited.as_ref().filter(|original| is_conversion_of(original, reading)) {
+        return Some(OriginalTrace::Same(original.clone()));
     }
     // Some dialects cannot be told apart by their files, so the file may be for another.
-    let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != reading.skill.dialect);
-    for dialect in others {
+    let unknown_fields =
+        Dialect::ALL.into_iter().filter(|dialect| *dialect != reading.skill.dialect);
+    for dialect in unknown_fields {
         let other = read_as(Source::new(text.to_owned()), dialect, folder);
-        if let Some(original) = original_of(&other, folder).filter(|found| made(found, &other)) {
-            return Some(Trace::Same(original));
+        if let Some(original) =
+            original_of(&other, folder).filter(|found| is_conversion_of(found, &other))
+        {
+            return Some(OriginalTrace::Same(original));
         }
     }
-    edited.filter(|_| obstacle(reading).is_none()).map(Trace::Edited)
+    edited.filter(|_| first_error(reading).is_none()).map(OriginalTrace::Edited)
 }
 
 /// What a file says it was made from, if that reads.
 fn original_of(reading: &Reading, folder: Option<&Folder>) -> Option<Reading> {
     let original = stash::original(reading)?;
     let original = read_as(Source::new(original.text), original.dialect, folder);
-    obstacle(&original).is_none().then_some(original)
+    first_error(&original).is_none().then_some(original)
 }
 
 /// Whether a file is exactly what the conversion of another gives.
-fn made(original: &Reading, reading: &Reading) -> bool {
+fn is_conversion_of(original: &Reading, reading: &Reading) -> bool {
     let (from, target) = (original.skill.dialect, reading.skill.dialect);
-    from != target && forward::makes(original, target, reading.document.text())
+    from != target && draft::converts_to(original, target, reading.document.text())
 }
 
 /// Applies the safe fixes of what does not read, where the dialect lets a reader do that.
-fn mended<'r>(
+fn repair_source<'r>(
     reading: &'r Reading,
     folder: Option<&Folder>,
 ) -> Result<Cow<'r, Reading>, ConvertError> {
     let mut reading = Cow::Borrowed(reading);
     for _ in 0..limits::MAX_FIX_ROUNDS {
-        let Some(problem) = obstacle(&reading) else { return Ok(reading) };
+        let Some(problem) = first_error(&reading) else { return Ok(reading) };
         let edits = safe_edits(&reading);
         if edits.is_empty() {
             return Err(unreadable(&reading, &problem));
@@ -236,7 +243,7 @@ fn mended<'r>(
         let text = edit::apply(reading.document.text(), &edits);
         reading = Cow::Owned(read_as(Source::new(text), reading.skill.dialect, folder));
     }
-    match obstacle(&reading) {
+    match first_error(&reading) {
         None => Ok(reading),
         Some(problem) => Err(unreadable(&reading, &problem)),
     }
@@ -248,7 +255,7 @@ fn unreadable(reading: &Reading, problem: &Diagnostic) -> ConvertError {
 }
 
 /// The first thing that keeps a file from being read for sure.
-fn obstacle(reading: &Reading) -> Option<Diagnostic> {
+fn first_error(reading: &Reading) -> Option<Diagnostic> {
     let document = &reading.document;
     let absent = document.state() == State::Absent && !reading.skill.dialect.fences().optional;
     let broken = document.problems().iter().find(|problem| problem.is_error());

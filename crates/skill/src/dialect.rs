@@ -14,10 +14,10 @@ pub mod personal_agent;
 mod prose;
 pub mod skillrt;
 
-mod habits;
+mod conventions;
 mod reader;
-mod running;
 mod scaffold;
+mod tool_execution;
 
 #[cfg(test)]
 mod tests;
@@ -37,16 +37,18 @@ use crate::{
     name::NameGrammar,
     permission::Permission,
     render::Placeholders,
-    shape::{self, Field, Others, Shape},
+    shape::{self, Field, Shape, UnknownFields},
     skill::Skill,
     yaml::{Node, YamlVersion},
 };
 
+pub(crate) use conventions::{BodyUse, Conventions, FolderNameRule, Strictness};
 pub(crate) use gibberish::tools as command_tools;
-pub(crate) use habits::{BodyUse, FolderName, Habits, Strictness};
 pub(crate) use reader::Reader;
-pub use running::{About, NetworkDefault, Place, Running, Unasked};
 pub use scaffold::NewFile;
+pub use tool_execution::{
+    DefaultFileAccess, NetworkDefault, StartFolder, ToolExecution, VariableContent,
+};
 
 /// One system's SKILL.md.
 #[derive(Clone, Copy)]
@@ -104,7 +106,7 @@ impl Dialect {
     }
 
     /// How tools of this dialect run.
-    pub fn running(self) -> Running {
+    pub fn running(self) -> ToolExecution {
         self.0.running()
     }
 
@@ -127,9 +129,9 @@ impl Dialect {
     pub fn schema(self) -> Value {
         let shapes = self.0.shapes();
         let mut records: Vec<Value> =
-            shapes.iter().map(|fields| shape::record_schema(fields, Others::Open)).collect();
+            shapes.iter().map(|fields| shape::record_schema(fields, UnknownFields::Open)).collect();
         let mut schema = match records.len() {
-            0 => shape::record_schema(&[], Others::Closed),
+            0 => shape::record_schema(&[], UnknownFields::Closed),
             1 => records.remove(0),
             _ => json!({"type": "object", "anyOf": records}),
         };
@@ -191,7 +193,7 @@ impl Serialize for Dialect {
 
 /// A word that names no dialect.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no dialect; there are {known}", known = Dialect::ALL.map(Dialect::id).join(", "))]
+#[error("`{0}` is not a dialect; there are {known}", known = Dialect::ALL.map(Dialect::id).join(", "))]
 pub struct UnknownDialect(String);
 
 impl FromStr for Dialect {
@@ -253,8 +255,8 @@ pub(crate) trait Language: Sync {
     }
 
     /// What this dialect says about top-level fields that it does not define.
-    fn others(&self) -> Others {
-        Others::Open
+    fn unknown_fields(&self) -> UnknownFields {
+        UnknownFields::Open
     }
 
     /// Reads fields and body into the model.
@@ -277,13 +279,13 @@ pub(crate) trait Language: Sync {
     }
 
     /// What the rules ask of a skill of this dialect.
-    fn habits(&self) -> Habits {
-        Habits::COMMON
+    fn conventions(&self) -> Conventions {
+        Conventions::COMMON
     }
 
     /// How its tools run.
-    fn running(&self) -> Running {
-        Running::COMMON
+    fn running(&self) -> ToolExecution {
+        ToolExecution::COMMON
     }
 
     /// Longest description that this system keeps, in characters.

@@ -6,12 +6,15 @@ use std::sync::OnceLock;
 use savoir_lint::{Diagnostic, Edit, Fix, Severity, Source, Span};
 
 use crate::{
-    edit::Applied,
+    edit::EditedText,
     frontmatter::{Block, Fences, Layout, Unclosed},
     limits,
     markdown::Outline,
-    repair::{self, Mended, Repair},
-    yaml::{Data, Entry, ErrorKind, Node, Note, NoteKind, Style, Tree, YamlError, YamlVersion},
+    repair::{self, Repair, RepairedYaml},
+    yaml::{
+        Entry, ErrorKind, Node, NodeData, Style, Tree, YamlError, YamlNote, YamlNoteKind,
+        YamlVersion,
+    },
 };
 
 /// How the frontmatter was read.
@@ -68,7 +71,7 @@ impl Document {
         match layout.block {
             Some(block) if block.close.is_some() => document.read_block(block),
             Some(block) => document.read_unclosed(block, fences),
-            None if !fences.optional => document.look_for_block(fences),
+            None if !fences.optional => document.find_misplaced_block(fences),
             None => {}
         }
         document
@@ -169,9 +172,9 @@ impl Document {
         let offset = block.yaml.start;
         match Tree::parse(yaml) {
             Ok(tree) => {
-                if let Some(mended) = repair::mend_pasted(yaml, &tree) {
+                if let Some(repaired) = repair::repair_pasted_spaces(yaml, &tree) {
                     let before = self.problems.len();
-                    self.accept_mended(mended, offset);
+                    self.accept_repaired(repaired, offset);
                     // Others do read it, in their way.
                     for problem in &mut self.problems[before..] {
                         problem.severity = Severity::Warning;
@@ -181,28 +184,32 @@ impl Document {
                 self.state = State::Clean;
                 self.accept(tree, &|span: Span| span.shifted(offset), &[]);
             }
-            Err(error) if error.kind == ErrorKind::Syntax => match repair::mend(yaml, &error) {
-                Some(mended) => self.accept_mended(mended, offset),
-                None => self.give_up(&error, block.yaml),
-            },
-            Err(error) => self.give_up(&error, block.yaml),
+            Err(error) if error.kind == ErrorKind::Syntax => {
+                match repair::repair_yaml(yaml, &error) {
+                    Some(repaired) => self.accept_repaired(repaired, offset),
+                    None => self.mark_unreadable(&error, block.yaml),
+                }
+            }
+            Err(error) => self.mark_unreadable(&error, block.yaml),
         }
     }
 
     /// Reads the text that a repair of the fences would give.
     fn read_repaired(&mut self, repair: &Repair, fences: Fences) {
-        let applied = Applied::new(self.source.text(), &repair.edits);
-        let mended = Self::parse_with(Source::new(applied.text.clone()), fences);
+        let applied = EditedText::new(self.source.text(), &repair.edits);
+        let repaired = Self::parse_with(Source::new(applied.text.clone()), fences);
         self.problems.push(problem_of(repair));
-        self.state = if mended.state == State::Unreadable { mended.state } else { State::Repaired };
-        self.layout.body = applied.original_span(mended.layout.body);
-        self.fields = mended.fields;
+        self.state =
+            if repaired.state == State::Unreadable { repaired.state } else { State::Repaired };
+        self.layout.body = applied.original_span(repaired.layout.body);
+        self.fields = repaired.fields;
         if let Some(fields) = &mut self.fields {
             fields.map_spans(&|span| applied.original_span(span));
         }
-        for mut problem in mended.problems {
+        for mut problem in repaired.problems {
             problem.span = applied.original_span(problem.span);
-            // Its edits belong to the repaired text; they come again once the fences are mended.
+            // Its edits belong to the repaired text; they are offered again once the fences are
+            // fixed.
             problem.fix = None;
             self.problems.push(problem);
         }
@@ -233,7 +240,7 @@ impl Document {
         }
     }
 
-    fn look_for_block(&mut self, fences: Fences) {
+    fn find_misplaced_block(&mut self, fences: Fences) {
         if let Some(repair) = repair::find_block(self.source.text(), self.layout.bom) {
             self.read_repaired(&repair, fences);
         }
@@ -252,10 +259,10 @@ impl Document {
         }
     }
 
-    fn accept_mended(&mut self, mended: Mended, offset: usize) {
+    fn accept_repaired(&mut self, repaired: RepairedYaml, offset: usize) {
         self.state = State::Repaired;
-        let back = |span: Span| mended.applied.original_span(span).shifted(offset);
-        self.accept(mended.tree, &back, &shifted(mended.repairs, offset));
+        let back = |span: Span| repaired.applied.original_span(span).shifted(offset);
+        self.accept(repaired.tree, &back, &shifted(repaired.repairs, offset));
     }
 
     fn accept(&mut self, tree: Tree, place: &impl Fn(Span) -> Span, repairs: &[Repair]) {
@@ -277,11 +284,12 @@ impl Document {
             }
             None => {}
         }
-        let mut seen: Vec<NoteKind> = Vec::new();
+        let mut seen: Vec<YamlNoteKind> = Vec::new();
         for note in tree.notes {
             // An alias and its anchor are one finding.
-            let kind = if note.kind == NoteKind::Alias { NoteKind::Anchor } else { note.kind };
-            let repeats = !matches!(kind, NoteKind::DuplicateKey { .. });
+            let kind =
+                if note.kind == YamlNoteKind::Alias { YamlNoteKind::Anchor } else { note.kind };
+            let repeats = !matches!(kind, YamlNoteKind::DuplicateKey { .. });
             if repeats && seen.contains(&kind) {
                 continue;
             }
@@ -292,26 +300,26 @@ impl Document {
         }
     }
 
-    fn problem_of_note(&self, note: &Note, span: Span) -> Diagnostic {
+    fn problem_of_note(&self, note: &YamlNote, span: Span) -> Diagnostic {
         let name = &note.name;
         match note.kind {
-            NoteKind::Anchor | NoteKind::Alias => {
+            YamlNoteKind::Anchor | YamlNoteKind::Alias => {
                 Diagnostic::warning("yaml-alias", span, "anchors and aliases are not portable")
                     .help("write the value out where it is used")
             }
-            NoteKind::MergeKey => {
+            YamlNoteKind::MergeKey => {
                 Diagnostic::warning("yaml-merge-key", span, "the merge key `<<` is not portable")
                     .help("write the merged fields out")
             }
-            NoteKind::Tag => {
+            YamlNoteKind::Tag => {
                 Diagnostic::warning("yaml-tag", span, format!("the tag `{name}` is not portable"))
                     .help("remove the tag; quote the value if it must stay text")
             }
-            NoteKind::SecondDocument => {
+            YamlNoteKind::SecondDocument => {
                 Diagnostic::error("invalid-yaml", span, "a second YAML document begins here")
                     .help("keep one document between the fences")
             }
-            NoteKind::DuplicateKey { same } => self.duplicate_key(name, span, same),
+            YamlNoteKind::DuplicateKey { same } => self.duplicate_key(name, span, same),
         }
     }
 
@@ -343,14 +351,14 @@ impl Document {
         }
     }
 
-    /// The YAML cannot be read: say why, and keep what single lines tell.
-    fn give_up(&mut self, error: &YamlError, block: Span) {
+    /// Reports YAML that cannot be parsed, and keeps the fields of single lines.
+    fn mark_unreadable(&mut self, error: &YamlError, block: Span) {
         self.state = State::Unreadable;
         let at = block.start + error.at;
         let end = self.source.text()[at..].chars().next().map_or(at, |c| at + c.len_utf8());
         let (code, help) = match error.kind {
             ErrorKind::Syntax => {
-                ("invalid-yaml", "mend the YAML here; quotes around a value help most often")
+                ("invalid-yaml", "fix the YAML here; quotes around a value help most often")
             }
             ErrorKind::TooDeep => ("yaml-too-deep", "flatten the structure"),
             ErrorKind::TooManyNodes => (
@@ -370,14 +378,14 @@ impl Document {
         if error.kind != ErrorKind::Syntax {
             return;
         }
-        let entries = repair::line_reader(block.slice(self.source.text()))
+        let entries = repair::read_single_lines(block.slice(self.source.text()))
             .into_iter()
             .map(|(key, value)| Entry {
                 key,
                 key_span: Span::at(block.start),
                 value: Node {
                     span: Span::at(block.start),
-                    data: Data::Scalar {
+                    data: NodeData::Scalar {
                         text: value.as_str().unwrap_or_default().to_owned(),
                         style: Style::DoubleQuoted,
                     },
@@ -386,7 +394,7 @@ impl Document {
             })
             .collect();
         self.fields =
-            Some(Node { span: block, data: Data::Mapping { entries, flow: false }, tag: None });
+            Some(Node { span: block, data: NodeData::Mapping { entries, flow: false }, tag: None });
     }
 }
 

@@ -28,8 +28,8 @@ pub struct Folder {
     hint: Option<Hint>,
 }
 
-/// Who knows the bytes of a file.
-type Known = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
+/// Returns the bytes of a file by path.
+type FileReader = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
 
 /// Where the bytes of the files are.
 #[derive(Clone, Default)]
@@ -37,8 +37,8 @@ enum Contents {
     /// Below the root.
     #[default]
     Disk,
-    /// Whoever made the folder knows them.
-    Memory(Arc<Known>),
+    /// Read by a function of the caller.
+    Memory(Arc<FileReader>),
 }
 
 impl fmt::Debug for Contents {
@@ -69,8 +69,8 @@ impl Folder {
         Self { root, name, files, contents: Contents::Disk, hint: None }
     }
 
-    /// A folder that is on no disk, such as one in an archive: its name, its files sorted by path,
-    /// and who knows their bytes.
+    /// A folder that is not on disk, such as one in an archive: its name, its files sorted by path,
+    /// and a function that reads them.
     pub fn in_memory(
         name: Option<&str>,
         files: Vec<File>,
@@ -97,7 +97,7 @@ impl Folder {
         &self.root
     }
 
-    /// Its own name, without the way to it.
+    /// Its own name, without the path.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -122,29 +122,29 @@ impl Folder {
 
     /// The files beside SKILL.md.
     pub fn resources(&self) -> Vec<String> {
-        let others = self.files.iter().filter(|file| !is_skill_file(&file.path));
-        others.map(|file| file.path.clone()).collect()
+        let unknown_fields = self.files.iter().filter(|file| !is_skill_file(&file.path));
+        unknown_fields.map(|file| file.path.clone()).collect()
     }
 
     /// The bytes of one of the listed files; a link is not followed.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let listed = self.listed(path)?;
+        let listed_path = self.listed_path(path)?;
         match &self.contents {
-            Contents::Disk => fs::read(listed),
-            Contents::Memory(bytes) => bytes(path).ok_or_else(|| not_there(path)),
+            Contents::Disk => fs::read(listed_path),
+            Contents::Memory(bytes) => bytes(path).ok_or_else(|| not_found_error(path)),
         }
     }
 
     /// The bytes of one of the listed files, unless it has more than `limit`.
     pub fn read_up_to(&self, path: &str, limit: usize) -> io::Result<Vec<u8>> {
-        let listed = self.listed(path)?;
+        let listed_path = self.listed_path(path)?;
         let bytes = match &self.contents {
             Contents::Disk => {
                 let mut bytes = Vec::new();
-                fs::File::open(listed)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+                fs::File::open(listed_path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
                 bytes
             }
-            Contents::Memory(bytes) => bytes(path).ok_or_else(|| not_there(path))?,
+            Contents::Memory(bytes) => bytes(path).ok_or_else(|| not_found_error(path))?,
         };
         if bytes.len() > limit {
             let message = format!("{path} has more than {limit} bytes");
@@ -153,9 +153,9 @@ impl Folder {
         Ok(bytes)
     }
 
-    fn listed(&self, path: &str) -> io::Result<PathBuf> {
-        let listed = self.files.iter().find(|file| file.path == path);
-        let why = match listed {
+    fn listed_path(&self, path: &str) -> io::Result<PathBuf> {
+        let file = self.files.iter().find(|file| file.path == path);
+        let why = match file {
             Some(file) if !file.link => return Ok(self.root.join(&file.path)),
             Some(_) => "is a symbolic link, which is not followed",
             None => "is not in the skill",
@@ -164,7 +164,7 @@ impl Folder {
     }
 }
 
-fn not_there(path: &str) -> io::Error {
+fn not_found_error(path: &str) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("{path} is not there"))
 }
 

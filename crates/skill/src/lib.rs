@@ -2,7 +2,7 @@
 //!
 //! A SKILL.md is a Markdown file with YAML frontmatter that teaches an agent a skill. A dozen
 //! systems each invented their own dialect of it. This crate reads all of them into one model,
-//! checks them, mends what is broken, and converts one into another without losing a byte.
+//! checks them, repairs what is broken, and converts one into another without losing a byte.
 //!
 //! ```
 //! use savoir_skill::{Dialect, Source, read};
@@ -17,7 +17,7 @@
 //! # Ok::<(), savoir_skill::SourceError>(())
 //! ```
 //!
-//! The rooms, from the ground up:
+//! Modules, from the lowest layer up:
 //!
 //! - [`Source`] turns bytes into text and offsets into lines and columns.
 //! - [`frontmatter`] finds the fences; [`yaml`] reads what is between them into a tree in which
@@ -26,10 +26,10 @@
 //!   [`Edit`] of the text.
 //! - [`Dialect`] knows how each system reads, checks and writes the file; [`read`] finds out which
 //!   it is and gives the [`Skill`].
-//! - [`check`] holds a skill against the rules and fixes what can be fixed.
+//! - [`check`] checks a skill against the rules and fixes what can be fixed.
 //! - [`convert`] writes it for another system and reports what did not carry over.
-//! - [`python`] reads the functions of `tools.py` and holds them against the declared tools.
-//! - [`observed`] is what tools were seen to use, held against what they declare.
+//! - [`python`] reads the functions of `tools.py` and compares them with the declared tools.
+//! - [`observed`] records what tools were seen to use, to compare it with what they declare.
 //! - [`render`] makes the prompt of a skill; [`template`] and [`command`] put values into texts and
 //!   commands; [`permission`], [`version`], [`name`], [`digest`] and [`allowed_tools`] are the small
 //!   grammars that all share.

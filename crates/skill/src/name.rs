@@ -12,8 +12,8 @@ pub const MAX_NAME_CHARS: usize = 64;
 /// grows with the length of both.
 pub const MAX_COMPARED: usize = 128;
 
-/// Characters of a name that are told back to whoever gave it.
-const MAX_TOLD_CHARS: usize = 100;
+/// Characters of an invalid name that messages repeat.
+const MAX_SHOWN_CHARS: usize = 100;
 
 /// Longest name of a gibberish tool, in characters.
 const MAX_TOOL_NAME_CHARS: usize = 32;
@@ -36,9 +36,9 @@ pub enum NameGrammar {
     Any,
 }
 
-/// A name that somebody gave, as it is told back to them: one that is longer than any name is cut.
-pub fn told(name: &str) -> Cow<'_, str> {
-    match name.char_indices().nth(MAX_TOLD_CHARS) {
+/// Shortens a name for messages: a name longer than any valid one is cut.
+pub fn shorten_name(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(MAX_SHOWN_CHARS) {
         None => name.into(),
         Some((end, _)) => format!("{}…", &name[..end]).into(),
     }
@@ -197,9 +197,9 @@ pub fn reserved_prefix(name: &str) -> Option<&'static str> {
     RESERVED_PREFIXES.into_iter().find(|prefix| name.starts_with(prefix))
 }
 
-/// Whether addresses of a registry need the name of a namespace for something else.
-pub fn is_needed_namespace(namespace: &str) -> bool {
-    const NEEDED: [&str; 9] = [
+/// Whether registry URLs use the name for something other than a namespace.
+pub fn is_reserved_namespace(namespace: &str) -> bool {
+    const RESERVED: [&str; 9] = [
         "api",
         "artifacts",
         "download",
@@ -210,13 +210,13 @@ pub fn is_needed_namespace(namespace: &str) -> bool {
         "versions",
         "well-known",
     ];
-    NEEDED.contains(&namespace)
+    RESERVED.contains(&namespace)
 }
 
-/// Whether addresses of a registry need the name of a skill for something else. In a namespace,
-/// `skills/acme/download` gives the bytes of `acme`, and not what is known of `acme/download`; without
-/// one, `artifacts/1.0.0/SKILL.md` would be an archive.
-pub fn is_needed_name(namespace: Option<&str>, name: &str) -> bool {
+/// Whether registry URLs use the name for something other than a skill. In a namespace,
+/// `skills/acme/download` gives the bytes of `acme`, and not what is known of `acme/download`;
+/// without one, `artifacts/1.0.0/SKILL.md` would be an archive.
+pub fn is_reserved_skill_name(namespace: Option<&str>, name: &str) -> bool {
     match namespace {
         Some(_) => ["deprecate", "download", "keys", "members", "transfer"].contains(&name),
         None => name == "artifacts",

@@ -1,7 +1,7 @@
-//! [`Observed`]: what the tools of a skill were seen to use, and the fields that would declare it.
+//! [`ObservedPermissions`]: what the tools of a skill were seen to use, and the fields that would declare it.
 //!
-//! The notes lie in the skill's folder, so that they are committed with it and `check` can hold
-//! them against the declaration anywhere.
+//! The file is in the skill's folder, so that it is committed with the skill and `check` can
+//! compare it with the declaration.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use crate::{
     document::Document, permission::Permission, reading::Reading, yaml::write::write_entry,
 };
 
-/// Where the notes lie in a skill's folder.
+/// Path of the file in a skill's folder.
 pub const OBSERVED_FILE: &str = ".savoir/observed.json";
 
 /// What the tools of a skill were seen to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Observed {
+pub struct ObservedPermissions {
     /// The form of this file: 1.
     pub version: u32,
     /// The smallest permissions that would have done, by tool.
     pub tools: BTreeMap<String, Vec<Permission>>,
 }
 
-impl Observed {
-    /// Reads the notes.
+impl ObservedPermissions {
+    /// Parses the file.
     pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
     }
@@ -56,7 +56,7 @@ impl Observed {
 
 /// The fields that declare these permissions in the skill's dialect, as whole lines; `None` if it
 /// has no fields for them.
-pub fn declaration(reading: &Reading, permissions: &[Permission]) -> Option<String> {
+pub fn declaration_lines(reading: &Reading, permissions: &[Permission]) -> Option<String> {
     let fields = fields(reading, permissions);
     let lines: String = fields.iter().map(|(key, value)| write_entry(key, value, 0)).collect();
     (!fields.is_empty()).then_some(lines)

@@ -192,7 +192,7 @@ impl Permission {
         Ok(Self { domain, level, scope })
     }
 
-    /// Why no run can have the permission, whatever anybody agrees to, and what to do instead.
+    /// Why the permission can never be granted, and a hint.
     pub fn refusal(&self) -> Option<(&'static str, &'static str)> {
         if self.level == Level::None {
             return None;

@@ -16,13 +16,13 @@
 //! The parser is ruff's. None of its types is visible here, so that it can be exchanged.
 
 mod annotation;
+mod compare;
 mod depth;
-mod hold;
 mod import;
 mod literal;
 mod module;
 
-pub use hold::{Declaration, Mismatch, MismatchKind, declarations, hold};
+pub use compare::{Declaration, Mismatch, MismatchKind, compare_tools, declarations};
 pub use module::{Decorator, Function, Module, PyParameter};
 
 use std::thread;

@@ -1,4 +1,4 @@
-//! From text to [`Skill`]: find the dialect, read by its rules, say what is wrong.
+//! Reads a file into a [`Skill`]: detects the dialect, reads the fields, reports problems.
 
 use savoir_lint::{Diagnostic, Safety, Severity, Source};
 
@@ -48,7 +48,7 @@ impl Reading {
                     && if self.document.problems().contains(found) {
                         safe
                     } else {
-                        is_field_that_limits_nothing(found) && !is_no_name(found)
+                        is_unrestricting_field(found) && !has_wrong_name_type(found)
                             || found.code == "unknown-dialect"
                     }
             })
@@ -56,16 +56,16 @@ impl Reading {
 }
 
 /// Fields that limit what a skill may do or who may start it.
-const LIMITING: [&str; 4] =
+const RESTRICTING_FIELDS: [&str; 4] =
     ["allowed-tools", "disallowed-tools", "disable-model-invocation", "user-invocable"];
 
-fn is_field_that_limits_nothing(found: &Diagnostic) -> bool {
+fn is_unrestricting_field(found: &Diagnostic) -> bool {
     let field = found.field.as_deref().and_then(|field| field.split(['[', '.']).next());
-    field.is_some_and(|field| !LIMITING.contains(&field))
+    field.is_some_and(|field| !RESTRICTING_FIELDS.contains(&field))
 }
 
 /// Whether the name is something else than text.
-fn is_no_name(found: &Diagnostic) -> bool {
+fn has_wrong_name_type(found: &Diagnostic) -> bool {
     found.code == "wrong-type" && found.field.as_deref() == Some("name")
 }
 
@@ -85,8 +85,8 @@ pub fn read(source: Source, folder: Option<&Folder>) -> Reading {
     let document = Document::parse(source);
     let detected = dialect::detect(&document, folder.and_then(Folder::hint));
     let unknown = detected.is_none() && !document.entries().is_empty();
-    let detection = detected.unwrap_or_else(base_format);
-    let document = by_rules_of(document, detection.dialect);
+    let detection = detected.unwrap_or_else(fallback_detection);
+    let document = reparse_for_dialect(document, detection.dialect);
     let mut reading = read_document(document, detection, folder);
     if unknown {
         // It says already which fields are missing.
@@ -107,17 +107,17 @@ pub fn read_as(source: Source, dialect: Dialect, folder: Option<&Folder>) -> Rea
 
 fn unknown_dialect(document: &Document) -> Diagnostic {
     let nearest = dialect::nearest(document).map(Dialect::id).join(", ");
-    let message = "nothing in the frontmatter tells which system the skill is for";
+    let message = "nothing in the frontmatter shows which system the skill is for";
     Diagnostic::error("unknown-dialect", document.head_span(), message).help(format!(
         "add `name` and `description`, or name the dialect; the nearest are {nearest}"
     ))
 }
 
-fn base_format() -> Detection {
+fn fallback_detection() -> Detection {
     Detection {
         dialect: Dialect::AGENTSKILLS,
         strength: Strength::Weak,
-        why: "nothing in it tells the dialect, so it is held against the base format".into(),
+        why: "nothing in it shows the dialect, so it is checked against the base format".into(),
     }
 }
 
@@ -136,22 +136,22 @@ fn read_document(document: Document, detection: Detection, folder: Option<&Folde
     read_fields(&reader, dialect, &mut skill, &mut diagnostics);
     if document.state() == State::Clean
         || document.state() == State::Repaired
-        || prose(&document, dialect)
+        || is_prose(&document, dialect)
     {
         language.check(&reader, &skill, &mut diagnostics);
     }
-    weigh(&mut diagnostics, &document, dialect);
+    adjust_severities(&mut diagnostics, &document, dialect);
     Reading { document, skill, detection, diagnostics }
 }
 
 /// Whether the file is prose in a dialect that has prose.
-fn prose(document: &Document, dialect: Dialect) -> bool {
+fn is_prose(document: &Document, dialect: Dialect) -> bool {
     document.state() == State::Absent && dialect.fences().optional
 }
 
 /// Reads again when the dialect would find other parts than the lenient rules did. Blanks after a
 /// fence are no reason: they would take away the fields that told the dialect.
-fn by_rules_of(document: Document, dialect: Dialect) -> Document {
+fn reparse_for_dialect(document: Document, dialect: Dialect) -> Document {
     if document.layout().is_exact() {
         return document;
     }
@@ -165,8 +165,8 @@ fn by_rules_of(document: Document, dialect: Dialect) -> Document {
     Document::parse_with(document.into_source(), fences)
 }
 
-/// Weighs what the document found as this dialect does.
-fn weigh(diagnostics: &mut [Diagnostic], document: &Document, dialect: Dialect) {
+/// Sets severities as the dialect defines them.
+fn adjust_severities(diagnostics: &mut [Diagnostic], document: &Document, dialect: Dialect) {
     for found in diagnostics.iter_mut() {
         match found.code {
             // Not a fence at all where it must be exact.
@@ -183,7 +183,7 @@ fn weigh(diagnostics: &mut [Diagnostic], document: &Document, dialect: Dialect) 
         }
     }
     if document.state() == State::Repaired {
-        // Only the repair itself is offered; what else can be mended comes once the text reads.
+        // Only the repair itself is offered; other fixes are offered once the text parses.
         let own = document.problems().len();
         diagnostics.iter_mut().skip(own).for_each(|found| found.fix = None);
     }
@@ -194,7 +194,7 @@ fn weigh(diagnostics: &mut [Diagnostic], document: &Document, dialect: Dialect) 
 fn is_harmless(found: &Diagnostic, dialect: Dialect) -> bool {
     let needed = ["name", "description", "metadata"];
     dialect.language().repairs()
-        && is_field_that_limits_nothing(found)
+        && is_unrestricting_field(found)
         && !found.field.as_deref().is_some_and(|field| needed.contains(&field))
 }
 
@@ -214,7 +214,7 @@ fn read_fields(
         State::Absent => diagnostics.push(missing_frontmatter(document, dialect)),
         State::Clean | State::Repaired => {
             let head = document.head_span();
-            let shape = (fields, language.others());
+            let shape = (fields, language.unknown_fields());
             shape::check(document.fields(), head, shape, dialect.yaml(), diagnostics);
         }
     }

@@ -1,4 +1,4 @@
-//! A skill and the values of its inputs become the prompt that an agent reads.
+//! Renders a skill with the values of its inputs into the prompt that an agent reads.
 //!
 //! ```
 //! use savoir_skill::{Source, read, render::render};
@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::{
     dialect::{Dialect, agent_flow},
-    name::told,
+    name::shorten_name,
     skill::{Input, InputKind, Mode, Skill},
     template::{self, Grammar, claude},
 };
@@ -64,7 +64,7 @@ impl Placeholders {
         self == Self::AgentFlow
     }
 
-    /// Whether values, and so defaults, are held against the type of their input.
+    /// Whether values, and so defaults, are checked against the type of their input.
     pub(crate) fn have_types(self) -> bool {
         self == Self::Skillrt
     }
@@ -88,7 +88,7 @@ pub enum RenderError {
         expected: &'static str,
     },
     /// A value for an input that the skill does not have.
-    #[error("the skill has no input `{}`; {}", told(input), known_inputs(known, near.as_deref()))]
+    #[error("the skill has no input `{}`; {}", shorten_name(input), known_inputs(known, near.as_deref()))]
     UnknownInput {
         /// The name that was given.
         input: String,
@@ -186,7 +186,7 @@ pub fn fill(
     }
 }
 
-/// What is given, and the defaults of what is not. Whoever uses inputs takes them from here.
+/// What is given, and the defaults of what is not.
 pub fn values(skill: &Skill, inputs: &Map<String, Value>) -> Map<String, Value> {
     let mut values = inputs.clone();
     for input in &skill.inputs {
@@ -219,9 +219,9 @@ pub fn takes_arguments(skill: &Skill) -> bool {
     found.iter().any(|one| matches!(one.target, claude::Target::All | claude::Target::Position(_)))
 }
 
-/// A skill as a person calls it: a dialect without placeholders of its own leaves those of Claude Code
-/// to whoever lets people call its skills.
-pub fn as_called(skill: &Skill) -> Cow<'_, Skill> {
+/// The skill for a call by the user: if its dialect has no placeholders, those of Claude Code are
+/// filled in.
+pub fn as_user_invoked(skill: &Skill) -> Cow<'_, Skill> {
     let bare = skill.dialect.language().placeholders() == Placeholders::None;
     if bare && takes_arguments(skill) {
         Cow::Owned(Skill { dialect: Dialect::CLAUDE_CODE, ..skill.clone() })

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     name::{self, NameGrammar},
     permission, version,
-    yaml::{Data, Node, YamlVersion, write},
+    yaml::{Node, NodeData, YamlVersion, write},
 };
 
 /// One field of a map.
@@ -69,7 +69,7 @@ pub(crate) enum Shape {
     /// A list.
     List(&'static Self),
     /// A map with known keys; `Open` keeps others silently, `Closed` warns about them.
-    Record(&'static [Field], Others),
+    Record(&'static [Field], UnknownFields),
     /// A map from any key to one shape.
     Table(&'static Self),
     /// A value of one of several shapes; the first that has the right type is checked.
@@ -82,7 +82,7 @@ pub(crate) enum Shape {
 
 /// What keys that are not declared mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Others {
+pub(crate) enum UnknownFields {
     /// They are kept and say nothing.
     Open,
     /// They are kept; one that looks like a known one is probably a slip and deserves a warning.
@@ -116,13 +116,13 @@ impl Limit {
 
 /// Where a value stands: `inputs[0].type`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Path<'a> {
+pub(crate) enum FieldPath<'a> {
     Root,
     Key(&'a Self, &'a str),
     Index(&'a Self, usize),
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for FieldPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),
@@ -137,12 +137,12 @@ impl fmt::Display for Path<'_> {
 pub(crate) fn check(
     map: Option<&Node>,
     head: Span,
-    (fields, others): (&'static [Field], Others),
+    (fields, unknown_fields): (&'static [Field], UnknownFields),
     version: YamlVersion,
     found: &mut Vec<Diagnostic>,
 ) {
     let mut checker = Checker { version, found };
-    checker.fields(map, head, fields, others, &Path::Root);
+    checker.fields(map, head, fields, unknown_fields, &FieldPath::Root);
 }
 
 struct Checker<'a> {
@@ -156,12 +156,12 @@ impl Checker<'_> {
         map: Option<&Node>,
         head: Span,
         fields: &'static [Field],
-        others: Others,
-        path: &Path<'_>,
+        unknown_fields: UnknownFields,
+        path: &FieldPath<'_>,
     ) {
         for field in fields {
             let value = map.and_then(|map| map.get(field.key));
-            let here = Path::Key(path, field.key);
+            let here = FieldPath::Key(path, field.key);
             match (value, field.required) {
                 (Some(value), required) if !value.is_null(self.version) => {
                     if let Some(severity) = required {
@@ -188,31 +188,31 @@ impl Checker<'_> {
                 _ => {}
             }
         }
-        if others != Others::Open {
-            self.unknown(map, (fields, others), path);
+        if unknown_fields != UnknownFields::Open {
+            self.unknown(map, (fields, unknown_fields), path);
         }
     }
 
     fn unknown(
         &mut self,
         map: Option<&Node>,
-        (fields, others): (&'static [Field], Others),
-        path: &Path<'_>,
+        (fields, unknown_fields): (&'static [Field], UnknownFields),
+        path: &FieldPath<'_>,
     ) {
         for entry in map.and_then(Node::entries).unwrap_or_default() {
             if fields.iter().all(|field| field.key != entry.key) {
                 let free = |key: &&str| map.is_some_and(|map| map.get(key).is_none());
                 let known = fields.iter().map(|field| field.key).filter(free);
-                let here = Path::Key(path, &entry.key).to_string();
+                let here = FieldPath::Key(path, &entry.key).to_string();
                 let found = unknown_field(&here, &entry.key, entry.key_span, known);
-                if others == Others::Closed || found.fix.is_some() {
+                if unknown_fields == UnknownFields::Closed || found.fix.is_some() {
                     self.found.push(found);
                 }
             }
         }
     }
 
-    fn value(&mut self, node: &Node, shape: &Shape, path: &Path<'_>) {
+    fn value(&mut self, node: &Node, shape: &Shape, path: &FieldPath<'_>) {
         match shape {
             Shape::Text(limits) => match node.string(self.version) {
                 Some(text) => self.text(text, node, limits, path),
@@ -235,19 +235,19 @@ impl Checker<'_> {
             Shape::List(item) => match node.items() {
                 Some(items) => {
                     for (index, node) in items.iter().enumerate() {
-                        self.value(node, item, &Path::Index(path, index));
+                        self.value(node, item, &FieldPath::Index(path, index));
                     }
                 }
                 None => self.wrong_type(node, shape, path),
             },
-            Shape::Record(fields, others) => match node.entries() {
-                Some(_) => self.fields(Some(node), start_of(node), fields, *others, path),
+            Shape::Record(fields, unknown_fields) => match node.entries() {
+                Some(_) => self.fields(Some(node), start_of(node), fields, *unknown_fields, path),
                 None => self.wrong_type(node, shape, path),
             },
             Shape::Table(item) => match node.entries() {
                 Some(entries) => {
                     for entry in entries {
-                        self.value(&entry.value, item, &Path::Key(path, &entry.key));
+                        self.value(&entry.value, item, &FieldPath::Key(path, &entry.key));
                     }
                 }
                 None => self.wrong_type(node, shape, path),
@@ -262,7 +262,7 @@ impl Checker<'_> {
     }
 
     /// A text that must be there must say something.
-    fn not_blank(&mut self, node: &Node, shape: &Shape, severity: Severity, path: &Path<'_>) {
+    fn not_blank(&mut self, node: &Node, shape: &Shape, severity: Severity, path: &FieldPath<'_>) {
         let is_text = matches!(shape, Shape::Text(_) | Shape::Scalar(_));
         if is_text && node.text().is_some_and(|text| text.trim().is_empty()) {
             let message = format!("the field `{path}` is empty");
@@ -272,7 +272,7 @@ impl Checker<'_> {
         }
     }
 
-    fn text(&mut self, text: &str, node: &Node, limits: &[Limit], path: &Path<'_>) {
+    fn text(&mut self, text: &str, node: &Node, limits: &[Limit], path: &FieldPath<'_>) {
         // Only the strictest limit that is broken speaks.
         if let Some(limit) = limits.iter().find(|limit| exceeds(text, limit.max)) {
             let chars = text.chars().count();
@@ -284,7 +284,13 @@ impl Checker<'_> {
         }
     }
 
-    fn name(&mut self, node: &Node, grammar: NameGrammar, severity: Severity, path: &Path<'_>) {
+    fn name(
+        &mut self,
+        node: &Node,
+        grammar: NameGrammar,
+        severity: Severity,
+        path: &FieldPath<'_>,
+    ) {
         // The base format reads every scalar as text; the others never turn a number into a name.
         let text = match grammar {
             NameGrammar::AgentSkills => node.text(),
@@ -309,7 +315,7 @@ impl Checker<'_> {
         self.report(found, path);
     }
 
-    fn version_text(&mut self, node: &Node, path: &Path<'_>) {
+    fn version_text(&mut self, node: &Node, path: &FieldPath<'_>) {
         let text = node.text().unwrap_or_default();
         let is_string = node.string(self.version).is_some();
         if is_string && version::parse_version(text).is_ok() {
@@ -331,7 +337,7 @@ impl Checker<'_> {
         self.report(found, path);
     }
 
-    fn licence(&mut self, node: &Node, path: &Path<'_>) {
+    fn licence(&mut self, node: &Node, path: &FieldPath<'_>) {
         let Some(text) = node.string(self.version) else {
             self.wrong_type(node, &Shape::Text(&[]), path);
             return;
@@ -342,7 +348,7 @@ impl Checker<'_> {
         }
     }
 
-    fn integer(&mut self, node: &Node, min: i64, max: i64, path: &Path<'_>) {
+    fn integer(&mut self, node: &Node, min: i64, max: i64, path: &FieldPath<'_>) {
         match node.to_value(self.version).as_i64() {
             Some(number) if (min..=max).contains(&number) => {}
             Some(number) => {
@@ -353,7 +359,7 @@ impl Checker<'_> {
         }
     }
 
-    fn number(&mut self, node: &Node, min: f64, max: f64, path: &Path<'_>) {
+    fn number(&mut self, node: &Node, min: f64, max: f64, path: &FieldPath<'_>) {
         match node.to_value(self.version).as_f64() {
             Some(number) if (min..=max).contains(&number) => {}
             Some(number) => {
@@ -364,7 +370,7 @@ impl Checker<'_> {
         }
     }
 
-    fn choice(&mut self, node: &Node, words: &'static [&'static str], path: &Path<'_>) {
+    fn choice(&mut self, node: &Node, words: &'static [&'static str], path: &FieldPath<'_>) {
         let Some(text) = node.text() else {
             self.wrong_type(node, &Shape::Choice(words), path);
             return;
@@ -382,11 +388,11 @@ impl Checker<'_> {
         self.report(problem, path);
     }
 
-    fn wrong_type(&mut self, node: &Node, shape: &Shape, path: &Path<'_>) {
+    fn wrong_type(&mut self, node: &Node, shape: &Shape, path: &FieldPath<'_>) {
         let (is, wants) = (node.type_name(self.version), shape.describe());
         let message = format!("`{path}` is {is}, it must be {wants}");
         let mut problem = Diagnostic::error("wrong-type", node.span, message);
-        let scalar = matches!(node.data, Data::Scalar { .. });
+        let scalar = matches!(node.data, NodeData::Scalar { .. });
         if scalar && matches!(shape, Shape::Text(_) | Shape::Name(..) | Shape::Version) {
             let quoted = format!("\"{}\"", node.text().unwrap_or_default());
             problem = problem
@@ -412,7 +418,7 @@ impl Checker<'_> {
         }
     }
 
-    fn report(&mut self, problem: Diagnostic, path: &Path<'_>) {
+    fn report(&mut self, problem: Diagnostic, path: &FieldPath<'_>) {
         self.found.push(problem.field(path.to_string()));
     }
 }
@@ -529,7 +535,7 @@ impl Shape {
             Self::Number(min, max) => json!({"type": "number", "minimum": min, "maximum": max}),
             Self::Choice(words) => json!({"enum": words}),
             Self::List(item) => json!({"type": "array", "items": item.schema()}),
-            Self::Record(fields, others) => record_schema(fields, *others),
+            Self::Record(fields, unknown_fields) => record_schema(fields, *unknown_fields),
             Self::Table(item) => json!({"type": "object", "additionalProperties": item.schema()}),
             Self::Either(shapes) => {
                 json!({"anyOf": shapes.iter().map(Self::schema).collect::<Vec<_>>()})
@@ -549,7 +555,7 @@ fn text_schema(mut schema: Value, limits: &[Limit]) -> Value {
 }
 
 /// The JSON Schema of a map with these fields.
-pub(crate) fn record_schema(fields: &[Field], others: Others) -> Value {
+pub(crate) fn record_schema(fields: &[Field], unknown_fields: UnknownFields) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for field in fields {
@@ -570,7 +576,7 @@ pub(crate) fn record_schema(fields: &[Field], others: Others) -> Value {
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
-    if others == Others::Closed {
+    if unknown_fields == UnknownFields::Closed {
         schema["additionalProperties"] = json!(false);
     }
     schema

@@ -372,19 +372,19 @@ pub struct Policy {
 }
 
 impl Skill {
-    /// The description as far as the skill's own system keeps it: gibb.eri.sh and Personal Agent
-    /// cut a long one.
+    /// The description, cut as the skill's own system cuts it: gibb.eri.sh and Personal Agent have
+    /// a limit.
     ///
     /// ```
     /// use savoir_skill::{Dialect, Source, read_as};
     ///
     /// let text = format!("---\nname: a\nversion: 1.0.0\ndescription: {}\n---\n", "é".repeat(300));
     /// let skill = read_as(Source::from_bytes(text.into())?, Dialect::GIBBERISH, None).skill;
-    /// assert_eq!(skill.kept_description().chars().count(), 256);
+    /// assert_eq!(skill.truncated_description().chars().count(), 256);
     /// assert_eq!(skill.description.chars().count(), 300);
     /// # Ok::<(), savoir_skill::SourceError>(())
     /// ```
-    pub fn kept_description(&self) -> &str {
+    pub fn truncated_description(&self) -> &str {
         let limit = self.dialect.language().description_limit();
         let cut = limit.and_then(|limit| self.description.char_indices().nth(limit));
         cut.map_or(&self.description, |(end, _)| &self.description[..end])

@@ -92,7 +92,7 @@ const OPERATORS: [(&str, Op); 9] = [
 
 /// A version whose minor and patch numbers may be missing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Partial {
+pub struct PartialVersion {
     /// First number.
     pub major: u64,
     /// Second number.
@@ -105,7 +105,7 @@ pub struct Partial {
     pub build: BuildMetadata,
 }
 
-impl Partial {
+impl PartialVersion {
     fn parse(text: &str) -> Option<Self> {
         let (text, build) = match text.split_once('+') {
             Some((text, build)) => (text, BuildMetadata::new(non_empty(build)?).ok()?),
@@ -179,7 +179,7 @@ pub struct Clause {
     /// How the version is compared.
     pub op: Op,
     /// What it is compared with.
-    pub version: Partial,
+    pub version: PartialVersion,
 }
 
 impl Clause {
@@ -189,7 +189,7 @@ impl Clause {
             .find_map(|(sign, op)| Some((op, text.strip_prefix(sign)?)))
             .unwrap_or((Op::Bare, text));
         let clause = || text.to_owned();
-        let version = Partial::parse(rest.trim())
+        let version = PartialVersion::parse(rest.trim())
             .ok_or_else(|| RangeError::BadClause { clause: clause() })?;
         if op == Op::Compatible && version.minor.is_none() {
             return Err(RangeError::CompatibleNeedsTwoNumbers { clause: clause() });
@@ -250,7 +250,7 @@ fn ends_after(end: &Bound<Version>, version: &Version) -> bool {
     }
 }
 
-/// Whoever excludes 2.0.0 does not expect 2.0.0-rc.1, though it sorts before.
+/// A range that excludes 2.0.0 should not match 2.0.0-rc.1, although it sorts before.
 fn is_pre_release_of(version: &Version, release: &Version) -> bool {
     let numbers = |v: &Version| (v.major, v.minor, v.patch);
     release.pre.is_empty() && !version.pre.is_empty() && numbers(version) == numbers(release)

@@ -8,6 +8,6 @@ mod node;
 mod plain;
 mod tree;
 
-pub use node::{Data, Entry, Node, Style};
+pub use node::{Entry, Node, NodeData, Style};
 pub use resolve::YamlVersion;
-pub use tree::{ErrorKind, Note, NoteKind, Tree, YamlError};
+pub use tree::{ErrorKind, Tree, YamlError, YamlNote, YamlNoteKind};

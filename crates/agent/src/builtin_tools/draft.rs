@@ -40,7 +40,7 @@ pub fn write(given: &Map<String, Value>) -> Result<Draft, LibraryError> {
     let source = Source::from_bytes(text.clone().into_bytes());
     let source = source.map_err(|error| refused(error.to_string()))?;
     let checked = check::check(source, None, &options);
-    match check::gravest(&checked.diagnostics) {
+    match check::most_relevant_error(&checked.diagnostics) {
         Some(found) => Err(refused(format!("{}: {}", found.code, found.message))),
         None => Ok(Draft { name, text }),
     }

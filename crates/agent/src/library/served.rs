@@ -139,7 +139,7 @@ fn stricter(one: Option<bool>, other: Option<bool>) -> Option<bool> {
 }
 
 fn why(reading: &Reading) -> String {
-    let why = check::gravest(&reading.diagnostics);
+    let why = check::most_relevant_error(&reading.diagnostics);
     told(why.map_or("its SKILL.md is broken", |found| found.message.as_str()))
 }
 

@@ -126,7 +126,9 @@ impl Run<'_> {
             Job::Tool(found, given) => {
                 let fence = Fence::around(&self.allowed_tools, moments, &found.spec, given);
                 let checked = match fence.check() {
-                    Err(refused) if refused.is_in_doubt() && found.set.settles_doubts() => Ok(()),
+                    Err(refused) if refused.needs_approval() && found.set.settles_doubts() => {
+                        Ok(())
+                    }
                     checked => checked,
                 };
                 match checked {

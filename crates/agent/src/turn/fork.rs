@@ -83,7 +83,7 @@ impl Run<'_> {
         let (ended, failure) = match ended {
             Ended::Answered => ("answered".to_owned(), None),
             Ended::Limit(limit) => (limit.to_string(), Some(limit.code())),
-            Ended::Failed(error) => (error.in_short(), Some("skill-failed")),
+            Ended::Failed(error) => (error.public_message(), Some("skill-failed")),
         };
         let data = json!({
             "name": skill, "context_fork": true, "result": result, "ended": ended, "steps": steps,

@@ -46,7 +46,7 @@ enum IndexError {
     #[error("its bytes are not in the storage any more; upload it again")]
     BytesMissing,
     /// Its vectors cannot be made.
-    #[error("its embeddings could not be made: {}", .0.in_short())]
+    #[error("its embeddings could not be made: {}", .0.public_message())]
     Embed(#[from] ModelError),
     /// Its vectors would not fit the others.
     #[error("{}", SearchError::OtherModel)]
@@ -242,7 +242,7 @@ async fn embed(
         }
     };
     if vectors.len() != chunks.len() {
-        return Err(ModelError::Garbled {
+        return Err(ModelError::InvalidResponse {
             provider: embedder.identity().to_owned(),
             message: format!("{} vectors for {} texts", vectors.len(), chunks.len()),
         });

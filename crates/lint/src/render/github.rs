@@ -1,23 +1,23 @@
-//! Findings as workflow commands, which GitHub Actions shows beside the lines of a change.
+//! Renders diagnostics as GitHub Actions workflow commands, which become annotations.
 
 use std::io::{self, Write};
 
 use super::{FileReport, Renderer, Summary};
 use crate::visible::push_visible;
 
-pub(super) struct Github;
+pub(super) struct GithubRenderer;
 
-impl Renderer for Github {
+impl Renderer for GithubRenderer {
     fn start(&mut self, _: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 
     fn file(&mut self, out: &mut dyn Write, report: &FileReport<'_>) -> io::Result<()> {
-        for found in report.diagnostics {
-            write!(out, "::{} file={}", found.severity, property(report.path))?;
-            if let Some((start, end)) = report.range(found.span) {
+        for diagnostic in report.diagnostics {
+            write!(out, "::{} file={}", diagnostic.severity, escape_property(report.path))?;
+            if let Some((start, end)) = report.range(diagnostic.span) {
                 write!(out, ",line={}", start.line)?;
-                // Columns on different lines are refused.
+                // GitHub rejects columns when the lines differ.
                 if start.line == end.line {
                     write!(out, ",col={}", start.column)?;
                     write!(out, ",endLine={},endColumn={}", end.line, end.column)?;
@@ -25,9 +25,14 @@ impl Renderer for Github {
                     write!(out, ",endLine={}", end.line)?;
                 }
             }
-            write!(out, ",title={}::{}", property(found.code), data(&found.message))?;
-            if let Some(help) = &found.help {
-                write!(out, "%0Ahelp: {}", data(help))?;
+            write!(
+                out,
+                ",title={}::{}",
+                escape_property(diagnostic.code),
+                escape_text(&diagnostic.message)
+            )?;
+            if let Some(help) = &diagnostic.help {
+                write!(out, "%0Ahelp: {}", escape_text(help))?;
             }
             out.write_all(b"\n")?;
         }
@@ -39,8 +44,8 @@ impl Renderer for Github {
     }
 }
 
-/// The text of an annotation: line breaks are escaped, what would do something in a log is shown.
-fn data(text: &str) -> String {
+/// Escapes the text of an annotation: line breaks, and characters that would act in a log.
+fn escape_text(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -53,7 +58,7 @@ fn data(text: &str) -> String {
     result
 }
 
-/// The value of a property, which would end at a comma or colon.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+/// Escapes the value of a property, which would end at a comma or colon.
+fn escape_property(text: &str) -> String {
+    escape_text(text).replace(':', "%3A").replace(',', "%2C")
 }

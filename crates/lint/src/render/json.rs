@@ -1,4 +1,4 @@
-//! Findings as one JSON document, written file by file.
+//! Renders diagnostics as one JSON document, file by file.
 
 use std::io::{self, Write};
 
@@ -8,11 +8,11 @@ use super::{FileReport, Renderer, Summary};
 use crate::{Diagnostic, Edit, Position, Safety, Severity};
 
 #[derive(Default)]
-pub(super) struct Json {
+pub(super) struct JsonRenderer {
     files: usize,
 }
 
-impl Renderer for Json {
+impl Renderer for JsonRenderer {
     fn start(&mut self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"{\"files\":[")
     }
@@ -20,21 +20,24 @@ impl Renderer for Json {
     fn file(&mut self, out: &mut dyn Write, report: &FileReport<'_>) -> io::Result<()> {
         out.write_all(if self.files == 0 { b"\n" } else { b",\n" })?;
         self.files += 1;
-        let file =
-            File { path: report.path, dialect: report.dialect, diagnostics: Findings(report) };
+        let file = JsonFile {
+            path: report.path,
+            dialect: report.dialect,
+            diagnostics: JsonDiagnostics(report),
+        };
         Ok(serde_json::to_writer(out, &file)?)
     }
 
     fn finish(&mut self, out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
         out.write_all(if self.files == 0 { b"],\"summary\":" } else { b"\n],\"summary\":" })?;
         let Summary { files, errors, warnings, fixable, .. } = *summary;
-        serde_json::to_writer(&mut *out, &Totals { files, errors, warnings, fixable })?;
+        serde_json::to_writer(&mut *out, &JsonSummary { files, errors, warnings, fixable })?;
         out.write_all(b"}\n")
     }
 }
 
 #[derive(Serialize)]
-struct Totals {
+struct JsonSummary {
     files: usize,
     errors: usize,
     warnings: usize,
@@ -42,80 +45,85 @@ struct Totals {
 }
 
 #[derive(Serialize)]
-struct File<'a> {
+struct JsonFile<'a> {
     path: &'a str,
     dialect: Option<&'static str>,
-    diagnostics: Findings<'a>,
+    diagnostics: JsonDiagnostics<'a>,
 }
 
-struct Findings<'a>(&'a FileReport<'a>);
+struct JsonDiagnostics<'a>(&'a FileReport<'a>);
 
-impl Serialize for Findings<'_> {
+impl Serialize for JsonDiagnostics<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.diagnostics.iter().map(|found| finding(self.0, found)))
+        serializer.collect_seq(
+            self.0.diagnostics.iter().map(|diagnostic| json_diagnostic(self.0, diagnostic)),
+        )
     }
 }
 
 #[derive(Serialize)]
-struct Finding<'a> {
+struct JsonDiagnostic<'a> {
     code: &'a str,
     severity: Severity,
     message: &'a str,
     start: Position,
     end: Position,
     help: Option<&'a str>,
-    fix: Option<Remedy<'a>>,
+    fix: Option<JsonFix<'a>>,
 }
 
 #[derive(Serialize)]
-struct Remedy<'a> {
+struct JsonFix<'a> {
     safety: Safety,
-    edits: Edits<'a>,
+    edits: JsonEdits<'a>,
 }
 
-struct Edits<'a>(&'a FileReport<'a>, &'a [Edit]);
+struct JsonEdits<'a>(&'a FileReport<'a>, &'a [Edit]);
 
-impl Serialize for Edits<'_> {
+impl Serialize for JsonEdits<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.1.iter().map(|edit| change(self.0, edit)))
+        serializer.collect_seq(self.1.iter().map(|edit| json_edit(self.0, edit)))
     }
 }
 
 #[derive(Serialize)]
-struct Change<'a> {
-    start: Place,
-    end: Place,
+struct JsonEdit<'a> {
+    start: JsonPosition,
+    end: JsonPosition,
     text: &'a str,
 }
 
 #[derive(Serialize)]
-struct Place {
+struct JsonPosition {
     #[serde(flatten)]
     position: Position,
     offset: usize,
 }
 
-fn finding<'a>(report: &'a FileReport<'a>, found: &'a Diagnostic) -> Finding<'a> {
-    let (start, end) = report.range_or_beginning(found.span);
-    Finding {
-        code: found.code,
-        severity: found.severity,
-        message: &found.message,
+fn json_diagnostic<'a>(
+    report: &'a FileReport<'a>,
+    diagnostic: &'a Diagnostic,
+) -> JsonDiagnostic<'a> {
+    let (start, end) = report.range_or_file_start(diagnostic.span);
+    JsonDiagnostic {
+        code: diagnostic.code,
+        severity: diagnostic.severity,
+        message: &diagnostic.message,
         start,
         end,
-        help: found.help.as_deref(),
-        fix: found
+        help: diagnostic.help.as_deref(),
+        fix: diagnostic
             .fix
             .as_ref()
-            .map(|fix| Remedy { safety: fix.safety, edits: Edits(report, &fix.edits) }),
+            .map(|fix| JsonFix { safety: fix.safety, edits: JsonEdits(report, &fix.edits) }),
     }
 }
 
-fn change<'a>(report: &FileReport<'_>, edit: &'a Edit) -> Change<'a> {
-    let (start, end) = report.range_or_beginning(edit.span);
-    Change {
-        start: Place { position: start, offset: edit.span.start },
-        end: Place { position: end, offset: edit.span.end },
+fn json_edit<'a>(report: &FileReport<'_>, edit: &'a Edit) -> JsonEdit<'a> {
+    let (start, end) = report.range_or_file_start(edit.span);
+    JsonEdit {
+        start: JsonPosition { position: start, offset: edit.span.start },
+        end: JsonPosition { position: end, offset: edit.span.end },
         text: &edit.text,
     }
 }

@@ -1,4 +1,4 @@
-//! Findings as SARIF 2.1.0, the interchange format of static analysis.
+//! Renders diagnostics as SARIF 2.1.0, the interchange format of static analysis.
 
 use std::io::{self, Write};
 
@@ -9,28 +9,28 @@ use crate::{Diagnostic, Edit, Fix, Safety, Severity, Span};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-pub(super) struct Sarif {
+pub(super) struct SarifRenderer {
     rules: Vec<RuleDescription>,
     results: usize,
 }
 
-impl Sarif {
+impl SarifRenderer {
     pub(super) fn new(rules: Vec<RuleDescription>) -> Self {
         Self { rules, results: 0 }
     }
 
-    fn index(&self, id: &str) -> Option<usize> {
+    fn rule_index(&self, id: &str) -> Option<usize> {
         self.rules.binary_search_by(|rule| rule.id.cmp(id)).ok()
     }
 }
 
-impl Renderer for Sarif {
+impl Renderer for SarifRenderer {
     fn start(&mut self, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "{{\"$schema\":\"{SCHEMA}\",\"version\":\"2.1.0\",\"runs\":[{{\"tool\":")?;
         let driver = Driver {
             name: "savoir",
             version: env!("CARGO_PKG_VERSION"),
-            rules: self.rules.iter().map(descriptor).collect(),
+            rules: self.rules.iter().map(reporting_descriptor).collect(),
         };
         serde_json::to_writer(&mut *out, &Tool { driver })?;
         out.write_all(b",\"columnKind\":\"unicodeCodePoints\",\"results\":[")
@@ -41,11 +41,11 @@ impl Renderer for Sarif {
             return Ok(());
         }
         let uri = uri(report.path);
-        for found in report.diagnostics {
+        for diagnostic in report.diagnostics {
             out.write_all(if self.results == 0 { b"\n" } else { b",\n" })?;
             self.results += 1;
-            let index = self.index(found.code);
-            serde_json::to_writer(&mut *out, &result(report, &uri, found, index))?;
+            let rule_index = self.rule_index(diagnostic.code);
+            serde_json::to_writer(&mut *out, &sarif_result(report, &uri, diagnostic, rule_index))?;
         }
         Ok(())
     }
@@ -64,26 +64,26 @@ struct Tool {
 struct Driver {
     name: &'static str,
     version: &'static str,
-    rules: Vec<Descriptor>,
+    rules: Vec<ReportingDescriptor>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Descriptor {
+struct ReportingDescriptor {
     id: &'static str,
-    short_description: Plain,
-    full_description: Plain,
-    help: Formatted,
+    short_description: PlainText,
+    full_description: PlainText,
+    help: MultiformatMessage,
     default_configuration: Configuration,
 }
 
 #[derive(Serialize)]
-struct Plain {
+struct PlainText {
     text: String,
 }
 
 #[derive(Serialize)]
-struct Formatted {
+struct MultiformatMessage {
     text: String,
     markdown: String,
 }
@@ -93,46 +93,46 @@ struct Configuration {
     level: Severity,
 }
 
-fn descriptor(rule: &RuleDescription) -> Descriptor {
+fn reporting_descriptor(rule: &RuleDescription) -> ReportingDescriptor {
     let RuleDescription { id, docs, severity } = *rule;
     let reason = docs.section("Why").unwrap_or_else(|| docs.summary());
-    Descriptor {
+    ReportingDescriptor {
         id,
-        short_description: Plain { text: docs.summary() },
-        full_description: Plain { text: reason },
-        help: Formatted { text: docs.markdown(), markdown: docs.markdown() },
+        short_description: PlainText { text: docs.summary() },
+        full_description: PlainText { text: reason },
+        help: MultiformatMessage { text: docs.markdown(), markdown: docs.markdown() },
         default_configuration: Configuration { level: severity },
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Finding<'a> {
+struct SarifResult<'a> {
     rule_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule_index: Option<usize>,
     level: Severity,
-    message: Plain,
+    message: PlainText,
     locations: [Location<'a>; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
-    fixes: Option<[Remedy<'a>; 1]>,
+    fixes: Option<[SarifFix<'a>; 1]>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Location<'a> {
-    physical_location: Place<'a>,
+    physical_location: PhysicalLocation<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Place<'a> {
-    artifact_location: Artifact<'a>,
+struct PhysicalLocation<'a> {
+    artifact_location: ArtifactLocation<'a>,
     region: Region,
 }
 
 #[derive(Serialize)]
-struct Artifact<'a> {
+struct ArtifactLocation<'a> {
     uri: &'a str,
 }
 
@@ -147,9 +147,9 @@ struct Region {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Remedy<'a> {
+struct SarifFix<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<Plain>,
+    description: Option<PlainText>,
     artifact_changes: [ArtifactChange<'a>; 1],
     properties: Properties,
 }
@@ -162,7 +162,7 @@ struct Properties {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ArtifactChange<'a> {
-    artifact_location: Artifact<'a>,
+    artifact_location: ArtifactLocation<'a>,
     replacements: Replacements<'a>,
 }
 
@@ -187,42 +187,51 @@ struct Content<'a> {
     text: &'a str,
 }
 
-fn result<'a>(
+fn sarif_result<'a>(
     report: &'a FileReport<'a>,
     uri: &'a str,
-    found: &'a Diagnostic,
+    diagnostic: &'a Diagnostic,
     rule_index: Option<usize>,
-) -> Finding<'a> {
-    let text = match &found.help {
-        Some(help) => format!("{}\nhelp: {help}", found.message),
-        None => found.message.clone(),
+) -> SarifResult<'a> {
+    let text = match &diagnostic.help {
+        Some(help) => format!("{}\nhelp: {help}", diagnostic.message),
+        None => diagnostic.message.clone(),
     };
-    let physical_location =
-        Place { artifact_location: Artifact { uri }, region: region(report, found.span) };
-    Finding {
-        rule_id: found.code,
+    let physical_location = PhysicalLocation {
+        artifact_location: ArtifactLocation { uri },
+        region: region(report, diagnostic.span),
+    };
+    SarifResult {
+        rule_id: diagnostic.code,
         rule_index,
-        level: found.severity,
-        message: Plain { text },
+        level: diagnostic.severity,
+        message: PlainText { text },
         locations: [Location { physical_location }],
-        fixes: found.fix.as_ref().and_then(|fix| remedy(report, uri, found, fix)).map(|fix| [fix]),
+        fixes: diagnostic
+            .fix
+            .as_ref()
+            .and_then(|fix| sarif_fix(report, uri, diagnostic, fix))
+            .map(|fix| [fix]),
     }
 }
 
-/// A fix that changes something in a text that is there.
-fn remedy<'a>(
+/// `None` for a fix without edits, or when the file could not be read.
+fn sarif_fix<'a>(
     report: &'a FileReport<'a>,
     uri: &'a str,
-    found: &Diagnostic,
+    diagnostic: &Diagnostic,
     fix: &'a Fix,
-) -> Option<Remedy<'a>> {
+) -> Option<SarifFix<'a>> {
     if fix.edits.is_empty() || report.source.is_none() {
         return None;
     }
     let replacements = Replacements(report, &fix.edits);
-    Some(Remedy {
-        description: found.help.clone().map(|text| Plain { text }),
-        artifact_changes: [ArtifactChange { artifact_location: Artifact { uri }, replacements }],
+    Some(SarifFix {
+        description: diagnostic.help.clone().map(|text| PlainText { text }),
+        artifact_changes: [ArtifactChange {
+            artifact_location: ArtifactLocation { uri },
+            replacements,
+        }],
         properties: Properties { safety: fix.safety },
     })
 }
@@ -234,10 +243,10 @@ fn replacement<'a>(report: &FileReport<'_>, edit: &'a Edit) -> Replacement<'a> {
     }
 }
 
-/// The place of a span; the beginning of a file that could not be read, since code scanning
+/// The region of a span; the start of the file if it could not be read, because code scanning
 /// services drop results without a region.
 fn region(report: &FileReport<'_>, span: Span) -> Region {
-    let (start, end) = report.range_or_beginning(span);
+    let (start, end) = report.range_or_file_start(span);
     Region {
         start_line: start.line,
         start_column: start.column,
@@ -251,27 +260,27 @@ pub fn uri(path: &str) -> String {
     let path = if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() };
     let path = path.strip_prefix("./").unwrap_or(&path);
     let drive = cfg!(windows) && path.as_bytes().get(1) == Some(&b':');
-    let mut result = String::with_capacity(path.len() + 8);
+    let mut sarif_result = String::with_capacity(path.len() + 8);
     if drive {
-        result.push_str("file:///");
+        sarif_result.push_str("file:///");
     } else if path.starts_with('/') {
-        result.push_str("file://");
+        sarif_result.push_str("file://");
     }
     for (at, byte) in path.bytes().enumerate() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                result.push(char::from(byte));
+                sarif_result.push(char::from(byte));
             }
-            b':' if drive && at == 1 => result.push(':'),
+            b':' if drive && at == 1 => sarif_result.push(':'),
             _ => {
-                result.push('%');
+                sarif_result.push('%');
                 for digit in [byte >> 4, byte & 15] {
-                    result.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
+                    sarif_result.push(char::from(b"0123456789ABCDEF"[usize::from(digit)]));
                 }
             }
         }
     }
-    result
+    sarif_result
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ fn formats_have_words() {
 }
 
 #[test]
-fn text_shows_the_line_and_the_way_out() {
+fn text_shows_the_line_and_the_hint() {
     assert_snapshot!(every(Format::Text, PLAIN), @"
     warning[byte-order-mark]: the name is `demo`
      --> a/SKILL.md:2:7
@@ -273,7 +273,7 @@ fn text_places_marks_below_combining_characters() {
 }
 
 #[test]
-fn text_never_obeys_the_file() {
+fn text_escapes_control_characters_of_the_file() {
     let line = "a\u{1b}[31mred\u{7}\u{9b}2J\u{202e}evil\u{2066}\u{200b}\u{e0041}z";
     let found = [Diagnostic::error("code", Span::new(1, 6), line)
         .help(line)
@@ -294,7 +294,7 @@ fn text_never_obeys_the_file() {
 }
 
 #[test]
-fn text_tells_what_a_fix_does() {
+fn text_describes_what_a_fix_does() {
     let fixed = |edits: Vec<Edit>| {
         let found = Diagnostic::warning("code", Span::new(0, 4), "look").fix(Fix::safe(edits));
         let shown = text("name: demo\nmore\n", &[found]);
@@ -305,9 +305,9 @@ fn text_tells_what_a_fix_does() {
     assert_eq!(fixed(vec![Edit::delete(Span::new(0, 4))]), "`--fix` removes `name`");
     let replace = Edit::replace(Span::new(0, 4), "title");
     assert_eq!(fixed(vec![replace]), "`--fix` replaces `name` with `title`");
-    assert_eq!(fixed(vec![Edit::delete(Span::new(0, 11))]), "`--fix` mends this");
-    assert_eq!(fixed(vec![Edit::insert(0, "x".repeat(41))]), "`--fix` mends this");
-    assert_eq!(fixed(vec![Edit::insert(0, "a"), Edit::insert(4, "b")]), "`--fix` mends this");
+    assert_eq!(fixed(vec![Edit::delete(Span::new(0, 11))]), "`--fix` fixes this");
+    assert_eq!(fixed(vec![Edit::insert(0, "x".repeat(41))]), "`--fix` fixes this");
+    assert_eq!(fixed(vec![Edit::insert(0, "a"), Edit::insert(4, "b")]), "`--fix` fixes this");
     assert_eq!(fixed(Vec::new()), "");
 }
 

@@ -1,4 +1,4 @@
-//! Findings for people, in the manner of rustc.
+//! Renders diagnostics for people, in the style of rustc.
 
 use std::{
     borrow::Cow,
@@ -16,40 +16,40 @@ use annotate_snippets::{
 use super::{FileReport, Renderer, Summary, TextStyle, window::Window};
 use crate::{Diagnostic, Edit, Fix, Position, Safety, Severity, Source, visible};
 
-/// Longest message that is shown whole, in characters.
-const LONGEST_MESSAGE: usize = 1_000;
-/// Longest text of a fix that is quoted, in characters.
-const LONGEST_QUOTE: usize = 40;
-/// Lines are cut before annotate-snippets sees them, since its own cutting trips over characters
+/// Longer messages are cut.
+const MAX_MESSAGE_CHARS: usize = 1_000;
+/// Longer texts of a fix are not quoted.
+const MAX_QUOTED_CHARS: usize = 40;
+/// Lines are cut before annotate-snippets sees them, because its own cutting fails on characters
 /// without width.
-const NEVER_CUT: usize = 1 << 20;
+const UNLIMITED_WIDTH: usize = 1 << 20;
 
-pub(super) struct Text {
+pub(super) struct TextRenderer {
     style: TextStyle,
     snippets: Snippets,
 }
 
-impl Text {
+impl TextRenderer {
     pub(super) fn new(style: TextStyle) -> Self {
         let snippets = if style.color { Snippets::styled() } else { Snippets::plain() };
-        Self { style, snippets: snippets.term_width(NEVER_CUT) }
+        Self { style, snippets: snippets.term_width(UNLIMITED_WIDTH) }
     }
 
-    fn diagnostic(&self, report: &FileReport<'_>, found: &Diagnostic) -> String {
-        let level = match found.severity {
+    fn render_diagnostic(&self, report: &FileReport<'_>, diagnostic: &Diagnostic) -> String {
+        let level = match diagnostic.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        let title = level.primary_title(shortened(&found.message)).id(found.code);
+        let title = level.primary_title(shorten_message(&diagnostic.message)).id(diagnostic.code);
         let mut group = Group::with_title(title);
         let path = visible(report.path);
         let mut origin = None;
         if let Some(source) = report.source {
-            let Position { line, column } = source.position(found.span.start);
+            let Position { line, column } = source.position(diagnostic.span.start);
             // The line number, a space, a bar and a space stand before the line.
             let digits = line.to_string().len();
-            let room = self.style.width.saturating_sub(digits + 3);
-            let window = Window::new(source.text(), found.span, room);
+            let max_columns = self.style.width.saturating_sub(digits + 3);
+            let window = Window::new(source.text(), diagnostic.span, max_columns);
             let label = match window.more_lines {
                 0 => None,
                 1 => Some("and 1 more line".to_owned()),
@@ -63,15 +63,16 @@ impl Text {
         } else {
             group = group.element(Origin::path(path));
         }
-        let help = found.help.as_deref().map(shortened);
-        let remedy = found.fix.as_ref().and_then(|fix| remedy(fix, found, report.source));
-        let notes = help.into_iter().chain(remedy.map(Cow::Owned));
+        let help = diagnostic.help.as_deref().map(shorten_message);
+        let fix_note =
+            diagnostic.fix.as_ref().and_then(|fix| describe_fix(fix, diagnostic, report.source));
+        let notes = help.into_iter().chain(fix_note.map(Cow::Owned));
         group = group.elements(notes.map(|text| Level::HELP.message(text)));
-        let shown = self.snippets.render(&[group]);
-        // The snippet counts columns in what it shows, so the place is put in from here.
-        match (origin, shown.split_once('\n')) {
+        let rendered = self.snippets.render(&[group]);
+        // The snippet counts columns of the cut line, so the real position is inserted here.
+        match (origin, rendered.split_once('\n')) {
             (Some(origin), Some((title, rest))) => format!("{title}\n{origin}\n{rest}"),
-            _ => shown,
+            _ => rendered,
         }
     }
 
@@ -80,14 +81,14 @@ impl Text {
     }
 }
 
-impl Renderer for Text {
+impl Renderer for TextRenderer {
     fn start(&mut self, _: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 
     fn file(&mut self, out: &mut dyn Write, report: &FileReport<'_>) -> io::Result<()> {
-        for found in report.diagnostics {
-            writeln!(out, "{}\n", self.diagnostic(report, found))?;
+        for diagnostic in report.diagnostics {
+            writeln!(out, "{}\n", self.render_diagnostic(report, diagnostic))?;
         }
         Ok(())
     }
@@ -95,21 +96,22 @@ impl Renderer for Text {
     fn finish(&mut self, out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
         let mut counts = Vec::new();
         if summary.errors > 0 {
-            counts.push(self.paint(DEFAULT_ERROR_STYLE, &counted(summary.errors, "error")));
+            counts.push(self.paint(DEFAULT_ERROR_STYLE, &count_noun(summary.errors, "error")));
         }
         if summary.warnings > 0 {
-            counts.push(self.paint(DEFAULT_WARNING_STYLE, &counted(summary.warnings, "warning")));
+            counts
+                .push(self.paint(DEFAULT_WARNING_STYLE, &count_noun(summary.warnings, "warning")));
         }
         if counts.is_empty() && summary.files > 0 {
             counts.push(self.paint(DEFAULT_NOTE_STYLE, "all fine"));
         }
-        let files = counted(summary.files, "skill");
+        let files = count_noun(summary.files, "skill");
         if counts.is_empty() {
             writeln!(out, "checked {files}")?;
         } else {
             writeln!(out, "checked {files}: {}", counts.join(", "))?;
         }
-        let all = counted(summary.errors + summary.warnings, "finding");
+        let all = count_noun(summary.errors + summary.warnings, "finding");
         match (summary.fixable, summary.fixable_unsafe) {
             (0, 0) => Ok(()),
             (0, risky) => writeln!(out, "{risky} of {all} can be fixed with --fix --unsafe"),
@@ -121,47 +123,49 @@ impl Renderer for Text {
     }
 }
 
-fn counted(count: usize, noun: &str) -> String {
+fn count_noun(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A message on one visible line that does not flood the screen.
-fn shortened(message: &str) -> Cow<'_, str> {
-    match message.char_indices().nth(LONGEST_MESSAGE) {
+fn shorten_message(message: &str) -> Cow<'_, str> {
+    match message.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => Cow::Owned(format!("{}...", visible(&message[..end]))),
         None => visible(message),
     }
 }
 
-/// What the fix would do, with the option that makes it do so.
-fn remedy(fix: &Fix, found: &Diagnostic, source: Option<&Source>) -> Option<String> {
+/// Says what the fix would do, with the option that applies it.
+fn describe_fix(fix: &Fix, diagnostic: &Diagnostic, source: Option<&Source>) -> Option<String> {
     let option = match fix.safety {
         Safety::Safe => "`--fix`",
         Safety::Unsafe => "`--fix --unsafe`",
     };
-    let plain = if found.help.is_some() { "does this" } else { "mends this" };
-    let deed = match fix.edits.as_slice() {
+    let generic = if diagnostic.help.is_some() { "does this" } else { "fixes this" };
+    let action = match fix.edits.as_slice() {
         [] => return None,
-        [edit] => deed(edit, source).unwrap_or_else(|| plain.to_owned()),
-        _ => plain.to_owned(),
+        [edit] => describe_edit(edit, source).unwrap_or_else(|| generic.to_owned()),
+        _ => generic.to_owned(),
     };
-    Some(format!("{option} {deed}"))
+    Some(format!("{option} {action}"))
 }
 
-/// One small edit in words.
-fn deed(edit: &Edit, source: Option<&Source>) -> Option<String> {
+/// Describes one small edit; `None` if the text is too long to quote.
+fn describe_edit(edit: &Edit, source: Option<&Source>) -> Option<String> {
     let old = edit.span.slice(source?.text());
     match (old.is_empty(), edit.text.is_empty()) {
         (true, true) => None,
-        (true, false) => Some(format!("inserts {}", quoted(&edit.text)?)),
-        (false, true) => Some(format!("removes {}", quoted(old)?)),
-        (false, false) => Some(format!("replaces {} with {}", quoted(old)?, quoted(&edit.text)?)),
+        (true, false) => Some(format!("inserts {}", quote_if_short(&edit.text)?)),
+        (false, true) => Some(format!("removes {}", quote_if_short(old)?)),
+        (false, false) => {
+            Some(format!("replaces {} with {}", quote_if_short(old)?, quote_if_short(&edit.text)?))
+        }
     }
 }
 
 /// The text between backticks, when it is short and on one line.
-fn quoted(text: &str) -> Option<String> {
-    let short = text.chars().nth(LONGEST_QUOTE).is_none();
-    let plain = !text.contains(['`', '\n', '\r']) && !text.trim().is_empty();
-    (short && plain).then(|| format!("`{}`", visible(text)))
+fn quote_if_short(text: &str) -> Option<String> {
+    let short = text.chars().nth(MAX_QUOTED_CHARS).is_none();
+    let simple = !text.contains(['`', '\n', '\r']) && !text.trim().is_empty();
+    (short && simple).then(|| format!("`{}`", visible(text)))
 }

@@ -1,4 +1,4 @@
-//! The part of a line that is shown around a finding.
+//! Cuts the part of a source line that is shown around a diagnostic.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use crate::{
     visible::{is_hidden, push_visible},
 };
 
-const CUT: &str = "...";
+const ELLIPSIS: &str = "...";
 const TAB: &str = "    ";
-/// A window narrower than this shows nothing of use.
-const LEAST_ROOM: usize = 24;
+/// A narrower window would show nothing useful.
+const MIN_COLUMNS: usize = 24;
 
-/// One line of a file, made visible and cut to the room there is.
+/// One line of a file, with hidden characters escaped, cut to the available columns.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) text: String,
@@ -25,10 +25,10 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The first line that `span` touches, in at most `room` columns. Spans that do not fit the
+    /// The first line that `span` touches, in at most `max_columns` columns. Spans that do not fit the
     /// text are moved into it.
-    pub(super) fn new(text: &str, span: Span, room: usize) -> Self {
-        let room = room.max(LEAST_ROOM);
+    pub(super) fn new(text: &str, span: Span, max_columns: usize) -> Self {
+        let max_columns = max_columns.max(MIN_COLUMNS);
         let start = floor_char_boundary(text, span.start);
         let end = floor_char_boundary(text, span.end).max(start);
         let bytes = text.as_bytes();
@@ -48,58 +48,65 @@ impl Window {
         };
 
         let line = &text[line_start..line_end];
-        let marked = start - line_start..end.min(line_end) - line_start;
-        Self::cut(line, &marked, room, more_lines)
+        let highlight = start - line_start..end.min(line_end) - line_start;
+        Self::cut_line(line, &highlight, max_columns, more_lines)
     }
 
-    fn cut(line: &str, marked: &Range<usize>, room: usize, more_lines: usize) -> Self {
-        let (_, whole) = fitting(line.chars(), room);
-        let shown = if whole == line.len() {
+    fn cut_line(
+        line: &str,
+        highlight: &Range<usize>,
+        max_columns: usize,
+        more_lines: usize,
+    ) -> Self {
+        let (_, whole) = measure_prefix(line.chars(), max_columns);
+        let visible = if whole == line.len() {
             0..line.len()
         } else {
-            let room = room - 2 * CUT.len();
-            // Most of the room is for what the finding is about, the rest for what is before it.
-            let (after, _) = fitting(line[marked.start..].chars(), room * 3 / 4);
-            let (_, back) = fitting(line[..marked.start].chars().rev(), room - after);
-            let from = marked.start - back;
-            let (_, length) = fitting(line[from..].chars(), room);
+            let max_columns = max_columns - 2 * ELLIPSIS.len();
+            // Three quarters of the columns are for the highlighted text, the rest for the text
+            // before it.
+            let (after, _) = measure_prefix(line[highlight.start..].chars(), max_columns * 3 / 4);
+            let (_, back) =
+                measure_prefix(line[..highlight.start].chars().rev(), max_columns - after);
+            let from = highlight.start - back;
+            let (_, length) = measure_prefix(line[from..].chars(), max_columns);
             from..from + length
         };
 
-        let mut text = String::with_capacity(shown.len() + 2 * CUT.len());
-        if shown.start > 0 {
-            text.push_str(CUT);
+        let mut text = String::with_capacity(visible.len() + 2 * ELLIPSIS.len());
+        if visible.start > 0 {
+            text.push_str(ELLIPSIS);
         }
         let mut span = text.len()..text.len();
-        for (at, character) in line[shown.clone()].char_indices() {
-            let at = shown.start + at;
-            if at == marked.start {
+        for (at, character) in line[visible.clone()].char_indices() {
+            let at = visible.start + at;
+            if at == highlight.start {
                 span = text.len()..text.len();
             }
             match character {
                 '\t' => text.push_str(TAB),
                 _ => push_visible(&mut text, character),
             }
-            if at < marked.end && at >= marked.start {
+            if at < highlight.end && at >= highlight.start {
                 span.end = text.len();
             }
         }
-        if marked.start >= shown.end {
+        if highlight.start >= visible.end {
             span = text.len()..text.len();
         }
-        if shown.end < line.len() {
-            text.push_str(CUT);
+        if visible.end < line.len() {
+            text.push_str(ELLIPSIS);
         }
         Self { text, span, more_lines }
     }
 }
 
-/// How many columns and bytes of the characters fit into `room` columns.
-fn fitting(characters: impl Iterator<Item = char>, room: usize) -> (usize, usize) {
+/// The columns and bytes of the longest prefix that fits into `max_columns` columns.
+fn measure_prefix(characters: impl Iterator<Item = char>, max_columns: usize) -> (usize, usize) {
     let (mut columns, mut bytes) = (0, 0);
     for character in characters {
-        let next = columns + columns_of(character);
-        if next > room {
+        let next = columns + column_width(character);
+        if next > max_columns {
             break;
         }
         columns = next;
@@ -108,8 +115,8 @@ fn fitting(characters: impl Iterator<Item = char>, room: usize) -> (usize, usize
     (columns, bytes)
 }
 
-/// Columns that a character takes, or one more: the width only bounds what is shown.
-fn columns_of(character: char) -> usize {
+/// An upper bound of the columns that a character takes.
+fn column_width(character: char) -> usize {
     match character {
         '\t' => TAB.len(),
         '\r' => 2,
@@ -131,8 +138,8 @@ mod tests {
 
     fn window(text: &str, start: usize, end: usize) -> (String, String, usize) {
         let window = Window::new(text, Span::new(start, end), 40);
-        let marked = window.text[window.span].to_owned();
-        (window.text, marked, window.more_lines)
+        let highlight = window.text[window.span].to_owned();
+        (window.text, highlight, window.more_lines)
     }
 
     #[test]
@@ -170,24 +177,24 @@ mod tests {
     #[test]
     fn cuts_long_lines_around_the_span() {
         let line = format!("{}needle{}", "a".repeat(30_000), "b".repeat(30_000));
-        let (text, marked, _) = window(&line, 30_000, 30_006);
+        let (text, highlight, _) = window(&line, 30_000, 30_006);
         assert_eq!(text, "...aaaaaaaaaneedlebbbbbbbbbbbbbbbbbbb...");
-        assert_eq!(marked, "needle");
+        assert_eq!(highlight, "needle");
 
-        let (text, marked, _) = window(&line, 0, line.len());
+        let (text, highlight, _) = window(&line, 0, line.len());
         assert_eq!(text, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...");
-        assert_eq!(marked, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+        assert_eq!(highlight, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
 
-        let (text, marked, _) = window(&line, line.len(), line.len());
+        let (text, highlight, _) = window(&line, line.len(), line.len());
         assert_eq!(text, "...bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb");
-        assert_eq!(marked, "");
+        assert_eq!(highlight, "");
     }
 
     #[test]
     fn wide_characters_fit_as_well() {
         let line = "世".repeat(60_000);
-        let (text, marked, _) = window(&line, 0, 3);
+        let (text, highlight, _) = window(&line, 0, 3);
         assert_eq!(text, format!("{}...", "世".repeat(17)));
-        assert_eq!(marked, "世");
+        assert_eq!(highlight, "世");
     }
 }

@@ -1,4 +1,4 @@
-//! Vectors from a server.
+//! Embeds texts with the HTTP API of a provider.
 
 use std::sync::OnceLock;
 
@@ -9,78 +9,78 @@ use serde_json::json;
 use super::{Embedder, normalise};
 use crate::{ModelError, http::Http, limits};
 
-/// How a server is asked.
+/// The API of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wire {
+pub(crate) enum EmbeddingApi {
     OpenAi,
     Ollama,
 }
 
-/// Vectors from a server.
+/// Embeds texts with the HTTP API of a provider.
 #[derive(Debug)]
 pub(crate) struct HttpEmbedder {
     http: Http,
-    wire: Wire,
+    api: EmbeddingApi,
     model: String,
     identity: String,
-    /// How many numbers the first vector had; all others must have as many.
+    /// Dimension of the first vector; all others must have the same.
     dimension: OnceLock<usize>,
 }
 
 impl HttpEmbedder {
-    pub(crate) fn new(http: Http, wire: Wire, model: &str) -> Self {
+    pub(crate) fn new(http: Http, api: EmbeddingApi, model: &str) -> Self {
         let identity = format!("{}:{model}", http.provider());
-        Self { http, wire, model: model.to_owned(), identity, dimension: OnceLock::new() }
+        Self { http, api, model: model.to_owned(), identity, dimension: OnceLock::new() }
     }
 
-    async fn batch(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
-        let vectors = match self.wire {
-            Wire::OpenAi => self.openai(texts).await?,
-            Wire::Ollama => self.ollama(texts).await?,
+    async fn embed_batch(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
+        let vectors = match self.api {
+            EmbeddingApi::OpenAi => self.embed_openai(texts).await?,
+            EmbeddingApi::Ollama => self.embed_ollama(texts).await?,
         };
         if vectors.len() != texts.len() {
             let message = format!("{} vectors for {} texts", vectors.len(), texts.len());
-            return Err(self.http.garbled(message));
+            return Err(self.http.invalid_response(message));
         }
-        vectors.into_iter().map(|vector| self.checked(vector)).collect()
+        vectors.into_iter().map(|vector| self.check_and_normalise(vector)).collect()
     }
 
-    fn checked(&self, vector: Vec<f32>) -> Result<Vec<f32>, ModelError> {
+    fn check_and_normalise(&self, vector: Vec<f32>) -> Result<Vec<f32>, ModelError> {
         let dimension = *self.dimension.get_or_init(|| vector.len());
         if vector.len() != dimension {
             let message =
-                format!("a vector of {} numbers among those of {dimension}", vector.len());
-            return Err(self.http.garbled(message));
+                format!("a vector of dimension {}, the others have {dimension}", vector.len());
+            return Err(self.http.invalid_response(message));
         }
-        normalise(vector).ok_or_else(|| self.http.garbled("a vector without a direction"))
+        normalise(vector).ok_or_else(|| self.http.invalid_response("a vector of length zero"))
     }
 
-    async fn openai(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
+    async fn embed_openai(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
         let content = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
-        let mut answer: List = self.http.post("embeddings", &content).await?;
+        let mut answer: OpenAiEmbeddings = self.http.post("embeddings", &content).await?;
         answer.data.sort_by_key(|entry| entry.index);
         Ok(answer.data.into_iter().map(|entry| entry.embedding).collect())
     }
 
-    async fn ollama(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
+    async fn embed_ollama(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
         let content = json!({ "model": self.model, "input": texts });
-        let answer: Embedded = self.http.post("api/embed", &content).await?;
+        let answer: OllamaEmbeddings = self.http.post("api/embed", &content).await?;
         match answer.embeddings {
-            Vectors::Many(vectors) => Ok(vectors),
-            Vectors::One(vector) if texts.len() == 1 => Ok(vec![vector]),
-            Vectors::One(_) => self.one_by_one(texts).await,
+            OneOrManyVectors::Many(vectors) => Ok(vectors),
+            OneOrManyVectors::One(vector) if texts.len() == 1 => Ok(vec![vector]),
+            OneOrManyVectors::One(_) => self.embed_one_by_one(texts).await,
         }
     }
 
-    /// Some servers only ever answer with one vector.
-    async fn one_by_one(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
+    /// For servers that return one vector per request.
+    async fn embed_one_by_one(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
         let mut vectors = Vec::with_capacity(texts.len());
         for text in texts {
             let content = json!({ "model": self.model, "input": text });
-            let answer: Embedded = self.http.post("api/embed", &content).await?;
+            let answer: OllamaEmbeddings = self.http.post("api/embed", &content).await?;
             match answer.embeddings {
-                Vectors::One(vector) => vectors.push(vector),
-                Vectors::Many(many) => vectors.extend(many),
+                OneOrManyVectors::One(vector) => vectors.push(vector),
+                OneOrManyVectors::Many(many) => vectors.extend(many),
             }
         }
         Ok(vectors)
@@ -88,26 +88,26 @@ impl HttpEmbedder {
 }
 
 #[derive(Deserialize)]
-struct List {
-    data: Vec<Entry>,
+struct OpenAiEmbeddings {
+    data: Vec<OpenAiEmbedding>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct OpenAiEmbedding {
     #[serde(default)]
     index: u64,
     embedding: Vec<f32>,
 }
 
 #[derive(Deserialize)]
-struct Embedded {
+struct OllamaEmbeddings {
     #[serde(alias = "embedding")]
-    embeddings: Vectors,
+    embeddings: OneOrManyVectors,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Vectors {
+enum OneOrManyVectors {
     One(Vec<f32>),
     Many(Vec<Vec<f32>>),
 }
@@ -120,8 +120,8 @@ impl Embedder for HttpEmbedder {
     fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, ModelError>> {
         async move {
             let mut vectors = Vec::with_capacity(texts.len());
-            for batch in texts.chunks(limits::TEXTS) {
-                vectors.extend(self.batch(batch).await?);
+            for batch in texts.chunks(limits::MAX_TEXTS_PER_REQUEST) {
+                vectors.extend(self.embed_batch(batch).await?);
             }
             Ok(vectors)
         }

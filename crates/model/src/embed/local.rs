@@ -1,4 +1,4 @@
-//! Vectors from a model in a folder, in the layout of sentence-transformers.
+//! Embeds texts with a local model in the folder layout of sentence-transformers.
 
 mod bert;
 mod folder;
@@ -15,41 +15,41 @@ use tokio::task::spawn_blocking;
 
 use self::{
     bert::Bert,
-    folder::{Folder, Pooling},
+    folder::{ModelFolder, Pooling},
 };
 use super::{Embedder, normalise};
 use crate::{ModelError, limits};
 
-/// Vectors from a model in a folder.
+/// Embeds texts with a local model.
 #[derive(Debug)]
 pub(crate) struct LocalEmbedder {
     identity: String,
-    lazy: Arc<Lazy>,
+    lazy: Arc<LazyModel>,
 }
 
-/// A model that is read when it is first needed.
+/// A model that is loaded on first use.
 #[derive(Debug)]
-struct Lazy {
-    folder: Folder,
-    loaded: OnceLock<Model>,
-    /// Held while it is read, so that it is read once.
+struct LazyModel {
+    folder: ModelFolder,
+    loaded: OnceLock<EmbeddingModel>,
+    /// Locked while loading, so that the model is loaded once.
     loading: std::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct Model {
+struct EmbeddingModel {
     tokenizer: Tokenizer,
     bert: Bert,
     pooling: Pooling,
 }
 
 impl LocalEmbedder {
-    /// Looks at a folder. Its weights are read with the first text.
+    /// Opens a model folder. The weights are read with the first text.
     pub(crate) fn open(path: &Path) -> Result<Self, ModelError> {
-        let folder = Folder::open(path)?;
+        let folder = ModelFolder::open(path)?;
         let identity = folder.identity()?;
         let (loaded, loading) = (OnceLock::new(), std::sync::Mutex::default());
-        Ok(Self { identity, lazy: Arc::new(Lazy { folder, loaded, loading }) })
+        Ok(Self { identity, lazy: Arc::new(LazyModel { folder, loaded, loading }) })
     }
 }
 
@@ -61,9 +61,9 @@ impl Embedder for LocalEmbedder {
     fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, ModelError>> {
         async move {
             let mut vectors = Vec::with_capacity(texts.len());
-            for texts in texts.chunks(limits::LOCAL_TEXTS) {
+            for texts in texts.chunks(limits::LOCAL_BATCH_TEXTS) {
                 let (lazy, texts) = (self.lazy.clone(), texts.to_vec());
-                let work = spawn_blocking(move || lazy.get()?.embed(&texts));
+                let work = spawn_blocking(move || lazy.get_or_load()?.embed(&texts));
                 vectors.extend(work.await.map_err(|error| ModelError::Local(error.to_string()))??);
             }
             Ok(vectors)
@@ -72,8 +72,8 @@ impl Embedder for LocalEmbedder {
     }
 }
 
-impl Lazy {
-    fn get(&self) -> Result<&Model, ModelError> {
+impl LazyModel {
+    fn get_or_load(&self) -> Result<&EmbeddingModel, ModelError> {
         if let Some(model) = self.loaded.get() {
             return Ok(model);
         }
@@ -81,32 +81,32 @@ impl Lazy {
         if let Some(model) = self.loaded.get() {
             return Ok(model);
         }
-        let model = Model::load(&self.folder)?;
+        let model = EmbeddingModel::load(&self.folder)?;
         Ok(self.loaded.get_or_init(|| model))
     }
 }
 
-impl Model {
-    fn load(folder: &Folder) -> Result<Self, ModelError> {
+impl EmbeddingModel {
+    fn load(folder: &ModelFolder) -> Result<Self, ModelError> {
         let mut tokenizer = Tokenizer::from_bytes(folder.tokenizer()?)
-            .map_err(|error| folder.wrong("tokenizer.json", &error))?;
+            .map_err(|error| folder.read_error("tokenizer.json", &error))?;
         let max_length = folder.max_tokens();
         let truncation = TruncationParams { max_length, ..TruncationParams::default() };
         tokenizer
             .with_padding(None)
             .with_truncation(Some(truncation))
-            .map_err(|error| folder.wrong("tokenizer.json", &error))?;
+            .map_err(|error| folder.read_error("tokenizer.json", &error))?;
         let bert = Bert::load(folder.config(), &folder.weights()?)
-            .map_err(|error| folder.wrong("model.safetensors", &error))?;
+            .map_err(|error| folder.read_error("model.safetensors", &error))?;
         Ok(Self { tokenizer, bert, pooling: folder.pooling() })
     }
 
-    /// Texts are read one by one: a processor gains nothing from filling them up to one length.
+    /// Texts are embedded one by one: on a CPU, padding to one length gains nothing.
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
-        texts.iter().map(|text| self.vector(text).map_err(ModelError::Local)).collect()
+        texts.iter().map(|text| self.embed_text(text).map_err(ModelError::Local)).collect()
     }
 
-    fn vector(&self, text: &str) -> Result<Vec<f32>, String> {
+    fn embed_text(&self, text: &str) -> Result<Vec<f32>, String> {
         let encoding = self.tokenizer.encode(text, true).map_err(|error| error.to_string())?;
         let states = self.bert.forward(encoding.get_ids())?;
         let pooled = match self.pooling {
@@ -114,6 +114,6 @@ impl Model {
             Pooling::First => states.outer_iter().next().map(|row| row.to_owned()),
         };
         let pooled = pooled.ok_or("a text without tokens")?;
-        normalise(pooled.to_vec()).ok_or_else(|| "a vector without a direction".to_owned())
+        normalise(pooled.to_vec()).ok_or_else(|| "a vector of length zero".to_owned())
     }
 }

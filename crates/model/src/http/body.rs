@@ -1,4 +1,4 @@
-//! An answer's bytes, in bounded time and number.
+//! Reads the body of a response within time and size limits.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use bytes::Bytes;
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Http, chain};
+use super::{Http, describe_error_chain};
 use crate::ModelError;
 
-/// An answer's bytes. Dropping it closes the connection.
+/// The body of a response. Dropping it closes the connection.
 #[derive(Debug)]
 pub(crate) struct Body {
     http: Http,
     response: Response,
-    /// When the next bytes must have come, and how long that was when the wait began.
+    /// When the next bytes must have arrived, and the timeout that this deadline comes from.
     deadline: Instant,
-    waited: Duration,
-    left: usize,
+    timeout: Duration,
+    bytes_left: usize,
 }
 
 impl Body {
     pub(super) fn new(http: Http, response: Response, deadline: Instant, limit: usize) -> Self {
-        let waited = http.0.patience.first_byte;
-        Self { http, response, deadline, waited, left: limit }
+        let timeout = http.0.timeouts.first_byte;
+        Self { http, response, deadline, timeout, bytes_left: limit }
     }
 
     pub(super) fn http(&self) -> &Http {
@@ -33,25 +33,24 @@ impl Body {
     /// The next bytes; nothing at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
         let chunk = match timeout_at(self.deadline, self.response.chunk()).await {
-            Err(_) => return Err(self.http.timed_out(self.waited)),
+            Err(_) => return Err(self.http.timed_out(self.timeout)),
             Ok(Err(error)) => {
-                let message = format!("the answer broke off: {}", chain(&error));
-                return Err(self.http.garbled(message));
+                let message = format!("the answer broke off: {}", describe_error_chain(&error));
+                return Err(self.http.invalid_response(message));
             }
             Ok(Ok(chunk)) => chunk,
         };
-        self.waited = self.http.0.patience.idle;
-        self.deadline = Instant::now() + self.waited;
+        self.timeout = self.http.0.timeouts.idle;
+        self.deadline = Instant::now() + self.timeout;
         let Some(chunk) = chunk else { return Ok(None) };
-        self.left = self
-            .left
+        self.bytes_left = self
+            .bytes_left
             .checked_sub(chunk.len())
-            .ok_or_else(|| self.http.garbled("the answer is too long"))?;
+            .ok_or_else(|| self.http.invalid_response("the answer is too long"))?;
         Ok(Some(chunk))
     }
 
-    /// Everything.
-    pub(super) async fn whole(mut self) -> Result<Vec<u8>, ModelError> {
+    pub(super) async fn read_to_end(mut self) -> Result<Vec<u8>, ModelError> {
         let mut bytes = Vec::new();
         while let Some(chunk) = self.next().await? {
             bytes.extend_from_slice(&chunk);
@@ -59,12 +58,12 @@ impl Body {
         Ok(bytes)
     }
 
-    /// As much as comes without trouble.
-    pub(super) async fn beginning(mut self) -> Vec<u8> {
+    /// Reads up to the limit; an error ends the prefix.
+    pub(super) async fn read_prefix(mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let limit = self.left;
+        let limit = self.bytes_left;
         while bytes.len() < limit {
-            self.left = limit;
+            self.bytes_left = limit;
             let Ok(Some(chunk)) = self.next().await else { break };
             bytes.extend_from_slice(&chunk);
         }

@@ -1,23 +1,24 @@
-//! An answer cut into pieces: lines of JSON, or server-sent events.
+//! Splits a streamed response into frames: lines of JSON, or server-sent events.
 
 use super::body::Body;
 use crate::{ModelError, limits};
 
-/// How an answer is cut.
+/// How a response is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Each line is a document.
     Lines,
-    /// Server-sent events; what counts is their data.
+    /// Server-sent events, of which only the data is used.
     Events,
 }
 
-/// The pieces of an answer.
+/// The frames of a streamed response.
 #[derive(Debug)]
 pub(crate) struct Frames {
     body: Body,
     framing: Framing,
-    /// What was read, where the part that was not yet taken starts, and up to where it was searched.
+    /// Bytes that were read; `start` is the first byte not yet returned, `searched` where the
+    /// search for a line end continues.
     buffer: Vec<u8>,
     start: usize,
     searched: usize,
@@ -29,17 +30,17 @@ impl Frames {
         Self { body, framing, buffer: Vec::new(), start: 0, searched: 0, ended: false }
     }
 
-    /// The next piece; nothing at the end.
+    /// The next frame; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<String>, ModelError> {
         match self.framing {
-            Framing::Lines => self.filled_line().await,
-            Framing::Events => self.event().await,
+            Framing::Lines => self.next_non_empty_line().await,
+            Framing::Events => self.next_event().await,
         }
     }
 
-    async fn filled_line(&mut self) -> Result<Option<String>, ModelError> {
+    async fn next_non_empty_line(&mut self) -> Result<Option<String>, ModelError> {
         loop {
-            match self.line().await? {
+            match self.next_line().await? {
                 Some(line) if line.trim().is_empty() => {}
                 line => return Ok(line),
             }
@@ -47,9 +48,9 @@ impl Frames {
     }
 
     /// The data of the next event that has any. The last one may lack its empty line.
-    async fn event(&mut self) -> Result<Option<String>, ModelError> {
+    async fn next_event(&mut self) -> Result<Option<String>, ModelError> {
         let mut data: Option<String> = None;
-        while let Some(line) = self.line().await? {
+        while let Some(line) = self.next_line().await? {
             if line.is_empty() {
                 if data.is_some() {
                     break;
@@ -58,42 +59,49 @@ impl Frames {
             }
             let (field, value) = line.split_once(':').unwrap_or((&line, ""));
             match field {
-                "data" => self.append(&mut data, value.strip_prefix(' ').unwrap_or(value))?,
+                "data" => {
+                    self.append_event_data(&mut data, value.strip_prefix(' ').unwrap_or(value))?
+                }
                 "" | "event" | "id" | "retry" => {}
-                _ => return Err(self.body.http().garbled(format!("no event: {line}"))),
+                _ => {
+                    return Err(self
+                        .body
+                        .http()
+                        .invalid_response(format!("not a server-sent event: {line}")));
+                }
             }
         }
         Ok(data)
     }
 
-    fn append(&self, data: &mut Option<String>, value: &str) -> Result<(), ModelError> {
+    fn append_event_data(&self, data: &mut Option<String>, value: &str) -> Result<(), ModelError> {
         match data {
             None => *data = Some(value.to_owned()),
-            Some(data) if data.len() + value.len() < limits::EVENT_BYTES => {
+            Some(data) if data.len() + value.len() < limits::MAX_EVENT_BYTES => {
                 data.push('\n');
                 data.push_str(value);
             }
-            Some(_) => return Err(self.body.http().garbled("an event is too long")),
+            Some(_) => return Err(self.body.http().invalid_response("an event is too long")),
         }
         Ok(())
     }
 
     /// The next line without its end; nothing after the last one.
-    async fn line(&mut self) -> Result<Option<String>, ModelError> {
+    async fn next_line(&mut self) -> Result<Option<String>, ModelError> {
         loop {
             let fresh = &self.buffer[self.searched..];
             if let Some(length) = fresh.iter().position(|byte| *byte == b'\n') {
-                return self.take(self.searched + length + 1).map(Some);
+                return self.take_line(self.searched + length + 1).map(Some);
             }
             self.searched = self.buffer.len();
-            if self.searched - self.start > limits::EVENT_BYTES {
-                return Err(self.body.http().garbled("a line is too long"));
+            if self.searched - self.start > limits::MAX_EVENT_BYTES {
+                return Err(self.body.http().invalid_response("a line is too long"));
             }
             if self.ended && self.start == self.searched {
                 return Ok(None);
             }
             if self.ended {
-                return self.take(self.searched).map(Some);
+                return self.take_line(self.searched).map(Some);
             }
             self.buffer.drain(..self.start);
             self.searched -= self.start;
@@ -105,14 +113,14 @@ impl Frames {
         }
     }
 
-    /// Takes what stands before `end`, as text.
-    fn take(&mut self, end: usize) -> Result<String, ModelError> {
+    /// Takes the bytes before `end` as text.
+    fn take_line(&mut self, end: usize) -> Result<String, ModelError> {
         let line = &self.buffer[self.start..end];
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let text = str::from_utf8(line).map(str::to_owned);
         self.start = end;
         self.searched = end;
-        text.map_err(|_| self.body.http().garbled("it is not UTF-8"))
+        text.map_err(|_| self.body.http().invalid_response("it is not UTF-8"))
     }
 }

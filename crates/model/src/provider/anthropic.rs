@@ -1,6 +1,6 @@
-//! The Messages API of Anthropic.
+//! Client of the Anthropic Messages API.
 
-mod body;
+mod request_body;
 
 use std::{collections::BTreeMap, mem::take};
 
@@ -8,56 +8,58 @@ use futures::{FutureExt as _, future::BoxFuture, stream::BoxStream};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Answer, Decoder, Wrong, answer, names, parse, peculiar::Peculiarities};
+use super::{
+    AnswerState, DecodeError, Decoder, parse, quirks::ModelQuirks, stream_answer, texts_of_field,
+};
 use crate::{ChatRequest, Chunk, Finish, LanguageModel, ModelError, Usage, http::Http, limits};
 
-/// The version of the interface that is spoken here.
-pub(crate) const VERSION: &str = "2023-06-01";
+/// The API version that this client implements.
+pub(crate) const ANTHROPIC_API_VERSION: &str = "2023-06-01";
 
-/// A server that speaks the Messages API.
+/// Client of a Messages API server.
 #[derive(Clone, Debug)]
 pub(crate) struct Anthropic {
     http: Http,
-    peculiarities: Peculiarities,
+    quirks: ModelQuirks,
 }
 
 impl Anthropic {
     pub(crate) fn new(http: Http) -> Self {
-        Self { http, peculiarities: Peculiarities::default() }
+        Self { http, quirks: ModelQuirks::default() }
     }
 }
 
 impl LanguageModel for Anthropic {
     fn answer(&self, request: ChatRequest) -> BoxStream<'static, Result<Chunk, ModelError>> {
-        let Self { http, peculiarities } = self.clone();
+        let Self { http, quirks } = self.clone();
         let open = async move {
-            let content = body::body(&request);
-            peculiarities.ask(&http, "v1/messages", &request.model, content).await
+            let content = request_body::build_request_body(&request);
+            quirks.open_stream(&http, "v1/messages", &request.model, content).await
         };
-        answer(self.http.clone(), Events::default(), open)
+        stream_answer(self.http.clone(), AnthropicDecoder::default(), open)
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>, ModelError>> {
         async move {
             let list: Value = self.http.get("v1/models?limit=1000").await?;
-            Ok(names(list.get("data"), "id").collect())
+            Ok(texts_of_field(list.get("data"), "id").collect())
         }
         .boxed()
     }
 }
 
-/// Reads the events of one message.
+/// Decodes the events of one message.
 #[derive(Debug, Default)]
-struct Events {
-    calls: BTreeMap<u64, Call>,
+struct AnthropicDecoder {
+    calls: BTreeMap<u64, PendingCall>,
     usage: Option<Usage>,
 }
 
 #[derive(Debug)]
-struct Call {
+struct PendingCall {
     id: String,
     name: String,
-    /// What the block began with; it counts if nothing follows.
+    /// Input of the start event; used if no deltas follow.
     input: Value,
     json: String,
     closed: bool,
@@ -67,40 +69,40 @@ struct Call {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Event {
     MessageStart {
-        message: Start,
+        message: MessageStart,
     },
     ContentBlockStart {
         index: u64,
-        content_block: Block,
+        content_block: ContentBlock,
     },
     ContentBlockDelta {
         index: u64,
-        delta: Piece,
+        delta: BlockDelta,
     },
     ContentBlockStop {
         index: u64,
     },
     MessageDelta {
-        delta: End,
-        usage: Option<Cost>,
+        delta: MessageEnd,
+        usage: Option<TokenCounts>,
     },
     MessageStop,
     Error {
-        error: Failure,
+        error: StreamError,
     },
-    /// `ping`, and what may be added to the interface.
+    /// `ping`, and events that the API may add.
     #[serde(other)]
     Other,
 }
 
 #[derive(Deserialize)]
-struct Start {
-    usage: Option<Cost>,
+struct MessageStart {
+    usage: Option<TokenCounts>,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+enum ContentBlock {
     Text {
         #[serde(default)]
         text: String,
@@ -117,7 +119,7 @@ enum Block {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Piece {
+enum BlockDelta {
     TextDelta {
         text: String,
     },
@@ -129,16 +131,16 @@ enum Piece {
 }
 
 #[derive(Deserialize)]
-struct End {
+struct MessageEnd {
     stop_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Cost {
+struct TokenCounts {
     #[serde(rename = "input_tokens")]
     input: Option<u64>,
     #[serde(rename = "cache_creation_input_tokens")]
-    written: Option<u64>,
+    cache_written: Option<u64>,
     #[serde(rename = "cache_read_input_tokens")]
     read: Option<u64>,
     #[serde(rename = "output_tokens")]
@@ -146,36 +148,39 @@ struct Cost {
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct StreamError {
     #[serde(rename = "type", default)]
     kind: String,
     #[serde(default)]
     message: String,
 }
 
-impl Decoder for Events {
-    fn read(&mut self, frame: &str, answer: &mut Answer) -> Result<(), Wrong> {
+impl Decoder for AnthropicDecoder {
+    fn read(&mut self, frame: &str, answer: &mut AnswerState) -> Result<(), DecodeError> {
         match parse(frame)? {
-            Event::MessageStart { message } => self.count(message.usage),
+            Event::MessageStart { message } => self.update_usage(message.usage),
             Event::ContentBlockStart { index, content_block } => {
-                self.start(index, content_block, answer)?;
+                self.start_block(index, content_block, answer)?;
             }
-            Event::ContentBlockDelta { index, delta } => self.add(index, delta, answer),
+            Event::ContentBlockDelta { index, delta } => self.apply_delta(index, delta, answer),
             Event::ContentBlockStop { index } => {
                 if let Some(call) = self.calls.get_mut(&index) {
                     call.closed = true;
                 }
             }
             Event::MessageDelta { delta, usage } => {
-                self.count(usage);
+                self.update_usage(usage);
                 if let Some(reason) = delta.stop_reason {
-                    answer.finish = Some(finish(&reason));
-                    self.hand_on(answer)?;
+                    answer.finish = Some(finish_reason(&reason));
+                    self.push_calls(answer)?;
                 }
             }
-            Event::MessageStop => answer.closed = true,
+            Event::MessageStop => answer.stream_closed = true,
             Event::Error { error } => {
-                return Err(Wrong::Refused { status: error.status(), message: error.message });
+                return Err(DecodeError::Refused {
+                    status: error.status(),
+                    message: error.message,
+                });
             }
             Event::Other => {}
         }
@@ -184,63 +189,77 @@ impl Decoder for Events {
     }
 }
 
-impl Events {
-    /// Later counts take the place of earlier ones. What was cached was also read.
-    fn count(&mut self, cost: Option<Cost>) {
-        let Some(cost) = cost else { return };
+impl AnthropicDecoder {
+    /// Later counts replace earlier ones. Cached tokens count as input.
+    fn update_usage(&mut self, counts: Option<TokenCounts>) {
+        let Some(counts) = counts else { return };
         let usage = self.usage.get_or_insert_default();
-        if let Some(input) = cost.input {
-            usage.input =
-                [cost.written, cost.read].into_iter().flatten().fold(input, u64::saturating_add);
+        if let Some(input) = counts.input {
+            usage.input = [counts.cache_written, counts.read]
+                .into_iter()
+                .flatten()
+                .fold(input, u64::saturating_add);
         }
-        if let Some(output) = cost.output {
+        if let Some(output) = counts.output {
             usage.output = output;
         }
     }
 
-    /// Hands on the calls. They wait for the reason to finish: a limit may have cut off the last.
-    fn hand_on(&mut self, answer: &mut Answer) -> Result<(), Wrong> {
-        for Call { id, name, input, json, closed } in take(&mut self.calls).into_values() {
+    /// Queues the tool calls. This waits for the finish reason, because the token limit may have
+    /// cut off the last call.
+    fn push_calls(&mut self, answer: &mut AnswerState) -> Result<(), DecodeError> {
+        for PendingCall { id, name, input, json, closed } in take(&mut self.calls).into_values() {
             if !closed {
-                return Err(Wrong::Garbled(
+                return Err(DecodeError::InvalidResponse(
                     "the answer ended early, within a tool call".to_owned(),
                 ));
             }
-            answer.call(&id, &name, if json.is_empty() { input } else { Value::String(json) })?;
+            answer.push_tool_call(
+                &id,
+                &name,
+                if json.is_empty() { input } else { Value::String(json) },
+            )?;
         }
         Ok(())
     }
 
-    fn start(&mut self, index: u64, block: Block, answer: &mut Answer) -> Result<(), Wrong> {
+    fn start_block(
+        &mut self,
+        index: u64,
+        block: ContentBlock,
+        answer: &mut AnswerState,
+    ) -> Result<(), DecodeError> {
         match block {
-            Block::Text { text } => answer.text(&text),
-            Block::ToolUse { id, name, input } => {
-                if self.calls.len() == limits::TOOL_CALLS {
-                    return Err(Wrong::TooManyCalls);
+            ContentBlock::Text { text } => answer.push_text(&text),
+            ContentBlock::ToolUse { id, name, input } => {
+                if self.calls.len() == limits::MAX_TOOL_CALLS {
+                    return Err(DecodeError::TooManyCalls);
                 }
-                self.calls
-                    .insert(index, Call { id, name, input, json: String::new(), closed: false });
+                self.calls.insert(
+                    index,
+                    PendingCall { id, name, input, json: String::new(), closed: false },
+                );
             }
-            Block::Other => {}
+            ContentBlock::Other => {}
         }
         Ok(())
     }
 
-    fn add(&mut self, index: u64, delta: Piece, answer: &mut Answer) {
+    fn apply_delta(&mut self, index: u64, delta: BlockDelta, answer: &mut AnswerState) {
         match delta {
-            Piece::TextDelta { text } => answer.text(&text),
-            Piece::InputJsonDelta { partial_json } => {
+            BlockDelta::TextDelta { text } => answer.push_text(&text),
+            BlockDelta::InputJsonDelta { partial_json } => {
                 // Tools that the provider runs itself have blocks of other kinds.
                 if let Some(call) = self.calls.get_mut(&index) {
                     call.json.push_str(&partial_json);
                 }
             }
-            Piece::Other => {}
+            BlockDelta::Other => {}
         }
     }
 }
 
-impl Failure {
+impl StreamError {
     /// The status that the same error has outside of a stream.
     fn status(&self) -> u16 {
         match self.kind.as_str() {
@@ -256,7 +275,7 @@ impl Failure {
     }
 }
 
-fn finish(reason: &str) -> Finish {
+fn finish_reason(reason: &str) -> Finish {
     match reason {
         "end_turn" | "stop_sequence" => Finish::Stop,
         "max_tokens" | "model_context_window_exceeded" => Finish::Length,

@@ -1,10 +1,10 @@
-//! The native interface of Ollama: a line of JSON for each piece.
+//! Client of the native Ollama API, which streams one JSON document per line.
 
 use futures::{FutureExt as _, future::BoxFuture, stream::BoxStream};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Decoder, Wrong, answer, names, openai, parse};
+use super::{AnswerState, DecodeError, Decoder, openai, parse, stream_answer, texts_of_field};
 use crate::{
     ChatRequest, Chunk, Finish, LanguageModel, Message, ModelError, ToolCall, Usage,
     http::{Framing, Http},
@@ -25,23 +25,25 @@ impl Ollama {
 impl LanguageModel for Ollama {
     fn answer(&self, request: ChatRequest) -> BoxStream<'static, Result<Chunk, ModelError>> {
         let http = self.http.clone();
-        let open = async move { http.stream("api/chat", &body(&request), Framing::Lines).await };
-        answer(self.http.clone(), Reader, open)
+        let open = async move {
+            http.stream("api/chat", &build_request_body(&request), Framing::Lines).await
+        };
+        stream_answer(self.http.clone(), OllamaDecoder, open)
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>, ModelError>> {
         async move {
             let list: Value = self.http.get("api/tags").await?;
-            Ok(names(list.get("models"), "name").collect())
+            Ok(texts_of_field(list.get("models"), "name").collect())
         }
         .boxed()
     }
 }
 
-fn body(request: &ChatRequest) -> Value {
+fn build_request_body(request: &ChatRequest) -> Value {
     let mut messages = Vec::with_capacity(request.messages.len());
-    for (position, said) in request.messages.iter().enumerate() {
-        messages.push(message(said, &request.messages[..position]));
+    for (position, line_message) in request.messages.iter().enumerate() {
+        messages.push(message(line_message, &request.messages[..position]));
     }
     let mut options = Map::new();
     if let Some(temperature) = request.temperature {
@@ -55,7 +57,7 @@ fn body(request: &ChatRequest) -> Value {
         body["options"] = Value::Object(options);
     }
     if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(openai::tool).collect();
+        body["tools"] = request.tools.iter().map(openai::tool_value).collect();
     }
     body
 }
@@ -65,15 +67,15 @@ fn message(message: &Message, before: &[Message]) -> Value {
         Message::System(text) => json!({ "role": "system", "content": text }),
         Message::User(text) => json!({ "role": "user", "content": text }),
         Message::Assistant { text, tool_calls } => {
-            let mut said = json!({ "role": "assistant", "content": text });
+            let mut line_message = json!({ "role": "assistant", "content": text });
             if !tool_calls.is_empty() {
-                said["tool_calls"] = tool_calls.iter().map(call).collect();
+                line_message["tool_calls"] = tool_calls.iter().map(call).collect();
             }
-            said
+            line_message
         }
         Message::Tool { call_id, content } => {
             let mut result = json!({ "role": "tool", "content": content });
-            if let Some(name) = called(call_id, before) {
+            if let Some(name) = tool_name_of_call(call_id, before) {
                 result["tool_name"] = json!(name);
             }
             result
@@ -85,8 +87,8 @@ fn call(call: &ToolCall) -> Value {
     json!({ "function": { "name": call.name, "arguments": call.arguments } })
 }
 
-/// The function of a call: Ollama knows calls by the names of their functions.
-fn called<'a>(id: &str, before: &'a [Message]) -> Option<&'a str> {
+/// The tool of a call: Ollama identifies calls by tool name.
+fn tool_name_of_call<'a>(id: &str, before: &'a [Message]) -> Option<&'a str> {
     before.iter().rev().find_map(|message| match message {
         Message::Assistant { tool_calls, .. } => {
             tool_calls.iter().find(|call| call.id == id).map(|call| call.name.as_str())
@@ -95,13 +97,13 @@ fn called<'a>(id: &str, before: &'a [Message]) -> Option<&'a str> {
     })
 }
 
-/// Reads the lines of one answer.
+/// Decodes the lines of one answer.
 #[derive(Debug)]
-struct Reader;
+struct OllamaDecoder;
 
 #[derive(Deserialize)]
-struct Line {
-    message: Option<Said>,
+struct ChatLine {
+    message: Option<LineMessage>,
     #[serde(default)]
     done: bool,
     done_reason: Option<String>,
@@ -111,13 +113,13 @@ struct Line {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct LineMessage {
     content: Option<String>,
-    tool_calls: Option<Vec<Called>>,
+    tool_calls: Option<Vec<LineToolCall>>,
 }
 
 #[derive(Deserialize)]
-struct Called {
+struct LineToolCall {
     #[serde(default)]
     id: String,
     function: Function,
@@ -130,20 +132,20 @@ struct Function {
     arguments: Value,
 }
 
-impl Decoder for Reader {
-    fn read(&mut self, frame: &str, answer: &mut Answer) -> Result<(), Wrong> {
-        let line: Line = parse(frame)?;
+impl Decoder for OllamaDecoder {
+    fn read(&mut self, frame: &str, answer: &mut AnswerState) -> Result<(), DecodeError> {
+        let line: ChatLine = parse(frame)?;
         if let Some(error) = line.error {
             let message = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
-            return Err(Wrong::Refused { status: 500, message });
+            return Err(DecodeError::Refused { status: 500, message });
         }
         if line.message.is_none() && !line.done {
-            return Err(Wrong::Garbled("a line without a message".to_owned()));
+            return Err(DecodeError::InvalidResponse("a line without a message".to_owned()));
         }
-        if let Some(said) = line.message {
-            answer.text(&said.content.unwrap_or_default());
-            for Called { id, function } in said.tool_calls.into_iter().flatten() {
-                answer.call(&id, &function.name, function.arguments)?;
+        if let Some(line_message) = line.message {
+            answer.push_text(&line_message.content.unwrap_or_default());
+            for LineToolCall { id, function } in line_message.tool_calls.into_iter().flatten() {
+                answer.push_tool_call(&id, &function.name, function.arguments)?;
             }
         }
         if line.done {
@@ -152,14 +154,14 @@ impl Decoder for Reader {
                 let (input, output) = (input.unwrap_or_default(), output.unwrap_or_default());
                 answer.usage = Some(Usage { input, output });
             }
-            answer.finish = Some(finish(line.done_reason.as_deref()));
-            answer.closed = true;
+            answer.finish = Some(finish_reason(line.done_reason.as_deref()));
+            answer.stream_closed = true;
         }
         Ok(())
     }
 }
 
-fn finish(reason: Option<&str>) -> Finish {
+fn finish_reason(reason: Option<&str>) -> Finish {
     match reason {
         None | Some("stop") => Finish::Stop,
         Some("length") => Finish::Length,

@@ -1,4 +1,4 @@
-//! Chat completions as `OpenAI` defined them and many others speak them.
+//! Client of the chat completions API of `OpenAI` and compatible servers.
 
 mod calls;
 
@@ -6,46 +6,48 @@ use futures::{FutureExt as _, future::BoxFuture, stream::BoxStream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::calls::{Calls, Part};
-use super::{Answer, Decoder, Wrong, answer, names, parse, peculiar::Peculiarities};
+use self::calls::{CallPart, PendingCalls};
+use super::{
+    AnswerState, DecodeError, Decoder, parse, quirks::ModelQuirks, stream_answer, texts_of_field,
+};
 use crate::{
     ChatRequest, Chunk, Finish, LanguageModel, Message, ModelError, ToolCall, ToolDefinition,
     Usage, http::Http,
 };
 
-/// A server that speaks chat completions.
+/// Client of a chat completions server.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenAi {
     http: Http,
-    peculiarities: Peculiarities,
+    quirks: ModelQuirks,
 }
 
 impl OpenAi {
     pub(crate) fn new(http: Http) -> Self {
-        Self { http, peculiarities: Peculiarities::default() }
+        Self { http, quirks: ModelQuirks::default() }
     }
 }
 
 impl LanguageModel for OpenAi {
     fn answer(&self, request: ChatRequest) -> BoxStream<'static, Result<Chunk, ModelError>> {
-        let Self { http, peculiarities } = self.clone();
+        let Self { http, quirks } = self.clone();
         let open = async move {
-            let content = body(&request);
-            peculiarities.ask(&http, "chat/completions", &request.model, content).await
+            let content = build_request_body(&request);
+            quirks.open_stream(&http, "chat/completions", &request.model, content).await
         };
-        answer(self.http.clone(), Completion::default(), open)
+        stream_answer(self.http.clone(), OpenAiDecoder::default(), open)
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>, ModelError>> {
         async move {
             let list: Value = self.http.get("models").await?;
-            Ok(names(list.get("data"), "id").collect())
+            Ok(texts_of_field(list.get("data"), "id").collect())
         }
         .boxed()
     }
 }
 
-fn body(request: &ChatRequest) -> Value {
+fn build_request_body(request: &ChatRequest) -> Value {
     let mut body = json!({
         "model": request.model,
         "messages": request.messages.iter().map(message).collect::<Vec<_>>(),
@@ -59,7 +61,7 @@ fn body(request: &ChatRequest) -> Value {
         body["max_tokens"] = json!(tokens);
     }
     if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(tool).collect();
+        body["tools"] = request.tools.iter().map(tool_value).collect();
     }
     body
 }
@@ -88,28 +90,28 @@ fn call(call: &ToolCall) -> Value {
     json!({ "id": call.id, "type": "function", "function": function })
 }
 
-/// A function as `OpenAI` and Ollama want it.
-pub(super) fn tool(tool: &ToolDefinition) -> Value {
+/// A tool definition for `OpenAI` and Ollama.
+pub(super) fn tool_value(tool: &ToolDefinition) -> Value {
     let ToolDefinition { name, description, parameters } = tool;
     let function = json!({ "name": name, "description": description, "parameters": parameters });
     json!({ "type": "function", "function": function })
 }
 
-/// Reads the events of one completion.
+/// Decodes the events of one completion.
 #[derive(Debug, Default)]
-struct Completion {
-    calls: Calls,
+struct OpenAiDecoder {
+    calls: PendingCalls,
 }
 
 #[derive(Deserialize)]
-struct Event {
-    choices: Option<Vec<Choice>>,
-    usage: Option<Tokens>,
+struct CompletionEvent {
+    choices: Option<Vec<CompletionChoice>>,
+    usage: Option<TokenCounts>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct CompletionChoice {
     index: Option<u64>,
     delta: Option<Delta>,
     finish_reason: Option<String>,
@@ -118,75 +120,79 @@ struct Choice {
 #[derive(Deserialize)]
 struct Delta {
     content: Option<Value>,
-    tool_calls: Option<Vec<Part>>,
+    tool_calls: Option<Vec<CallPart>>,
 }
 
 #[derive(Deserialize)]
-struct Tokens {
+struct TokenCounts {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
 }
 
-impl Decoder for Completion {
-    fn read(&mut self, frame: &str, answer: &mut Answer) -> Result<(), Wrong> {
+impl Decoder for OpenAiDecoder {
+    fn read(&mut self, frame: &str, answer: &mut AnswerState) -> Result<(), DecodeError> {
         if frame.trim() == "[DONE]" {
-            // The sign of the end counts as a finish where no other one was given.
+            // The end marker counts as the finish reason if there was no other.
             answer.finish.get_or_insert(Finish::Stop);
-            answer.closed = true;
+            answer.stream_closed = true;
             return Ok(());
         }
-        let event: Event = parse(frame)?;
+        let event: CompletionEvent = parse(frame)?;
         if let Some(error) = event.error {
-            return Err(failure(&error));
+            return Err(stream_error(&error));
         }
         for choice in
             event.choices.into_iter().flatten().filter(|choice| choice.index.unwrap_or(0) == 0)
         {
             self.choice(choice, answer)?;
         }
-        if let Some(Tokens { prompt_tokens, completion_tokens }) = event.usage {
+        if let Some(TokenCounts { prompt_tokens, completion_tokens }) = event.usage {
             let (input, output) = (prompt_tokens.unwrap_or(0), completion_tokens.unwrap_or(0));
             answer.usage = Some(Usage { input, output });
         }
         Ok(())
     }
 
-    fn complete(&mut self, answer: &mut Answer) -> Result<(), Wrong> {
-        if answer.finish.is_some() { self.calls.hand_on(answer) } else { Ok(()) }
+    fn complete(&mut self, answer: &mut AnswerState) -> Result<(), DecodeError> {
+        if answer.finish.is_some() { self.calls.push_calls(answer) } else { Ok(()) }
     }
 }
 
-impl Completion {
-    fn choice(&mut self, choice: Choice, answer: &mut Answer) -> Result<(), Wrong> {
+impl OpenAiDecoder {
+    fn choice(
+        &mut self,
+        choice: CompletionChoice,
+        answer: &mut AnswerState,
+    ) -> Result<(), DecodeError> {
         if let Some(delta) = choice.delta {
-            say(delta.content.as_ref(), answer);
+            push_content(delta.content.as_ref(), answer);
             for part in delta.tool_calls.into_iter().flatten() {
                 self.calls.add(part)?;
             }
         }
-        // Some servers send an empty reason until there is one.
+        // Some servers send an empty reason before the last event.
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            answer.finish = Some(finish(&reason));
-            self.calls.hand_on(answer)?;
+            answer.finish = Some(finish_reason(&reason));
+            self.calls.push_calls(answer)?;
         }
         Ok(())
     }
 }
 
-/// Words come as a text, or as a list of parts of which some are texts.
-fn say(content: Option<&Value>, answer: &mut Answer) {
+/// Content is a text, or a list of parts of which some are texts.
+fn push_content(content: Option<&Value>, answer: &mut AnswerState) {
     match content {
-        Some(Value::String(text)) => answer.text(text),
+        Some(Value::String(text)) => answer.push_text(text),
         Some(parts @ Value::Array(_)) => {
-            for text in names(Some(parts), "text") {
-                answer.text(&text);
+            for text in texts_of_field(Some(parts), "text") {
+                answer.push_text(&text);
             }
         }
         _ => {}
     }
 }
 
-fn finish(reason: &str) -> Finish {
+fn finish_reason(reason: &str) -> Finish {
     match reason {
         "stop" => Finish::Stop,
         "length" => Finish::Length,
@@ -196,9 +202,12 @@ fn finish(reason: &str) -> Finish {
 }
 
 /// An error in the middle of a stream, with the status that it names.
-fn failure(error: &Value) -> Wrong {
+fn stream_error(error: &Value) -> DecodeError {
     let status = ["code", "status"].iter().find_map(|field| error.get(field)?.as_u64());
     let status = status.and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
     let message = error.get("message").and_then(Value::as_str).or(error.as_str());
-    Wrong::Refused { status, message: message.map_or_else(|| error.to_string(), str::to_owned) }
+    DecodeError::Refused {
+        status,
+        message: message.map_or_else(|| error.to_string(), str::to_owned),
+    }
 }

@@ -1,4 +1,4 @@
-//! Addresses of servers, as people write them.
+//! Parses the addresses of model servers.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,8 +7,8 @@ use url::{Host, Url};
 /// The port of Ollama.
 const OLLAMA_PORT: u16 = 11434;
 
-/// An address that requests can be sent to, or why it is none.
-pub(super) fn base_url(text: &str) -> Result<Url, String> {
+/// Parses a base URL, or says what is wrong with it.
+pub(super) fn parse_base_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text.trim()).map_err(|error| error.to_string())?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err("it must begin with http:// or https://".to_owned());
@@ -19,23 +19,23 @@ pub(super) fn base_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The address that `OLLAMA_HOST` stands for: a whole one, a host, or a host and a port.
-pub(super) fn ollama_host(text: &str) -> Result<Url, String> {
+/// Parses `OLLAMA_HOST`: a URL, a host, or a host and a port.
+pub(super) fn parse_ollama_host(text: &str) -> Result<Url, String> {
     let text = text.trim().trim_end_matches('/');
     if text.contains("://") {
-        return base_url(text).map(reachable);
+        return parse_base_url(text).map(replace_unspecified_host);
     }
     let text = match text.parse::<Ipv6Addr>() {
         Ok(address) => format!("[{address}]"),
         Err(_) if text.starts_with(':') => format!("127.0.0.1{text}"),
         Err(_) => text.to_owned(),
     };
-    let mut url = base_url(&format!("http://{text}"))?;
+    let mut url = parse_base_url(&format!("http://{text}"))?;
     if !names_port(&text) {
-        // Addresses of HTTP always can have one.
+        // An HTTP URL can always have a port.
         let _ = url.set_port(Some(OLLAMA_PORT));
     }
-    Ok(reachable(url))
+    Ok(replace_unspecified_host(url))
 }
 
 fn names_port(text: &str) -> bool {
@@ -43,8 +43,8 @@ fn names_port(text: &str) -> bool {
     authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// A server listens at 0.0.0.0, but nobody can call it there.
-fn reachable(mut url: Url) -> Url {
+/// A server may listen on 0.0.0.0, but clients must connect to the loopback address.
+fn replace_unspecified_host(mut url: Url) -> Url {
     let loopback = match url.host() {
         Some(Host::Ipv4(Ipv4Addr::UNSPECIFIED)) => "127.0.0.1",
         Some(Host::Ipv6(Ipv6Addr::UNSPECIFIED)) => "[::1]",

@@ -1,24 +1,24 @@
-//! From settings to those who answer.
+//! Creates provider clients from settings.
 
 use std::sync::Arc;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::{EmbeddingSettings, ProviderKind, ProviderSettings, Settings, address::base_url};
+use super::{EmbeddingSettings, ProviderKind, ProviderSettings, Settings, address::parse_base_url};
 use crate::{
     LanguageModel, ModelError, Models, Secret,
-    embed::{HttpEmbedder, LocalEmbedder, Wire},
-    http::{Http, Patience, shown},
+    embed::{EmbeddingApi, HttpEmbedder, LocalEmbedder},
+    http::{Http, Timeouts, redact_url},
     limits,
-    provider::{Anthropic, Ollama, OpenAi, VERSION},
+    provider::{ANTHROPIC_API_VERSION, Anthropic, Ollama, OpenAi},
 };
 
 impl Models {
-    /// The providers of some settings. Nothing is asked yet.
+    /// Creates the clients of all configured providers. Sends no request.
     pub fn from_settings(settings: &Settings) -> Result<Self, ModelError> {
         let mut models = Self::default();
-        let (first, chosen) = settings.default_choice()?;
+        let (first, chosen_model) = settings.default_choice()?;
         let mut providers: Vec<_> = settings.providers.iter().collect();
         // A stable sort: the default comes first and the others keep their order.
         providers.sort_by_key(|provider| Some(provider.name.as_str()) != first);
@@ -29,8 +29,8 @@ impl Models {
                 ProviderKind::Anthropic => Arc::new(Anthropic::new(http.clone())),
                 ProviderKind::Ollama => Arc::new(Ollama::new(http.clone())),
             };
-            let chosen = chosen.filter(|_| position == 0).map(str::to_owned);
-            models.add(&provider.name, client, chosen.or_else(|| provider.model.clone()));
+            let chosen_model = chosen_model.filter(|_| position == 0).map(str::to_owned);
+            models.add(&provider.name, client, chosen_model.or_else(|| provider.model.clone()));
             if let Some(EmbeddingSettings::Provider { provider: name, model }) = &settings.embedding
                 && *name == provider.name
             {
@@ -42,7 +42,7 @@ impl Models {
                 models.set_embedder(Arc::new(LocalEmbedder::open(path)?));
             }
             Some(EmbeddingSettings::Provider { provider, .. }) if models.embedder().is_none() => {
-                return Err(settings.unknown(provider));
+                return Err(settings.unknown_provider(provider));
             }
             _ => {}
         }
@@ -51,7 +51,7 @@ impl Models {
 }
 
 impl Settings {
-    /// The provider that comes first and the model that it is asked for, as far as they are set.
+    /// The default provider and model, if set.
     fn default_choice(&self) -> Result<(Option<&str>, Option<&str>), ModelError> {
         let Some(text) = self.default.as_deref().filter(|text| !text.is_empty()) else {
             return Ok((None, None));
@@ -60,13 +60,13 @@ impl Settings {
         if self.find(name).is_some() {
             return Ok((Some(name), Some(model).filter(|model| !model.is_empty())));
         }
-        if text.contains(':') && self.lacks(name) {
-            return Err(self.unknown(name));
+        if text.contains(':') && self.is_unconfigured_provider(name) {
+            return Err(self.unknown_provider(name));
         }
         Ok((None, Some(text)))
     }
 
-    fn unknown(&self, name: &str) -> ModelError {
+    fn unknown_provider(&self, name: &str) -> ModelError {
         let known = self.providers.iter().map(|provider| provider.name.clone()).collect();
         ModelError::UnknownProvider { name: name.to_owned(), known }
     }
@@ -76,45 +76,47 @@ impl ProviderSettings {
     fn connect(&self) -> Result<Http, ModelError> {
         if self.name.is_empty() || self.name.contains(|c: char| c == ':' || c.is_whitespace()) {
             return Err(ModelError::Setting(format!(
-                "`{}` cannot be the name of a provider; take letters, digits and hyphens",
+                "`{}` cannot be the name of a provider; use letters, digits and hyphens",
                 self.name
             )));
         }
-        let url = self.address()?;
+        let url = self.base_address()?;
         let key = self.read_key(&|name| std::env::var(name).ok())?;
         if key.is_none() && self.base_url.is_none() && self.kind != ProviderKind::Ollama {
             return Err(ModelError::Setting(format!(
-                "{} at {} wants a key, and there is none; add `key-env` or `key-file` to [models.{}]",
+                "{} at {} needs an API key and none is set; add `key-env` or `key-file` to [models.{}]",
                 self.name,
-                shown(&url),
+                redact_url(&url),
                 self.name
             )));
         }
         let headers = self.headers(key.as_ref())?;
-        let patience = Patience {
-            first_byte: self.first_byte_timeout.unwrap_or(limits::FIRST_BYTE),
-            idle: self.idle_timeout.unwrap_or(limits::IDLE),
+        let timeouts = Timeouts {
+            first_byte: self.first_byte_timeout.unwrap_or(limits::FIRST_BYTE_TIMEOUT),
+            idle: self.idle_timeout.unwrap_or(limits::IDLE_TIMEOUT),
         };
-        Ok(Http::new(&self.name, url, headers, key, patience))
+        Ok(Http::new(&self.name, url, headers, key, timeouts))
     }
 
-    /// The address below which the paths of the wire format stand.
-    fn address(&self) -> Result<Url, ModelError> {
+    /// The base URL of the API.
+    fn base_address(&self) -> Result<Url, ModelError> {
         let default = match self.kind {
             ProviderKind::OpenAi => "https://api.openai.com/v1",
             ProviderKind::Anthropic => "https://api.anthropic.com",
             ProviderKind::Ollama => "http://127.0.0.1:11434",
         };
         let text = self.base_url.as_deref().unwrap_or(default);
-        let mut url = base_url(text).map_err(|error| {
-            let place = self.place("base-url");
-            ModelError::Setting(format!("{place} is no address: {error}; write it as {default}"))
+        let mut url = parse_base_url(text).map_err(|error| {
+            let setting = self.setting_name("base-url");
+            ModelError::Setting(format!(
+                "{setting} is not a valid URL: {error}; write it as {default}"
+            ))
         })?;
         let path = url.path().trim_end_matches('/').to_owned();
         match self.kind {
-            // Its customary address ends in /v1; who gives a host alone means the same.
+            // The usual address ends in /v1; a host alone means the same.
             ProviderKind::OpenAi if path.is_empty() => url.set_path("/v1"),
-            // Its customary address does not.
+            // The usual address does not end in /v1.
             ProviderKind::Anthropic => url.set_path(path.strip_suffix("/v1").unwrap_or(&path)),
             ProviderKind::OpenAi | ProviderKind::Ollama => url.set_path(&path),
         }
@@ -125,7 +127,7 @@ impl ProviderSettings {
         let mut headers = HeaderMap::new();
         if self.kind == ProviderKind::Anthropic {
             let name = HeaderName::from_static("anthropic-version");
-            headers.insert(name, HeaderValue::from_static(VERSION));
+            headers.insert(name, HeaderValue::from_static(ANTHROPIC_API_VERSION));
         }
         let Some(key) = key.map(Secret::reveal) else { return Ok(headers) };
         let (name, value) = match self.kind {
@@ -135,7 +137,7 @@ impl ProviderSettings {
         let mut value = HeaderValue::from_str(&value).map_err(|_| {
             let name = &self.name;
             ModelError::Setting(format!(
-                "the key of {name} has line breaks or other characters that no key has; copy it again"
+                "the key of {name} has line breaks or other characters that are invalid in a key; copy it again"
             ))
         })?;
         value.set_sensitive(true);
@@ -144,12 +146,12 @@ impl ProviderSettings {
     }
 
     fn embedder(&self, http: Http, model: &str) -> Result<HttpEmbedder, ModelError> {
-        let wire = match self.kind {
-            ProviderKind::OpenAi => Wire::OpenAi,
-            ProviderKind::Ollama => Wire::Ollama,
+        let api = match self.kind {
+            ProviderKind::OpenAi => EmbeddingApi::OpenAi,
+            ProviderKind::Ollama => EmbeddingApi::Ollama,
             ProviderKind::Anthropic => {
                 return Err(ModelError::Setting(format!(
-                    "{} has no embeddings; take a provider of the kind openai or ollama, or a folder",
+                    "{} has no embeddings; use a provider of the kind openai or ollama, or a folder",
                     self.name
                 )));
             }
@@ -159,6 +161,6 @@ impl ProviderSettings {
             let message = format!("name the embedding model: {name}:MODEL");
             return Err(ModelError::Setting(message));
         }
-        Ok(HttpEmbedder::new(http, wire, model))
+        Ok(HttpEmbedder::new(http, api, model))
     }
 }

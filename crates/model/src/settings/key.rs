@@ -1,4 +1,4 @@
-//! Where a key is read from.
+//! Reads the API key of a provider.
 
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use super::ProviderSettings;
 use crate::{ModelError, Secret, limits};
 
 impl ProviderSettings {
-    /// The key: as given, from the file, or from the variable.
+    /// Returns the key set directly, from the key file, or from the environment variable.
     pub(super) fn read_key(
         &self,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -21,7 +21,7 @@ impl ProviderSettings {
                 "[models.{}] has both `key-file` and `key-env`; remove one",
                 self.name
             ))),
-            (None, Some(file), None) => read_file(&self.name, file).map(Some),
+            (None, Some(file), None) => read_key_file(&self.name, file).map(Some),
             (None, None, Some(name)) => match environment(name) {
                 Some(value) if !value.trim().is_empty() => Ok(Some(Secret::new(&value))),
                 _ => Err(ModelError::Setting(format!(
@@ -35,18 +35,18 @@ impl ProviderSettings {
     }
 }
 
-fn read_file(provider: &str, path: &Path) -> Result<Secret, ModelError> {
+fn read_key_file(provider: &str, path: &Path) -> Result<Secret, ModelError> {
     let unreadable = |error: &dyn std::fmt::Display| {
         let path = path.display();
         ModelError::Setting(format!("the key of {provider} cannot be read from {path}: {error}"))
     };
     let file = File::open(path).map_err(|error| unreadable(&error))?;
-    private(provider, path, &file).map_err(|error| unreadable(&error))??;
+    check_key_file_mode(provider, path, &file).map_err(|error| unreadable(&error))??;
     let mut text = String::new();
-    file.take(limits::KEY_BYTES + 1)
+    file.take(limits::MAX_KEY_FILE_BYTES + 1)
         .read_to_string(&mut text)
         .map_err(|error| unreadable(&error))?;
-    if text.len() as u64 > limits::KEY_BYTES {
+    if text.len() as u64 > limits::MAX_KEY_FILE_BYTES {
         return Err(unreadable(&"the file is too long for a key"));
     }
     if text.trim().is_empty() {
@@ -55,9 +55,13 @@ fn read_file(provider: &str, path: &Path) -> Result<Secret, ModelError> {
     Ok(Secret::new(&text))
 }
 
-/// Refuses a file that others can read.
+/// Rejects a key file that other users can read.
 #[cfg(unix)]
-fn private(provider: &str, path: &Path, file: &File) -> io::Result<Result<(), ModelError>> {
+fn check_key_file_mode(
+    provider: &str,
+    path: &Path,
+    file: &File,
+) -> io::Result<Result<(), ModelError>> {
     use std::os::unix::fs::PermissionsExt as _;
 
     let mode = file.metadata()?.permissions().mode() & 0o777;
@@ -67,12 +71,12 @@ fn private(provider: &str, path: &Path, file: &File) -> io::Result<Result<(), Mo
     }
     let path = path.display();
     Ok(Err(ModelError::Setting(format!(
-        "the key of {provider} in {path} is open to others (mode {mode:o}); \
+        "the key of {provider} in {path} is readable by other users (mode {mode:o}); \
          run: chmod 600 {path}"
     ))))
 }
 
 #[cfg(not(unix))]
-fn private(_: &str, _: &Path, _: &File) -> io::Result<Result<(), ModelError>> {
+fn check_key_file_mode(_: &str, _: &Path, _: &File) -> io::Result<Result<(), ModelError>> {
     Ok(Ok(()))
 }

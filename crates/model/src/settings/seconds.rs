@@ -1,18 +1,18 @@
-//! Times in files are numbers of seconds.
+//! Serializes durations in settings files as numbers of seconds.
 
 use std::time::Duration;
 
 use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
-/// A day; nobody waits longer.
-const MOST: f64 = 86_400.0;
+/// One day.
+const MAX_SECONDS: f64 = 86_400.0;
 
 pub(super) fn deserialize<'de, D>(deserializer: D) -> Result<Option<Duration>, D::Error>
 where
     D: Deserializer<'de>,
 {
     let seconds = f64::deserialize(deserializer)?;
-    if seconds > 0.0 && seconds <= MOST {
+    if seconds > 0.0 && seconds <= MAX_SECONDS {
         Ok(Some(Duration::from_secs_f64(seconds)))
     } else {
         Err(D::Error::custom("expected a number of seconds above 0, at most a day"))

@@ -37,7 +37,7 @@ async fn answer(stream: &[Value]) -> Whole {
 }
 
 #[tokio::test]
-async fn a_whole_conversation_goes_out_and_an_answer_comes_back() {
+async fn conversation_is_sent_and_answer_is_streamed() {
     let server = MockServer::start().await;
     let [delta, end] = stop("end_turn");
     let stream = events(&[
@@ -145,14 +145,14 @@ async fn a_tool_call_that_the_limit_cut_off_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_tool_call_that_is_never_closed_is_garbled() {
+async fn unclosed_tool_call_is_an_invalid_response() {
     let mut events = tool_use(&["{}"]);
     events.extend(stop("tool_use"));
-    assert!(answer(&events).await.garbled().contains("within a tool call"));
+    assert!(answer(&events).await.invalid_response().contains("within a tool call"));
 }
 
 #[tokio::test]
-async fn an_error_within_the_stream_is_told() {
+async fn error_within_the_stream_is_reported() {
     let error = json!({ "type": "overloaded_error", "message": "Overloaded" });
     let answer = answer(&[start(), text("x"), json!({ "type": "error", "error": error })]).await;
     assert_eq!(answer.text(), "x");
@@ -160,9 +160,9 @@ async fn an_error_within_the_stream_is_told() {
 }
 
 #[tokio::test]
-async fn an_end_without_a_reason_is_garbled() {
+async fn end_without_finish_reason_is_an_invalid_response() {
     let end = json!({ "type": "message_stop" });
-    assert!(answer(&[start(), text("x"), end]).await.garbled().contains("ended early"));
+    assert!(answer(&[start(), text("x"), end]).await.invalid_response().contains("ended early"));
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn reasons_to_finish_are_known() {
 }
 
 #[tokio::test]
-async fn a_temperature_that_is_not_wanted_is_left_out() {
+async fn unsupported_temperature_is_dropped() {
     let server = MockServer::start().await;
     let message = "`temperature` is deprecated for this model.";
     let refusal = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": message } });

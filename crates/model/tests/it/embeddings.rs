@@ -74,18 +74,18 @@ async fn ollama_answers_in_two_ways() {
 }
 
 #[tokio::test]
-async fn vectors_that_do_not_fit_are_garbled() {
+async fn vectors_of_another_dimension_are_an_invalid_response() {
     for vectors in [json!([[1.0]]), json!([[1.0], [1.0, 2.0]]), json!([[0.0], [1.0]]), json!("x")] {
         let body = json!({ "embeddings": vectors });
         let server = answering(ResponseTemplate::new(200).set_body_json(body)).await;
         let embedder = embedder(provider(ProviderKind::Ollama, &server.uri()));
         let error = embedder.embed(vec!["a".to_owned(), "b".to_owned()]).await.unwrap_err();
-        assert!(matches!(error, ModelError::Garbled { .. }), "{error}");
+        assert!(matches!(error, ModelError::InvalidResponse { .. }), "{error}");
     }
 }
 
 #[test]
-fn folders_that_hold_no_such_model_are_refused_with_what_would_do() {
+fn unsupported_model_folders_are_rejected_with_a_hint() {
     let dir = tempfile::tempdir().unwrap();
     let error = folder(dir.path()).unwrap_err().to_string();
     assert!(error.contains("config.json is missing") && error.contains("MiniLM"), "{error}");
@@ -116,7 +116,7 @@ fn config() -> Value {
 }
 
 #[tokio::test]
-async fn broken_weights_are_told_when_they_are_needed() {
+async fn broken_weights_are_reported_on_first_use() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("model")).unwrap();
     let write = |name: &str, text: &str| fs::write(dir.path().join("model").join(name), text);

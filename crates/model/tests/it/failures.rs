@@ -56,7 +56,7 @@ async fn a_broken_server_is_asked_three_times() {
 }
 
 #[tokio::test]
-async fn a_server_may_say_when_to_come_back() {
+async fn retry_after_header_is_respected() {
     let server = MockServer::start().await;
     Mock::given(any())
         .respond_with(ResponseTemplate::new(429).insert_header("retry-after", "2"))
@@ -70,7 +70,7 @@ async fn a_server_may_say_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_tomorrow_is_not_waited_for() {
+async fn long_retry_after_fails_at_once() {
     let response = ResponseTemplate::new(429).insert_header("retry-after", "86400");
     let server = answering(response).await;
     let answer = answer(&server.uri()).await;
@@ -104,7 +104,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn nobody_at_home_is_told_after_three_tries() {
+async fn unreachable_server_is_reported_after_three_tries() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://user:{KEY}@{}", listener.local_addr().unwrap());
     drop(listener);
@@ -138,7 +138,7 @@ async fn silence_within_an_answer_ends() {
 }
 
 #[tokio::test]
-async fn silence_after_the_finish_is_forgiven() {
+async fn silence_after_the_finish_is_not_an_error() {
     let (url, _gone) = stalling(format!("{HEAD}{GOOD}").into_bytes()).await;
     let mut patient = provider(ProviderKind::OpenAi, &url);
     patient.idle_timeout = Some(Duration::from_mins(1));
@@ -148,18 +148,18 @@ async fn silence_after_the_finish_is_forgiven() {
 }
 
 #[tokio::test]
-async fn an_early_end_is_told_and_not_repaired() {
+async fn early_end_is_an_error() {
     let server = answering(ok(HALF)).await;
     let early = answer(&server.uri()).await;
     assert_eq!(early.text(), "x");
-    assert!(early.garbled().contains("ended early"));
+    assert!(early.invalid_response().contains("ended early"));
     assert_eq!(received(&server).await.len(), 1);
     let server = answering(ok("")).await;
-    assert!(answer(&server.uri()).await.garbled().contains("ended early"));
+    assert!(answer(&server.uri()).await.invalid_response().contains("ended early"));
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_told() {
+async fn broken_connection_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -171,29 +171,29 @@ async fn a_connection_that_breaks_is_told() {
     });
     let broken = answer(&url).await;
     assert_eq!(broken.text(), "x");
-    assert!(broken.garbled().contains("broke off"), "{broken:?}");
+    assert!(broken.invalid_response().contains("broke off"), "{broken:?}");
 }
 
 #[tokio::test]
-async fn garbage_is_told() {
+async fn garbage_is_reported() {
     for garbage in
         ["<html>", "data: {\n\n", "data: []\n\n", "data: \u{fffd}\n\n", "data: {\"choices\":7}\n\n"]
     {
         let server = answering(ok(garbage)).await;
-        answer(&server.uri()).await.garbled();
+        answer(&server.uri()).await.invalid_response();
     }
     let server = answering(ok(b"data: \xff\xfe\n\n")).await;
-    assert!(answer(&server.uri()).await.garbled().contains("UTF-8"));
+    assert!(answer(&server.uri()).await.invalid_response().contains("UTF-8"));
 }
 
 #[tokio::test]
 async fn endless_lines_and_events_are_cut_off() {
     let line = "data: ".to_owned() + &"x".repeat(2 << 20);
     let server = answering(ok(line)).await;
-    assert!(answer(&server.uri()).await.garbled().contains("line is too long"));
+    assert!(answer(&server.uri()).await.invalid_response().contains("line is too long"));
     let event = format!("data: {}\n", "x".repeat(1 << 16)).repeat(32);
     let server = answering(ok(event)).await;
-    assert!(answer(&server.uri()).await.garbled().contains("event is too long"));
+    assert!(answer(&server.uri()).await.invalid_response().contains("event is too long"));
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn endless_answers_are_cut_off() {
         let comments = format!(": {}\n", "x".repeat(1 << 16)).repeat(16);
         while stream.write_all(comments.as_bytes()).await.is_ok() {}
     });
-    assert!(answer(&url).await.garbled().contains("answer is too long"));
+    assert!(answer(&url).await.invalid_response().contains("answer is too long"));
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn dropping_an_answer_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_before_somebody_listens() {
+async fn nothing_is_sent_before_the_first_poll() {
     let server = answering(ok(GOOD)).await;
     let choice = models(provider(ProviderKind::OpenAi, &server.uri())).choose(Some("m")).await;
     drop(choice.unwrap().client.answer(question("hi")));

@@ -78,7 +78,7 @@ async fn names_find_their_provider() {
 }
 
 #[tokio::test]
-async fn nobody_to_ask_is_told_with_the_way_out() {
+async fn missing_provider_is_reported_with_a_hint() {
     let error = Models::default().choose(None).await.unwrap_err();
     assert!(matches!(error, ModelError::NoProvider));
     assert!(error.help().unwrap().contains("OPENAI_API_KEY"));

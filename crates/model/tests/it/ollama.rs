@@ -25,7 +25,7 @@ async fn answer(stream: &str) -> Whole {
 }
 
 #[tokio::test]
-async fn a_whole_conversation_goes_out_and_an_answer_comes_back() {
+async fn conversation_is_sent_and_answer_is_streamed() {
     let server = MockServer::start().await;
     let stream = lines(&[
         said("Bon"),
@@ -93,18 +93,18 @@ async fn tool_calls_get_names_of_their_own() {
 }
 
 #[tokio::test]
-async fn an_error_within_the_stream_is_told() {
+async fn error_within_the_stream_is_reported() {
     let answer = answer(&lines(&[said("x"), json!({ "error": "out of memory" })])).await;
     assert_eq!(answer.text(), "x");
     assert!(matches!(answer.error(), ModelError::Refused { status: 500, .. }));
 }
 
 #[tokio::test]
-async fn an_end_without_done_is_garbled() {
-    assert!(answer(&lines(&[said("x")])).await.garbled().contains("ended early"));
+async fn end_without_done_is_an_invalid_response() {
+    assert!(answer(&lines(&[said("x")])).await.invalid_response().contains("ended early"));
 }
 
 #[tokio::test]
-async fn lines_without_a_message_are_garbled() {
-    assert!(answer("{}\n").await.garbled().contains("without a message"));
+async fn lines_without_a_message_are_an_invalid_response() {
+    assert!(answer("{}\n").await.invalid_response().contains("without a message"));
 }

@@ -23,7 +23,7 @@ async fn answer(stream: &str) -> crate::support::Whole {
 }
 
 #[tokio::test]
-async fn a_whole_conversation_goes_out_and_an_answer_comes_back() {
+async fn conversation_is_sent_and_answer_is_streamed() {
     let server = MockServer::start().await;
     let stream = events(&[
         delta(&json!({ "role": "assistant", "content": null }), None),
@@ -117,7 +117,7 @@ async fn tool_calls_are_put_together_by_their_numbers() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_object_are_handed_on_as_they_are() {
+async fn arguments_that_are_not_an_object_are_passed_unchanged() {
     let call = |id: &str, arguments: Value| json!({ "id": id, "function": { "name": "f", "arguments": arguments } });
     let calls = [call("a", json!("{\"x\": ")), call("b", json!("[1]")), call("c", json!("7"))];
     let stream = events(&[
@@ -180,7 +180,7 @@ async fn reasons_to_finish_are_known() {
 }
 
 #[tokio::test]
-async fn odd_servers_are_understood() {
+async fn nonstandard_servers_are_supported() {
     let parts = json!([{ "type": "thinking", "thinking": [] }, { "type": "text", "text": "x" }]);
     let stream = events(&[
         json!({ "choices": [{ "index": null, "delta": { "content": parts }, "finish_reason": "" }], "usage": null }),
@@ -194,13 +194,13 @@ async fn odd_servers_are_understood() {
 }
 
 #[tokio::test]
-async fn a_sign_of_the_end_is_enough() {
+async fn done_marker_without_finish_reason_ends_the_answer() {
     let stream = events(&[delta(&json!({ "content": "x" }), None)]) + "data: [DONE]";
     assert_eq!(answer(&stream).await.finish(), Finish::Stop);
 }
 
 #[tokio::test]
-async fn an_error_within_the_stream_is_told() {
+async fn error_within_the_stream_is_reported() {
     let stream = events(&[
         delta(&json!({ "content": "x" }), None),
         json!({ "error": { "code": 503, "message": format!("no more, {KEY}") } }),
@@ -214,7 +214,7 @@ async fn an_error_within_the_stream_is_told() {
 }
 
 #[tokio::test]
-async fn what_a_model_does_not_know_is_left_out_and_remembered() {
+async fn unsupported_fields_are_dropped_and_remembered() {
     let server = MockServer::start().await;
     let refuse = |field: &str, message: &str| {
         let body = json!({ "error": { "message": message } });
@@ -278,7 +278,7 @@ async fn an_answer_with_too_many_calls_says_so() {
     let stream = events(&[delta(&json!({ "tool_calls": calls }), Some("tool_calls"))]);
     let answer = answer(&stream).await;
     let error = answer.error();
-    for words in [error.to_string(), error.in_short()] {
+    for words in [error.to_string(), error.public_message()] {
         assert!(words.contains("too many tool calls") && words.contains("128"), "{words}");
         assert!(!words.contains("cannot be read"), "{words}");
     }

@@ -164,7 +164,7 @@ async fn embed(provider: ProviderSettings) -> Result<Vec<Vec<f32>>, ModelError> 
 }
 
 #[tokio::test]
-async fn aimock_speaks_as_ollama_does() {
+async fn aimock_answers_like_ollama() {
     let Some(url) = real("SAVOIR_TEST_AIMOCK", "the format of Ollama") else { return };
     let models = models(provider(ProviderKind::Ollama, &url));
     assert!(!models.list().await.remove(0).models.unwrap().is_empty());
@@ -178,7 +178,7 @@ async fn aimock_speaks_as_ollama_does() {
 }
 
 #[tokio::test]
-async fn aimock_speaks_as_the_others_do() {
+async fn aimock_answers_like_openai_and_anthropic() {
     let Some(url) = real("SAVOIR_TEST_AIMOCK", "scripted answers") else { return };
     for kind in [ProviderKind::OpenAi, ProviderKind::Anthropic] {
         let models = models(provider(kind, &url));
@@ -242,6 +242,6 @@ async fn the_local_model_knows_what_is_alike() {
     assert!(cosine(&found[4], &found[5]) > 0.9999, "texts are cut at 256 tokens");
     // The folder above, of which it is the part `model`, means the same.
     let above = path.trim_end_matches("/model");
-    let (again, same) = vectors(above, &texts[..1]).await;
-    assert_eq!((again, &same[0]), (identity, &found[0]));
+    let (retry, same) = vectors(above, &texts[..1]).await;
+    assert_eq!((retry, &same[0]), (identity, &found[0]));
 }

@@ -94,7 +94,7 @@ fn hosts_of_ollama_are_taken_as_people_write_them() {
 }
 
 #[test]
-fn addresses_that_are_none_are_refused_with_their_place() {
+fn invalid_addresses_are_rejected_with_the_setting_name() {
     let error = refused(&from(&[("OPENAI_BASE_URL", "localhost:8080")]));
     assert!(error.starts_with("OPENAI_BASE_URL is no address"), "{error}");
     let error = refused(&file("[a]\nkind = 'anthropic'\nbase-url = 'x'"));
@@ -162,7 +162,7 @@ fn files_are_read_strictly() {
 }
 
 #[test]
-fn the_environment_stands_above_files() {
+fn environment_overrides_files() {
     let settings =
         file("[openai]\nkind = 'openai'\nbase-url = 'http://file'\nmodel = 'm'\nidle-timeout = 7")
             .with_environment(environment(&[("OPENAI_API_KEY", "k")]))
@@ -234,7 +234,7 @@ fn keys_are_never_printed() {
 }
 
 #[test]
-fn names_that_could_not_be_asked_for_are_refused() {
+fn invalid_provider_names_are_rejected() {
     for name in ["", "a:b", "a b"] {
         let provider = ProviderSettings::new(name, ProviderKind::Ollama);
         let settings = Settings { providers: vec![provider], ..Settings::default() };

@@ -99,9 +99,9 @@ impl Whole {
         error
     }
 
-    pub(crate) fn garbled(&self) -> &str {
+    pub(crate) fn invalid_response(&self) -> &str {
         match self.error() {
-            ModelError::Garbled { message, .. } => message,
+            ModelError::InvalidResponse { message, .. } => message,
             other => panic!("{other:?}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use savoir_skill::{
     Dialect, Skill, Source,
-    convert::{Conversion, ConvertError, FieldReport, How, convert},
+    convert::{Conversion, ConvertError, FieldOutcome, FieldReport, convert},
     folder::is_skill_file,
     read_as,
 };
@@ -88,7 +88,7 @@ fn renamed(tree: &Tree) -> Result<Deployed, InstallFailure> {
         field: name.to_owned(),
         from: Some(name.to_owned()),
         to: Some(SKILL_FILE.to_owned()),
-        how: How::Moved,
+        how: FieldOutcome::Moved,
         why: "agents look for a file of this name only".to_owned(),
     };
     Ok(Deployed { tree: renamed, report: vec![report] })
@@ -96,7 +96,9 @@ fn renamed(tree: &Tree) -> Result<Deployed, InstallFailure> {
 
 /// Whether the agent understands the original just as well: then it gets that, with its signature.
 fn is_alike(summary: &SkillSummary, conversion: &Conversion, dialect: Dialect) -> bool {
-    let is_loss = |field: &FieldReport| matches!(field.how, How::Approximated | How::Dropped);
+    let is_loss = |field: &FieldReport| {
+        matches!(field.how, FieldOutcome::Approximated | FieldOutcome::Dropped)
+    };
     let [file] = conversion.files.as_slice() else { return false };
     if conversion.report.iter().any(is_loss) {
         return false;

@@ -1,7 +1,7 @@
 //! The handlers of actions: which function of which file, if any.
 
 use savoir_skill::{
-    convert::migrate::{MigratedTool, Note},
+    convert::migrate::{MigratedTool, MigrationNote},
     python::{self, Function, Module, TOOLS_FILE},
 };
 
@@ -49,7 +49,7 @@ pub(super) fn resolve<'a>(
     tools: &'a [MigratedTool],
     tree: &Tree,
     moved: Option<&(String, String)>,
-    notes: &mut Vec<Note>,
+    notes: &mut Vec<MigrationNote>,
 ) -> Result<Vec<Call<'a>>, Blocker> {
     let mut calls = Vec::new();
     for tool in tools {
@@ -63,7 +63,7 @@ struct Look<'a, 'n> {
     tool: &'a MigratedTool,
     tree: &'a Tree,
     moved: Option<&'a (String, String)>,
-    notes: &'n mut Vec<Note>,
+    notes: &'n mut Vec<MigrationNote>,
 }
 
 impl Look<'_, '_> {
@@ -135,7 +135,7 @@ impl Look<'_, '_> {
     }
 
     fn review(&mut self, message: &str) {
-        self.notes.push(Note::review(format!("actions.{}", self.tool.action), message));
+        self.notes.push(MigrationNote::review(format!("actions.{}", self.tool.action), message));
     }
 
     fn refused(&self, problem: &PathProblem) -> Blocker {

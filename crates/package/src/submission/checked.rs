@@ -42,7 +42,8 @@ impl Checked {
             found.is_error() && found.code != "not-a-skill" || BEWILDERING.contains(&found.code)
         };
         let (errors, others): (Vec<_>, Vec<_>) = checked.diagnostics.iter().partition(is_error);
-        let gravest = check::gravest(&checked.diagnostics).filter(|found| is_error(found));
+        let gravest =
+            check::most_relevant_error(&checked.diagnostics).filter(|found| is_error(found));
         if let Some(gravest) = gravest.or(errors.first().copied()) {
             let findings = errors.iter().map(|found| finding(found)).collect();
             return Err(Rejection::Check { rule: gravest.code, findings });

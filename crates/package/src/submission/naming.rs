@@ -1,7 +1,7 @@
 //! What a submission is called, and which version it is.
 
 use savoir_skill::{
-    name::{is_needed_name, is_needed_namespace, slugify},
+    name::{is_reserved_namespace, is_reserved_skill_name, slugify},
     version::parse_version,
 };
 use semver::Version;
@@ -15,8 +15,8 @@ const ANONYMOUS: &str = "anon";
 /// The name under which it is published, if a registry can give it.
 pub(super) fn name(checked: &Checked, asked: &PublishOptions) -> Result<Name, Rejection> {
     let name = asked_for(checked, asked)?;
-    let needs = name.namespace().is_some_and(is_needed_namespace)
-        || is_needed_name(name.namespace(), name.last());
+    let needs = name.namespace().is_some_and(is_reserved_namespace)
+        || is_reserved_skill_name(name.namespace(), name.last());
     if needs { Err(NameError::needed(&name).into()) } else { Ok(name) }
 }
 

@@ -10,7 +10,7 @@ use std::{
 use anstream::{AutoStream, ColorChoice};
 use savoir_skill::{
     Dialect,
-    convert::{self, Conversion, FieldReport, How},
+    convert::{self, Conversion, FieldOutcome, FieldReport},
 };
 
 use crate::{error::CommandError, load, lookup, output, write};
@@ -107,7 +107,7 @@ fn not_copied(path: String, why: &str) -> FieldReport {
         field: "file".into(),
         from: Some(path),
         to: None,
-        how: How::Dropped,
+        how: FieldOutcome::Dropped,
         why: why.into(),
     }
 }
@@ -130,14 +130,14 @@ fn report(args: &Args, report: &[FieldReport], to_stdout: bool) -> Result<(), Co
 
 /// One line per field that changed.
 fn text(report: &[FieldReport]) -> String {
-    let kept = report.iter().filter(|field| field.how == How::Kept).count();
+    let kept = report.iter().filter(|field| field.how == FieldOutcome::Kept).count();
     let mut text = String::new();
-    for field in report.iter().filter(|field| field.how != How::Kept) {
+    for field in report.iter().filter(|field| field.how != FieldOutcome::Kept) {
         let how = match field.how {
-            How::Kept => "kept",
-            How::Moved => "moved",
-            How::Approximated => "approximated",
-            How::Dropped => "dropped",
+            FieldOutcome::Kept => "kept",
+            FieldOutcome::Moved => "moved",
+            FieldOutcome::Approximated => "approximated",
+            FieldOutcome::Dropped => "dropped",
         };
         let place = match (&field.from, &field.to) {
             (Some(from), Some(to)) => format!("{from} -> {to}"),

@@ -9,7 +9,7 @@ use std::{
 
 use savoir_package::migrate::{Existing, Migrator, Mode, Options, Report, Scrutiny};
 use savoir_skill::{
-    convert::migrate::{Breadth, Vendor},
+    convert::migrate::{PermissionBreadth, Vendor},
     dialect::gaia::ManifestShape,
 };
 use serde_json::json;
@@ -95,7 +95,7 @@ fn options(args: &Args) -> Options {
         },
         shape: if args.flat { ManifestShape::Flat } else { ManifestShape::Nested },
         name: args.name.clone(),
-        breadth: if args.strict { Breadth::Scoped } else { Breadth::Any },
+        breadth: if args.strict { PermissionBreadth::Scoped } else { PermissionBreadth::Any },
         output: args.output.clone(),
         existing: if args.force { Existing::Goes } else { Existing::Stays },
         mode: if args.dry_run { Mode::Try } else { Mode::Write },

@@ -13,7 +13,7 @@ use savoir_engine::{
 use savoir_skill::{
     Reading, Source,
     edit::apply,
-    observed::{OBSERVED_FILE, Observed, declaration, declare},
+    observed::{OBSERVED_FILE, ObservedPermissions, declaration_lines, declare},
     permission::Permission,
     read_as,
 };
@@ -43,12 +43,12 @@ struct Recorded<'a> {
     permissions: Option<&'a [Permission]>,
     /// The same in the syntax of the skill's dialect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    declaration: Option<&'a str>,
+    declaration_lines: Option<&'a str>,
 }
 
 impl<'a> Recorded<'a> {
     fn of(envelope: &'a Envelope) -> Self {
-        Self { envelope, used: &[], permissions: None, declaration: None }
+        Self { envelope, used: &[], permissions: None, declaration_lines: None }
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) fn run(
         Some(folder) => note(folder, &tool, &used)?,
         None => used.clone(),
     };
-    let lines = declaration(reading, &all);
+    let lines = declaration_lines(reading, &all);
     let declared = declared(reading, &all);
     let skill = declared.as_ref().map_or(&subject.skill, |(_, reading)| &reading.skill);
     // `all` leaves out permissions that others cover, so add all those of this call.
@@ -95,9 +95,9 @@ pub(super) fn run(
     if door.is_json() {
         // An error is printed as its own JSON document.
         written?;
-        let (permissions, declaration) = (Some(&*all), lines.as_deref());
+        let (permissions, declaration_lines) = (Some(&*all), lines.as_deref());
         let envelope = &finished.envelope;
-        output::json(&Recorded { envelope, used: &used, permissions, declaration })?;
+        output::json(&Recorded { envelope, used: &used, permissions, declaration_lines })?;
     } else {
         door.print(&finished)?;
         print(&tool, &used, lines.as_deref());
@@ -135,9 +135,9 @@ fn note(folder: &Path, tool: &str, used: &[Permission]) -> Result<Vec<Permission
         return Err(failed(&format!("{} is a symlink", link.display())).hint("remove the symlink"));
     }
     let mut notes = match fs::read(&path) {
-        Ok(bytes) => Observed::parse(&bytes)
+        Ok(bytes) => ObservedPermissions::parse(&bytes)
             .map_err(|error| failed(&error).hint("remove the file and record every tool again"))?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Observed::default(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => ObservedPermissions::default(),
         Err(error) => return Err(failed(&error)),
     };
     notes.add(tool, used);
@@ -150,7 +150,7 @@ fn note(folder: &Path, tool: &str, used: &[Permission]) -> Result<Vec<Permission
     Ok(notes.all())
 }
 
-fn print(tool: &str, used: &[Permission], declaration: Option<&str>) {
+fn print(tool: &str, used: &[Permission], declaration_lines: Option<&str>) {
     if used.is_empty() {
         output::note(&format!("{tool} needs no additional permissions"));
     } else {
@@ -159,7 +159,7 @@ fn print(tool: &str, used: &[Permission], declaration: Option<&str>) {
             output::note(&format!("  {permission}"));
         }
     }
-    match declaration {
+    match declaration_lines {
         Some(lines) => {
             output::note(&format!(
                 "\npermissions of all recorded tools, to paste into the skill:\n\n{lines}"

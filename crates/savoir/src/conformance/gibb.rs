@@ -117,7 +117,7 @@ fn parse(text: &str) -> Answer {
         "ok": true,
         "name": skill.name,
         "version": skill.version,
-        "description": skill.kept_description(),
+        "description": skill.truncated_description(),
         "modes": skill.policy.modes,
         "timeout": skill.policy.timeout,
         "read_only": skill.policy.read_only.unwrap_or(false),

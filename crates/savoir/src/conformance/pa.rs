@@ -3,7 +3,7 @@
 use savoir_skill::{
     Dialect,
     allowed_tools::{self, ToolGrant},
-    dialect::personal_agent::{self, Standing},
+    dialect::personal_agent::{self, CurationInfo},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ struct Introduced {
 #[derive(Deserialize)]
 struct Idle {
     #[serde(flatten)]
-    standing: Standing,
+    standing: CurationInfo,
     idle_days: Vec<u32>,
 }
 

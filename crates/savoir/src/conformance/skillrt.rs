@@ -5,7 +5,7 @@ use std::env;
 use savoir_engine::structured::find_program;
 use savoir_skill::{
     Dialect,
-    dialect::skillrt::{self, InstallId, Listed, RunRefusal},
+    dialect::skillrt::{self, InstallId, InstalledSkill, SkillrtRunError},
     render::{self, RenderError},
     skill::Mode,
 };
@@ -89,10 +89,10 @@ fn run(call: &Run) -> Answer {
     })
 }
 
-fn refused(refusal: &RunRefusal) -> Value {
+fn refused(refusal: &SkillrtRunError) -> Value {
     let message = refusal.to_string();
     let mut value = json!({"ok": false, "error": report::code(refusal.code()), "message": message});
-    if let RunRefusal::MissingTools(tools) = refusal {
+    if let SkillrtRunError::MissingTools(tools) = refusal {
         value["tools"] = json!(tools);
     }
     value
@@ -130,7 +130,7 @@ fn install(text: &str) -> Answer {
 }
 
 fn list(installed: Vec<Named>) -> String {
-    let listed = installed.into_iter().map(|skill| Listed {
+    let listed = installed.into_iter().map(|skill| InstalledSkill {
         id: InstallId::Named { name: skill.name, version: skill.version },
         description: skill.description,
     });

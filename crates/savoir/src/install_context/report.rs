@@ -6,7 +6,7 @@ use savoir_package::{
     install::{Change, Plan},
     lock::{Growth, Wish},
 };
-use savoir_skill::convert::How;
+use savoir_skill::convert::FieldOutcome;
 use serde_json::{Value, json};
 
 use super::InstallContext;
@@ -80,15 +80,19 @@ fn new_skills<'a>(changes: impl Iterator<Item = &'a Change>) -> (usize, Vec<&'a 
 /// Whether a change is a conversion without losses.
 fn is_faithful(change: &Change) -> bool {
     let Change::Converted { report, .. } = change else { return false };
-    !report.iter().any(|field| matches!(field.how, How::Approximated | How::Dropped))
+    !report
+        .iter()
+        .any(|field| matches!(field.how, FieldOutcome::Approximated | FieldOutcome::Dropped))
 }
 
 /// Appends the losses of a conversion.
 fn losses(change: &Change, text: &mut String) {
     let Change::Converted { report, .. } = change else { return };
-    for field in report.iter().filter(|field| matches!(field.how, How::Approximated | How::Dropped))
+    for field in report
+        .iter()
+        .filter(|field| matches!(field.how, FieldOutcome::Approximated | FieldOutcome::Dropped))
     {
-        let how = if field.how == How::Dropped { "is dropped" } else { "is approximated" };
+        let how = if field.how == FieldOutcome::Dropped { "is dropped" } else { "is approximated" };
         let why = if field.why.is_empty() { String::new() } else { format!(": {}", field.why) };
         let _ = writeln!(text, "  {}", output::harmless(&format!("{} {how}{why}", field.field)));
     }

@@ -2,7 +2,7 @@
 
 use savoir_skill::{
     Span,
-    dialect::Unasked,
+    dialect::DefaultFileAccess,
     permission::{Domain, Level, Permission},
 };
 
@@ -82,7 +82,7 @@ rule! {
 /// What the skill declares, if its dialect grants nothing without a word.
 fn declared(context: &Context<'_>) -> Option<Vec<Permission>> {
     let skill = &context.reading.as_ref()?.skill;
-    (skill.dialect.running().files == Unasked::Nothing).then(|| {
+    (skill.dialect.running().files == DefaultFileAccess::Nothing).then(|| {
         let mut permissions = skill.permissions.clone();
         if skill.dialect.running().requirements_grant {
             let scope = Some(skill.requirements.programs.join(","));

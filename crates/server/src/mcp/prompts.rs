@@ -13,8 +13,8 @@ use savoir_agent::library::Opened;
 use savoir_lint::harmless;
 use savoir_skill::{
     Skill,
-    name::told,
-    render::{ARGUMENTS, as_called, input_names, render, takes_arguments},
+    name::shorten_name,
+    render::{ARGUMENTS, as_user_invoked, input_names, render, takes_arguments},
 };
 
 use super::{
@@ -40,7 +40,7 @@ impl SkillResources {
         for (index, name) in names.iter().enumerate() {
             // What cannot be read is not there.
             if let Ok(opened) = self.library.choose(name).await {
-                prompts.extend(prompt(&as_called(&opened.skill)));
+                prompts.extend(prompt(&as_user_invoked(&opened.skill)));
             }
             let full = prompts.len() == PAGE || index + 1 == LOOKED_AT;
             if full && index + 1 < names.len() {
@@ -62,7 +62,7 @@ impl SkillResources {
     ) -> Result<(GetPromptResult, Arc<Opened>), ErrorData> {
         let GetPromptRequestParams { name, arguments, .. } = request;
         let opened = self.library.choose(&name).await.map_err(invalid)?;
-        let skill: Cow<'_, Skill> = as_called(&opened.skill);
+        let skill: Cow<'_, Skill> = as_user_invoked(&opened.skill);
         if prompt(&skill).is_none() {
             return Err(invalid(format!(
                 "the skill `{name}` takes no inputs; load it with use_skill"
@@ -85,7 +85,9 @@ impl SkillResources {
 fn given(mut arguments: JsonObject) -> Result<JsonObject, ErrorData> {
     arguments.retain(|_, value| !value.is_null());
     match arguments.iter().find(|(_, value)| !value.is_string()) {
-        Some((name, _)) => Err(invalid(format!("the argument `{}` must be a text", told(name)))),
+        Some((name, _)) => {
+            Err(invalid(format!("the argument `{}` must be a text", shorten_name(name))))
+        }
         None => Ok(arguments),
     }
 }

@@ -12,7 +12,7 @@ use rmcp::{
     },
 };
 use savoir_agent::library::{Library, LibraryError, MOST_FILE_BYTES};
-use savoir_skill::{Source, name::told, read};
+use savoir_skill::{Source, name::shorten_name, read};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -87,7 +87,10 @@ impl SkillResources {
         let missing =
             |why: &dyn std::fmt::Display| ErrorData::resource_not_found(why.to_string(), None);
         let Some((skill, path)) = parse(uri).filter(|(_, path)| !path.is_empty()) else {
-            return Err(missing(&format!("`{}` is no address of a file of a skill", told(uri))));
+            return Err(missing(&format!(
+                "`{}` is no address of a file of a skill",
+                shorten_name(uri)
+            )));
         };
         let files = self.files.list(&skill).await.map_err(|error| missing(&error))?;
         if !fits(&files) {
@@ -109,7 +112,7 @@ impl SkillResources {
     /// The direct children of a folder.
     pub(super) async fn children(&self, params: Option<&Value>) -> Result<Value, ErrorData> {
         let uri = text(params, "uri")?;
-        let no_folder = || invalid(format!("`{}` is no folder of a skill", told(uri)));
+        let no_folder = || invalid(format!("`{}` is no folder of a skill", shorten_name(uri)));
         let (skill, folder) = parse(uri).ok_or_else(no_folder)?;
         let files = self.files.list(&skill).await.map_err(invalid)?;
         if !fits(&files) {
@@ -181,11 +184,11 @@ impl SkillResources {
         let uri = text(params, "uri")?;
         let is_first = |path: &str| path.rsplit('/').next() == Some(SKILL_FILE);
         let of_skill = parse(uri).filter(|(_, path)| is_first(path));
-        let no_skill = || invalid(format!("`{}` is no SKILL.md", told(uri)));
+        let no_skill = || invalid(format!("`{}` is no SKILL.md", shorten_name(uri)));
         let (name, _) = of_skill.ok_or_else(no_skill)?;
         let skill = self.whole(&name).await.map_err(invalid)?;
         if let Some(own) = skill["uri"].as_str().filter(|own| *own != uri) {
-            let told = told(uri);
+            let told = shorten_name(uri);
             return Err(invalid(format!("there is no skill at `{told}`; ask for `{own}`")));
         }
         Ok(json!({

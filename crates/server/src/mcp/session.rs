@@ -17,7 +17,7 @@ use rmcp::{
     service::{Peer, RequestContext, SubscriptionContext, SubscriptionSink},
 };
 use savoir_agent::{allowed_tools::AllowedTools, library::Library};
-use savoir_skill::name::told;
+use savoir_skill::name::shorten_name;
 
 use super::{
     McpContext,
@@ -352,7 +352,7 @@ impl ServerHandler for Session {
                 Err(invalid(format!("the parameters of `{method}` have another shape")))
             }
             _ => {
-                let message = format!("there is no method `{}`", told(&method));
+                let message = format!("there is no method `{}`", shorten_name(&method));
                 Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
             }
         };

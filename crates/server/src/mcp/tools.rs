@@ -16,7 +16,7 @@ use savoir_engine::{
     approval,
     manifest::{Entry, Manifest},
 };
-use savoir_skill::{Skill, name::told};
+use savoir_skill::{Skill, name::shorten_name};
 use serde_json::{Value, json};
 use tokio::sync::Mutex as Turn;
 
@@ -216,7 +216,7 @@ impl Counter {
                 "unknown-tool",
                 format!(
                     "there is no tool `{}` now; use_skill brings the tools of a skill",
-                    told(name)
+                    shorten_name(name)
                 ),
             ))
         };
@@ -309,7 +309,7 @@ fn missing(skill: &str, tool: &str, specs: &[ToolSpec]) -> String {
     match names.collect::<Vec<_>>().as_slice() {
         [] => format!("the skill `{skill}` has no tools that can be called here"),
         names => {
-            let (tool, names) = (told(tool), names.join(", "));
+            let (tool, names) = (shorten_name(tool), names.join(", "));
             format!("the skill `{skill}` has no tool `{tool}`; it has: {names}")
         }
     }

@@ -6,7 +6,7 @@
 use std::iter;
 
 use savoir_skill::{
-    dialect::personal_agent::{Lifecycle, Provenance, adopt},
+    dialect::personal_agent::{Lifecycle, Provenance, prepare_import},
     name::MAX_NAME_CHARS,
 };
 use savoir_store::{Facts, StoreError, Time};
@@ -68,7 +68,7 @@ impl SkillWriter {
         let known = self.known(&arrival).await?;
         let Arrival { package: Package { name: own, text, resources }, owner, .. } = arrival;
         let under = |name: String| New {
-            text: if name == own { text.clone() } else { adopt(&text, &name) },
+            text: if name == own { text.clone() } else { prepare_import(&text, &name) },
             resources: resources.clone(),
             owner: owner.clone(),
             name,

@@ -42,7 +42,8 @@ impl Item {
     pub fn new(file: &SkillFile, facts: &Facts, resources: Vec<String>) -> Self {
         let skill = super::read(&file.name, &file.text).ok();
         let grants = skill.as_ref().and_then(|skill| skill.policy.allowed_tools.as_deref());
-        let allowed_tools = grants.unwrap_or_default().iter().map(ToolGrant::told).collect();
+        let allowed_tools =
+            grants.unwrap_or_default().iter().map(ToolGrant::display_name).collect();
         Self {
             id: file.name.clone(),
             name: file.name.clone(),

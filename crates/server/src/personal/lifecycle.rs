@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use savoir_skill::dialect::{
-    agent_flow::{Purpose, Stored},
-    personal_agent::Standing,
+    agent_flow::{Purpose, StoredSkill},
+    personal_agent::CurationInfo,
 };
 use savoir_store::{Facts, StoreError, Time};
 
@@ -33,13 +33,15 @@ impl SkillWriter {
         let (noted, begun) = (facts_of.all().await?, facts_of.begun().await?);
         let mut changed = 0;
         for file in self.files().list().await? {
-            let Ok(stored) = Stored::read(&file.name, &file.text, Purpose::Load) else { continue };
+            let Ok(stored) = StoredSkill::read(&file.name, &file.text, Purpose::Load) else {
+                continue;
+            };
             let seen = noted.get(&file.name);
             // Nobody noted what was used before that was noted at all.
             let facts = Facts::holding(seen, stored.owner, begun);
             let idle = now.seconds().saturating_sub(facts.idle_since(file.updated_at).seconds());
             let days = u32::try_from(idle / DAY).unwrap_or(0);
-            let standing = Standing { provenance: facts.source, pinned: facts.pinned };
+            let standing = CurationInfo { provenance: facts.source, pinned: facts.pinned };
             let lifecycle = standing.after(days);
             if lifecycle == facts.lifecycle {
                 continue;

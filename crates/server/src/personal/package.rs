@@ -7,7 +7,7 @@ use savoir_package::{
 };
 use savoir_skill::{
     Position, Source,
-    dialect::personal_agent::{adopt, export, handle},
+    dialect::personal_agent::{derive_handle, prepare_export, prepare_import},
     folder::is_skill_file,
     limits::MAX_FILE_BYTES,
 };
@@ -169,8 +169,8 @@ fn package(
     if text.trim().is_empty() {
         return Err(PackageError::Text("it is empty".to_owned()));
     }
-    let name = handle(text, folder, stem).ok_or(PackageError::NoName)?;
-    let text = adopt(text, &name);
+    let name = derive_handle(text, folder, stem).ok_or(PackageError::NoName)?;
+    let text = prepare_import(text, &name);
     Ok(Package { name, text, resources })
 }
 
@@ -218,7 +218,7 @@ pub fn to_others(
     text: &str,
     resources: Vec<Resource>,
 ) -> Result<Exported, PackageError> {
-    let text = export(text, name);
+    let text = prepare_export(text, name);
     if resources.is_empty() {
         return Ok(Exported::Text(text));
     }

@@ -34,14 +34,14 @@ pub fn read(name: &str, text: &str) -> Result<Skill, String> {
 }
 
 fn why(reading: &Reading) -> String {
-    let gravest = check::gravest(&reading.diagnostics);
+    let gravest = check::most_relevant_error(&reading.diagnostics);
     gravest.map_or_else(|| "its SKILL.md is broken".to_owned(), |found| found.message.clone())
 }
 
 #[cfg(test)]
 mod tests {
     use savoir_skill::{
-        allow_list::{AllowList, Offered},
+        allow_list::{AllowList, OfferedTool},
         allowed_tools::ToolGrant,
     };
 
@@ -87,8 +87,8 @@ mod tests {
             };
             let skill = read_with("disallowed-tools: Bash Write(out/**)").unwrap();
             let list = AllowList::of(&skill.policy).expect(fields);
-            assert!(!list.names(Offered::Host("run_command")), "{fields}");
-            assert!(list.names(Offered::Host("read_file")), "{fields}");
+            assert!(!list.names(OfferedTool::Host("run_command")), "{fields}");
+            assert!(list.names(OfferedTool::Host("read_file")), "{fields}");
             assert_eq!(skill.policy.disallowed_tools.len(), 2, "{fields}");
             for unread in [
                 "disallowed-tools: {a: b}",

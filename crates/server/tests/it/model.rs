@@ -108,7 +108,10 @@ impl LanguageModel for Scripted {
             }
             Answer::Babbles(words) => {
                 let message = "expected value at line 1".to_owned();
-                (words, stream::iter([Err(ModelError::Garbled { provider, message })]).boxed())
+                (
+                    words,
+                    stream::iter([Err(ModelError::InvalidResponse { provider, message })]).boxed(),
+                )
             }
             Answer::Hangs(words) => (words, stream::pending().boxed()),
             Answer::Panics(words) => {

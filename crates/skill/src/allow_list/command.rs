@@ -1,50 +1,53 @@
-//! Commands against `Bash(git add:*)`.
+//! Checks commands against allowed patterns such as `Bash(git add:*)`.
 //!
 //! What a shell would make of a command is never guessed: where a list restricts commands, a command is
 //! some words with or without quotes, and nothing that starts a second one, redirects or expands.
 
 use std::borrow::Cow;
 
-use super::{Unmet, launchers};
+use super::{ConditionError, launchers};
 
 /// Whether a command fits a pattern: `git add:*` and `git add *` are its first words, `git status` is
 /// all of it. A command that begins so and may run more than that is in doubt.
-pub(super) fn meets(pattern: &str, command: &str) -> Result<(), Unmet> {
-    let (wanted, more) = read_pattern(pattern)?;
-    let words = words(command)?;
-    let begins = words.len() >= wanted.len() && words.iter().zip(&wanted).all(|(a, b)| a == b);
-    if begins && (more || words.len() == wanted.len()) {
+pub(super) fn check_command(pattern: &str, command: &str) -> Result<(), ConditionError> {
+    let (pattern_words, has_wildcard) = read_pattern(pattern)?;
+    let words = split_words(command)?;
+    let begins =
+        words.len() >= pattern_words.len() && words.iter().zip(&pattern_words).all(|(a, b)| a == b);
+    if begins && (has_wildcard || words.len() == pattern_words.len()) {
         // A pattern without more names all that there is.
-        let doubt = more.then(|| launchers::doubt(&words, wanted.len())).flatten();
-        return doubt.map_or(Ok(()), |why| Err(Unmet::InDoubt(why)));
+        let doubt =
+            has_wildcard.then(|| launchers::find_doubt(&words, pattern_words.len())).flatten();
+        return doubt.map_or(Ok(()), |why| Err(ConditionError::InDoubt(why)));
     }
-    let first = without_more(pattern).unwrap_or(pattern);
-    let begin = if more { "begin with" } else { "be" };
-    Err(Unmet::No(format!("the command must {begin} `{first}`").into()))
+    let first = strip_wildcard(pattern).unwrap_or(pattern);
+    let begin = if has_wildcard { "begin with" } else { "be" };
+    Err(ConditionError::NotMet(format!("the command must {begin} `{first}`").into()))
 }
 
 /// The words of a pattern, and whether more may follow.
 pub(super) fn read_pattern(pattern: &str) -> Result<(Vec<String>, bool), Cow<'static, str>> {
-    let first = without_more(pattern);
-    let wanted = words(first.unwrap_or(pattern)).map_err(|_| "the pattern is not understood")?;
-    if wanted.is_empty() || wanted.iter().any(|word| word.contains('*')) {
+    let first = strip_wildcard(pattern);
+    let pattern_words =
+        split_words(first.unwrap_or(pattern)).map_err(|_| "the pattern is not understood")?;
+    if pattern_words.is_empty() || pattern_words.iter().any(|word| word.contains('*')) {
         return Err("the pattern is not understood".into());
     }
-    Ok((wanted, first.is_some()))
+    Ok((pattern_words, first.is_some()))
 }
 
-fn without_more(pattern: &str) -> Option<&str> {
+fn strip_wildcard(pattern: &str) -> Option<&str> {
     pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"))
 }
 
 /// The words of a plain command.
-fn words(command: &str) -> Result<Vec<String>, Cow<'static, str>> {
+fn split_words(command: &str) -> Result<Vec<String>, Cow<'static, str>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
     for c in command.chars() {
-        if means_more(quote, word.is_none(), c) {
-            return Err(not_plain(c));
+        if is_shell_syntax(quote, word.is_none(), c) {
+            return Err(not_plain_reason(c));
         }
         match (quote, c) {
             (Some(open), c) if open == c => quote = None,
@@ -68,7 +71,7 @@ fn words(command: &str) -> Result<Vec<String>, Cow<'static, str>> {
 }
 
 /// Whether a shell makes more of a character than a part of a word.
-fn means_more(quote: Option<char>, begins: bool, c: char) -> bool {
+fn is_shell_syntax(quote: Option<char>, begins: bool, c: char) -> bool {
     match (quote, c) {
         (_, '\n' | '\r' | '\0') | (Some('"'), '$' | '`' | '\\' | '!') => true,
         (Some(_), _) | (None, ' ' | '\t') => false,
@@ -77,6 +80,6 @@ fn means_more(quote: Option<char>, begins: bool, c: char) -> bool {
     }
 }
 
-pub(super) fn not_plain(c: char) -> Cow<'static, str> {
+pub(super) fn not_plain_reason(c: char) -> Cow<'static, str> {
     format!("it has `{}`; send one plain command at a time", c.escape_debug()).into()
 }

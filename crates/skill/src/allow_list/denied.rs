@@ -1,11 +1,11 @@
-//! Commands against `disallowed-tools: Bash(git push:*)`.
+//! Checks commands against denied patterns such as `disallowed-tools: Bash(git push:*)`.
 //!
-//! A command is read as rows of plain words between `;`, `&`, `|` and line ends. What a shell would make
-//! of the rest is not guessed: such a command is ruled out as well, with the reason.
+//! A command is read as rows of plain words between `;`, `&`, `|` and line ends. What a shell would
+//! make of the rest is not guessed: such a command is denied as well, with the reason.
 
 use std::{borrow::Cow, iter::Peekable, mem, str::Chars};
 
-use super::command::{self, not_plain};
+use super::command::{self, not_plain_reason};
 
 /// Programs and words of a shell after which another command stands.
 const RUNNERS: [&str; 36] = [
@@ -15,63 +15,72 @@ const RUNNERS: [&str; 36] = [
     "chroot", "unshare", "flock", "strace", "fakeroot",
 ];
 /// Those that add words to the command.
-const ADD_WORDS: [&str; 2] = ["xargs", "parallel"];
+const ARGUMENT_APPENDERS: [&str; 2] = ["xargs", "parallel"];
 /// Words of a shell that run a text.
-const EVALUATES: [&str; 3] = ["eval", "trap", "alias"];
+const TEXT_EVALUATORS: [&str; 3] = ["eval", "trap", "alias"];
 /// Those that run a file, where a command begins: elsewhere a dot is a folder.
-const SOURCES: [&str; 2] = [".", "source"];
+const SOURCE_COMMANDS: [&str; 2] = [".", "source"];
 /// Words after which a command begins, as a shell has it.
-const KEYWORDS: [&str; 10] =
+const COMMAND_KEYWORDS: [&str; 10] =
     ["if", "then", "else", "elif", "while", "until", "do", "command", "builtin", "coproc"];
 /// Options of programs that run others: a text is run, or other words are put into the command.
-const RUN_TEXT: [&str; 7] = ["-c", "-S", "--split-string", "-I", "-i", "--replace", "--command"];
+const TEXT_OPTIONS: [&str; 7] =
+    ["-c", "-S", "--split-string", "-I", "-i", "--replace", "--command"];
 /// Shells: they run a script that is named, or a text.
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
 /// What a shell is given in place of a script.
-const NO_SCRIPT: [&str; 4] = ["-", "+", "/dev/", "/proc/"];
+const NOT_A_SCRIPT_PREFIXES: [&str; 4] = ["-", "+", "/dev/", "/proc/"];
 
 /// A word, and whether a shell may put others in its place.
 #[derive(Default)]
 struct Word {
     text: String,
-    is_wild: bool,
+    has_glob: bool,
 }
 
 impl Word {
     fn is_one_of(&self, programs: &[&str]) -> bool {
-        programs.contains(&program(&self.text))
+        programs.contains(&program_name(&self.text))
     }
 }
 
 /// The words that a pattern rules out. Options can be written in many ways: with them it is not understood.
 pub(super) fn read_pattern(pattern: &str) -> Result<(Vec<String>, bool), Cow<'static, str>> {
-    let (wanted, more) = command::read_pattern(pattern)?;
-    if wanted.iter().any(|word| word.starts_with('-')) {
+    let (pattern_words, has_wildcard) = command::read_pattern(pattern)?;
+    if pattern_words.iter().any(|word| word.starts_with('-')) {
         return Err("the pattern is not understood: it has options".into());
     }
-    Ok((wanted, more))
+    Ok((pattern_words, has_wildcard))
 }
 
 /// Whether a part of a command fits a pattern; an error if that cannot be told.
-pub(super) fn fits(pattern: &str, command: &str) -> Result<bool, Cow<'static, str>> {
-    let (wanted, more) = read_pattern(pattern)?;
-    for part in parts(command)? {
+pub(super) fn matches_command(pattern: &str, command: &str) -> Result<bool, Cow<'static, str>> {
+    let (pattern_words, has_wildcard) = read_pattern(pattern)?;
+    for part in split_commands(command)? {
         let Some(first) = part.first() else { continue };
-        let is_runner = first.is_wild || first.is_one_of(&RUNNERS) || first.is_one_of(&SHELLS);
-        let grows = is_runner && part.iter().any(|word| word.is_one_of(&ADD_WORDS));
-        if is_runner && runs_what_is_not_read(&part) {
-            let why = format!("`{}` runs what is not looked into; send the command", first.text);
+        let is_runner = first.has_glob || first.is_one_of(&RUNNERS) || first.is_one_of(&SHELLS);
+        let appends_arguments =
+            is_runner && part.iter().any(|word| word.is_one_of(&ARGUMENT_APPENDERS));
+        if is_runner && runs_hidden_command(&part) {
+            let why = format!(
+                "`{}` runs a command that is not inspected; send that command itself",
+                first.text
+            );
             return Err(why.into());
         }
         for start in 0..if is_runner { part.len() } else { 1 } {
             let words = &part[start..];
-            let begins_here = start == 0 || part[start - 1].is_one_of(&KEYWORDS);
-            let sourced = words.first().filter(|word| begins_here && word.is_one_of(&SOURCES));
-            if let Some(name) = evaluated(words).or(sourced.map(|word| word.text.as_str())) {
-                let why = format!("`{name}` runs a text that is not looked into; send the command");
+            let begins_here = start == 0 || part[start - 1].is_one_of(&COMMAND_KEYWORDS);
+            let sourced =
+                words.first().filter(|word| begins_here && word.is_one_of(&SOURCE_COMMANDS));
+            if let Some(name) =
+                find_text_evaluator(words).or(sourced.map(|word| word.text.as_str()))
+            {
+                let why =
+                    format!("`{name}` runs a text that is not inspected; send the command itself");
                 return Err(why.into());
             }
-            if begins(words, &wanted, more, grows) {
+            if starts_with_pattern(words, &pattern_words, has_wildcard, appends_arguments) {
                 return Ok(true);
             }
         }
@@ -80,67 +89,73 @@ pub(super) fn fits(pattern: &str, command: &str) -> Result<bool, Cow<'static, st
 }
 
 /// Whether a program that runs others is given a text, or words that nobody sees here.
-fn runs_what_is_not_read(words: &[Word]) -> bool {
+fn runs_hidden_command(words: &[Word]) -> bool {
     let is_text = |word: &Word| {
         word.text.contains(char::is_whitespace)
-            || RUN_TEXT.iter().any(|option| word.text.starts_with(option))
+            || TEXT_OPTIONS.iter().any(|option| word.text.starts_with(option))
     };
     let runners = words.iter().filter(|word| word.is_one_of(&RUNNERS) || word.is_one_of(&SHELLS));
-    let adds = words.iter().any(|word| word.is_one_of(&ADD_WORDS));
+    let adds = words.iter().any(|word| word.is_one_of(&ARGUMENT_APPENDERS));
     words[1..].iter().any(is_text) || (adds && runners.count() > 1)
 }
 
 /// The name of what runs a text here.
-fn evaluated(words: &[Word]) -> Option<&str> {
+fn find_text_evaluator(words: &[Word]) -> Option<&str> {
     let first = words.first()?;
-    let is_script =
-        |next: &Word| !next.is_wild && !NO_SCRIPT.iter().any(|it| next.text.starts_with(it));
-    let runs_text = first.is_one_of(&EVALUATES)
+    let is_script = |next: &Word| {
+        !next.has_glob && !NOT_A_SCRIPT_PREFIXES.iter().any(|it| next.text.starts_with(it))
+    };
+    let runs_text = first.is_one_of(&TEXT_EVALUATORS)
         || (first.is_one_of(&SHELLS) && !words.get(1).is_some_and(is_script));
-    runs_text.then(|| program(&first.text))
+    runs_text.then(|| program_name(&first.text))
 }
 
 /// Whether words begin with those that are wanted, or are these where no more may follow. Options, and
 /// one value of each, may stand between them. What may be several words may be all that are missing.
-fn begins(words: &[Word], wanted: &[String], more: bool, grows: bool) -> bool {
+fn starts_with_pattern(
+    words: &[Word],
+    pattern_words: &[String],
+    has_wildcard: bool,
+    appends_arguments: bool,
+) -> bool {
     // reached[i]: the first i are found, after a plain word and after an option.
-    let mut reached = vec![[false; 2]; wanted.len() + 1];
+    let mut reached = vec![[false; 2]; pattern_words.len() + 1];
     reached[0][0] = true;
     let some = |reached: &[[bool; 2]]| reached.iter().any(|it| it[0] || it[1]);
     for (place, word) in words.iter().enumerate() {
-        if word.is_wild {
-            return some(&reached[..wanted.len()]);
+        if word.has_glob {
+            return some(&reached[..pattern_words.len()]);
         }
-        let mut next = vec![[false; 2]; wanted.len() + 1];
-        for (found, wanted) in wanted.iter().enumerate() {
+        let mut next = vec![[false; 2]; pattern_words.len() + 1];
+        for (found, pattern_words) in pattern_words.iter().enumerate() {
             let [plain, after_option] = reached[found];
             if !plain && !after_option {
                 continue;
             }
             let is_option = word.text.starts_with('-');
             next[found + 1][0] |= match place {
-                0 => program(&word.text) == program(wanted),
-                _ => word.text == *wanted,
+                0 => program_name(&word.text) == program_name(pattern_words),
+                _ => word.text == *pattern_words,
             };
             next[found][1] |= place > 0 && is_option;
             next[found][0] |= !is_option && after_option;
         }
         reached = next;
-        if reached[wanted.len()][0] && (more || place + 1 == words.len()) {
+        if reached[pattern_words.len()][0] && (has_wildcard || place + 1 == words.len()) {
             return true;
         }
     }
-    grows && some(&reached[1..])
+    appends_arguments && some(&reached[1..])
 }
 
-/// A program without the folder in which it lies.
-fn program(word: &str) -> &str {
+/// The file name of a program.
+fn program_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
 /// The plain commands of a command.
-fn parts(command: &str) -> Result<Vec<Vec<Word>>, Cow<'static, str>> {
-    let mut reader = Reader::default();
+fn split_commands(command: &str) -> Result<Vec<Vec<Word>>, Cow<'static, str>> {
+    let mut reader = CommandReader::default();
     let mut rest = command.chars().peekable();
     while let Some(c) = rest.next() {
         if let Some(open) = reader.quote {
@@ -154,23 +169,23 @@ fn parts(command: &str) -> Result<Vec<Vec<Word>>, Cow<'static, str>> {
             }
             ' ' | '\t' => reader.end_word(),
             // Shells differ: some run what stands before it apart.
-            '&' if rest.next_if_eq(&'>').is_some() => return Err(not_plain(c)),
+            '&' if rest.next_if_eq(&'>').is_some() => return Err(not_plain_reason(c)),
             ';' | '&' | '|' | '\n' => reader.end_part(),
             '<' | '>' => {
                 reader.end_descriptor();
                 // `<<` takes more lines.
                 if rest.next_if_eq(&c).is_some() && c == '<' {
-                    return Err(not_plain(c));
+                    return Err(not_plain_reason(c));
                 }
                 reader.redirect(&mut rest)?;
             }
             '*' | '?' | '[' => {
                 reader.push(c);
-                reader.word.get_or_insert_default().is_wild = true;
+                reader.word.get_or_insert_default().has_glob = true;
             }
-            '#' | '~' if reader.word.is_none() => return Err(not_plain(c)),
+            '#' | '~' if reader.word.is_none() => return Err(not_plain_reason(c)),
             c if "(){}$`\\!".contains(c) || c.is_whitespace() || c.is_control() => {
-                return Err(not_plain(c));
+                return Err(not_plain_reason(c));
             }
             c => reader.push(c),
         }
@@ -187,7 +202,7 @@ fn parts(command: &str) -> Result<Vec<Vec<Word>>, Cow<'static, str>> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct CommandReader {
     parts: Vec<Vec<Word>>,
     part: Vec<Word>,
     word: Option<Word>,
@@ -196,7 +211,7 @@ struct Reader {
     is_redirected: bool,
 }
 
-impl Reader {
+impl CommandReader {
     fn push(&mut self, c: char) {
         self.word.get_or_insert_default().text.push(c);
     }
@@ -204,8 +219,8 @@ impl Reader {
     fn push_quoted(&mut self, open: char, c: char) -> Result<(), Cow<'static, str>> {
         match c {
             c if c == open => self.quote = None,
-            '\r' | '\0' => return Err(not_plain(c)),
-            '$' | '`' | '\\' | '!' if open == '"' => return Err(not_plain(c)),
+            '\r' | '\0' => return Err(not_plain_reason(c)),
+            '$' | '`' | '\\' | '!' if open == '"' => return Err(not_plain_reason(c)),
             c => self.push(c),
         }
         Ok(())
@@ -214,7 +229,7 @@ impl Reader {
     fn end_word(&mut self) {
         let Some(mut word) = self.word.take() else { return };
         // `[` alone is a command.
-        word.is_wild &= word.text.contains(['*', '?', ']']);
+        word.has_glob &= word.text.contains(['*', '?', ']']);
         if !mem::take(&mut self.is_redirected) {
             self.part.push(word);
         }
@@ -237,7 +252,7 @@ impl Reader {
 
     fn redirect(&mut self, rest: &mut Peekable<Chars<'_>>) -> Result<(), Cow<'static, str>> {
         if self.is_redirected {
-            return Err(not_plain('>'));
+            return Err(not_plain_reason('>'));
         }
         let _ = rest.next_if(|c| matches!(c, '>' | '&' | '|'));
         self.is_redirected = true;

@@ -1,13 +1,14 @@
-//! Programs that run other programs, or write what others run: what a pattern such as `Bash(git:*)`
-//! covers of them without a question.
+//! Decides which calls of programs that run other programs a pattern such as `Bash(git:*)` covers
+//! without approval.
 //!
-//! A pattern covers a program, and not everything that the program can be made to start. So `find . -name
-//! x` fits `Bash(find:*)`, `find . -exec rm` is in doubt, and `Bash(xargs rm:*)` names the inner program and
-//! covers `xargs rm x`. What is in doubt is never let through silently: a person decides.
+//! A pattern covers a program, and not everything that the program can be made to start. So `find .
+//! -name x` fits `Bash(find:*)`, `find . -exec rm` is in doubt, and `Bash(xargs rm:*)` names the
+//! inner program and covers `xargs rm x`. A doubtful command is never allowed silently: the user
+//! decides.
 //!
 //! Everything that is known of a program is in the [table]. A program that is not in it runs nothing.
 
-mod judge;
+mod doubt;
 // One program is one entry, and its options stay on a few lines.
 #[rustfmt::skip]
 mod table;
@@ -15,7 +16,7 @@ mod table;
 mod tests;
 mod text;
 
-pub(super) use judge::doubt;
+pub(super) use doubt::find_doubt;
 
 /// What is known of a program.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +28,7 @@ struct Launcher {
     /// Options that run or write something by themselves. A pattern must name them.
     acts: &'static [&'static str],
     /// Options that are understood.
-    understood: Understood,
+    understood: KnownOptions,
     /// Options whose value is the next word.
     takes: &'static [&'static str],
     /// Options with a value in the same word, if they have one: `-i.bak`.
@@ -39,11 +40,11 @@ struct Launcher {
     /// What the words are that are not options.
     words: Words,
     /// Parts of such words that make a program do something else.
-    odd: &'static [&'static str],
+    risky_parts: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Understood {
+enum KnownOptions {
     /// All that are not said to execute, and these although they look like the beginning of one.
     AllAnd(&'static [&'static str]),
     /// These alone.
@@ -65,7 +66,7 @@ enum Words {
     /// The same, but the first may be options without a dash: `tar xzf`.
     Letters,
     /// A command behind so many other words.
-    Command { after: usize, how: Handed },
+    Command { after: usize, how: CommandPassing },
     /// A file that is run, and its arguments. They are arguments behind these options, too.
     Script { ends: &'static [&'static str] },
     /// Text in a language of its own, then files.
@@ -78,7 +79,7 @@ enum Words {
 
 /// How a command is handed to another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Handed {
+enum CommandPassing {
     /// Word by word.
     Words,
     /// Word by word, and more words follow that nobody sees here.
@@ -100,6 +101,6 @@ struct Subcommands {
     options: &'static [&'static str],
     /// Options of some of them whose value is run, or that run something.
     own: &'static [(&'static str, &'static [&'static str])],
-    /// Those whose words are addresses, in which [`Launcher::odd`] parts matter.
+    /// Those whose words are addresses, in which [`Launcher::risky_parts`] parts matter.
     addressed: &'static [&'static str],
 }

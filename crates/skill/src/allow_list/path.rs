@@ -1,17 +1,18 @@
-//! Paths against `Read(docs/**)`, addresses against `WebFetch(domain:example.com)`.
+//! Matches paths against patterns such as `Read(docs/**)`, and URLs against
+//! `WebFetch(domain:example.com)`.
 
 use std::borrow::Cow;
 
-type Met = Result<(), Cow<'static, str>>;
+type PatternCheck = Result<(), Cow<'static, str>>;
 
 /// Whether a path fits a pattern. `*` is anything within a part, `**` any parts; a folder stands for
 /// all that is below it. Both are relative to where the work happens, unless both begin with `/`.
-pub(super) fn meets(pattern: &str, path: &str) -> Met {
-    check_path(path)?;
+pub(super) fn check_path(pattern: &str, path: &str) -> PatternCheck {
+    check_path_syntax(path)?;
     if path.starts_with('/') != pattern.starts_with('/') {
         return Err(format!("the path must fit `{pattern}`").into());
     }
-    if fits(&read_pattern(pattern)?, &parts(path)) {
+    if matches_pattern(&read_pattern(pattern)?, &split_path(path)) {
         return Ok(());
     }
     Err(format!("the path must fit `{pattern}`").into())
@@ -19,14 +20,14 @@ pub(super) fn meets(pattern: &str, path: &str) -> Met {
 
 /// Whether a path is one of those that a pattern rules out; an error if that cannot be told.
 pub(super) fn is_ruled_out(pattern: &str, path: &str) -> Result<bool, Cow<'static, str>> {
-    check_path(path)?;
+    check_path_syntax(path)?;
     if path.starts_with('/') != pattern.starts_with('/') {
         return Err(format!("the path must begin as `{pattern}` does, to be compared").into());
     }
-    Ok(fits(&read_pattern(pattern)?, &parts(path)))
+    Ok(matches_pattern(&read_pattern(pattern)?, &split_path(path)))
 }
 
-fn check_path(path: &str) -> Met {
+fn check_path_syntax(path: &str) -> PatternCheck {
     if path.contains(['\\', '\0']) || path.split('/').any(|part| part == "..") {
         return Err("the path must not have `..` or backslashes".into());
     }
@@ -35,19 +36,19 @@ fn check_path(path: &str) -> Met {
 
 /// The parts of a pattern.
 pub(super) fn read_pattern(pattern: &str) -> Result<Vec<&str>, Cow<'static, str>> {
-    let wanted = parts(pattern);
+    let wanted = split_path(pattern);
     if wanted.contains(&"..") || wanted.is_empty() || pattern.contains(['[', '{', '!']) {
         return Err("the pattern is not understood".into());
     }
     Ok(wanted)
 }
 
-fn parts(path: &str) -> Vec<&str> {
+fn split_path(path: &str) -> Vec<&str> {
     path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
 }
 
 /// Compares part by part. The rows of a table keep it linear for each part of the pattern.
-fn fits(pattern: &[&str], path: &[&str]) -> bool {
+fn matches_pattern(pattern: &[&str], path: &[&str]) -> bool {
     // reached[i]: the pattern so far fits the first i parts.
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;
@@ -57,7 +58,7 @@ fn fits(pattern: &[&str], path: &[&str]) -> bool {
             if *part == "**" {
                 next[i] = reached[i] || (i > 0 && next[i - 1]);
             } else {
-                next[i] = i > 0 && reached[i - 1] && fits_part(part, path[i - 1]);
+                next[i] = i > 0 && reached[i - 1] && matches_part(part, path[i - 1]);
             }
         }
         reached = next;
@@ -66,7 +67,7 @@ fn fits(pattern: &[&str], path: &[&str]) -> bool {
     reached[1..].contains(&true) || (path.is_empty() && reached[0])
 }
 
-fn fits_part(pattern: &str, text: &str) -> bool {
+fn matches_part(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else {
         return false;
@@ -90,9 +91,9 @@ fn fits_part(pattern: &str, text: &str) -> bool {
 
 /// Whether an address is on a host: `domain:example.com` is that host, `domain:*.example.com` those
 /// below it.
-pub(super) fn meets_domain(pattern: &str, url: &str) -> Met {
+pub(super) fn check_host(pattern: &str, url: &str) -> PatternCheck {
     let domain = read_domain(pattern)?;
-    if is_of(host(url)?, domain) {
+    if is_host_in_domain(parse_host(url)?, domain) {
         Ok(())
     } else {
         Err(format!("the host must be {domain}").into())
@@ -103,7 +104,7 @@ pub(super) fn meets_domain(pattern: &str, url: &str) -> Met {
 pub(super) fn is_host_ruled_out(pattern: &str, url: &str) -> Result<bool, Cow<'static, str>> {
     let domain = read_domain(pattern)?;
     // A dot at the end is the same host.
-    Ok(is_of(host(url)?.trim_end_matches('.'), domain.trim_end_matches('.')))
+    Ok(is_host_in_domain(parse_host(url)?.trim_end_matches('.'), domain.trim_end_matches('.')))
 }
 
 /// The host, or those below one, of a pattern.
@@ -113,7 +114,7 @@ pub(super) fn read_domain(pattern: &str) -> Result<&str, Cow<'static, str>> {
     domain.ok_or_else(|| "the pattern is not understood; write domain:HOST".into())
 }
 
-fn is_of(host: &str, domain: &str) -> bool {
+fn is_host_in_domain(host: &str, domain: &str) -> bool {
     match domain.strip_prefix("*.") {
         Some(parent) => host.len().checked_sub(parent.len() + 1).is_some_and(|at| {
             host.is_char_boundary(at)
@@ -126,12 +127,12 @@ fn is_of(host: &str, domain: &str) -> bool {
 }
 
 /// The host of an address that every program reads in the same way.
-fn host(url: &str) -> Result<&str, Cow<'static, str>> {
-    let host = read_host(url);
+fn parse_host(url: &str) -> Result<&str, Cow<'static, str>> {
+    let host = find_host(url);
     host.ok_or_else(|| "the address must be http:// or https:// with a plain host".into())
 }
 
-fn read_host(url: &str) -> Option<&str> {
+fn find_host(url: &str) -> Option<&str> {
     let rest = ["https://", "http://"].iter().find_map(|scheme| {
         url.get(..scheme.len())?.eq_ignore_ascii_case(scheme).then(|| &url[scheme.len()..])
     })?;

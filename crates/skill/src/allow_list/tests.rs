@@ -16,7 +16,7 @@ fn arguments(value: Value) -> Map<String, Value> {
 
 fn runs(list: &AllowList, command: &str) -> bool {
     let given = arguments(json!({"command": command}));
-    list.check(Offered::Host("run_command"), &given).is_ok()
+    list.check(OfferedTool::Host("run_command"), &given).is_ok()
 }
 
 #[test]
@@ -30,16 +30,16 @@ fn an_empty_list_restricts_nothing() {
 fn names_of_other_systems_stand_for_tools_of_the_host() {
     let list = list("Bash, READ str-replace My_Tool");
     for tool in ["run_command", "read_file", "edit_file", "my_tool"] {
-        assert!(list.names(Offered::Host(tool)), "{tool}");
+        assert!(list.names(OfferedTool::Host(tool)), "{tool}");
     }
     for tool in ["write_file", "web_fetch", "mytool", "my-tool"] {
-        assert!(!list.names(Offered::Host(tool)), "{tool}");
+        assert!(!list.names(OfferedTool::Host(tool)), "{tool}");
     }
 }
 
 #[test]
 fn tools_of_skills_are_allowed_by_their_exact_names() {
-    let offered = |skill, tool, called| Offered::Skill { skill, tool, called };
+    let offered = |skill, tool, called| OfferedTool::Skill { skill, tool, called };
     let alpha = offered("alpha", "go", "alpha__go");
     for written in ["alpha/go", "alpha__go"] {
         let list = list(written);
@@ -55,9 +55,9 @@ fn tools_of_skills_are_allowed_by_their_exact_names() {
 }
 
 #[test]
-fn tools_of_skills_are_ruled_out_by_each_of_their_names() {
+fn skill_tools_are_denied_by_each_of_their_names() {
     let long = "x".repeat(70);
-    let offered = |called| Offered::Skill { skill: &long, tool: "stop", called };
+    let offered = |called| OfferedTool::Skill { skill: &long, tool: "stop", called };
     for written in [format!("{long}__stop"), format!("{long}/stop"), format!("{long}__STOP")] {
         let policy = Policy { disallowed_tools: split(&written), ..Policy::default() };
         let list = AllowList::of(&policy).unwrap();
@@ -69,27 +69,27 @@ fn tools_of_skills_are_ruled_out_by_each_of_their_names() {
 }
 
 #[test]
-fn parentheses_that_belong_to_no_tool_only_narrow() {
+fn stray_parentheses_only_narrow_the_list() {
     let command = arguments(json!({"command": "rm -rf /"}));
     for text in ["Bash (git log:*)", "Bash\n(git log:*)", "(Bash", "Bash)", "(Bash)"] {
         let list = list(text);
-        assert!(list.check(Offered::Host("run_command"), &command).is_err(), "{text}");
+        assert!(list.check(OfferedTool::Host("run_command"), &command).is_err(), "{text}");
         let policy = Policy { disallowed_tools: split(text), ..Policy::default() };
         let denied = AllowList::of(&policy).unwrap();
-        assert!(!denied.names(Offered::Host("run_command")), "{text}");
-        assert!(denied.names(Offered::Host("read_file")), "{text}");
+        assert!(!denied.names(OfferedTool::Host("run_command")), "{text}");
+        assert!(denied.names(OfferedTool::Host("read_file")), "{text}");
     }
     let policy = Policy { disallowed_tools: split("(Bash Write, Read"), ..Policy::default() };
     let denied = AllowList::of(&policy).unwrap();
     for tool in ["run_command", "write_file", "read_file"] {
-        assert!(!denied.names(Offered::Host(tool)), "{tool}");
+        assert!(!denied.names(OfferedTool::Host(tool)), "{tool}");
     }
 }
 
 #[test]
 fn a_skill_cannot_offer_a_tool_of_the_host() {
     let list = list("Bash Read search git/log");
-    let offered = |skill, tool, called| Offered::Skill { skill, tool, called };
+    let offered = |skill, tool, called| OfferedTool::Skill { skill, tool, called };
     for (skill, tool, called) in [
         ("evil", "bash", "bash"),
         ("evil", "Read", "evil/Read"),
@@ -112,7 +112,7 @@ fn a_skill_cannot_offer_a_tool_of_the_host() {
 }
 
 #[test]
-fn commands_begin_as_they_may() {
+fn commands_must_start_with_the_allowed_words() {
     let list = list("Bash(git add:*) Bash(npm test) Bash(make *)");
     for command in ["git add", "git add .", "git  add 'a b' \"c\"", "npm test", "make -j2 all"] {
         assert!(runs(&list, command), "{command}");
@@ -175,7 +175,7 @@ fn nothing_starts_a_second_command() {
 }
 
 #[test]
-fn a_condition_that_is_not_understood_lets_nothing_through() {
+fn unknown_allowed_condition_allows_nothing() {
     for text in
         ["Bash(", "Bash(*", "Bash( ", "Bash(git*:*)", "Bash($x:*)", "Bash('open:*)", "Bash(,)"]
     {
@@ -184,7 +184,7 @@ fn a_condition_that_is_not_understood_lets_nothing_through() {
     let list = list("my_tool(x) Read([ab]) WebFetch(example.com)");
     let given = arguments(json!({"path": "a", "url": "https://example.com", "x": "x"}));
     for tool in ["my_tool", "read_file", "web_fetch"] {
-        let error = list.check(Offered::Host(tool), &given).unwrap_err();
+        let error = list.check(OfferedTool::Host(tool), &given).unwrap_err();
         assert_eq!(error.code(), "arguments-not-allowed", "{tool}");
     }
     for text in ["Bash", "Bash()", "Bash(*)", "Bash(:*)", "Bash(x) Bash"] {
@@ -193,10 +193,10 @@ fn a_condition_that_is_not_understood_lets_nothing_through() {
 }
 
 #[test]
-fn paths_stay_where_they_may() {
+fn paths_outside_the_allowed_pattern_are_rejected() {
     let list = list("Read(docs/**) Read(*.md), Write(out)");
     let fits = |tool, path: &str| {
-        list.check(Offered::Host(tool), &arguments(json!({"path": path}))).is_ok()
+        list.check(OfferedTool::Host(tool), &arguments(json!({"path": path}))).is_ok()
     };
     for path in ["docs/a", "docs/a/b.txt", "README.md", "./docs//x", "docs"] {
         assert!(fits("read_file", path), "{path}");
@@ -219,10 +219,11 @@ fn paths_stay_where_they_may() {
 }
 
 #[test]
-fn hosts_are_the_ones_that_they_may_be() {
+fn hosts_outside_the_allowed_domain_are_rejected() {
     let list = list("WebFetch(domain:example.com, domain:*.rs)");
-    let fits =
-        |url: &str| list.check(Offered::Host("web_fetch"), &arguments(json!({"url": url}))).is_ok();
+    let fits = |url: &str| {
+        list.check(OfferedTool::Host("web_fetch"), &arguments(json!({"url": url}))).is_ok()
+    };
     for url in ["https://example.com/a?b", "http://EXAMPLE.com:8080", "https://docs.rs/x"] {
         assert!(fits(url), "{url}");
     }
@@ -253,19 +254,19 @@ fn arguments_of_another_kind_are_refused() {
         json!({"command": 1}),
         json!({"Command": "git"}),
     ] {
-        assert!(list.check(Offered::Host("run_command"), &arguments(given)).is_err());
+        assert!(list.check(OfferedTool::Host("run_command"), &arguments(given)).is_err());
     }
 }
 
 #[test]
-fn a_refusal_tells_what_is_allowed() {
+fn rejection_lists_what_is_allowed() {
     let list = list("Read Bash(git add:*)");
-    let other = list.check(Offered::Host("write_file"), &Map::new()).unwrap_err();
+    let other = list.check(OfferedTool::Host("write_file"), &Map::new()).unwrap_err();
     assert_eq!(other.code(), "tool-not-allowed");
     assert!(other.to_string().contains("`write_file`"), "{other}");
     assert!(other.to_string().contains("Read, Bash(git add:*)"), "{other}");
     let given = arguments(json!({"command": "git push"}));
-    let wrong = list.check(Offered::Host("run_command"), &given).unwrap_err();
+    let wrong = list.check(OfferedTool::Host("run_command"), &given).unwrap_err();
     assert!(wrong.to_string().contains("must begin with `git add`"), "{wrong}");
 }
 
@@ -278,25 +279,29 @@ fn policy(allowed: &str, denied: &str) -> Policy {
 }
 
 #[test]
-fn what_is_ruled_out_is_not_there() {
+fn denied_tools_are_not_allowed() {
     assert_eq!(AllowList::of(&policy("", "")), None);
     let list = AllowList::of(&policy("", "Bash WebFetch(*)")).unwrap();
-    assert!(!list.names(Offered::Host("run_command")) && list.names(Offered::Host("read_file")));
-    assert!(!list.names(Offered::Host("web_fetch")));
+    assert!(
+        !list.names(OfferedTool::Host("run_command")) && list.names(OfferedTool::Host("read_file"))
+    );
+    assert!(!list.names(OfferedTool::Host("web_fetch")));
     let given = arguments(json!({"command": "ls"}));
-    let error = list.check(Offered::Host("run_command"), &given).unwrap_err();
+    let error = list.check(OfferedTool::Host("run_command"), &given).unwrap_err();
     assert_eq!(error.code(), "tool-not-allowed");
     assert!(error.to_string().contains("rules out (Bash, WebFetch(*))"), "{error}");
-    assert!(list.check(Offered::Host("write_file"), &given).is_ok());
+    assert!(list.check(OfferedTool::Host("write_file"), &given).is_ok());
     let both = AllowList::of(&policy("Bash Read", "Bash")).unwrap();
-    assert!(!both.names(Offered::Host("run_command")) && both.names(Offered::Host("read_file")));
-    assert!(!both.names(Offered::Host("write_file")));
+    assert!(
+        !both.names(OfferedTool::Host("run_command")) && both.names(OfferedTool::Host("read_file"))
+    );
+    assert!(!both.names(OfferedTool::Host("write_file")));
 }
 
 #[test]
-fn a_condition_rules_out_the_calls_that_fit_it() {
+fn denied_condition_rejects_matching_calls() {
     let list = AllowList::of(&policy("", "Bash(git push:*) Bash(npm publish)")).unwrap();
-    assert!(list.names(Offered::Host("run_command")));
+    assert!(list.names(OfferedTool::Host("run_command")));
     for command in [
         "ls",
         "git status",
@@ -317,7 +322,7 @@ fn a_condition_rules_out_the_calls_that_fit_it() {
         assert!(runs(&list, command), "{command}");
     }
     let error = list
-        .check(Offered::Host("run_command"), &arguments(json!({"command": "git push origin"})))
+        .check(OfferedTool::Host("run_command"), &arguments(json!({"command": "git push origin"})))
         .unwrap_err();
     assert_eq!(error.code(), "arguments-not-allowed");
     assert!(error.to_string().contains("rules out (Bash(git push:*))"), "{error}");
@@ -325,16 +330,16 @@ fn a_condition_rules_out_the_calls_that_fit_it() {
 }
 
 #[test]
-fn options_are_ruled_out_with_the_whole_tool() {
+fn denied_options_deny_the_whole_tool() {
     let list = AllowList::of(&policy("", "Bash(rm -rf:*)")).unwrap();
-    assert!(!list.names(Offered::Host("run_command")));
+    assert!(!list.names(OfferedTool::Host("run_command")));
     for command in ["rm -r -f x", "rm -fr x", "ls"] {
         assert!(!runs(&list, command), "{command}");
     }
 }
 
 #[test]
-fn what_is_ruled_out_is_not_said_in_other_words() {
+fn denied_commands_cannot_be_disguised() {
     let list =
         AllowList::of(&policy("", "Bash(git push:*, npm publish, git remote add:*)")).unwrap();
     for command in [
@@ -413,15 +418,15 @@ fn what_is_ruled_out_is_not_said_in_other_words() {
         assert!(!runs(&list, command), "{command}");
     }
     for given in [json!({}), json!({"command": ["git", "push"]})] {
-        assert!(list.check(Offered::Host("run_command"), &arguments(given)).is_err());
+        assert!(list.check(OfferedTool::Host("run_command"), &arguments(given)).is_err());
     }
 }
 
 #[test]
-fn paths_and_hosts_are_ruled_out() {
+fn denied_paths_and_hosts_are_rejected() {
     let denied = "Read(secrets/**, *.pem) WebFetch(domain:example.com, domain:*.example.com)";
     let list = AllowList::of(&policy("Read WebFetch", denied)).unwrap();
-    let may = |tool, given| list.check(Offered::Host(tool), &arguments(given)).is_ok();
+    let may = |tool, given| list.check(OfferedTool::Host(tool), &arguments(given)).is_ok();
     assert!(may("read_file", json!({"path": "docs/a.md"})));
     for path in
         ["secrets/a", "./secrets//a/b", "x.pem", "/w/secrets/a", "docs/../secrets/a", "secrets"]
@@ -434,14 +439,14 @@ fn paths_and_hosts_are_ruled_out() {
     {
         assert!(!may("web_fetch", json!({"url": url})), "{url}");
     }
-    assert!(!list.names(Offered::Host("run_command")));
+    assert!(!list.names(OfferedTool::Host("run_command")));
 }
 
 #[test]
-fn a_condition_that_is_not_understood_rules_out_the_tool() {
+fn unknown_denied_condition_denies_the_whole_tool() {
     for denied in ["Bash(", "Bash(*", "Bash(git*:*)", "Bash($x:*)", "Bash(,)", "Bash(ls, git*)"] {
         let list = AllowList::of(&policy("", denied)).unwrap();
-        assert!(!list.names(Offered::Host("run_command")) && !runs(&list, "make"), "{denied}");
+        assert!(!list.names(OfferedTool::Host("run_command")) && !runs(&list, "make"), "{denied}");
     }
     for (denied, tool) in [
         ("Read([ab])", "read_file"),
@@ -450,30 +455,30 @@ fn a_condition_that_is_not_understood_rules_out_the_tool() {
         ("my_tool(x)", "my_tool"),
     ] {
         let list = AllowList::of(&policy("", denied)).unwrap();
-        assert!(!list.names(Offered::Host(tool)), "{denied}");
+        assert!(!list.names(OfferedTool::Host(tool)), "{denied}");
     }
 }
 
 #[test]
-fn what_nothing_closes_grants_nothing_and_rules_out_all_that_it_names() {
+fn unclosed_grant_allows_nothing_and_denies_all_named_tools() {
     for text in ["Bash(rm", "Bash(rm x:*", "Bash(ls, Read", "Bash(ls (x)", "Bash(rm)x", "Bash(rm))"]
     {
         let list = list(text);
         for command in ["rm", "rm x", "ls", "ls, Read"] {
             assert!(!runs(&list, command), "{text}: {command}");
         }
-        assert!(!list.names(Offered::Host("read_file")), "{text}");
+        assert!(!list.names(OfferedTool::Host("read_file")), "{text}");
     }
     let given = arguments(json!({"command": "rm"}));
-    let refused = list("Bash(rm").check(Offered::Host("run_command"), &given).unwrap_err();
+    let refused = list("Bash(rm").check(OfferedTool::Host("run_command"), &given).unwrap_err();
     assert_eq!(refused.code(), "arguments-not-allowed");
     assert!(refused.to_string().contains("not closed: write Bash(rm)"), "{refused}");
     let denied = AllowList::of(&policy("", "Bash(git push:*, Write Read(x)")).unwrap();
     for tool in ["run_command", "write_file", "read_file"] {
-        assert!(!denied.names(Offered::Host(tool)), "{tool}");
+        assert!(!denied.names(OfferedTool::Host(tool)), "{tool}");
     }
-    assert!(denied.names(Offered::Host("edit_file")) && !runs(&denied, "ls"));
+    assert!(denied.names(OfferedTool::Host("edit_file")) && !runs(&denied, "ls"));
     // Text behind a parenthesis: the tool, rather than a path that nobody has.
     let denied = AllowList::of(&policy("", "Read(secrets)x")).unwrap();
-    assert!(!denied.names(Offered::Host("read_file")));
+    assert!(!denied.names(OfferedTool::Host("read_file")));
 }

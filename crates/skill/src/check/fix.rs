@@ -1,10 +1,10 @@
-//! Applying fixes until nothing more can be fixed.
+//! Applies fixes until nothing more can be fixed.
 
 use std::collections::BTreeMap;
 
 use savoir_lint::{Diagnostic, Edit, Safety, Source, Span};
 
-use super::{Checked, Options, check};
+use super::{CheckedSkill, Options, check};
 use crate::{
     document::{Document, State},
     edit,
@@ -15,7 +15,7 @@ use crate::{
 
 /// A fixed text.
 #[derive(Debug, Clone)]
-pub struct Fixed {
+pub struct FixedText {
     /// The text after all fixes.
     pub text: String,
     /// The codes of what was fixed, in the order in which it was.
@@ -24,7 +24,7 @@ pub struct Fixed {
     pub remaining: Vec<Diagnostic>,
 }
 
-/// Fixes a file: safe fixes, or all of them when `most` is [`Safety::Unsafe`].
+/// Fixes a file: safe fixes, or all of them when `max_safety` is [`Safety::Unsafe`].
 ///
 /// ```
 /// use savoir_skill::{Safety, check::{self, Options}};
@@ -34,23 +34,29 @@ pub struct Fixed {
 /// assert_eq!(fixed.text, "---\nname: demo\ndescription: \"Use for: demos\"\n---\n# Demo\n");
 /// assert_eq!(fixed.fixed, ["unquoted-colon"]);
 /// ```
-pub fn fix(text: &str, folder: Option<&Folder>, options: &Options, most: Safety) -> Fixed {
+pub fn fix(
+    text: &str,
+    folder: Option<&Folder>,
+    options: &Options,
+    max_safety: Safety,
+) -> FixedText {
     let mut text = text.to_owned();
     let mut fixed = Vec::new();
     let mut checked = check(Source::new(text.clone()), folder, options);
     for _ in 0..limits::MAX_FIX_ROUNDS {
-        let (edits, codes) = compatible_edits(&checked.diagnostics, most);
+        let (edits, codes) = compatible_edits(&checked.diagnostics, max_safety);
         if edits.is_empty() {
             break;
         }
         let attempt = |edits: &[Edit]| {
             let (next, after) = apply_if_better(&text, &checked, edits, folder, options)?;
-            let keeps = most == Safety::Unsafe || reads_the_same(&checked, &after);
+            let keeps = max_safety == Safety::Unsafe || reads_the_same(&checked, &after);
             keeps.then_some((next, after))
         };
-        // Together, or else the first that does good alone.
+        // All together, or else the first that helps alone.
         let step = attempt(&edits).map(|step| (step, codes)).or_else(|| {
-            let single = |found: &Diagnostic| compatible_edits(std::slice::from_ref(found), most);
+            let single =
+                |found: &Diagnostic| compatible_edits(std::slice::from_ref(found), max_safety);
             let mut singles = checked.diagnostics.iter().map(single);
             singles.find_map(|(edits, codes)| Some((attempt(&edits)?, codes)))
         });
@@ -59,30 +65,30 @@ pub fn fix(text: &str, folder: Option<&Folder>, options: &Options, most: Safety)
         fixed.extend(codes);
         checked = after;
     }
-    Fixed { text, fixed, remaining: checked.diagnostics }
+    FixedText { text, fixed, remaining: checked.diagnostics }
 }
 
 /// The text after some edits, unless they change nothing, make it too large or unreadable.
 fn apply_if_better(
     text: &str,
-    before: &Checked,
+    before: &CheckedSkill,
     edits: &[Edit],
     folder: Option<&Folder>,
     options: &Options,
-) -> Option<(String, Checked)> {
+) -> Option<(String, CheckedSkill)> {
     let next = edit::apply(text, edits);
     if next == text || next.len() > limits::MAX_FILE_BYTES {
         return None;
     }
     let after = check(Source::new(next.clone()), folder, options);
-    let state = |checked: &Checked| checked.reading.document.state();
+    let state = |checked: &CheckedSkill| checked.reading.document.state();
     let worse = state(&after) == State::Unreadable && state(before) != State::Unreadable;
     (!worse).then_some((next, after))
 }
 
 /// Whether every loader that read the fields before reads the same values after: those of YAML 1.1 and
 /// of YAML 1.2, and those that take `metadata` as JSON on one line.
-fn reads_the_same(before: &Checked, after: &Checked) -> bool {
+fn reads_the_same(before: &CheckedSkill, after: &CheckedSkill) -> bool {
     let (before, after) = (&before.reading.document, &after.reading.document);
     let Some(fields) = before.fields().filter(|_| before.state() == State::Clean) else {
         return true;
@@ -100,18 +106,20 @@ fn json_line(document: &Document) -> Option<&str> {
     line.starts_with('{').then_some(line)
 }
 
-/// The edits of all fixes that do not get in each other's way; a fix goes whole or not at all.
-fn compatible_edits(found: &[Diagnostic], most: Safety) -> (Vec<Edit>, Vec<&'static str>) {
-    let mut taken = Taken::default();
+/// The edits of all fixes that do not overlap; a fix is applied whole or not at all.
+fn compatible_edits(found: &[Diagnostic], max_safety: Safety) -> (Vec<Edit>, Vec<&'static str>) {
+    let mut claimed = ClaimedSpans::default();
     let mut edits: Vec<Edit> = Vec::new();
     let mut codes = Vec::new();
     for diagnostic in found {
-        let Some(fix) = diagnostic.fix.as_ref().filter(|fix| fix.safety <= most) else { continue };
-        if fix.edits.is_empty() || fix.edits.iter().any(|edit| taken.meets(edit.span)) {
+        let Some(fix) = diagnostic.fix.as_ref().filter(|fix| fix.safety <= max_safety) else {
+            continue;
+        };
+        if fix.edits.is_empty() || fix.edits.iter().any(|edit| claimed.overlaps(edit.span)) {
             continue;
         }
         for edit in &fix.edits {
-            taken.0.insert(edit.span.start, edit.span.end);
+            claimed.0.insert(edit.span.start, edit.span.end);
             edits.push(edit.clone());
         }
         codes.push(diagnostic.code);
@@ -119,13 +127,14 @@ fn compatible_edits(found: &[Diagnostic], most: Safety) -> (Vec<Edit>, Vec<&'sta
     (edits, codes)
 }
 
-/// Places that an edit has taken already, by their start.
+/// Spans of edits that were chosen already, by start.
 #[derive(Default)]
-struct Taken(BTreeMap<usize, usize>);
+struct ClaimedSpans(BTreeMap<usize, usize>);
 
-impl Taken {
-    /// Two edits at one place meet even when they are empty: their order would be a matter of chance.
-    fn meets(&self, span: Span) -> bool {
+impl ClaimedSpans {
+    /// Two edits at one offset overlap even when they are empty, because their order would be
+    /// arbitrary.
+    fn overlaps(&self, span: Span) -> bool {
         let before = self.0.range(..span.start).next_back();
         let after = self.0.range(span.start..).next();
         before.is_some_and(|(_, end)| *end > span.start)

@@ -1,4 +1,4 @@
-//! What a rule is.
+//! Defines rules and the examples in their documentation.
 
 use savoir_lint::{Diagnostic, RuleDocs, Safety, Severity};
 

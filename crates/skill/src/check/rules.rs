@@ -49,7 +49,7 @@ mod testing;
 pub(super) use hidden_characters::hidden_characters;
 pub use placeholders::undeclared_placeholders;
 
-/// Every rule, sorted by code; a test holds the order.
+/// Every rule, sorted by code; a test checks the order.
 pub(super) static ALL: &[&Rule] = &[
     &links::ABSOLUTE_LINK,
     &allowed_tools::ALLOWED_TOOLS_COMMAS,

@@ -1,4 +1,4 @@
-//! Hosts whose limits a skill can be held against.
+//! Hosts whose limits a skill can be checked against.
 
 use std::{fmt, str::FromStr};
 
@@ -44,7 +44,7 @@ impl fmt::Display for Target {
 
 /// A word that names no target.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no target; there are {known}", known = Target::ALL.map(Target::id).join(", "))]
+#[error("`{0}` is not a target; there are {known}", known = Target::ALL.map(Target::id).join(", "))]
 pub struct UnknownTarget(String);
 
 impl FromStr for Target {

@@ -1,4 +1,4 @@
-//! Placeholders in the body: `{{x}}`, `{{ x }}` and `$x` name the same input.
+//! Rewrites placeholders in the body: `{{x}}`, `{{ x }}` and `$x` name the same input.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{
 
 /// How a placeholder is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Marks {
+pub(super) enum PlaceholderStyle {
     /// `{{x}}`
     Tight,
     /// `{{ x }}`
@@ -23,7 +23,7 @@ pub(super) enum Marks {
     Dollar,
 }
 
-impl Marks {
+impl PlaceholderStyle {
     const ALL: [Self; 3] = [Self::Tight, Self::Spaced, Self::Dollar];
 
     /// The word for it in a file.
@@ -64,7 +64,7 @@ pub(super) enum Translation {
     /// The body serves as it is.
     Same,
     /// The placeholders were rewritten; they had this form before.
-    Rewritten { body: String, before: Marks },
+    Rewritten { body: String, before: PlaceholderStyle },
     /// The body uses inputs that the target will not fill in.
     Stuck,
 }
@@ -72,8 +72,8 @@ pub(super) enum Translation {
 /// Writes the placeholders of declared inputs for another system, if the way back is exact.
 pub(super) fn translate(body: &str, skill: &Skill, target: Dialect) -> Translation {
     let names: Vec<&str> = skill.inputs.iter().map(|input| input.name.as_str()).collect();
-    let (before, after) = (Marks::of(skill.dialect), Marks::of(target));
-    let used: Vec<Marks> =
+    let (before, after) = (PlaceholderStyle::of(skill.dialect), PlaceholderStyle::of(target));
+    let used: Vec<PlaceholderStyle> =
         before.iter().copied().filter(|marks| uses(body, &names, *marks)).collect();
     if used.iter().all(|marks| after.contains(marks)) {
         return Translation::Same;
@@ -88,29 +88,34 @@ pub(super) fn translate(body: &str, skill: &Skill, target: Dialect) -> Translati
 }
 
 /// The body as it was before a translation.
-pub(super) fn restore(body: &str, skill: &Skill, before: Marks) -> String {
+pub(super) fn restore(body: &str, skill: &Skill, before: PlaceholderStyle) -> String {
     let names: Vec<&str> = skill.inputs.iter().map(|input| input.name.as_str()).collect();
-    match Marks::of(skill.dialect).first() {
+    match PlaceholderStyle::of(skill.dialect).first() {
         Some(now) => rewrite(body, &names, *now, before),
         None => body.to_owned(),
     }
 }
 
-fn uses(body: &str, names: &[&str], marks: Marks) -> bool {
+fn uses(body: &str, names: &[&str], marks: PlaceholderStyle) -> bool {
     rewrite_with(body, names, marks, |_| "\0".to_owned()) != body
 }
 
-fn rewrite(body: &str, names: &[&str], from: Marks, to: Marks) -> String {
+fn rewrite(body: &str, names: &[&str], from: PlaceholderStyle, to: PlaceholderStyle) -> String {
     rewrite_with(body, names, from, |name| to.write(name))
 }
 
-fn rewrite_with(body: &str, names: &[&str], from: Marks, write: impl Fn(&str) -> String) -> String {
+fn rewrite_with(
+    body: &str,
+    names: &[&str],
+    from: PlaceholderStyle,
+    write: impl Fn(&str) -> String,
+) -> String {
     let declared = |name: &str| names.contains(&name);
     match from {
-        Marks::Tight => template::substitute(body, Grammar::AgentFlow, |name| {
+        PlaceholderStyle::Tight => template::substitute(body, Grammar::AgentFlow, |name| {
             declared(name).then(|| Cow::Owned(write(name)))
         }),
-        Marks::Spaced => {
+        PlaceholderStyle::Spaced => {
             let mut result = String::with_capacity(body.len());
             let mut copied = 0;
             for found in template::scan(body, Grammar::Skillrt) {
@@ -124,7 +129,7 @@ fn rewrite_with(body: &str, names: &[&str], from: Marks, write: impl Fn(&str) ->
             result.push_str(body.get(copied..).unwrap_or_default());
             result
         }
-        Marks::Dollar => {
+        PlaceholderStyle::Dollar => {
             let mut result = String::with_capacity(body.len());
             let mut copied = 0;
             for found in claude::scan(body, names) {
@@ -157,9 +162,12 @@ mod tests {
         let flow = skill(Dialect::AGENT_FLOW, &["who"]);
         let translation = translate("Hi {{who}}, {{other}}.", &flow, Dialect::CLAUDE_CODE);
         let body = "Hi $who, {{other}}.".to_owned();
-        assert_eq!(translation, Translation::Rewritten { body, before: Marks::Tight });
+        assert_eq!(translation, Translation::Rewritten { body, before: PlaceholderStyle::Tight });
         let claude = skill(Dialect::CLAUDE_CODE, &["who"]);
-        assert_eq!(restore("Hi $who, {{other}}.", &claude, Marks::Tight), "Hi {{who}}, {{other}}.");
+        assert_eq!(
+            restore("Hi $who, {{other}}.", &claude, PlaceholderStyle::Tight),
+            "Hi {{who}}, {{other}}."
+        );
     }
 
     #[test]
@@ -178,7 +186,8 @@ mod tests {
         let flow = skill(Dialect::AGENT_FLOW, &["a"]);
         assert_eq!(translate("{{a}}", &flow, Dialect::SKILLRT), Translation::Same);
         let skillrt = skill(Dialect::SKILLRT, &["a"]);
-        let rewritten = Translation::Rewritten { body: "{{a}}!".into(), before: Marks::Spaced };
+        let rewritten =
+            Translation::Rewritten { body: "{{a}}!".into(), before: PlaceholderStyle::Spaced };
         assert_eq!(translate("{{ a }}!", &skillrt, Dialect::AGENT_FLOW), rewritten);
         let mixed = translate("{{ a }} {{a}}", &skillrt, Dialect::AGENT_FLOW);
         assert_eq!(mixed, Translation::Stuck);

@@ -1,4 +1,4 @@
-//! What a dialect makes of the model: which value goes to which field.
+//! The fields that a dialect writes for a skill.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::dialect::NewFile;
 
 /// One value in its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Written {
+pub(crate) struct WrittenField {
     /// The part of the model, such as `policy.timeout`.
     pub(crate) model: &'static str,
     /// Dotted path in the frontmatter, such as `metadata.version`; a path in another file is
@@ -14,13 +14,13 @@ pub(crate) struct Written {
     pub(crate) path: String,
     pub(crate) value: Value,
     /// Why the meaning is not quite the same, when it is not.
-    pub(crate) near: Option<String>,
+    pub(crate) approximation: Option<String>,
 }
 
 /// The fields of a skill in one dialect, in the order in which they are written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields {
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<WrittenField>,
     pub(crate) files: Vec<NewFile>,
 }
 
@@ -31,7 +31,7 @@ impl Fields {
     }
 
     /// Puts a part of the model where it means nearly the same, and says how it differs.
-    pub(crate) fn near(
+    pub(crate) fn put_approximate(
         &mut self,
         model: &'static str,
         path: &str,
@@ -41,7 +41,13 @@ impl Fields {
         self.add(model, path, value.into(), Some(why.to_owned()));
     }
 
-    fn add(&mut self, model: &'static str, path: &str, value: Value, near: Option<String>) {
+    fn add(
+        &mut self,
+        model: &'static str,
+        path: &str,
+        value: Value,
+        approximation: Option<String>,
+    ) {
         let nothing = match &value {
             Value::Null => true,
             Value::String(text) => text.is_empty(),
@@ -50,7 +56,7 @@ impl Fields {
             _ => false,
         };
         if !nothing {
-            self.written.push(Written { model, path: path.to_owned(), value, near });
+            self.written.push(WrittenField { model, path: path.to_owned(), value, approximation });
         }
     }
 }

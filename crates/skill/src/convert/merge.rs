@@ -1,4 +1,4 @@
-//! The way back to a file from which another was made.
+//! Converts a file back to its original, with the edits made since.
 //!
 //! Three files meet here: the original, what was made of it, and what that has become by now.
 //! Where the second and the third agree, the lines of the original are restored; where they
@@ -8,67 +8,69 @@ use savoir_lint::Source;
 use serde_json::Value;
 
 use super::{
-    Conversion, FieldReport, How,
-    bridge::{Bridge, Fate, find, probe, top, top_keys, value_of, write},
-    fields::Written,
-    forward::forward,
+    Conversion, FieldOutcome, FieldReport,
+    draft::write_draft,
+    field_lines::{FieldLines, FrontmatterLines, same},
+    field_mapper::{FieldAction, FieldMapper, find, probe, top, top_keys, value_of, write},
+    fields::WrittenField,
     metadata,
-    pieces::{Piece, Pieces, same},
-    stash::{Head, Stash, is_own, newline, with_newlines},
+    stash::{Stash, StashedHead, is_own, newline, with_newlines},
 };
 use crate::{
     dialect::NewFile,
     document::{Document, State},
     reading::{Reading, read_as},
-    yaml::{Data, Entry, Node, write::write_entry},
+    yaml::{Entry, Node, NodeData, write::write_entry},
 };
 
 const RESTORED: &str = "restored as it was before the conversion";
 const EDITED: &str = "edited since the conversion";
 
 /// The original, when nothing was edited but what both files share.
-pub(super) fn restored(reading: &Reading, original: &Reading) -> Conversion {
-    let (here, there) = (pieces(&reading.document), pieces(&original.document));
-    let fields = there.fields.iter().map(|piece| {
-        let same = here.get(&piece.key).is_some_and(|here| here.text == piece.text);
-        told(&piece.key, same)
+pub(super) fn restore_original(reading: &Reading, original: &Reading) -> Conversion {
+    let (here, there) =
+        (frontmatter_lines(&reading.document), frontmatter_lines(&original.document));
+    let fields = there.fields.iter().map(|source_lines| {
+        let same = here.get(&source_lines.key).is_some_and(|here| here.text == source_lines.text);
+        field_report(&source_lines.key, same)
     });
     let mut report: Vec<FieldReport> = fields.collect();
-    report.push(told("body", reading.document.body() == original.document.body()));
+    report.push(field_report("body", reading.document.body() == original.document.body()));
     Conversion { files: vec![NewFile::new("SKILL.md", original.document.text())], report }
 }
 
-fn told(key: &str, same: bool) -> FieldReport {
-    let (how, why) = if same { (How::Kept, "the same field") } else { (How::Moved, RESTORED) };
+fn field_report(key: &str, same: bool) -> FieldReport {
+    let (how, why) =
+        if same { (FieldOutcome::Kept, "the same field") } else { (FieldOutcome::Moved, RESTORED) };
     FieldReport::new(key, key, how, why)
 }
 
-fn pieces(document: &Document) -> Pieces {
+fn frontmatter_lines(document: &Document) -> FrontmatterLines {
     let block = document.layout().closed_block();
     block
-        .and_then(|block| Pieces::cut(block.yaml.slice(document.text())))
-        .unwrap_or_else(|| Pieces::rewritten(document))
+        .and_then(|block| FrontmatterLines::cut(block.yaml.slice(document.text())))
+        .unwrap_or_else(|| FrontmatterLines::rewritten(document))
 }
 
 /// The original with the edits that its conversion got since. `None` when that does not work out.
 pub(super) fn merge(reading: &Reading, original: &Reading) -> Option<Conversion> {
     let (dialect, target) = (reading.skill.dialect, original.skill.dialect);
     if !dialect.has_frontmatter() {
-        return Some(restored(reading, original));
+        return Some(restore_original(reading, original));
     }
     if !target.has_frontmatter() || original.document.layout().closed_block().is_none() {
         return None;
     }
-    let made = forward(original, dialect).ok()?;
+    let made = write_draft(original, dialect).ok()?;
     let made = read_as(Source::new(made.text), dialect, None);
-    let bridge = Bridge::new(&reading.skill, target).ok()?;
+    let mapper = FieldMapper::new(&reading.skill, target).ok()?;
     let mut merge = Merge {
-        original: pieces(&original.document),
-        made: pieces(&made.document),
-        now: pieces(&reading.document),
+        original: frontmatter_lines(&original.document),
+        made: frontmatter_lines(&made.document),
+        now: frontmatter_lines(&reading.document),
         original_fields: write(target, &original.skill).written,
         made_fields: write(target, &made.skill).written,
-        bridge,
+        mapper,
         newline: newline(original.document.text()),
         lines: Vec::new(),
         keep: String::new(),
@@ -80,19 +82,19 @@ pub(super) fn merge(reading: &Reading, original: &Reading) -> Option<Conversion>
     let text = merge.text(&original.document)?;
     merge.verify(&text, original.document.body())?;
     let same = reading.document.body() == original.document.body();
-    merge.report.push(told("body", same));
+    merge.report.push(field_report("body", same));
     Some(Conversion { files: vec![NewFile::new("SKILL.md", text)], report: merge.report })
 }
 
 struct Merge<'a> {
-    original: Pieces,
-    made: Pieces,
-    now: Pieces,
-    original_fields: Vec<Written>,
+    original: FrontmatterLines,
+    made: FrontmatterLines,
+    now: FrontmatterLines,
+    original_fields: Vec<WrittenField>,
     /// What the conversion said in the words of the target.
-    made_fields: Vec<Written>,
+    made_fields: Vec<WrittenField>,
     /// From what it has become to the target.
-    bridge: Bridge<'a>,
+    mapper: FieldMapper<'a>,
     newline: &'static str,
     lines: Vec<(String, String)>,
     keep: String,
@@ -100,16 +102,16 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
-    fn written(&self) -> &[Written] {
-        &self.bridge.fields.written
+    fn written(&self) -> &[WrittenField] {
+        &self.mapper.fields.written
     }
 
     /// Whether someone edited what a field of the target says.
-    fn edited(&self, key: &str) -> bool {
-        group(self.written(), key) != group(&self.made_fields, key)
+    fn is_edited(&self, key: &str) -> bool {
+        values_under_key(self.written(), key) != values_under_key(&self.made_fields, key)
     }
 
-    fn push(&mut self, key: &str, lines: String, how: How, why: &str) {
+    fn push(&mut self, key: &str, lines: String, how: FieldOutcome, why: &str) {
         self.lines.push((key.to_owned(), lines));
         self.report.push(FieldReport::new(key, key, how, why));
     }
@@ -118,39 +120,42 @@ impl Merge<'_> {
         let [original, made, now] = [&self.original_fields, &self.made_fields, self.written()]
             .map(|written| value_of(written, key));
         let lines = write_entry(key, &three_way(&original, &made, now), 0);
-        self.push(key, with_newlines(&lines, self.newline), How::Moved, EDITED);
+        self.push(key, with_newlines(&lines, self.newline), FieldOutcome::Moved, EDITED);
     }
 
     /// Goes through the fields of the original.
     fn fields(&mut self) {
-        for piece in self.original.fields.clone() {
-            let key = piece.key.as_str();
+        for source_lines in self.original.fields.clone() {
+            let key = source_lines.key.as_str();
             if key == "metadata" {
-                self.lines.push((piece.key, String::new()));
+                self.lines.push((source_lines.key, String::new()));
                 continue;
             }
-            let shared = self.made.get(key).is_some_and(|made| made.text == piece.text);
+            let shared = self.made.get(key).is_some_and(|made| made.text == source_lines.text);
             let now = self.now.get(key).filter(|_| shared).cloned();
             match now {
-                Some(now) if now.text == piece.text => {
-                    self.push(key, piece.text.clone(), How::Kept, "the same field");
+                Some(now) if now.text == source_lines.text => {
+                    self.push(key, source_lines.text.clone(), FieldOutcome::Kept, "the same field");
                 }
-                Some(now) if self.reads_same(&now) => self.push(key, now.text, How::Kept, EDITED),
-                None if !shared && !self.edited(key) => {
-                    self.push(key, piece.text.clone(), How::Moved, RESTORED);
+                Some(now) if self.reads_same(&now) => {
+                    self.push(key, now.text, FieldOutcome::Kept, EDITED)
                 }
-                _ if !group(self.written(), key).is_empty() => self.push_written(key),
-                _ => self.report.push(removed(key)),
+                None if !shared && !self.is_edited(key) => {
+                    self.push(key, source_lines.text.clone(), FieldOutcome::Moved, RESTORED);
+                }
+                _ if !values_under_key(self.written(), key).is_empty() => self.push_written(key),
+                _ => self.report.push(removed_report(key)),
             }
         }
     }
 
     /// Whether the target reads the lines of a field as they are meant here.
-    fn reads_same(&self, piece: &Piece) -> bool {
-        let read = probe(self.bridge.target, &piece.text);
+    fn reads_same(&self, source_lines: &FieldLines) -> bool {
+        let read = probe(self.mapper.target, &source_lines.text);
         read.is_some_and(|read| {
-            let read = write(self.bridge.target, &read).written;
-            group(&read, &piece.key) == group(self.written(), &piece.key)
+            let read = write(self.mapper.target, &read).written;
+            values_under_key(&read, &source_lines.key)
+                == values_under_key(self.written(), &source_lines.key)
         })
     }
 
@@ -158,28 +163,33 @@ impl Merge<'_> {
     fn new_fields(&mut self) {
         let keys: Vec<String> = top_keys(self.written()).into_iter().map(str::to_owned).collect();
         for key in keys.iter().filter(|key| *key != "metadata") {
-            if self.original.get(key).is_none() && self.edited(key) {
+            if self.original.get(key).is_none() && self.is_edited(key) {
                 self.push_written(key);
             }
         }
-        for piece in self.now.fields.clone() {
-            let known = self.original.get(&piece.key).is_some()
-                || self.made.get(&piece.key).is_some_and(|made| made.text == piece.text)
-                || self.lines.iter().any(|(key, _)| *key == piece.key);
-            if known || piece.key == "metadata" {
+        for source_lines in self.now.fields.clone() {
+            let known = self.original.get(&source_lines.key).is_some()
+                || self
+                    .made
+                    .get(&source_lines.key)
+                    .is_some_and(|made| made.text == source_lines.text)
+                || self.lines.iter().any(|(key, _)| *key == source_lines.key);
+            if known || source_lines.key == "metadata" {
                 continue;
             }
-            let field = self.bridge.judge(piece);
-            let key = field.piece.key.as_str();
-            match field.fate {
-                Fate::Stays => self.push(key, field.piece.text.clone(), How::Kept, EDITED),
-                Fate::Spelled | Fate::Stashed | Fate::Extended => {
-                    self.keep.push_str(&field.piece.text.replace("\r\n", "\n"));
-                    let why = self.bridge.why_stashed(&field.piece);
-                    let place = super::stash::KEEP_PATH;
-                    self.report.push(FieldReport::new(key, place, How::Moved, why));
+            let field = self.mapper.plan_field(source_lines);
+            let key = field.source_lines.key.as_str();
+            match field.action {
+                FieldAction::KeepLines => {
+                    self.push(key, field.source_lines.text.clone(), FieldOutcome::Kept, EDITED)
                 }
-                Fate::Written => {}
+                FieldAction::Requote | FieldAction::Stash | FieldAction::Extend => {
+                    self.keep.push_str(&field.source_lines.text.replace("\r\n", "\n"));
+                    let why = self.mapper.why_stashed(&field.source_lines);
+                    let place = super::stash::KEEP_PATH;
+                    self.report.push(FieldReport::new(key, place, FieldOutcome::Moved, why));
+                }
+                FieldAction::Rewrite => {}
             }
         }
     }
@@ -208,14 +218,16 @@ impl Merge<'_> {
         let lines = match (&untouched, &stash) {
             (Some(original), None) => original.text.clone(),
             (Some(original), Some(stash)) => {
-                let appended = metadata::appended(original, &[], Some(stash), self.newline);
-                appended.unwrap_or_else(|| self.fresh(merged.as_ref(), &additions, Some(stash)))
+                let appended = metadata::append_entries(original, &[], Some(stash), self.newline);
+                appended.unwrap_or_else(|| {
+                    self.rewrite_metadata(merged.as_ref(), &additions, Some(stash))
+                })
             }
-            (None, stash) => self.fresh(merged.as_ref(), &additions, stash.as_ref()),
+            (None, stash) => self.rewrite_metadata(merged.as_ref(), &additions, stash.as_ref()),
         };
         if let Some(original) = &original {
             let why = if untouched.is_some() { RESTORED } else { EDITED };
-            let how = if lines == original.text { How::Kept } else { How::Moved };
+            let how = if lines == original.text { FieldOutcome::Kept } else { FieldOutcome::Moved };
             self.report.push(FieldReport::new("metadata", "metadata", how, why));
         }
         match self.lines.iter_mut().find(|(key, _)| key == "metadata") {
@@ -224,26 +236,28 @@ impl Merge<'_> {
         }
     }
 
-    fn fresh(
+    fn rewrite_metadata(
         &self,
-        merged: Option<&Piece>,
+        merged: Option<&FieldLines>,
         additions: &metadata::Additions<'_>,
         stash: Option<&Stash>,
     ) -> String {
-        with_newlines(&metadata::rewritten(merged, additions, stash), self.newline)
+        with_newlines(&metadata::rewrite(merged, additions, stash), self.newline)
     }
 
     fn stash(&self) -> Stash {
-        let order = self.now.fields.iter().map(|piece| piece.key.clone()).collect();
-        let head = Head::Lines { keep: self.keep.clone(), order };
-        Stash { from: self.bridge.source, body: None, head }
+        let order = self.now.fields.iter().map(|source_lines| source_lines.key.clone()).collect();
+        let head = StashedHead::Lines { keep: self.keep.clone(), order };
+        Stash { from: self.mapper.source, body: None, head }
     }
 
     /// The entries of the original and of what it has become, without what a conversion adds.
-    fn merged_metadata(&self) -> Option<Piece> {
-        let entries = |pieces: &Pieces| -> Vec<Entry> {
-            let piece = pieces.get("metadata");
-            let entries = piece.and_then(|piece| piece.value.entries()).unwrap_or_default();
+    fn merged_metadata(&self) -> Option<FieldLines> {
+        let entries = |frontmatter_lines: &FrontmatterLines| -> Vec<Entry> {
+            let source_lines = frontmatter_lines.get("metadata");
+            let entries = source_lines
+                .and_then(|source_lines| source_lines.value.entries())
+                .unwrap_or_default();
             entries.iter().filter(|entry| !is_own(&entry.key)).cloned().collect()
         };
         let (old, made, now) = (entries(&self.original), entries(&self.made), entries(&self.now));
@@ -268,14 +282,14 @@ impl Merge<'_> {
         if template.value.entries().is_none() {
             return Some(template.clone());
         }
-        let data = Data::Mapping { entries: merged, flow: false };
-        Some(Piece { value: Node { data, ..template.value.clone() }, ..template.clone() })
+        let data = NodeData::Mapping { entries: merged, flow: false };
+        Some(FieldLines { value: Node { data, ..template.value.clone() }, ..template.clone() })
     }
 
     fn text(&self, original: &Document) -> Option<String> {
         let text = original.text();
         let block = original.layout().closed_block()?;
-        let Pieces { preamble, tail, .. } = &self.original;
+        let FrontmatterLines { preamble, tail, .. } = &self.original;
         let lines: String = self.lines.iter().map(|(_, lines)| lines.as_str()).collect();
         let open = text.get(..block.yaml.start)?;
         let rest = text.get(block.yaml.end..)?;
@@ -284,12 +298,12 @@ impl Merge<'_> {
 
     /// Every edit must be read by the target.
     fn verify(&self, text: &str, body: &str) -> Option<()> {
-        let result = read_as(Source::new(text.to_owned()), self.bridge.target, None);
-        let read = write(self.bridge.target, &result.skill).written;
-        let value = |written: &[Written], path: &str| {
+        let result = read_as(Source::new(text.to_owned()), self.mapper.target, None);
+        let read = write(self.mapper.target, &result.skill).written;
+        let value = |written: &[WrittenField], path: &str| {
             find(written, path).map(|written| written.value.clone()).unwrap_or_default()
         };
-        let arrived = self.bridge.in_file().all(|new| {
+        let arrived = self.mapper.in_file().all(|new| {
             let path = new.path.as_str();
             let original = value(&self.original_fields, path);
             let made = value(&self.made_fields, path);
@@ -321,11 +335,12 @@ fn three_way(original: &Value, made: &Value, now: Value) -> Value {
             Value::Object(now)
         }
         (Value::Array(original), Value::Array(made), Value::Array(now)) => {
-            let merged =
-                now.into_iter().map(|item| match (twin(original, &item), twin(made, &item)) {
+            let merged = now.into_iter().map(|item| {
+                match (find_by_name(original, &item), find_by_name(made, &item)) {
                     (Some(original), Some(made)) => three_way(original, made, item),
                     _ => item,
-                });
+                }
+            });
             Value::Array(merged.collect())
         }
         (_, _, now) => now,
@@ -333,20 +348,20 @@ fn three_way(original: &Value, made: &Value, now: Value) -> Value {
 }
 
 /// The element of the same name.
-fn twin<'v>(list: &'v [Value], item: &Value) -> Option<&'v Value> {
+fn find_by_name<'v>(list: &'v [Value], item: &Value) -> Option<&'v Value> {
     let name = item.get("name")?;
     list.iter().find(|other| other.get("name") == Some(name))
 }
 
-fn group<'w>(written: &'w [Written], key: &str) -> Vec<(&'w str, &'w Value)> {
+fn values_under_key<'w>(written: &'w [WrittenField], key: &str) -> Vec<(&'w str, &'w Value)> {
     let own = written.iter().filter(|written| top(&written.path) == key);
     own.map(|written| (written.path.as_str(), &written.value)).collect()
 }
 
-fn removed(key: &str) -> FieldReport {
+fn removed_report(key: &str) -> FieldReport {
     FieldReport {
         to: None,
-        ..FieldReport::new(key, key, How::Dropped, "taken out since the conversion")
+        ..FieldReport::new(key, key, FieldOutcome::Dropped, "taken out since the conversion")
     }
 }
 

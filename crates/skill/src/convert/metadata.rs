@@ -1,10 +1,10 @@
-//! `metadata`, the one field that every format lets others extend.
+//! Adds entries to `metadata`, the one field that every format lets others extend.
 
 use serde_json::Value;
 
 use super::{
-    bridge::put,
-    pieces::{Piece, entry_text, fenced, same},
+    field_lines::{FieldLines, entry_text, fenced, same},
+    field_mapper::put,
     stash::{Stash, is_own},
 };
 use crate::yaml::{Entry, Node, YamlVersion, write::write_entry};
@@ -14,13 +14,13 @@ pub(super) type Additions<'a> = [(&'a str, &'a Value)];
 
 /// The lines of `metadata` with more entries after its own. `None` when it is not a block of
 /// lines, or has an entry of the same name already.
-pub(super) fn appended(
-    piece: &Piece,
+pub(super) fn append_entries(
+    source_lines: &FieldLines,
     additions: &Additions<'_>,
     stash: Option<&Stash>,
     newline: &str,
 ) -> Option<String> {
-    let document = fenced(&piece.text);
+    let document = fenced(&source_lines.text);
     let text = document.text();
     let metadata =
         document.field("metadata").filter(|node| !node.is_flow() && node.tag.is_none())?;
@@ -28,7 +28,7 @@ pub(super) fn appended(
     let (first, last) = (entries.first()?, entries.last()?);
     let line = text.get(..first.key_span.start)?.rfind('\n')? + 1;
     let indent = first.key_span.start - line;
-    let added = grouped(additions);
+    let added = group_by_first_key(additions);
     let clash =
         |entry: &Entry| is_own(&entry.key) || added.iter().any(|(key, _)| *key == entry.key);
     if !text.get(line..first.key_span.start)?.bytes().all(|byte| byte == b' ')
@@ -39,7 +39,7 @@ pub(super) fn appended(
     let mut lines: String =
         added.iter().map(|(key, value)| write_entry(key, value, indent)).collect();
     lines.extend(stash.map(|stash| stash.lines(indent)));
-    let at = end_of(last, text)?;
+    let at = end_of_entry(last, text)?;
     let block = document.layout().closed_block()?.yaml;
     let result = format!(
         "{}{}{}",
@@ -47,14 +47,14 @@ pub(super) fn appended(
         lines.replace('\n', newline),
         text.get(at..block.end)?
     );
-    let read = Piece::read(&result)?;
+    let read = FieldLines::read(&result)?;
     let now = read.value.entries()?;
     let kept = entries.iter().zip(now).all(|(a, b)| a.key == b.key && same(&a.value, &b.value));
     (kept && now.len() > entries.len()).then_some(result)
 }
 
 /// The start of the line after an entry.
-fn end_of(entry: &Entry, text: &str) -> Option<usize> {
+fn end_of_entry(entry: &Entry, text: &str) -> Option<usize> {
     let end = leaf_end(&entry.value).unwrap_or(entry.key_span.end);
     if text.get(..end)?.ends_with('\n') {
         return Some(end);
@@ -78,14 +78,16 @@ fn leaf_end(node: &Node) -> Option<usize> {
 }
 
 /// `metadata` written anew, with the values that it had.
-pub(super) fn rewritten(
-    piece: Option<&Piece>,
+pub(super) fn rewrite(
+    source_lines: Option<&FieldLines>,
     additions: &Additions<'_>,
     stash: Option<&Stash>,
 ) -> String {
-    let mut added = grouped(additions);
+    let mut added = group_by_first_key(additions);
     let mut lines = String::new();
-    for entry in piece.and_then(|piece| piece.value.entries()).unwrap_or_default() {
+    for entry in
+        source_lines.and_then(|source_lines| source_lines.value.entries()).unwrap_or_default()
+    {
         if is_own(&entry.key) {
             continue;
         }
@@ -110,7 +112,7 @@ pub(super) fn rewritten(
 }
 
 /// The additions by their first key.
-fn grouped<'a>(additions: &Additions<'a>) -> Vec<(&'a str, Value)> {
+fn group_by_first_key<'a>(additions: &Additions<'a>) -> Vec<(&'a str, Value)> {
     let mut groups: Vec<(&str, Value)> = Vec::new();
     for (path, value) in additions {
         let (key, rest) = path.split_once('.').unwrap_or((path, ""));
@@ -133,19 +135,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{convert::stash::Head, dialect::Dialect};
+    use crate::{convert::stash::StashedHead, dialect::Dialect};
 
     fn stash() -> Stash {
-        let head = Head::Lines { keep: String::new(), order: vec!["metadata".into()] };
+        let head = StashedHead::Lines { keep: String::new(), order: vec!["metadata".into()] };
         Stash { from: Dialect::GAIA, body: None, head }
     }
 
     #[test]
     fn entries_go_after_the_last_one() {
         let text = "metadata:\n    a:\n        b: \"# c\"\n    # end\n\n";
-        let piece = Piece::read(text).unwrap();
+        let source_lines = FieldLines::read(text).unwrap();
         let version = json!("1.0");
-        let appended = appended(&piece, &[("x.version", &version)], Some(&stash()), "\n").unwrap();
+        let appended =
+            append_entries(&source_lines, &[("x.version", &version)], Some(&stash()), "\n")
+                .unwrap();
         assert_eq!(
             appended,
             "metadata:\n    a:\n        b: \"# c\"\n    x:\n      version: '1.0'\n    \
@@ -156,12 +160,12 @@ mod tests {
     #[test]
     fn a_block_is_needed_to_append() {
         for text in ["metadata: {a: 1}\n", "metadata: x\n", "metadata:\n", "metadata: {}\n"] {
-            let piece = Piece::read(text).unwrap();
-            assert_eq!(appended(&piece, &[], Some(&stash()), "\n"), None, "{text}");
+            let source_lines = FieldLines::read(text).unwrap();
+            assert_eq!(append_entries(&source_lines, &[], Some(&stash()), "\n"), None, "{text}");
         }
-        let piece = Piece::read("metadata:\n  a: 1\n").unwrap();
-        assert_eq!(appended(&piece, &[("a", &json!(2))], Some(&stash()), "\n"), None);
-        assert_eq!(rewritten(Some(&piece), &[("a", &json!(2))], None), "metadata:\n  a: 2\n");
-        assert_eq!(rewritten(None, &[], None), "");
+        let source_lines = FieldLines::read("metadata:\n  a: 1\n").unwrap();
+        assert_eq!(append_entries(&source_lines, &[("a", &json!(2))], Some(&stash()), "\n"), None);
+        assert_eq!(rewrite(Some(&source_lines), &[("a", &json!(2))], None), "metadata:\n  a: 2\n");
+        assert_eq!(rewrite(None, &[], None), "");
     }
 }

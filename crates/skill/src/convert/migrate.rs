@@ -1,35 +1,35 @@
-//! A skill of OpenClaw as one of GAIA, for good. What it needs becomes permissions and
-//! requirements, its actions become tools, and trust begins anew.
+//! Migrates a skill from OpenClaw to GAIA. Its needs become permissions and requirements, its
+//! actions become tools, and its trust tier is reset.
 //!
 //! [`convert`](super::convert) writes what the other system can say and remembers the way back;
 //! a migration goes one way. It expands what OpenClaw says coarsely, makes up what GAIA insists on,
 //! and tells a person what to look at. Fields without a meaning in GAIA stay where they were.
 //!
 //! ```
-//! use savoir_skill::{Source, convert::migrate::{Request, migrate}, read};
+//! use savoir_skill::{Source, convert::migrate::{MigrationRequest, migrate}, read};
 //!
 //! let text = "---\nname: Shots\ndescription: Takes screenshots.\n\
 //!             metadata: {openclaw: {requires: {bins: [shot]}}}\n---\nRun `shot`.\n";
 //! let reading = read(Source::from_bytes(text.into())?, None);
-//! let migration = migrate(&reading, None, &Request::default()).expect("nothing stands in the way");
+//! let migration = migrate(&reading, None, &MigrationRequest::default()).expect("nothing stands in the way");
 //! assert_eq!(migration.name, "shots");
 //! assert_eq!(migration.permissions[0].to_string(), "shell:execute:shot");
 //! # Ok::<(), savoir_skill::SourceError>(())
 //! ```
 
-mod names;
 mod plan;
+mod python_names;
 mod text;
 
 #[cfg(test)]
 mod tests;
 
-use plan::Plan;
+use plan::MigrationPlan;
 use savoir_lint::Source;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::{Fields, mended};
+use super::{Fields, repair_source};
 use crate::{
     dialect::{
         Clues, Dialect, Strength,
@@ -56,7 +56,7 @@ pub enum Vendor {
 
 /// Which permissions a result may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Breadth {
+pub enum PermissionBreadth {
     /// Any: the result is held by the sandbox.
     #[default]
     Any,
@@ -66,7 +66,7 @@ pub enum Breadth {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct MigrationRequest<'a> {
     /// Whose skill it is; found out when nobody says.
     pub from: Option<Vendor>,
     /// Where the result keeps its fields.
@@ -74,12 +74,17 @@ pub struct Request<'a> {
     /// The name of the result, instead of the one it has.
     pub name: Option<&'a str>,
     /// Which permissions it may have.
-    pub breadth: Breadth,
+    pub breadth: PermissionBreadth,
 }
 
-impl Default for Request<'_> {
+impl Default for MigrationRequest<'_> {
     fn default() -> Self {
-        Self { from: None, shape: ManifestShape::Nested, name: None, breadth: Breadth::Any }
+        Self {
+            from: None,
+            shape: ManifestShape::Nested,
+            name: None,
+            breadth: PermissionBreadth::Any,
+        }
     }
 }
 
@@ -99,9 +104,9 @@ pub struct Migration {
     /// Its tools, which `tools.py` must bring.
     pub tools: Vec<MigratedTool>,
     /// What a person should know or look at.
-    pub notes: Vec<Note>,
+    pub notes: Vec<MigrationNote>,
     /// Which field became which.
-    pub mapped: Vec<Mapped>,
+    pub mapped: Vec<MappedField>,
 }
 
 /// A tool that was an action.
@@ -119,7 +124,7 @@ pub struct MigratedTool {
 
 /// Something about a migration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Note {
+pub struct MigrationNote {
     /// The field or the file that it is about.
     pub field: String,
     /// In words.
@@ -128,7 +133,7 @@ pub struct Note {
     pub review: bool,
 }
 
-impl Note {
+impl MigrationNote {
     /// Something to know.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into(), review: false }
@@ -142,7 +147,7 @@ impl Note {
 
 /// A field that became another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mapped {
+pub struct MappedField {
     /// Dotted path in the source.
     pub from: String,
     /// Dotted path in the result.
@@ -151,7 +156,7 @@ pub struct Mapped {
 
 /// Why a skill was not migrated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Blocker {
+pub enum MigrationBlocker {
     /// There is nothing to migrate.
     #[error("it has no frontmatter")]
     NoFrontmatter,
@@ -176,7 +181,7 @@ pub enum Blocker {
     #[error("`{0}` gives no name for GAIA")]
     NoName(String),
     /// The name that was asked for is no good.
-    #[error("`{name}` is no name for GAIA: {problem}")]
+    #[error("`{name}` is not a valid name for GAIA: {problem}")]
     InvalidName {
         /// Which one.
         name: String,
@@ -208,7 +213,7 @@ pub enum Blocker {
     Invalid(String),
 }
 
-impl Blocker {
+impl MigrationBlocker {
     /// A stable word for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -232,24 +237,25 @@ impl Blocker {
 pub fn migrate(
     reading: &Reading,
     folder: Option<&Folder>,
-    request: &Request<'_>,
-) -> Result<Migration, Vec<Blocker>> {
+    request: &MigrationRequest<'_>,
+) -> Result<Migration, Vec<MigrationBlocker>> {
     if reading.document.state() == State::Absent {
-        return Err(vec![Blocker::NoFrontmatter]);
+        return Err(vec![MigrationBlocker::NoFrontmatter]);
     }
-    let vendor = vendor(reading, request.from).map_err(|blocker| vec![blocker])?;
+    let vendor = detect_vendor(reading, request.from).map_err(|blocker| vec![blocker])?;
     let source = reading.document.source().clone();
     let reading = read_as(source, Dialect::OPENCLAW, folder);
-    let reading =
-        mended(&reading, folder).map_err(|error| vec![Blocker::Unreadable(error.to_string())])?;
-    let mut plan = Plan::new(&reading, request);
+    let reading = repair_source(&reading, folder)
+        .map_err(|error| vec![MigrationBlocker::Unreadable(error.to_string())])?;
+    let mut plan = MigrationPlan::new(&reading, request);
     let blockers = plan.fill();
     if !blockers.is_empty() {
         return Err(blockers);
     }
-    let fields = written_as(&plan.skill, request.shape);
+    let fields = write_fields(&plan.skill, request.shape);
     let text = text::write(&mut plan, &fields.written);
-    let permissions = verified(&text, &fields, request.shape).map_err(|blocker| vec![blocker])?;
+    let permissions =
+        verify_result(&text, &fields, request.shape).map_err(|blocker| vec![blocker])?;
     Ok(Migration {
         vendor,
         name: plan.skill.name,
@@ -263,17 +269,17 @@ pub fn migrate(
 }
 
 /// Whose skill it is. Files that fit every system are OpenClaw's, too.
-fn vendor(reading: &Reading, asked: Option<Vendor>) -> Result<Vendor, Blocker> {
+fn detect_vendor(reading: &Reading, asked: Option<Vendor>) -> Result<Vendor, MigrationBlocker> {
     let block = format!("metadata.{HERMES}");
     let fields = reading.document.fields();
     let hermes = fields.and_then(|fields| fields.path(&block)).is_some();
     let found = &reading.detection;
     match asked {
-        Some(Vendor::Hermes) if !hermes => Err(Blocker::NotHermes),
+        Some(Vendor::Hermes) if !hermes => Err(MigrationBlocker::NotHermes),
         Some(vendor) => Ok(vendor),
-        None if found.dialect == Dialect::GAIA => Err(Blocker::AlreadyGaia),
+        None if found.dialect == Dialect::GAIA => Err(MigrationBlocker::AlreadyGaia),
         None if is_other(reading, hermes) => {
-            Err(Blocker::OtherDialect { dialect: found.dialect, why: found.why.clone() })
+            Err(MigrationBlocker::OtherDialect { dialect: found.dialect, why: found.why.clone() })
         }
         None if hermes && found.dialect != Dialect::OPENCLAW => Ok(Vendor::Hermes),
         None => Ok(Vendor::OpenClaw),
@@ -293,13 +299,17 @@ fn is_other(reading: &Reading, hermes: bool) -> bool {
 }
 
 /// Reads a result again, and gives the permissions that GAIA sees in it.
-fn verified(text: &str, fields: &Fields, shape: ManifestShape) -> Result<Vec<Permission>, Blocker> {
+fn verify_result(
+    text: &str,
+    fields: &Fields,
+    shape: ManifestShape,
+) -> Result<Vec<Permission>, MigrationBlocker> {
     let result = read_as(Source::new(text.to_owned()), Dialect::GAIA, None);
     let problem = result.document.problems().iter().find(|problem| problem.is_error());
     if let Some(problem) = problem.or_else(|| result.error()) {
-        return Err(Blocker::Invalid(problem.message.clone()));
+        return Err(MigrationBlocker::Invalid(problem.message.clone()));
     }
-    let again = written_as(&result.skill, shape);
+    let again = write_fields(&result.skill, shape);
     let same = |path: &str| {
         let value = |fields: &Fields| {
             fields.written.iter().find(|one| one.path == path).map(|one| one.value.clone())
@@ -307,12 +317,12 @@ fn verified(text: &str, fields: &Fields, shape: ManifestShape) -> Result<Vec<Per
         value(&again) == value(fields)
     };
     match fields.written.iter().find(|written| !same(&written.path)) {
-        Some(lost) => Err(Blocker::Unfaithful(lost.path.clone())),
+        Some(lost) => Err(MigrationBlocker::Unfaithful(lost.path.clone())),
         None => Ok(result.skill.permissions),
     }
 }
 
-fn written_as(skill: &Skill, shape: ManifestShape) -> Fields {
+fn write_fields(skill: &Skill, shape: ManifestShape) -> Fields {
     let mut fields = Fields::default();
     write_as(skill, shape, &mut fields);
     fields

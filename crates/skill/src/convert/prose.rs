@@ -1,4 +1,4 @@
-//! Prose has no fields: what a skill had before its body goes into a comment.
+//! Converts to prose, which has no fields: the frontmatter is stored in a comment.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,12 +1,12 @@
-//! What a file remembers of the one that it was made from, as text under `metadata`: the dialect,
-//! the order of the fields, and the lines that did not come along as they were.
+//! Stores the original of a converted file under `metadata`: its dialect, the order of its fields,
+//! and the lines that the conversion changed.
 
 use savoir_lint::Span;
 use serde_json::Value;
 
 use super::{
-    body::{self, Marks},
-    pieces::{Piece, Pieces, fenced},
+    body::{self, PlaceholderStyle},
+    field_lines::{FieldLines, FrontmatterLines, fenced},
     prose,
 };
 use crate::{dialect::Dialect, document::Document, reading::Reading, yaml::write::write_entry};
@@ -38,13 +38,13 @@ pub(super) fn is_own(key: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stash {
     pub(super) from: Dialect,
-    pub(super) body: Option<Marks>,
-    pub(super) head: Head,
+    pub(super) body: Option<PlaceholderStyle>,
+    pub(super) head: StashedHead,
 }
 
 /// What is remembered of the text before the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Head {
+pub(super) enum StashedHead {
     /// There was no frontmatter.
     Absent,
     /// All of it.
@@ -65,9 +65,9 @@ impl Stash {
             entries.push((BODY, marks.sample().into()));
         }
         match &self.head {
-            Head::Absent => {}
-            Head::Whole(head) => entries.push((HEAD, head.as_str().into())),
-            Head::Lines { keep, order } => {
+            StashedHead::Absent => {}
+            StashedHead::Whole(head) => entries.push((HEAD, head.as_str().into())),
+            StashedHead::Lines { keep, order } => {
                 if !keep.is_empty() {
                     entries.push((KEEP, keep.as_str().into()));
                 }
@@ -83,14 +83,14 @@ impl Stash {
         let text = |key: &str| metadata.get(key).and_then(|node| node.text());
         let from = text(FROM)?.parse().ok()?;
         let head = match (text(HEAD), text(ORDER)) {
-            (Some(head), _) => Head::Whole(head.to_owned()),
-            (None, Some(order)) => Head::Lines {
+            (Some(head), _) => StashedHead::Whole(head.to_owned()),
+            (None, Some(order)) => StashedHead::Lines {
                 keep: text(KEEP).unwrap_or_default().to_owned(),
                 order: order_of(order)?,
             },
-            (None, None) => Head::Absent,
+            (None, None) => StashedHead::Absent,
         };
-        Some(Self { from, body: text(BODY).and_then(Marks::parse), head })
+        Some(Self { from, body: text(BODY).and_then(PlaceholderStyle::parse), head })
     }
 }
 
@@ -145,9 +145,9 @@ pub(super) fn original(reading: &Reading) -> Option<Original> {
         None => document.body().to_owned(),
     };
     let text = match &stash.head {
-        Head::Absent => format!("{}{body}", byte_order_mark(document)),
-        Head::Whole(head) => format!("{head}{body}"),
-        Head::Lines { keep, order } => format!("{}{body}", head(document, keep, order)?),
+        StashedHead::Absent => format!("{}{body}", byte_order_mark(document)),
+        StashedHead::Whole(head) => format!("{head}{body}"),
+        StashedHead::Lines { keep, order } => format!("{}{body}", head(document, keep, order)?),
     };
     Some(Original { dialect: stash.from, text })
 }
@@ -159,17 +159,22 @@ pub(super) fn byte_order_mark(document: &Document) -> &str {
 fn head(document: &Document, keep: &str, order: &[String]) -> Option<String> {
     let text = document.text();
     let block = document.layout().closed_block()?;
-    let here = Pieces::cut(block.yaml.slice(text))?;
-    let kept = if keep.is_empty() { Pieces::default() } else { Pieces::cut(keep)? };
+    let here = FrontmatterLines::cut(block.yaml.slice(text))?;
+    let kept =
+        if keep.is_empty() { FrontmatterLines::default() } else { FrontmatterLines::cut(keep)? };
     let mut head = text.get(..block.yaml.start)?.to_owned();
     head.push_str(&here.preamble);
     for key in order {
-        if let Some(piece) = kept.get(key) {
-            head.push_str(&with_newlines(&piece.text, newline(text)));
-        } else if let Some(piece) = here.get(key) {
+        if let Some(source_lines) = kept.get(key) {
+            head.push_str(&with_newlines(&source_lines.text, newline(text)));
+        } else if let Some(source_lines) = here.get(key) {
             // A field that is in neither was taken out since.
             let own = key == "metadata";
-            head.push_str(&if own { without_own(piece)? } else { piece.text.clone() });
+            head.push_str(&if own {
+                without_own(source_lines)?
+            } else {
+                source_lines.text.clone()
+            });
         }
     }
     head.push_str(&here.tail);
@@ -178,7 +183,7 @@ fn head(document: &Document, keep: &str, order: &[String]) -> Option<String> {
 }
 
 /// The lines of `metadata` without our own. They stand together, the one-line order last.
-pub(super) fn without_own(metadata: &Piece) -> Option<String> {
+pub(super) fn without_own(metadata: &FieldLines) -> Option<String> {
     let document = fenced(&metadata.text);
     let text = document.text();
     let entries = document.field("metadata")?.entries()?;
@@ -207,7 +212,7 @@ mod tests {
     #[test]
     fn our_lines_can_be_taken_out() {
         let text = "metadata:\n  a: 1\n  savoir-from: gaia\n  savoir-order: metadata\n  # end\n";
-        let piece = Piece::read(text).unwrap();
-        assert_eq!(without_own(&piece).unwrap(), "metadata:\n  a: 1\n  # end\n");
+        let source_lines = FieldLines::read(text).unwrap();
+        assert_eq!(without_own(&source_lines).unwrap(), "metadata:\n  a: 1\n  # end\n");
     }
 }

@@ -7,7 +7,7 @@ use savoir_lint::{Diagnostic, Severity, Span};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, FolderName, Habits, Language, NewFile, Reader, Running,
+    Clues, Conventions, Evidence, FolderNameRule, Language, NewFile, Reader, ToolExecution,
     agentskills::{tools_text, write_base},
     scaffold::title,
 };
@@ -18,7 +18,7 @@ use crate::{
     limits::MAX_DESCRIPTION_CHARS,
     name::NameGrammar,
     render::Placeholders,
-    shape::{Field, Limit, Others, Shape},
+    shape::{Field, Limit, Shape, UnknownFields},
     skill::{Input, InputKind, Skill},
     yaml::{Node, YamlVersion, write::write_scalar},
 };
@@ -27,7 +27,7 @@ pub use contract::{
     Content, ModelSettings, Refusal, check_inputs, check_name, check_placeholders, check_size,
     missing_input, model_settings, parse, substitute,
 };
-pub use stored::{Purpose, Stored, with_owner, without_owner};
+pub use stored::{Purpose, StoredSkill, with_owner, without_owner};
 
 /// Most bytes of a skill file, in UTF-8.
 pub const MAX_CONTENT_BYTES: usize = 51_200;
@@ -54,7 +54,7 @@ const INPUT: Shape = Shape::Record(
         ),
         Field::optional("description", Shape::Scalar(&[Limit::error(512)]), "What it means."),
     ],
-    Others::Open,
+    UnknownFields::Open,
 );
 
 const MODEL: Shape = Shape::Record(
@@ -62,7 +62,7 @@ const MODEL: Shape = Shape::Record(
         Field::optional("temperature", Shape::Number(0.0, 2.0), "Sampling temperature."),
         Field::optional("max_tokens", Shape::Integer(1, 8192), "Most tokens of an answer."),
     ],
-    Others::Open,
+    UnknownFields::Open,
 );
 
 const FIELDS: &[Field] = &[
@@ -183,18 +183,21 @@ impl Language for AgentFlow {
         }
     }
 
-    fn habits(&self) -> Habits {
+    fn conventions(&self) -> Conventions {
         // The sentence of its API.
         let message = |name: &str, folder: &str| {
             format!(
                 "Skill name mismatch: folder name '{folder}' does not match frontmatter name '{name}'"
             )
         };
-        Habits { folder_name: Some(FolderName { message, ..FolderName::EQUAL }), ..Habits::COMMON }
+        Conventions {
+            folder_name: Some(FolderNameRule { message, ..FolderNameRule::EQUAL }),
+            ..Conventions::COMMON
+        }
     }
 
-    fn running(&self) -> Running {
-        Running::DECLARED
+    fn running(&self) -> ToolExecution {
+        ToolExecution::DECLARED
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {
@@ -204,7 +207,7 @@ impl Language for AgentFlow {
         if skill.inputs.iter().all(|input| agent_flow_kind(input.kind) == input.kind) {
             fields.put("inputs", "inputs", inputs);
         } else {
-            fields.near("inputs", "inputs", inputs, "every input is text here");
+            fields.put_approximate("inputs", "inputs", inputs, "every input is text here");
         }
         fields.put("policy.knowledge_base", "knowledge_base", policy.knowledge_base.clone());
         let mut model = Map::new();
@@ -219,7 +222,7 @@ impl Language for AgentFlow {
         fields.put("version", "metadata.version", skill.version.clone());
         fields.put("authors", "metadata.author", skill.authors.join(", "));
         let why = "Agent Flow Lite does not restrict tools by skill";
-        fields.near("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
+        fields.put_approximate("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
         fields.put("tags", "tags", skill.tags.clone());
         for (model, key) in [("links.homepage", "homepage"), ("links.repository", "repository")] {
             fields.put(model, key, skill.links.get(key).cloned());

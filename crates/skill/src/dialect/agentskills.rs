@@ -3,7 +3,8 @@
 use savoir_lint::Severity;
 
 use super::{
-    Clues, Evidence, FolderName, Habits, Language, NewFile, Reader, Strictness, scaffold::title,
+    Clues, Conventions, Evidence, FolderNameRule, Language, NewFile, Reader, Strictness,
+    scaffold::title,
 };
 use crate::{
     allowed_tools,
@@ -12,7 +13,7 @@ use crate::{
     frontmatter::{Fences, Unclosed},
     limits::MAX_DESCRIPTION_CHARS,
     name::{self, NameGrammar},
-    shape::{Field, Limit, Others, Shape},
+    shape::{Field, Limit, Shape, UnknownFields},
     skill::Skill,
     yaml::write::write_scalar,
 };
@@ -101,8 +102,8 @@ impl Language for AgentSkills {
         FIELDS
     }
 
-    fn others(&self) -> Others {
-        Others::Typos
+    fn unknown_fields(&self) -> UnknownFields {
+        UnknownFields::Typos
     }
 
     fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {
@@ -111,11 +112,11 @@ impl Language for AgentSkills {
         skill.policy.allowed_tools = reader.tools("allowed-tools");
     }
 
-    fn habits(&self) -> Habits {
-        Habits {
-            folder_name: Some(FolderName { form: name::canonical, ..FolderName::EQUAL }),
+    fn conventions(&self) -> Conventions {
+        Conventions {
+            folder_name: Some(FolderNameRule { form: name::canonical, ..FolderNameRule::EQUAL }),
             strictness: Strictness::TextOnly,
-            ..Habits::COMMON
+            ..Conventions::COMMON
         }
     }
 

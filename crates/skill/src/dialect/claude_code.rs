@@ -3,7 +3,7 @@
 use savoir_lint::{Diagnostic, Edit, Fix, Severity};
 
 use super::{
-    Clues, Evidence, FolderName, Habits, Language, NewFile, Reader,
+    Clues, Conventions, Evidence, FolderNameRule, Language, NewFile, Reader,
     agentskills::{FENCES, TOOLS, tools_text, write_base},
     scaffold::title,
 };
@@ -193,10 +193,13 @@ impl Language for ClaudeCode {
         argument_hint(reader, found);
     }
 
-    fn habits(&self) -> Habits {
-        let folder_name =
-            FolderName { severity: Severity::Warning, form: name::canonical, ..FolderName::EQUAL };
-        Habits { folder_name: Some(folder_name), ..Habits::COMMON }
+    fn conventions(&self) -> Conventions {
+        let folder_name = FolderNameRule {
+            severity: Severity::Warning,
+            form: name::canonical,
+            ..FolderNameRule::EQUAL
+        };
+        Conventions { folder_name: Some(folder_name), ..Conventions::COMMON }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {
@@ -218,7 +221,7 @@ impl Language for ClaudeCode {
         if plain {
             fields.put("inputs", "arguments", names);
         } else {
-            fields.near(
+            fields.put_approximate(
                 "inputs",
                 "arguments",
                 names,

@@ -110,7 +110,7 @@ impl Language for Codex {
         let message = format!("`{SIDE_FILE}` does not read, so Codex ignores it: {problem}");
         found.push(
             Diagnostic::warning("side-file", reader.document.head_span(), message)
-                .help(format!("mend the YAML of {SIDE_FILE}")),
+                .help(format!("fix the YAML of {SIDE_FILE}")),
         );
     }
 
@@ -119,7 +119,7 @@ impl Language for Codex {
         if skill.policy.allowed_tools.is_some() {
             let why = "Codex does not restrict tools by skill";
             let text = super::agentskills::tools_text(skill);
-            fields.near("policy.allowed_tools", "allowed-tools", text, why);
+            fields.put_approximate("policy.allowed_tools", "allowed-tools", text, why);
         }
         fields.put("version", "metadata.version", skill.version.clone());
         fields.put("authors", "metadata.author", skill.authors.join(", "));

@@ -6,8 +6,8 @@ use savoir_lint::{Diagnostic, Edit, Fix, Severity};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, FolderName, Grant, Habits, Language, NetworkDefault, NewFile, Reader, Running,
-    agentskills::tools_text, scaffold::title, skillrt::skill_references,
+    Clues, Conventions, Evidence, FolderNameRule, Grant, Language, NetworkDefault, NewFile, Reader,
+    ToolExecution, agentskills::tools_text, scaffold::title, skillrt::skill_references,
 };
 use crate::{
     convert::Fields,
@@ -15,7 +15,7 @@ use crate::{
     frontmatter::{Fences, Unclosed},
     name::{self, NameGrammar},
     permission::{self, Permission, Tier},
-    shape::{Field, Limit, Others, Shape},
+    shape::{Field, Limit, Shape, UnknownFields},
     skill::{Parameter, ParameterKind, Runner, Skill, Tool},
     version::{self, VersionRange},
     yaml::{Entry, Node, YamlVersion, write::write_scalar},
@@ -60,7 +60,7 @@ const PARAMETER: Shape = Shape::Record(
         Field::optional("default", Shape::Any, "Used when none is given."),
         Field::optional("description", Shape::Scalar(&[]), "What it means."),
     ],
-    Others::Open,
+    UnknownFields::Open,
 );
 
 const TOOL: Shape = Shape::Record(
@@ -71,7 +71,7 @@ const TOOL: Shape = Shape::Record(
         Field::optional("returns", Shape::Map, "Type of what it gives back."),
         Field::optional("atomic", Shape::Bool, "Whether it must run alone."),
     ],
-    Others::Open,
+    UnknownFields::Open,
 );
 
 const REQUIREMENTS: Shape = Shape::Record(
@@ -85,7 +85,7 @@ const REQUIREMENTS: Shape = Shape::Record(
         Field::optional("hardware", Shape::Map, "Hardware hints."),
         Field::optional("skills", Shape::List(&SKILL), "Other skills."),
     ],
-    Others::Open,
+    UnknownFields::Open,
 );
 
 const SKILL: Shape = Shape::Either(&[
@@ -94,7 +94,7 @@ const SKILL: Shape = Shape::Either(&[
             Field::required("name", Shape::Text(&[]), "Name of the skill."),
             Field::optional("version", Shape::Scalar(&[]), "Version range."),
         ],
-        Others::Open,
+        UnknownFields::Open,
     ),
     Shape::Text(&[]),
 ]);
@@ -149,11 +149,11 @@ const NESTED: &[Field] = &[
                         Field::optional("requirements", REQUIREMENTS, "What must be there."),
                         Field::optional("tools_required", WORDS, "Tools of the host."),
                     ],
-                    Others::Open,
+                    UnknownFields::Open,
                 ),
                 "GAIA's own fields.",
             )],
-            Others::Open,
+            UnknownFields::Open,
         ),
         "Holds `gaia`.",
     ),
@@ -265,8 +265,12 @@ impl Language for Gaia {
         grants.collect()
     }
 
-    fn habits(&self) -> Habits {
-        Habits { folder_name: Some(FolderName::EQUAL), known_folders: &["lib"], ..Habits::COMMON }
+    fn conventions(&self) -> Conventions {
+        Conventions {
+            folder_name: Some(FolderNameRule::EQUAL),
+            known_folders: &["lib"],
+            ..Conventions::COMMON
+        }
     }
 
     fn declare(&self, document: &Document, permissions: &[Permission]) -> Vec<(String, Value)> {
@@ -277,9 +281,13 @@ impl Language for Gaia {
         vec![(key.to_owned(), json!(permissions))]
     }
 
-    fn running(&self) -> Running {
+    fn running(&self) -> ToolExecution {
         // Programs need `shell:execute`.
-        Running { runs_programs: false, network: NetworkDefault::Off, ..Running::DECLARED }
+        ToolExecution {
+            runs_programs: false,
+            network: NetworkDefault::Off,
+            ..ToolExecution::DECLARED
+        }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {
@@ -312,7 +320,7 @@ pub(crate) fn write_as(skill: &Skill, shape: ManifestShape, fields: &mut Fields)
     match (semver, nested) {
         (Some(version), _) => fields.put("version", "version", version),
         (None, false) => {
-            fields.near("version", "version", "0.0.0", "GAIA needs a SemVer version");
+            fields.put_approximate("version", "version", "0.0.0", "GAIA needs a SemVer version");
         }
         (None, true) => {}
     }
@@ -320,28 +328,35 @@ pub(crate) fn write_as(skill: &Skill, shape: ManifestShape, fields: &mut Fields)
         fields.put("description", "description", skill.description.clone());
     } else {
         let why = "the specification allows 200 characters; shorten it before publishing";
-        fields.near("description", "description", skill.description.clone(), why);
+        fields.put_approximate("description", "description", skill.description.clone(), why);
     }
     match (skill.authors.as_slice(), nested) {
         ([], true) => {}
-        ([], false) => fields.near("authors", "author", "unknown", "GAIA needs an author"),
+        ([], false) => {
+            fields.put_approximate("authors", "author", "unknown", "GAIA needs an author")
+        }
         (authors, _) => fields.put("authors", "author", authors.join(", ")),
     }
     match (&skill.license, nested) {
         (None, false) => {
-            fields.near("license", "license", "NOASSERTION", "GAIA needs a licence");
+            fields.put_approximate("license", "license", "NOASSERTION", "GAIA needs a licence");
         }
         (license, _) => fields.put("license", "license", license.clone()),
     }
     fields.put("compatibility", "compatibility", skill.compatibility.clone());
     let why = "GAIA does not restrict tools by skill";
-    fields.near("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
+    fields.put_approximate("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
     write_permissions(skill, fields, &at("permissions"));
     let tier = skill.policy.tier.unwrap_or(Tier::Experimental).as_str();
     if skill.policy.tier.is_some() {
         fields.put("policy.tier", &at("security_tier"), tier);
     } else {
-        fields.near("policy.tier", &at("security_tier"), tier, "trust must be earned anew");
+        fields.put_approximate(
+            "policy.tier",
+            &at("security_tier"),
+            tier,
+            "a converted skill starts as experimental",
+        );
     }
     write_tools(skill, fields, &at("tools"));
     write_requirements(skill, fields, &at);
@@ -497,7 +512,7 @@ fn tools(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
         }
         seen.push(name);
         if !is_identifier(name) {
-            let message = format!("`{name}` is no name of a Python function");
+            let message = format!("`{name}` is not the name of a Python function");
             found.push(
                 Diagnostic::error("invalid-tool-name", name_node.span, message)
                     .field(field)
@@ -555,7 +570,7 @@ fn write_permissions(skill: &Skill, fields: &mut Fields, path: &str) {
     }
     grants.extend(["filesystem:none".to_owned(), "network:none".to_owned()]);
     let why = "the skill declares no permission, so it gets none";
-    fields.near("permissions", path, grants, why);
+    fields.put_approximate("permissions", path, grants, why);
 }
 
 fn write_tools(skill: &Skill, fields: &mut Fields, path: &str) {
@@ -565,7 +580,7 @@ fn write_tools(skill: &Skill, fields: &mut Fields, path: &str) {
         fields.put("tools", path, tools);
     } else {
         let why = "GAIA calls functions of `tools.py`; write one for each command";
-        fields.near("tools", path, tools, why);
+        fields.put_approximate("tools", path, tools, why);
     }
 }
 

@@ -6,8 +6,8 @@ use savoir_lint::{Diagnostic, Edit, Fix, Severity};
 use serde_json::Value;
 
 use super::{
-    About, BodyUse, Clues, Evidence, FolderName, Habits, Language, NetworkDefault, NewFile, Place,
-    Reader, Running, Unasked, scaffold::title,
+    BodyUse, Clues, Conventions, DefaultFileAccess, Evidence, FolderNameRule, Language,
+    NetworkDefault, NewFile, Reader, StartFolder, ToolExecution, VariableContent, scaffold::title,
 };
 use crate::{
     convert::Fields,
@@ -15,7 +15,7 @@ use crate::{
     frontmatter::{Fences, Unclosed},
     name::NameGrammar,
     permission::{self, Domain, Level, Permission},
-    shape::{Field, Limit, Others, Shape},
+    shape::{Field, Limit, Shape, UnknownFields},
     skill::Skill,
     version,
     yaml::{Node, write::write_scalar},
@@ -89,8 +89,8 @@ impl Language for Gibberish {
         FIELDS
     }
 
-    fn others(&self) -> Others {
-        Others::Closed
+    fn unknown_fields(&self) -> UnknownFields {
+        UnknownFields::Closed
     }
 
     fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {
@@ -123,8 +123,12 @@ impl Language for Gibberish {
         found.extend(tools::read(reader.document).1);
     }
 
-    fn habits(&self) -> Habits {
-        Habits { folder_name: Some(FolderName::EQUAL), body: BodyUse::Tools, ..Habits::COMMON }
+    fn conventions(&self) -> Conventions {
+        Conventions {
+            folder_name: Some(FolderNameRule::EQUAL),
+            body: BodyUse::Tools,
+            ..Conventions::COMMON
+        }
     }
 
     fn declare(&self, _document: &Document, permissions: &[Permission]) -> Vec<(String, Value)> {
@@ -139,18 +143,18 @@ impl Language for Gibberish {
         ]
     }
 
-    fn running(&self) -> Running {
-        Running {
-            place: Place::Repository,
-            files: Unasked::Repository,
+    fn running(&self) -> ToolExecution {
+        ToolExecution {
+            place: StartFolder::Repository,
+            files: DefaultFileAccess::Repository,
             network: NetworkDefault::Off,
             seconds: 30,
             variables: &[
-                ("GIBBERISH_SKILL_NAME", About::Name),
-                ("GIBBERISH_SKILL_DIR", About::Folder),
-                ("GIBBERISH_MODE", About::Mode),
+                ("GIBBERISH_SKILL_NAME", VariableContent::Name),
+                ("GIBBERISH_SKILL_DIR", VariableContent::Folder),
+                ("GIBBERISH_MODE", VariableContent::Mode),
             ],
-            ..Running::COMMON
+            ..ToolExecution::COMMON
         }
     }
 
@@ -161,7 +165,12 @@ impl Language for Gibberish {
         match semver {
             Some(version) => fields.put("version", "version", version),
             None => {
-                fields.near("version", "version", "0.0.0", "gibb.eri.sh needs a SemVer version");
+                fields.put_approximate(
+                    "version",
+                    "version",
+                    "0.0.0",
+                    "gibb.eri.sh needs a SemVer version",
+                );
             }
         }
         fields.put("description", "description", skill.description.clone());
@@ -185,7 +194,7 @@ impl Language for Gibberish {
                 fields.put("permissions", "network", true);
             } else {
                 let why = "`network` is yes or no here, and tells nothing of files and programs";
-                fields.near("permissions", "network", true, why);
+                fields.put_approximate("permissions", "network", true, why);
             }
         }
     }
@@ -242,7 +251,7 @@ fn modes(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
         items.iter().filter(|node| node.text().is_none_or(|mode| !MODES.contains(&mode))).collect();
     for node in &unknown {
         let word = node.text().unwrap_or_default();
-        let message = format!("`{word}` is no mode and is ignored");
+        let message = format!("`{word}` is not a mode and is ignored");
         let mut problem = Diagnostic::warning("unknown-mode", node.span, message).field("modes");
         if unknown.len() == items.len() {
             problem.severity = Severity::Error;

@@ -5,7 +5,7 @@ use savoir_lint::{Diagnostic, Edit, Fix, Severity};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, Language, NewFile, Reader, Running,
+    Clues, Evidence, Language, NewFile, Reader, ToolExecution,
     agentskills::{FENCES, tools_text, write_base},
     reader::strings_of,
     scaffold::title,
@@ -165,7 +165,7 @@ impl Language for OpenClaw {
             let word = node.text().unwrap_or_default();
             if !SYSTEMS.contains(&word) {
                 let span = if in_file(&node) { node.span } else { place };
-                let message = format!("`{word}` is no operating system that OpenClaw knows");
+                let message = format!("`{word}` is not an operating system that OpenClaw knows");
                 let mut problem =
                     Diagnostic::warning("unknown-os", span, message).field("metadata.openclaw.os");
                 problem = match OTHER_NAMES.iter().find(|(other, _)| *other == word) {
@@ -181,8 +181,8 @@ impl Language for OpenClaw {
         }
     }
 
-    fn running(&self) -> Running {
-        Running { requirements_grant: true, attestable: false, ..Running::COMMON }
+    fn running(&self) -> ToolExecution {
+        ToolExecution { requirements_grant: true, attestable: false, ..ToolExecution::COMMON }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {
@@ -195,7 +195,7 @@ impl Language for OpenClaw {
         fields.put("policy.model_invocable", "disable-model-invocation", disabled);
         if policy.allowed_tools.is_some() {
             let why = "OpenClaw does not restrict tools by skill";
-            fields.near("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
+            fields.put_approximate("policy.allowed_tools", "allowed-tools", tools_text(skill), why);
         }
         for key in ["command-dispatch", "command-tool", "command-arg-mode"] {
             fields.put("policy.host", key, policy.host.get(key).cloned());

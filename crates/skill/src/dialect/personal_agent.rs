@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use savoir_lint::{Diagnostic, Edit, Fix, Severity};
 
 use super::{
-    Clues, Evidence, FolderName, Habits, Language, NewFile, Reader,
+    Clues, Conventions, Evidence, FolderNameRule, Language, NewFile, Reader,
     agentskills::{TOOLS, tools_text, write_base},
     scaffold::title,
 };
@@ -24,8 +24,8 @@ use crate::{
     yaml::{YamlVersion, write::write_scalar},
 };
 
-pub use lifecycle::{Lifecycle, Provenance, Standing, preamble_line};
-pub use portable::{adopt, export, handle};
+pub use lifecycle::{CurationInfo, Lifecycle, Provenance, preamble_line};
+pub use portable::{derive_handle, prepare_export, prepare_import};
 
 #[derive(Debug)]
 pub(super) struct PersonalAgent;
@@ -119,13 +119,13 @@ impl Language for PersonalAgent {
         }
     }
 
-    fn habits(&self) -> Habits {
-        let folder_name = FolderName {
+    fn conventions(&self) -> Conventions {
+        let folder_name = FolderNameRule {
             severity: Severity::Warning,
             form: |text| name::slugify(text).map_or(Cow::Borrowed(text), Cow::Owned),
-            ..FolderName::EQUAL
+            ..FolderNameRule::EQUAL
         };
-        Habits { folder_name: Some(folder_name), ..Habits::COMMON }
+        Conventions { folder_name: Some(folder_name), ..Conventions::COMMON }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {

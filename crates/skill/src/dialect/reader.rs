@@ -1,4 +1,4 @@
-//! What the dialect files use to take values out of a frontmatter.
+//! Reads values of frontmatter fields for the dialects.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::{
     yaml::{Node, YamlVersion},
 };
 
-/// A document with the eyes of one dialect.
+/// A document as one dialect reads it.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     pub(crate) document: &'a Document,

@@ -7,7 +7,7 @@ use savoir_lint::{Diagnostic, Edit, Fix};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Clues, Evidence, Grant, Language, NewFile, Reader, Running, agentskills::KEYS,
+    Clues, Evidence, Grant, Language, NewFile, Reader, ToolExecution, agentskills::KEYS,
     reader::strings_of, scaffold::title,
 };
 use crate::{
@@ -17,14 +17,14 @@ use crate::{
     name::{self, NameGrammar},
     permission::{self, Domain, Permission},
     render::Placeholders,
-    shape::{self, Field, Limit, Others, Shape},
+    shape::{self, Field, Limit, Shape, UnknownFields},
     skill::{Input, InputKind, Mode, Output, Skill},
     version::{self, SkillRef},
     yaml::{Node, YamlVersion, write::write_scalar},
 };
 
-pub use run::{RunRefusal, check_runtime, check_tools};
-pub use store::{InstallId, Listed, UnsafeName, install_id, listing};
+pub use run::{SkillrtRunError, check_runtime, check_tools};
+pub use store::{InstallId, InstalledSkill, UnsafeName, install_id, listing};
 
 #[derive(Debug)]
 pub(super) struct Skillrt;
@@ -44,7 +44,7 @@ const INPUT: Shape = Shape::Record(
         Field::optional("description", Shape::Text(&[]), "What it means."),
         Field::optional("default", Shape::Any, "Used when none is given."),
     ],
-    Others::Closed,
+    UnknownFields::Closed,
 );
 
 const OUTPUTS: Shape = Shape::Record(
@@ -56,7 +56,7 @@ const OUTPUTS: Shape = Shape::Record(
         ),
         Field::optional("schema", Shape::Any, "JSON Schema of the answer."),
     ],
-    Others::Closed,
+    UnknownFields::Closed,
 );
 
 const RUNTIME: Shape = Shape::Record(
@@ -64,7 +64,7 @@ const RUNTIME: Shape = Shape::Record(
         Field::optional("type", Shape::Text(&[]), "Runtime family, `markdown-skill` by default."),
         Field::optional("min-version", Shape::Version, "Smallest runtime version."),
     ],
-    Others::Closed,
+    UnknownFields::Closed,
 );
 
 const DEPENDENCIES: Shape = Shape::Record(
@@ -73,7 +73,7 @@ const DEPENDENCIES: Shape = Shape::Record(
         Field::optional("skills", WORDS, "Other skills as `name@range`."),
         Field::optional("tools", WORDS, "Programs that must be on `PATH`."),
     ],
-    Others::Closed,
+    UnknownFields::Closed,
 );
 
 const PERMISSIONS: Shape = Shape::Record(
@@ -82,7 +82,7 @@ const PERMISSIONS: Shape = Shape::Record(
         Field::optional("filesystem", WORDS, "Path globs."),
         Field::optional("env", WORDS, "Environment variables."),
     ],
-    Others::Closed,
+    UnknownFields::Closed,
 );
 
 const DESCRIPTION: &[Limit] =
@@ -252,8 +252,8 @@ impl Language for Skillrt {
         vec![("permissions".to_owned(), value)]
     }
 
-    fn running(&self) -> Running {
-        Running { requirements_grant: true, ..Running::DECLARED }
+    fn running(&self) -> ToolExecution {
+        ToolExecution { requirements_grant: true, ..ToolExecution::DECLARED }
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {
@@ -262,9 +262,11 @@ impl Language for Skillrt {
         match (fallback, &skill.version) {
             (Some(version), _) => fields.put("version", "version", version),
             (None, Some(_)) => {
-                fields.near("version", "version", "0.0.0", "the version is not SemVer");
+                fields.put_approximate("version", "version", "0.0.0", "the version is not SemVer");
             }
-            (None, None) => fields.near("version", "version", "0.0.0", "skillrt needs a version"),
+            (None, None) => {
+                fields.put_approximate("version", "version", "0.0.0", "skillrt needs a version")
+            }
         }
         fields.put("description", "description", skill.description.clone());
         fields.put("authors", "authors", skill.authors.clone());
@@ -280,7 +282,12 @@ impl Language for Skillrt {
         {
             fields.put("inputs", "inputs", inputs);
         } else {
-            fields.near("inputs", "inputs", inputs, "labels and widget types have no place here");
+            fields.put_approximate(
+                "inputs",
+                "inputs",
+                inputs,
+                "labels and widget types have no place here",
+            );
         }
         if let Some(output) = &skill.outputs {
             fields.put("outputs", "outputs", json!(output));
@@ -364,7 +371,7 @@ fn write_permissions(skill: &Skill, fields: &mut Fields) {
             fields.put("permissions", path, list);
         } else {
             let why = "skillrt grants hosts, paths and variables only, and does not tell reading from writing";
-            fields.near("permissions", path, list, why);
+            fields.put_approximate("permissions", path, list, why);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Domain;
 
-/// What is wrong with the scope, as a fragment of a sentence that tells the way out.
+/// What is wrong with the scope, as a message that says how to solve it.
 pub(super) fn problem(domain: Domain, scope: &str) -> Option<String> {
     if scope.contains(char::is_control) {
         return Some("the scope contains a control character".to_owned());

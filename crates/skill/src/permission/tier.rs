@@ -13,7 +13,7 @@ use super::{Domain, Level, Permission};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// Nobody vouches for it.
+    /// Unsigned.
     #[default]
     Experimental,
     /// A trusted publisher signed it.

@@ -35,7 +35,7 @@ fn tool(name: &str, parameters: &[(&str, ParameterKind, bool)]) -> Tool {
 
 fn held(tool: &Tool, source: &str) -> Vec<String> {
     let module = parse(source).unwrap_or_else(|error| panic!("{error}: {source}"));
-    hold(&[tool.into()], &module).iter().map(ToString::to_string).collect()
+    compare_tools(&[tool.into()], &module).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -226,20 +226,20 @@ fn every_row_of_the_contract() {
 }
 
 #[test]
-fn a_misspelt_function_is_named() {
+fn misspelt_function_is_suggested() {
     let module = parse(&format!("{IMPORT}@tool\ndef serch(): 'x'\n")).unwrap();
-    let found = hold(&[(&tool("search", &[])).into()], &module);
+    let found = compare_tools(&[(&tool("search", &[])).into()], &module);
     let near = MismatchKind::NotInSource { nearest: Some("serch".into()) };
     assert_eq!(found[0].kind, near);
 }
 
 #[test]
-fn both_places_are_known() {
+fn both_manifest_shapes_are_read() {
     let text = "---\nname: demo\ndescription: Shows places. Use in tests.\nmetadata:\n  gaia:\n    tools:\n      \
                 - description: nameless\n      - name: f\n        parameters:\n          a: {type: string}\n---\n";
     let checked = check::check(Source::new(text.into()), None, &Options::default());
     let source = "def f(a: int): pass\n";
-    let found = hold(&declarations(&checked.reading), &parse(source).unwrap());
+    let found = compare_tools(&declarations(&checked.reading), &parse(source).unwrap());
     let places: Vec<_> = found
         .iter()
         .map(|one| (one.declared.unwrap().slice(text), one.source.unwrap().slice(source)))
@@ -248,7 +248,7 @@ fn both_places_are_known() {
 }
 
 #[test]
-fn what_is_no_python_says_where() {
+fn invalid_python_is_reported_with_its_position() {
     let error = parse("def f(:\n    pass\n").unwrap_err();
     assert_eq!(error.span.start, 6, "{error}");
     assert!(error.message.starts_with("expected"), "{error}");

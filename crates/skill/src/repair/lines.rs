@@ -98,7 +98,7 @@ pub(super) fn lost_key(original: &str, tree: &Tree) -> bool {
 
 /// The last resort: `name` and `description` from lines that hold them whole. Everything else of a
 /// frontmatter that does not read is left out.
-pub(crate) fn line_reader(text: &str) -> Map<String, Value> {
+pub(crate) fn read_single_lines(text: &str) -> Map<String, Value> {
     let mut found = Map::new();
     let lines = split(text);
     for (index, line) in lines.iter().enumerate() {
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_line_reader_takes_only_whole_values() {
-        let read = line_reader("name: 'a'\ndescription: >\n  folded\nx: @\n");
+        let read = read_single_lines("name: 'a'\ndescription: >\n  folded\nx: @\n");
         assert_eq!(Value::Object(read), serde_json::json!({"name": "a"}));
     }
 }

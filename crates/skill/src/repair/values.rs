@@ -9,22 +9,22 @@ use super::{
 use crate::{dialect::Dialect, yaml::YamlError};
 
 /// Repairs worth trying for an error, the most specific first.
-pub(super) fn candidates(text: &str, error: &YamlError) -> Vec<Repair> {
+pub(super) fn repair_candidates(text: &str, error: &YamlError) -> Vec<Repair> {
     let lines = split(text);
     let Some(index) = line_of(&lines, error.at) else { return Vec::new() };
-    let place = Place { text, lines: &lines, index, at: error.at };
+    let context = ErrorContext { text, lines: &lines, index, at: error.at };
     let mut repairs = Vec::new();
-    repairs.extend(place.escape());
-    repairs.extend(place.tabs());
+    repairs.extend(context.escape());
+    repairs.extend(context.tabs());
     repairs.extend(html_spaces(text));
-    repairs.extend(place.blank_after_colon());
-    repairs.extend(place.misaligned_list());
-    repairs.extend(place.reserved_character());
-    repairs.extend(place.quoted_indentation());
-    for owner in place.owners() {
-        repairs.extend(place.value_repairs(&owner));
+    repairs.extend(context.blank_after_colon());
+    repairs.extend(context.misaligned_list());
+    repairs.extend(context.reserved_character());
+    repairs.extend(context.quoted_indentation());
+    for owner in context.owners() {
+        repairs.extend(context.value_repairs(&owner));
     }
-    repairs.extend(place.quote_opened_above());
+    repairs.extend(context.quote_opened_above());
     repairs
 }
 
@@ -34,7 +34,7 @@ fn line_of(lines: &[Line], at: usize) -> Option<usize> {
     found.or_else(|| lines.iter().rposition(|line| !line.blank))
 }
 
-struct Place<'a> {
+struct ErrorContext<'a> {
     text: &'a str,
     lines: &'a [Line],
     index: usize,
@@ -42,7 +42,7 @@ struct Place<'a> {
 }
 
 /// A key or list item with a value on its own line, and all lines that belong to the value.
-struct Owner {
+struct OwningValue {
     line: Line,
     is_key: bool,
     /// The value without surrounding blanks.
@@ -51,14 +51,14 @@ struct Owner {
     continued: Option<usize>,
 }
 
-impl Place<'_> {
+impl ErrorContext<'_> {
     fn line(&self) -> Line {
         self.lines[self.index]
     }
 
     /// The text that can own the broken place: its own line first, then the lines it continues.
-    fn owners(&self) -> Vec<Owner> {
-        let mut owners: Vec<Owner> = Vec::new();
+    fn owners(&self) -> Vec<OwningValue> {
+        let mut owners: Vec<OwningValue> = Vec::new();
         let mut limit = usize::MAX;
         for index in (0..=self.index).rev() {
             let line = self.lines[index];
@@ -76,7 +76,7 @@ impl Place<'_> {
         owners
     }
 
-    fn owner(&self, index: usize) -> Option<Owner> {
+    fn owner(&self, index: usize) -> Option<OwningValue> {
         let line = self.lines[index];
         let start = match line.key(self.text) {
             Some(pair) if !pair.value.is_empty() => pair.value.start,
@@ -97,10 +97,10 @@ impl Place<'_> {
         let value =
             Span::new(start, start + Span::new(start, end).slice(self.text).trim_end().len());
         let continued = continued.iter().find(|next| !next.blank).map(|next| next.indent);
-        Some(Owner { line, is_key: line.key(self.text).is_some(), value, continued })
+        Some(OwningValue { line, is_key: line.key(self.text).is_some(), value, continued })
     }
 
-    fn value_repairs(&self, owner: &Owner) -> Vec<Repair> {
+    fn value_repairs(&self, owner: &OwningValue) -> Vec<Repair> {
         let value = owner.value.slice(self.text);
         let one = match value.as_bytes().first() {
             Some(b'>' | b'|') => self.block_scalar_text(owner),
@@ -114,7 +114,7 @@ impl Place<'_> {
     }
 
     /// `description: Use for: this` needs quotes around the whole value.
-    fn quote_whole(&self, owner: &Owner) -> Repair {
+    fn quote_whole(&self, owner: &OwningValue) -> Repair {
         let value = owner.value.slice(self.text);
         let colon = value.find(": ").or_else(|| value.ends_with(':').then(|| value.len() - 1));
         let (code, message, span) = match (colon, value.chars().next()) {
@@ -148,7 +148,7 @@ impl Place<'_> {
 
     /// Whether the value would take in an indented `key: value`: the indentation may be the mistake,
     /// not the missing quotes. After a sentence only a field that some system knows is suspicious.
-    fn swallows_field(&self, owner: &Owner) -> bool {
+    fn swallows_field(&self, owner: &OwningValue) -> bool {
         let first = Span::new(owner.value.start, owner.line.span.end).slice(self.text);
         let word = !first.trim().contains(char::is_whitespace);
         let rest = self.lines.iter().skip_while(|line| line.span.start <= owner.line.span.start);
@@ -159,7 +159,7 @@ impl Place<'_> {
     }
 
     /// `>  text` wants its text on the next line.
-    fn block_scalar_text(&self, owner: &Owner) -> Option<Repair> {
+    fn block_scalar_text(&self, owner: &OwningValue) -> Option<Repair> {
         let value = owner.value.slice(self.text);
         let header = value.len() - value.trim_start_matches(['>', '|', '+', '-']).len();
         let first_line = owner.line.span.end.min(owner.value.end) - owner.value.start;
@@ -191,7 +191,7 @@ impl Place<'_> {
     }
 
     /// `'text'. More`, `"a "b" c"` and `"Quick" text` end their quotes too early.
-    fn quotes(&self, owner: &Owner) -> Option<Repair> {
+    fn quotes(&self, owner: &OwningValue) -> Option<Repair> {
         let value = owner.value.slice(self.text);
         let quote = value.chars().next()?;
         let start = owner.value.start;
@@ -250,7 +250,7 @@ impl Place<'_> {
     }
 
     /// `key: - item` wants its list on the next lines.
-    fn list_on_key_line(&self, owner: &Owner) -> Option<Repair> {
+    fn list_on_key_line(&self, owner: &OwningValue) -> Option<Repair> {
         let pair = owner.line.key(self.text)?;
         let gap = Span::new(pair.key.end + 1, owner.value.start);
         let indent = owner.continued.unwrap_or(owner.line.indent + 2);
@@ -262,7 +262,7 @@ impl Place<'_> {
     }
 
     /// `[a] [b]` is text; `[a, b` lacks its end; `{{x}}` is an unrendered template.
-    fn brackets(&self, owner: &Owner) -> Vec<Repair> {
+    fn brackets(&self, owner: &OwningValue) -> Vec<Repair> {
         let value = owner.value.slice(self.text);
         let mut repairs = Vec::new();
         let open = unclosed_brackets(value);
@@ -387,7 +387,7 @@ impl Place<'_> {
         }
         let (slash, escaped) = bad?;
         let span = Span::new(slash, slash + 1 + escaped.len_utf8());
-        let message = format!("`\\{escaped}` is no escape in double quotes");
+        let message = format!("`\\{escaped}` is not an escape in double quotes");
         let mut repair = repair("invalid-escape", message, "double the backslashes", span, edits);
         if ambiguous {
             repair.safety = Safety::Unsafe;
@@ -559,14 +559,14 @@ fn escape_inner(text: &str, value: Span, quote: char) -> Vec<Edit> {
 }
 
 /// Moves the closing quote behind the rest. A blank takes its place where two sentences meet.
-fn extend_quotes(value: &str, place: Span, close: usize, quote: char) -> Vec<Edit> {
-    let at = place.start + close;
+fn extend_quotes(value: &str, context: Span, close: usize, quote: char) -> Vec<Edit> {
+    let at = context.start + close;
     let rest = &value[close + 1..];
     let sentence_ends = value[..close].trim_end().ends_with(['.', '!', '?']);
     let meets = sentence_ends && !rest.starts_with(char::is_whitespace);
     let mut edits = vec![Edit::replace(Span::new(at, at + 1), if meets { " " } else { "" })];
     edits.extend(escapes(rest, at + 1, quote));
-    edits.push(Edit::insert(place.end, quote.to_string()));
+    edits.push(Edit::insert(context.end, quote.to_string()));
     edits
 }
 
@@ -595,21 +595,22 @@ fn unclosed_brackets(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mend;
+    use super::super::repair_yaml;
     use crate::yaml::{Tree, YamlVersion};
     use savoir_lint::Safety;
     use serde_json::{Value, json};
 
-    fn mended(text: &str) -> (Vec<&'static str>, Value) {
+    fn repaired(text: &str) -> (Vec<&'static str>, Value) {
         let error = Tree::parse(text).expect_err("this text should be broken");
-        let mended = mend(text, &error).unwrap_or_else(|| panic!("not mended: {text:?} {error}"));
-        let codes = mended.repairs.iter().map(|repair| repair.code).collect();
-        (codes, mended.tree.root.unwrap().to_value(YamlVersion::V1_2))
+        let repaired =
+            repair_yaml(text, &error).unwrap_or_else(|| panic!("not mended: {text:?} {error}"));
+        let codes = repaired.repairs.iter().map(|repair| repair.code).collect();
+        (codes, repaired.tree.root.unwrap().to_value(YamlVersion::V1_2))
     }
 
     #[test]
     fn quotes_values_with_a_colon() {
-        let (codes, value) = mended("name: a\ndescription: Use for: this \"and\" that\nx: 1\n");
+        let (codes, value) = repaired("name: a\ndescription: Use for: this \"and\" that\nx: 1\n");
         assert_eq!(codes, ["unquoted-colon"]);
         assert_eq!(
             value,
@@ -619,20 +620,20 @@ mod tests {
 
     #[test]
     fn quotes_values_of_several_lines() {
-        let (_, value) = mended("d: First line.\n\n  Keywords: a, b\n  c\ne: 1\n");
+        let (_, value) = repaired("d: First line.\n\n  Keywords: a, b\n  c\ne: 1\n");
         assert_eq!(value, json!({"d": "First line.\nKeywords: a, b c", "e": 1}));
     }
 
     #[test]
     fn mends_several_breakages_of_one_file() {
-        let (codes, value) = mended("a: x: y\nb: [p] [q]\nc: - i\n  - j\n");
+        let (codes, value) = repaired("a: x: y\nb: [p] [q]\nc: - i\n  - j\n");
         assert_eq!(codes, ["unquoted-colon", "unquoted-special", "list-on-key-line"]);
         assert_eq!(value, json!({"a": "x: y", "b": "[p] [q]", "c": ["i", "j"]}));
     }
 
     #[test]
     fn quotes_that_end_too_early() {
-        let one = |text: &str| mended(text).1["d"].clone();
+        let one = |text: &str| repaired(text).1["d"].clone();
         assert_eq!(one("d: 'One sentence.'. Use it.\n"), json!("One sentence. . Use it."));
         assert_eq!(
             one("d: 'One sentence\n\n  '. Use it.\ne: 1\n"),
@@ -668,14 +669,14 @@ mod tests {
 
     fn safety(text: &str) -> Vec<Safety> {
         let error = Tree::parse(text).expect_err("this text should be broken");
-        mend(text, &error).map_or_else(Vec::new, |mended| {
-            mended.repairs.iter().map(|repair| repair.safety).collect()
+        repair_yaml(text, &error).map_or_else(Vec::new, |repaired| {
+            repaired.repairs.iter().map(|repair| repair.safety).collect()
         })
     }
 
     #[test]
     fn a_repair_that_takes_in_a_field_is_not_safe() {
-        let (_, value) = mended("d: \"abc\nallowed-tools: \"Read\"\nx: true\n");
+        let (_, value) = repaired("d: \"abc\nallowed-tools: \"Read\"\nx: true\n");
         assert_eq!(value, json!({"d": "abc", "allowed-tools": "Read", "x": true}));
         assert_eq!(
             safety("d: First sentence: good\n  allowed-tools: Bash(rm:*)\n  context: fork\n"),
@@ -687,33 +688,33 @@ mod tests {
 
     #[test]
     fn a_quoted_value_that_goes_on_at_the_margin_is_whole() {
-        let (codes, value) = mended("d: \"Some Temp\nlates plugin: list, read.\"\nl: MIT\n");
+        let (codes, value) = repaired("d: \"Some Temp\nlates plugin: list, read.\"\nl: MIT\n");
         assert_eq!(codes, ["quoted-indentation"]);
         assert_eq!(value, json!({"d": "Some Temp lates plugin: list, read.", "l": "MIT"}));
     }
 
     #[test]
     fn the_first_key_of_a_list_item() {
-        let (_, value) = mended("h:\n  - m: Bash tool: x\n    run: echo hi\n");
+        let (_, value) = repaired("h:\n  - m: Bash tool: x\n    run: echo hi\n");
         assert_eq!(value, json!({"h": [{"m": "Bash tool: x", "run": "echo hi"}]}));
     }
 
     #[test]
     fn text_on_the_line_of_the_block_mark() {
-        let (codes, value) = mended("d: >  Some text,\n  more.\ne: 1\n");
+        let (codes, value) = repaired("d: >  Some text,\n  more.\ne: 1\n");
         assert_eq!(codes, ["block-scalar-text"]);
         assert_eq!(value, json!({"d": "Some text, more.\n", "e": 1}));
-        assert_eq!(mended("d: > 'Some: text'\n").1, json!({"d": "Some: text\n"}));
+        assert_eq!(repaired("d: > 'Some: text'\n").1, json!({"d": "Some: text\n"}));
     }
 
     #[test]
     fn small_slips() {
-        assert_eq!(mended("a:\n\tb: 1\n").1, json!({"a": {"b": 1}}));
-        assert_eq!(mended("a: 1\nname:x\n").1, json!({"a": 1, "name": "x"}));
-        assert_eq!(mended("k: [a, @if]\n").1, json!({"k": ["a", "@if"]}));
-        assert_eq!(mended("v:\n  @x/y: 1\n").1, json!({"v": {"@x/y": 1}}));
-        assert_eq!(mended("r: \"\\d+\"\n").1, json!({"r": "\\d+"}));
-        assert_eq!(mended("m:\n  k:\n    - a\n  - b\n").1, json!({"m": {"k": ["a", "b"]}}));
-        assert_eq!(mended("d: \"a\nb\"\ne: 1\n").1, json!({"d": "a b", "e": 1}));
+        assert_eq!(repaired("a:\n\tb: 1\n").1, json!({"a": {"b": 1}}));
+        assert_eq!(repaired("a: 1\nname:x\n").1, json!({"a": 1, "name": "x"}));
+        assert_eq!(repaired("k: [a, @if]\n").1, json!({"k": ["a", "@if"]}));
+        assert_eq!(repaired("v:\n  @x/y: 1\n").1, json!({"v": {"@x/y": 1}}));
+        assert_eq!(repaired("r: \"\\d+\"\n").1, json!({"r": "\\d+"}));
+        assert_eq!(repaired("m:\n  k:\n    - a\n  - b\n").1, json!({"m": {"k": ["a", "b"]}}));
+        assert_eq!(repaired("d: \"a\nb\"\ne: 1\n").1, json!({"d": "a b", "e": 1}));
     }
 }

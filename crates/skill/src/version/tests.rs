@@ -147,7 +147,7 @@ fn largest_numbers_do_not_overflow() {
 }
 
 #[test]
-fn clauses_and_source_are_kept() {
+fn range_keeps_its_clauses_and_source_text() {
     let range = VersionRange::parse(" >=1.2, <2 ").unwrap();
     assert_eq!(range.to_string(), " >=1.2, <2 ");
     assert_eq!(range.clauses().len(), 2);

@@ -1,4 +1,4 @@
-//! One value of the frontmatter and its place.
+//! A YAML value with its position in the file.
 
 use savoir_lint::Span;
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ pub enum Style {
 
 /// What a node holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Data {
+pub enum NodeData {
     /// A scalar, after escapes and folding.
     Scalar {
         /// The text, before it is resolved to a type.
@@ -52,7 +52,7 @@ pub struct Node {
     /// The bytes of the value, without its key.
     pub span: Span,
     /// What it is.
-    pub data: Data,
+    pub data: NodeData,
     /// Whether a tag such as `!!str` stands before it.
     pub tag: Option<String>,
 }
@@ -72,7 +72,7 @@ impl Node {
     /// The text of a scalar.
     pub fn text(&self) -> Option<&str> {
         match &self.data {
-            Data::Scalar { text, .. } => Some(text),
+            NodeData::Scalar { text, .. } => Some(text),
             _ => None,
         }
     }
@@ -80,7 +80,7 @@ impl Node {
     /// The text of a scalar that is a string for a reader of this YAML version.
     pub fn string(&self, version: YamlVersion) -> Option<&str> {
         match (&self.data, self.scalar_value(version)) {
-            (Data::Scalar { text, .. }, Some(Value::String(_))) => Some(text),
+            (NodeData::Scalar { text, .. }, Some(Value::String(_))) => Some(text),
             _ => None,
         }
     }
@@ -88,7 +88,7 @@ impl Node {
     /// The entries of a map.
     pub fn entries(&self) -> Option<&[Entry]> {
         match &self.data {
-            Data::Mapping { entries, .. } => Some(entries),
+            NodeData::Mapping { entries, .. } => Some(entries),
             _ => None,
         }
     }
@@ -96,20 +96,23 @@ impl Node {
     /// The elements of a list.
     pub fn items(&self) -> Option<&[Self]> {
         match &self.data {
-            Data::Sequence { items, .. } => Some(items),
+            NodeData::Sequence { items, .. } => Some(items),
             _ => None,
         }
     }
 
     /// Whether it is a list or map written with brackets.
     pub fn is_flow(&self) -> bool {
-        matches!(self.data, Data::Sequence { flow: true, .. } | Data::Mapping { flow: true, .. })
+        matches!(
+            self.data,
+            NodeData::Sequence { flow: true, .. } | NodeData::Mapping { flow: true, .. }
+        )
     }
 
     /// How a scalar is written.
     pub fn style(&self) -> Option<Style> {
         match &self.data {
-            Data::Scalar { style, .. } => Some(*style),
+            NodeData::Scalar { style, .. } => Some(*style),
             _ => None,
         }
     }
@@ -142,9 +145,9 @@ impl Node {
     /// Word for the type of the value in messages.
     pub fn type_name(&self, version: YamlVersion) -> &'static str {
         match &self.data {
-            Data::Sequence { .. } => "a list",
-            Data::Mapping { .. } => "a map",
-            Data::Scalar { .. } => match self.scalar_value(version) {
+            NodeData::Sequence { .. } => "a list",
+            NodeData::Mapping { .. } => "a map",
+            NodeData::Scalar { .. } => match self.scalar_value(version) {
                 Some(Value::Null) => "nothing",
                 Some(Value::Bool(_)) => "a boolean",
                 Some(Value::Number(_)) => "a number",
@@ -154,7 +157,7 @@ impl Node {
     }
 
     fn scalar_value(&self, version: YamlVersion) -> Option<Value> {
-        let Data::Scalar { text, style } = &self.data else { return None };
+        let NodeData::Scalar { text, style } = &self.data else { return None };
         let plain = *style == Style::Plain;
         Some(match self.tag.as_deref() {
             Some("str" | "!") => Value::String(text.clone()),
@@ -167,11 +170,11 @@ impl Node {
     /// The value as JSON, as a reader of this YAML version sees it.
     pub fn to_value(&self, version: YamlVersion) -> Value {
         match &self.data {
-            Data::Scalar { .. } => self.scalar_value(version).unwrap_or_default(),
-            Data::Sequence { items, .. } => {
+            NodeData::Scalar { .. } => self.scalar_value(version).unwrap_or_default(),
+            NodeData::Sequence { items, .. } => {
                 Value::Array(items.iter().map(|item| item.to_value(version)).collect())
             }
-            Data::Mapping { entries, .. } => {
+            NodeData::Mapping { entries, .. } => {
                 let mut map = Map::with_capacity(entries.len());
                 for entry in entries {
                     // The first of two equal keys counts; the second is an error elsewhere.
@@ -188,9 +191,11 @@ impl Node {
     pub(crate) fn map_spans(&mut self, map: &impl Fn(Span) -> Span) {
         self.span = map(self.span);
         match &mut self.data {
-            Data::Scalar { .. } => {}
-            Data::Sequence { items, .. } => items.iter_mut().for_each(|item| item.map_spans(map)),
-            Data::Mapping { entries, .. } => {
+            NodeData::Scalar { .. } => {}
+            NodeData::Sequence { items, .. } => {
+                items.iter_mut().for_each(|item| item.map_spans(map))
+            }
+            NodeData::Mapping { entries, .. } => {
                 for entry in entries {
                     entry.key_span = map(entry.key_span);
                     entry.value.map_spans(map);
@@ -202,9 +207,9 @@ impl Node {
     /// Bytes of all texts and keys.
     pub(crate) fn text_bytes(&self) -> usize {
         match &self.data {
-            Data::Scalar { text, .. } => text.len(),
-            Data::Sequence { items, .. } => items.iter().map(Self::text_bytes).sum(),
-            Data::Mapping { entries, .. } => {
+            NodeData::Scalar { text, .. } => text.len(),
+            NodeData::Sequence { items, .. } => items.iter().map(Self::text_bytes).sum(),
+            NodeData::Mapping { entries, .. } => {
                 entries.iter().map(|entry| entry.key.len() + entry.value.text_bytes()).sum()
             }
         }
@@ -213,9 +218,9 @@ impl Node {
     /// Number of nodes, this one included.
     pub(crate) fn count(&self) -> usize {
         1 + match &self.data {
-            Data::Scalar { .. } => 0,
-            Data::Sequence { items, .. } => items.iter().map(Self::count).sum(),
-            Data::Mapping { entries, .. } => {
+            NodeData::Scalar { .. } => 0,
+            NodeData::Sequence { items, .. } => items.iter().map(Self::count).sum(),
+            NodeData::Mapping { entries, .. } => {
                 entries.iter().map(|entry| 1 + entry.value.count()).sum()
             }
         }

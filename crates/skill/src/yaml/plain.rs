@@ -1,12 +1,13 @@
 //! The frontmatter that nearly everybody writes: `key: value` lines, a list, a small map. Reading
 //! it line by line costs a tenth of what the full scanner costs. Whatever is not plainly of this
-//! kind is left to the scanner; a property test holds the two equal, spans included.
+//! kind is left to the scanner; a property test checks that both give the same result, spans
+//! included.
 
 use memchr::memchr;
 use savoir_lint::Span;
 
 use super::{
-    node::{Data, Entry, Node, Style},
+    node::{Entry, Node, NodeData, Style},
     tree::Tree,
 };
 
@@ -39,7 +40,11 @@ fn is_plain_text(bytes: &[u8]) -> bool {
 
 fn mapping(start: usize, entries: Vec<Entry>) -> Node {
     let end = entries.last().map_or(start, |last| last.value.span.end.max(last.key_span.end));
-    Node { span: Span::new(start, end), data: Data::Mapping { entries, flow: false }, tag: None }
+    Node {
+        span: Span::new(start, end),
+        data: NodeData::Mapping { entries, flow: false },
+        tag: None,
+    }
 }
 
 /// One line with text on it.
@@ -166,7 +171,7 @@ impl<'a> Reader<'a> {
         }
         let end = items.last()?.span.end;
         let span = Span::new(start, end);
-        Some(Node { span, data: Data::Sequence { items, flow: false }, tag: None })
+        Some(Node { span, data: NodeData::Sequence { items, flow: false }, tag: None })
     }
 
     /// A scalar or a flow list that begins and ends on its line.
@@ -204,12 +209,12 @@ impl<'a> Reader<'a> {
             }
             items.push(scalar(word, Style::Plain, Span::new(start, start + word.len())));
         }
-        Some(Node { span, data: Data::Sequence { items, flow: true }, tag: None })
+        Some(Node { span, data: NodeData::Sequence { items, flow: true }, tag: None })
     }
 }
 
 fn scalar(text: &str, style: Style, span: Span) -> Node {
-    Node { span, data: Data::Scalar { text: text.to_owned(), style }, tag: None }
+    Node { span, data: NodeData::Scalar { text: text.to_owned(), style }, tag: None }
 }
 
 /// A value that is not there stands right after its colon.

@@ -1,4 +1,4 @@
-//! What a plain scalar means: a text, a number, a truth value or nothing.
+//! Resolves plain scalars to text, numbers, booleans or null.
 //!
 //! YAML 1.1 is read as PyYAML reads it, YAML 1.2 by the core schema. What JSON cannot hold
 //! (dates, infinities, integers beyond 64 bits) stays text.

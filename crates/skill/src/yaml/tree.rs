@@ -1,4 +1,4 @@
-//! Events of the YAML scanner become a bounded tree.
+//! Builds a size-limited tree from the events of the YAML scanner.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{
     YamlVersion,
-    node::{Data, Entry, Node, Style},
+    node::{Entry, Node, NodeData, Style},
     plain,
 };
 use crate::limits;
@@ -42,9 +42,9 @@ pub enum ErrorKind {
 
 /// Something legal that other readers treat differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct YamlNote {
     /// What it is.
-    pub kind: NoteKind,
+    pub kind: YamlNoteKind,
     /// Where.
     pub span: Span,
     /// The name that stands there; for a key its dotted path.
@@ -53,7 +53,7 @@ pub struct Note {
 
 /// Kinds of notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoteKind {
+pub enum YamlNoteKind {
     /// `&name`
     Anchor,
     /// `*name`
@@ -77,7 +77,7 @@ pub struct Tree {
     /// The value, or nothing when the text holds only comments and blanks.
     pub root: Option<Node>,
     /// What other readers treat differently.
-    pub notes: Vec<Note>,
+    pub notes: Vec<YamlNote>,
 }
 
 impl Tree {
@@ -121,11 +121,11 @@ fn scan_error(text: &str, error: &granit_parser::ScanError) -> YamlError {
 }
 
 /// A collection that is not closed yet.
-struct Open {
+struct OpenCollection {
     span: Span,
     anchor: usize,
     tag: Option<String>,
-    data: Data,
+    data: NodeData,
     /// The key that waits for its value.
     key: Option<(String, Span)>,
     /// What `<<` brings; it is taken in last, because a map's own keys count more.
@@ -136,7 +136,7 @@ struct Open {
 
 struct Builder<'a> {
     text: &'a str,
-    stack: Vec<Open>,
+    stack: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
     repeated: usize,
@@ -163,7 +163,7 @@ impl<'a> Builder<'a> {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    self.note(NoteKind::SecondDocument, span, String::new());
+                    self.note(YamlNoteKind::SecondDocument, span, String::new());
                     return Ok(false);
                 }
             }
@@ -174,18 +174,18 @@ impl<'a> Builder<'a> {
                 } else {
                     text.into_owned()
                 };
-                let data = Data::Scalar { text, style: style_of(style) };
+                let data = NodeData::Scalar { text, style: style_of(style) };
                 let tag = self.tag(tag.as_deref(), span);
                 self.value(Node { span, data, tag }, anchor)?;
             }
             Event::SequenceStart(style, anchor, tag) => {
                 let data =
-                    Data::Sequence { items: Vec::new(), flow: style == StructureStyle::Flow };
+                    NodeData::Sequence { items: Vec::new(), flow: style == StructureStyle::Flow };
                 self.open(span, anchor, tag.as_deref(), data)?;
             }
             Event::MappingStart(style, anchor, tag) => {
                 let data =
-                    Data::Mapping { entries: Vec::new(), flow: style == StructureStyle::Flow };
+                    NodeData::Mapping { entries: Vec::new(), flow: style == StructureStyle::Flow };
                 self.open(span, anchor, tag.as_deref(), data)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span)?,
@@ -196,7 +196,7 @@ impl<'a> Builder<'a> {
                     message: format!("the alias `*{name}` stands inside its own anchor"),
                     at: span.start,
                 })?;
-                self.note(NoteKind::Alias, span, name);
+                self.note(YamlNoteKind::Alias, span, name);
                 // `value` counts one; the rest of the copy is counted here, before it is kept.
                 self.grow(target.count().saturating_sub(1), span)?;
                 self.repeat(target.text_bytes(), span)?;
@@ -214,8 +214,8 @@ impl<'a> Builder<'a> {
         Ok(true)
     }
 
-    fn note(&mut self, kind: NoteKind, span: Span, name: String) {
-        self.tree.notes.push(Note { kind, span, name });
+    fn note(&mut self, kind: YamlNoteKind, span: Span, name: String) {
+        self.tree.notes.push(YamlNote { kind, span, name });
     }
 
     fn grow(&mut self, by: usize, span: Span) -> Result<(), YamlError> {
@@ -247,7 +247,7 @@ impl<'a> Builder<'a> {
         let tag = tag?;
         let core = tag.handle() == "tag:yaml.org,2002:";
         let written = if core { format!("!!{}", tag.suffix()) } else { tag.to_string() };
-        self.note(NoteKind::Tag, span, written);
+        self.note(YamlNoteKind::Tag, span, written);
         Some(if core { tag.suffix().to_owned() } else { tag.to_string() })
     }
 
@@ -256,7 +256,7 @@ impl<'a> Builder<'a> {
         span: Span,
         anchor: usize,
         tag: Option<&Tag>,
-        data: Data,
+        data: NodeData,
     ) -> Result<(), YamlError> {
         if self.stack.len() >= limits::MAX_YAML_DEPTH {
             return Err(YamlError {
@@ -266,7 +266,7 @@ impl<'a> Builder<'a> {
             });
         }
         let tag = self.tag(tag, span);
-        self.stack.push(Open {
+        self.stack.push(OpenCollection {
             span,
             anchor,
             tag,
@@ -281,14 +281,14 @@ impl<'a> Builder<'a> {
     fn close(&mut self, span: Span) -> Result<(), YamlError> {
         let Some(mut open) = self.stack.pop() else { return Ok(()) };
         let end = match &open.data {
-            Data::Sequence { items, flow: false } => items.last().map(|item| item.span.end),
-            Data::Mapping { entries, flow: false } => {
+            NodeData::Sequence { items, flow: false } => items.last().map(|item| item.span.end),
+            NodeData::Mapping { entries, flow: false } => {
                 entries.last().map(|entry| entry.value.span.end.max(entry.key_span.end))
             }
             _ => Some(span.end),
         };
         let span = Span::new(open.span.start, end.unwrap_or(span.end).max(open.span.start));
-        if let Data::Mapping { entries, .. } = &mut open.data {
+        if let NodeData::Mapping { entries, .. } = &mut open.data {
             open.merges.iter().for_each(|node| merge(entries, node));
         }
         self.value(Node { span, data: open.data, tag: open.tag }, open.anchor)
@@ -298,7 +298,7 @@ impl<'a> Builder<'a> {
     fn value(&mut self, node: Node, anchor: usize) -> Result<(), YamlError> {
         self.grow(1, node.span)?;
         if anchor != 0 {
-            self.note(NoteKind::Anchor, node.span, String::new());
+            self.note(YamlNoteKind::Anchor, node.span, String::new());
             self.anchors.insert(anchor, node.clone());
             self.grow(node.count(), node.span)?;
         }
@@ -307,8 +307,8 @@ impl<'a> Builder<'a> {
             return Ok(());
         };
         match &mut open.data {
-            Data::Sequence { items, .. } => items.push(node),
-            Data::Mapping { entries, .. } => match open.key.take() {
+            NodeData::Sequence { items, .. } => items.push(node),
+            NodeData::Mapping { entries, .. } => match open.key.take() {
                 None => {
                     let key = key_of(&node)?;
                     open.merging = key == "<<" && node.style() == Some(Style::Plain);
@@ -316,7 +316,7 @@ impl<'a> Builder<'a> {
                 }
                 Some((key, key_span)) if open.merging => {
                     open.merges.push(node);
-                    self.note(NoteKind::MergeKey, key_span, key);
+                    self.note(YamlNoteKind::MergeKey, key_span, key);
                 }
                 Some((key, key_span)) => {
                     let twin = entries.iter().find(|entry| entry.key == key);
@@ -324,11 +324,11 @@ impl<'a> Builder<'a> {
                     entries.push(Entry { key: key.clone(), key_span, value: node });
                     if let Some(same) = duplicate {
                         let path = self.path_to(&key);
-                        self.note(NoteKind::DuplicateKey { same }, key_span, path);
+                        self.note(YamlNoteKind::DuplicateKey { same }, key_span, path);
                     }
                 }
             },
-            Data::Scalar { .. } => {}
+            NodeData::Scalar { .. } => {}
         }
         Ok(())
     }
@@ -343,7 +343,7 @@ impl<'a> Builder<'a> {
         let mut path = String::new();
         for open in self.stack.iter().take(outer) {
             match (&open.data, &open.key) {
-                (Data::Sequence { items, .. }, _) => {
+                (NodeData::Sequence { items, .. }, _) => {
                     path.extend(["[", &items.len().to_string(), "]"]);
                 }
                 (_, Some((key, _))) if path.is_empty() => path.push_str(key),
@@ -361,11 +361,13 @@ impl<'a> Builder<'a> {
 fn key_of(node: &Node) -> Result<String, YamlError> {
     let problem = match &node.data {
         // Both versions of YAML agree on the words for nothing.
-        Data::Scalar { text, .. } if !node.is_null(YamlVersion::V1_2) => return Ok(text.clone()),
-        Data::Scalar { text, .. } if text.is_empty() => "a key is empty",
-        Data::Scalar { .. } => "nothing cannot be a key",
-        Data::Sequence { .. } => "a list cannot be a key",
-        Data::Mapping { .. } => "a map cannot be a key",
+        NodeData::Scalar { text, .. } if !node.is_null(YamlVersion::V1_2) => {
+            return Ok(text.clone());
+        }
+        NodeData::Scalar { text, .. } if text.is_empty() => "a key is empty",
+        NodeData::Scalar { .. } => "nothing cannot be a key",
+        NodeData::Sequence { .. } => "a list cannot be a key",
+        NodeData::Mapping { .. } => "a map cannot be a key",
     };
     Err(YamlError { kind: ErrorKind::BadKey, message: problem.into(), at: node.span.start })
 }
@@ -378,7 +380,7 @@ fn same_value(a: &Node, b: &Node) -> bool {
 /// `<<` brings the keys of a map, or of a list of maps, that are not there yet.
 fn merge(entries: &mut Vec<Entry>, node: &Node) {
     let maps = match &node.data {
-        Data::Sequence { items, .. } => items.iter().collect(),
+        NodeData::Sequence { items, .. } => items.iter().collect(),
         _ => vec![node],
     };
     for entry in maps.into_iter().filter_map(Node::entries).flatten() {
@@ -449,7 +451,9 @@ mod tests {
         assert_eq!(value["name"], "demo");
         assert_eq!(value["more"], 1);
         assert_eq!(value["<<"], 2);
-        assert!(tree.notes.iter().all(|note| !matches!(note.kind, NoteKind::DuplicateKey { .. })));
+        assert!(
+            tree.notes.iter().all(|note| !matches!(note.kind, YamlNoteKind::DuplicateKey { .. }))
+        );
     }
 
     #[test]
@@ -469,11 +473,11 @@ mod tests {
         assert_eq!(
             kinds,
             [
-                NoteKind::Anchor,
-                NoteKind::Alias,
-                NoteKind::MergeKey,
-                NoteKind::Tag,
-                NoteKind::DuplicateKey { same: false }
+                YamlNoteKind::Anchor,
+                YamlNoteKind::Alias,
+                YamlNoteKind::MergeKey,
+                YamlNoteKind::Tag,
+                YamlNoteKind::DuplicateKey { same: false }
             ]
         );
         assert_eq!(tree.root.unwrap().get("k").unwrap().text(), Some("1"));

@@ -3,11 +3,11 @@
 mod generated;
 mod pairs;
 mod real;
-mod way_back;
+mod round_trip;
 
 use savoir_skill::{
     Dialect, Reading, Source,
-    convert::{Conversion, ConvertError, How, convert},
+    convert::{Conversion, ConvertError, FieldOutcome, convert},
     read_as,
 };
 
@@ -38,7 +38,7 @@ fn round_trips(original: &str, from: Dialect) -> Vec<(Dialect, String)> {
     texts
 }
 
-fn how(conversion: &Conversion, field: &str) -> Vec<(How, Option<String>)> {
+fn how(conversion: &Conversion, field: &str) -> Vec<(FieldOutcome, Option<String>)> {
     let of_field = conversion.report.iter().filter(|report| report.field == field);
     of_field.map(|report| (report.how, report.to.clone())).collect()
 }
@@ -61,11 +61,11 @@ Translate into a {{tone}} tone:
 ";
 
 #[test]
-fn its_own_dialect_is_the_identity() {
+fn converting_to_the_same_dialect_changes_nothing() {
     for broken in [FLOW, "---\nname: [x\n---\n", "", "\u{feff}---\r\na: 1\r\n---"] {
         let conversion = to(broken, Dialect::AGENT_FLOW, Dialect::AGENT_FLOW);
         assert_eq!(conversion.files[0].text, broken);
-        assert!(conversion.report.iter().all(|report| report.how == How::Kept));
+        assert!(conversion.report.iter().all(|report| report.how == FieldOutcome::Kept));
     }
 }
 
@@ -166,7 +166,7 @@ Run `{baseDir}/shot`.
 const PROSE: &str = "# Say hello\n\nGreets the reader, warmly.\n\nThen stops.";
 
 #[test]
-fn everything_comes_back() {
+fn every_skill_round_trips() {
     round_trips(FLOW, Dialect::AGENT_FLOW);
     round_trips(GAIA, Dialect::GAIA);
     round_trips(COMMANDS, Dialect::GIBBERISH);
@@ -176,7 +176,7 @@ fn everything_comes_back() {
 }
 
 #[test]
-fn line_ends_and_byte_order_marks_come_back() {
+fn line_ends_and_byte_order_marks_round_trip() {
     for (example, dialect) in [(FLOW, Dialect::AGENT_FLOW), (CLAUDE, Dialect::CLAUDE_CODE)] {
         let windows = example.replace('\n', "\r\n");
         for (target, there) in round_trips(&windows, dialect) {
@@ -192,7 +192,7 @@ fn line_ends_and_byte_order_marks_come_back() {
 }
 
 #[test]
-fn awkward_fields_come_back() {
+fn awkward_fields_round_trip() {
     let awkward = "---
 
 # A comment on its own
@@ -247,7 +247,7 @@ fn values_mean_the_same_in_both_versions_of_yaml() {
 }
 
 #[test]
-fn what_cannot_be_cut_is_kept_whole() {
+fn unsplittable_frontmatter_is_stored_whole() {
     for head in [
         "{name: x, description: d, version: 1.0.0}",
         "name: &n x\ndescription: *n\nversion: 1.0.0",
@@ -264,7 +264,7 @@ fn what_cannot_be_cut_is_kept_whole() {
 }
 
 #[test]
-fn broken_skills_are_mended_or_refused() {
+fn broken_skills_are_repaired_or_rejected() {
     let broken = "---\nname: x\ndescription: Use for: y\n---\nbody\n";
     let mended = "---\nname: x\ndescription: \"Use for: y\"\n---\nbody\n";
     assert_eq!(text(broken, Dialect::AGENTSKILLS, Dialect::CLAUDE_CODE), mended);
@@ -283,7 +283,7 @@ fn broken_skills_are_mended_or_refused() {
 #[test]
 fn reports_are_json() {
     let conversion = to(FLOW, Dialect::AGENT_FLOW, Dialect::CLAUDE_CODE);
-    assert_eq!(how(&conversion, "name"), [(How::Kept, Some("name".into()))]);
+    assert_eq!(how(&conversion, "name"), [(FieldOutcome::Kept, Some("name".into()))]);
     let json = serde_json::to_value(&conversion.report[0]).unwrap();
     let expected = serde_json::json!({
         "field": "name", "from": "name", "to": "name", "how": "kept", "why": "the same field"

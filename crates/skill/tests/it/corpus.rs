@@ -192,7 +192,7 @@ fn differences(folder: &Path, expected: &Expected) -> Vec<Difference> {
 }
 
 #[test]
-fn we_read_what_a_careful_reader_read() {
+fn reviewed_files_are_read_as_expected() {
     let Some(folder) = shared("corpus") else { return };
     let expected = expected(&folder);
     assert_eq!(expected.len(), 617);

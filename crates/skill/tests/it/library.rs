@@ -19,7 +19,7 @@ fn the_page_shows_this_code() {
 }
 
 #[test]
-fn the_first_block_holds() -> Result<(), Box<dyn Error>> {
+fn first_metadata_block_is_used() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     first_block(&root.join("examples/article-summary/SKILL.md"))
 }
@@ -39,7 +39,7 @@ fn first_block(path: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn the_second_block_holds() -> Result<(), Box<dyn Error>> {
+fn second_metadata_block_is_used() -> Result<(), Box<dyn Error>> {
     // The page:
     use savoir_skill::{
         Dialect, Safety, Source,

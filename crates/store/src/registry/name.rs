@@ -2,7 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use savoir_skill::name::{NameGrammar, is_needed_name, is_needed_namespace, reserved_prefix};
+use savoir_skill::name::{
+    NameGrammar, is_reserved_namespace, is_reserved_skill_name, reserved_prefix,
+};
 use semver::Version;
 
 use super::RegistryError;
@@ -45,7 +47,7 @@ impl Namespace {
             name: text.to_owned(),
             message: problem.to_string(),
         })?;
-        if is_needed_namespace(text) {
+        if is_reserved_namespace(text) {
             return Err(RegistryError::Name { name: text.to_owned(), message: NEEDED.to_owned() });
         }
         Ok(Self(text.to_owned()))
@@ -93,7 +95,7 @@ impl PackageName {
             message: problem.to_string(),
         })?;
         let inside = (!namespace.is_default()).then_some(namespace.as_str());
-        if is_needed_name(inside, name) {
+        if is_reserved_skill_name(inside, name) {
             return Err(RegistryError::Name { name: name.to_owned(), message: NEEDED.to_owned() });
         }
         Ok(Self { namespace, name: name.to_owned() })

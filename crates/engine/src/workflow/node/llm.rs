@@ -33,7 +33,7 @@ pub(super) async fn perform(llm: &Llm, given: &Given<'_>, out: &Emitter) -> Resu
     let Answer { text: answer, error } = given.host.services.ask(asked, out).await?;
     if let Some(error) = error {
         tracing::warn!(%error, node = given.id, "a model failed");
-        return Err(Stop::Failed(format!("LLM call failed: {}", error.in_short())));
+        return Err(Stop::Failed(format!("LLM call failed: {}", error.public_message())));
     }
     let output = Value::from(answer.as_str());
     Ok(Done { output, exchange: Some(Exchange { question, answer }), ..Done::default() })

@@ -1,17 +1,16 @@
-//! A BERT encoder, as far as it is needed for one text at a time.
+//! Runs a BERT encoder on one text at a time.
 
 #![expect(clippy::cast_precision_loss, reason = "widths are a few thousand")]
 
 use ndarray::{Array1, Array2, ArrayView1, Axis, Slice, Zip};
 
-use super::{folder::Config, weights::Weights};
+use super::{folder::BertConfig, weights::Weights};
 
-/// An encoder.
 #[derive(Debug)]
 pub(super) struct Bert {
-    words: Array2<f32>,
-    positions: Array2<f32>,
-    kind: Array1<f32>,
+    word_embeddings: Array2<f32>,
+    position_embeddings: Array2<f32>,
+    token_type: Array1<f32>,
     norm: Norm,
     layers: Vec<Layer>,
 }
@@ -21,8 +20,8 @@ struct Layer {
     query: Linear,
     key: Linear,
     value: Linear,
-    attended: Linear,
-    attended_norm: Norm,
+    attention_output: Linear,
+    attention_norm: Norm,
     inner: Linear,
     outer: Linear,
     outer_norm: Norm,
@@ -43,18 +42,22 @@ struct Norm {
 }
 
 impl Bert {
-    pub(super) fn load(config: &Config, bytes: &[u8]) -> Result<Self, String> {
+    pub(super) fn load(config: &BertConfig, bytes: &[u8]) -> Result<Self, String> {
         let weights = &Weights::read(bytes)?;
         let width = config.hidden_size;
         let table = |name: &str, rows| {
             weights.matrix(&format!("embeddings.{name}_embeddings.weight"), rows, width)
         };
-        let kinds = table("token_type", config.type_vocab_size)?;
+        let token_types = table("token_type", config.type_vocab_size)?;
         Ok(Self {
-            words: table("word", config.vocab_size)?,
-            positions: table("position", config.max_position_embeddings)?,
-            // All of a text is of the first kind.
-            kind: kinds.outer_iter().next().ok_or("there are no token types")?.to_owned(),
+            word_embeddings: table("word", config.vocab_size)?,
+            position_embeddings: table("position", config.max_position_embeddings)?,
+            // All tokens of a text have the first token type.
+            token_type: token_types
+                .outer_iter()
+                .next()
+                .ok_or("there are no token types")?
+                .to_owned(),
             norm: Norm::load(weights, "embeddings.LayerNorm", config)?,
             layers: (0..config.num_hidden_layers)
                 .map(|number| Layer::load(weights, number, config))
@@ -62,36 +65,36 @@ impl Bert {
         })
     }
 
-    /// A row for each token.
+    /// Returns one row of states per token.
     pub(super) fn forward(&self, tokens: &[u32]) -> Result<Array2<f32>, String> {
-        let mut states = Array2::zeros((tokens.len(), self.words.ncols()));
-        if tokens.len() > self.positions.nrows() {
+        let mut states = Array2::zeros((tokens.len(), self.word_embeddings.ncols()));
+        if tokens.len() > self.position_embeddings.nrows() {
             return Err(format!("{} tokens are too many", tokens.len()));
         }
         for ((token, position), mut row) in
-            tokens.iter().zip(self.positions.outer_iter()).zip(states.outer_iter_mut())
+            tokens.iter().zip(self.position_embeddings.outer_iter()).zip(states.outer_iter_mut())
         {
-            let word = self.word(*token)?;
+            let word = self.word_embedding(*token)?;
             row += &word;
             row += &position;
-            row += &self.kind;
+            row += &self.token_type;
         }
         self.norm.apply(&mut states);
         Ok(self.layers.iter().fold(states, |states, layer| layer.forward(&states)))
     }
 
-    fn word(&self, token: u32) -> Result<ArrayView1<'_, f32>, String> {
+    fn word_embedding(&self, token: u32) -> Result<ArrayView1<'_, f32>, String> {
         let row = token as usize;
-        if row >= self.words.nrows() {
+        if row >= self.word_embeddings.nrows() {
             return Err(format!("token {token} is not in the vocabulary of the weights"));
         }
-        Ok(self.words.row(row))
+        Ok(self.word_embeddings.row(row))
     }
 }
 
 impl Layer {
-    fn load(weights: &Weights<'_>, number: usize, config: &Config) -> Result<Self, String> {
-        let (width, wide) = (config.hidden_size, config.intermediate_size);
+    fn load(weights: &Weights<'_>, number: usize, config: &BertConfig) -> Result<Self, String> {
+        let (width, inner_width) = (config.hidden_size, config.intermediate_size);
         let linear = |name: &str, input, output| {
             Linear::load(weights, &format!("encoder.layer.{number}.{name}"), input, output)
         };
@@ -102,23 +105,23 @@ impl Layer {
             query: linear("attention.self.query", width, width)?,
             key: linear("attention.self.key", width, width)?,
             value: linear("attention.self.value", width, width)?,
-            attended: linear("attention.output.dense", width, width)?,
-            attended_norm: norm("attention.output")?,
-            inner: linear("intermediate.dense", width, wide)?,
-            outer: linear("output.dense", wide, width)?,
+            attention_output: linear("attention.output.dense", width, width)?,
+            attention_norm: norm("attention.output")?,
+            inner: linear("intermediate.dense", width, inner_width)?,
+            outer: linear("output.dense", inner_width, width)?,
             outer_norm: norm("output")?,
             heads: config.num_attention_heads,
         })
     }
 
     fn forward(&self, states: &Array2<f32>) -> Array2<f32> {
-        let mut attended = self.attended.apply(&self.attention(states));
-        attended += states;
-        self.attended_norm.apply(&mut attended);
-        let mut inner = self.inner.apply(&attended);
+        let mut attention_output = self.attention_output.apply(&self.attention(states));
+        attention_output += states;
+        self.attention_norm.apply(&mut attention_output);
+        let mut inner = self.inner.apply(&attention_output);
         inner.mapv_inplace(gelu);
         let mut outer = self.outer.apply(&inner);
-        outer += &attended;
+        outer += &attention_output;
         self.outer_norm.apply(&mut outer);
         outer
     }
@@ -128,7 +131,7 @@ impl Layer {
         let value = self.value.apply(states);
         let width = states.ncols() / self.heads;
         let scale = (width as f32).sqrt().recip();
-        let mut attended = Array2::zeros(states.dim());
+        let mut attention_output = Array2::zeros(states.dim());
         for head in 0..self.heads {
             let part = Slice::from(head * width..(head + 1) * width);
             let mut scores =
@@ -136,9 +139,9 @@ impl Layer {
             scores *= scale;
             softmax(&mut scores);
             let seen = scores.dot(&value.slice_axis(Axis(1), part));
-            attended.slice_axis_mut(Axis(1), part).assign(&seen);
+            attention_output.slice_axis_mut(Axis(1), part).assign(&seen);
         }
-        attended
+        attention_output
     }
 }
 
@@ -161,7 +164,7 @@ impl Linear {
 }
 
 impl Norm {
-    fn load(weights: &Weights<'_>, name: &str, config: &Config) -> Result<Self, String> {
+    fn load(weights: &Weights<'_>, name: &str, config: &BertConfig) -> Result<Self, String> {
         Ok(Self {
             weight: weights.vector(&format!("{name}.weight"), config.hidden_size)?,
             bias: weights.vector(&format!("{name}.bias"), config.hidden_size)?,
@@ -186,8 +189,8 @@ impl Norm {
 
 fn softmax(scores: &mut Array2<f32>) {
     for mut row in scores.axis_iter_mut(Axis(0)) {
-        let most = row.fold(f32::NEG_INFINITY, |most, x| most.max(*x));
-        row.mapv_inplace(|x| (x - most).exp());
+        let max = row.fold(f32::NEG_INFINITY, |max, x| max.max(*x));
+        row.mapv_inplace(|x| (x - max).exp());
         let sum = row.sum();
         row /= sum;
     }

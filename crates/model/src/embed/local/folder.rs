@@ -1,4 +1,4 @@
-//! What stands in the folder of a model.
+//! Reads the configuration files of a local embedding model.
 
 use std::{
     fmt::Display,
@@ -11,12 +11,11 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{ModelError, limits};
 
-/// What can be read.
 const SUPPORTED: &str = "supported are models of the BERT class, such as all-MiniLM-L6-v2, in the \
                          layout of sentence-transformers: config.json, tokenizer.json and \
                          model.safetensors";
 
-/// How the states of a text's tokens become one vector.
+/// How the token states of a text are combined into one vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pooling {
     /// Their mean.
@@ -25,9 +24,9 @@ pub(super) enum Pooling {
     First,
 }
 
-/// The shape of a model.
+/// Dimensions of a BERT model, from `config.json`.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Config {
+pub(super) struct BertConfig {
     #[serde(default = "gelu")]
     hidden_act: String,
     #[serde(default = "absolute")]
@@ -51,7 +50,7 @@ fn absolute() -> String {
 }
 
 #[derive(Default, Deserialize)]
-struct Sentences {
+struct SentenceBertConfig {
     max_seq_length: Option<usize>,
 }
 
@@ -64,15 +63,15 @@ struct PoolingConfig {
 
 /// The folder of a model.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct ModelFolder {
     path: PathBuf,
-    config: Config,
+    config: BertConfig,
     pooling: Pooling,
     max_tokens: usize,
 }
 
-impl Folder {
-    /// Reads all that describes the model. It may be in a folder `model` below.
+impl ModelFolder {
+    /// Reads the configuration of a model, which may be in a subfolder `model`.
     pub(super) fn open(path: &Path) -> Result<Self, ModelError> {
         let below = path.join("model");
         let path = if below.join("config.json").is_file() { &below } else { path };
@@ -83,14 +82,14 @@ impl Folder {
                 return Err(ModelError::Setting(format!("{message}; {SUPPORTED}")));
             }
         }
-        let config = architecture(path)?;
-        let sentences: Sentences = optional(path, "sentence_bert_config.json")?;
+        let config = read_bert_config(path)?;
+        let sentences: SentenceBertConfig = read_optional_json(path, "sentence_bert_config.json")?;
         let max_tokens = sentences.max_seq_length.unwrap_or(config.max_position_embeddings);
         let max_tokens = max_tokens.min(config.max_position_embeddings);
-        Ok(Self { pooling: pooling(path)?, path: path.to_owned(), config, max_tokens })
+        Ok(Self { pooling: read_pooling(path)?, path: path.to_owned(), config, max_tokens })
     }
 
-    pub(super) fn config(&self) -> &Config {
+    pub(super) fn config(&self) -> &BertConfig {
         &self.config
     }
 
@@ -103,26 +102,26 @@ impl Folder {
     }
 
     pub(super) fn tokenizer(&self) -> Result<Vec<u8>, ModelError> {
-        self.bytes("tokenizer.json", limits::DESCRIPTION_BYTES)
+        self.read_file("tokenizer.json", limits::MAX_DESCRIPTION_FILE_BYTES)
     }
 
     pub(super) fn weights(&self) -> Result<Vec<u8>, ModelError> {
-        self.bytes("model.safetensors", limits::WEIGHTS_BYTES)
+        self.read_file("model.safetensors", limits::MAX_WEIGHTS_BYTES)
     }
 
-    fn bytes(&self, name: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
-        read(&self.path.join(name), limit).map_err(|error| self.wrong(name, &error))
+    fn read_file(&self, name: &str, limit: u64) -> Result<Vec<u8>, ModelError> {
+        read_limited(&self.path.join(name), limit).map_err(|error| self.read_error(name, &error))
     }
 
-    pub(super) fn wrong(&self, name: &str, error: &dyn Display) -> ModelError {
-        wrong(&self.path.join(name), error)
+    pub(super) fn read_error(&self, name: &str, error: &dyn Display) -> ModelError {
+        read_error(&self.path.join(name), error)
     }
 
-    /// Names the model by its folder and by samples of its weights: vectors of another model in a
-    /// folder of that name must not be taken for its own.
+    /// Identifies the model by its folder name and a fingerprint of its weights, so that vectors of
+    /// another model in a folder of that name are not mixed with its own.
     pub(super) fn identity(&self) -> Result<String, ModelError> {
         let weights = self.path.join("model.safetensors");
-        let print = fingerprint(&weights).map_err(|error| wrong(&weights, &error))?;
+        let print = fingerprint(&weights).map_err(|error| read_error(&weights, &error))?;
         let whole = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let names = whole.iter().rev().filter_map(|name| name.to_str());
         let name = names.into_iter().find(|name| *name != "model").unwrap_or("model");
@@ -130,14 +129,14 @@ impl Folder {
     }
 }
 
-fn architecture(path: &Path) -> Result<Config, ModelError> {
+fn read_bert_config(path: &Path) -> Result<BertConfig, ModelError> {
     let file = path.join("config.json");
-    let kind: serde_json::Value = json(&file)?;
+    let kind: serde_json::Value = read_json(&file)?;
     let kind = kind.get("model_type").and_then(|kind| kind.as_str()).unwrap_or("unknown");
     if kind != "bert" {
-        return Err(wrong(&file, &format!("a model of the type `{kind}`; {SUPPORTED}")));
+        return Err(read_error(&file, &format!("a model of the type `{kind}`; {SUPPORTED}")));
     }
-    let config: Config = json(&file)?;
+    let config: BertConfig = read_json(&file)?;
     let heads = config.num_attention_heads;
     let reason = if config.hidden_act != "gelu" {
         format!("the activation `{}` is not supported, only `gelu`", config.hidden_act)
@@ -148,33 +147,37 @@ fn architecture(path: &Path) -> Result<Config, ModelError> {
     } else {
         return Ok(config);
     };
-    Err(wrong(&file, &format!("{reason}; {SUPPORTED}")))
+    Err(read_error(&file, &format!("{reason}; {SUPPORTED}")))
 }
 
-fn pooling(path: &Path) -> Result<Pooling, ModelError> {
+fn read_pooling(path: &Path) -> Result<Pooling, ModelError> {
     let file = "1_Pooling/config.json";
     if !path.join(file).exists() {
         return Ok(Pooling::Mean);
     }
-    let config: PoolingConfig = optional(path, file)?;
+    let config: PoolingConfig = read_optional_json(path, file)?;
     match (config.pooling_mode_mean_tokens, config.pooling_mode_cls_token) {
         (true, false) => Ok(Pooling::Mean),
         (false, true) => Ok(Pooling::First),
-        _ => Err(wrong(&path.join(file), &"only the mean or the first token can be taken")),
+        _ => Err(read_error(&path.join(file), &"only the mean or the first token can be taken")),
     }
 }
 
-fn optional<T: Default + DeserializeOwned>(path: &Path, name: &str) -> Result<T, ModelError> {
+fn read_optional_json<T: Default + DeserializeOwned>(
+    path: &Path,
+    name: &str,
+) -> Result<T, ModelError> {
     let file = path.join(name);
-    if file.is_file() { json(&file) } else { Ok(T::default()) }
+    if file.is_file() { read_json(&file) } else { Ok(T::default()) }
 }
 
-fn json<T: DeserializeOwned>(file: &Path) -> Result<T, ModelError> {
-    let bytes = read(file, limits::DESCRIPTION_BYTES).map_err(|error| wrong(file, &error))?;
-    serde_json::from_slice(&bytes).map_err(|error| wrong(file, &error))
+fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, ModelError> {
+    let bytes = read_limited(file, limits::MAX_DESCRIPTION_FILE_BYTES)
+        .map_err(|error| read_error(file, &error))?;
+    serde_json::from_slice(&bytes).map_err(|error| read_error(file, &error))
 }
 
-fn read(file: &Path, limit: u64) -> io::Result<Vec<u8>> {
+fn read_limited(file: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = File::open(file)?;
     let length = file.metadata()?.len();
     if length > limit {
@@ -185,7 +188,7 @@ fn read(file: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn wrong(file: &Path, error: &dyn Display) -> ModelError {
+fn read_error(file: &Path, error: &dyn Display) -> ModelError {
     ModelError::Setting(format!("the embedding model cannot be read: {}: {error}", file.display()))
 }
 

@@ -1,4 +1,4 @@
-//! Tensors of a file, by name and with the shape that they must have.
+//! Reads tensors of a safetensors file by name and checks their shapes.
 
 use ndarray::{Array1, Array2};
 use safetensors::{Dtype, SafeTensors};
@@ -23,15 +23,15 @@ impl<'a> Weights<'a> {
         rows: usize,
         columns: usize,
     ) -> Result<Array2<f32>, String> {
-        let numbers = self.numbers(name, &[rows, columns])?;
+        let numbers = self.read_numbers(name, &[rows, columns])?;
         Array2::from_shape_vec((rows, columns), numbers).map_err(|error| error.to_string())
     }
 
     pub(super) fn vector(&self, name: &str, length: usize) -> Result<Array1<f32>, String> {
-        self.numbers(name, &[length]).map(Array1::from_vec)
+        self.read_numbers(name, &[length]).map(Array1::from_vec)
     }
 
-    fn numbers(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, String> {
+    fn read_numbers(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, String> {
         let name = format!("{}{name}", self.prefix);
         let tensor = self.tensors.tensor(&name).map_err(|error| error.to_string())?;
         if tensor.shape() != shape {
@@ -42,19 +42,19 @@ impl<'a> Weights<'a> {
             Dtype::F32 => {
                 Ok(bytes.as_chunks().0.iter().map(|it| f32::from_le_bytes(*it)).collect())
             }
-            Dtype::F16 => Ok(halves(bytes, half)),
-            Dtype::BF16 => Ok(halves(bytes, |bits| f32::from_bits(u32::from(bits) << 16))),
+            Dtype::F16 => Ok(decode_halves(bytes, half_to_f32)),
+            Dtype::BF16 => Ok(decode_halves(bytes, |bits| f32::from_bits(u32::from(bits) << 16))),
             other => Err(format!("{name} holds {other:?}; supported are F32, F16 and BF16")),
         }
     }
 }
 
-fn halves(bytes: &[u8], convert: impl Fn(u16) -> f32) -> Vec<f32> {
+fn decode_halves(bytes: &[u8], convert: impl Fn(u16) -> f32) -> Vec<f32> {
     bytes.as_chunks().0.iter().map(|pair| convert(u16::from_le_bytes(*pair))).collect()
 }
 
 /// A half-precision number.
-fn half(bits: u16) -> f32 {
+fn half_to_f32(bits: u16) -> f32 {
     let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
     let exponent = i32::from(bits >> 10 & 0x1f);
     let fraction = f32::from(bits & 0x3ff) / 1024.0;
@@ -68,16 +68,16 @@ fn half(bits: u16) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::half;
+    use super::half_to_f32;
 
     #[test]
     fn halves_are_read() {
         let known =
             [(0x3c00, 1.0), (0xc000, -2.0), (0x3555, 0.333_251_95), (0x0001, 5.960_464_5e-8)];
         for (bits, value) in known {
-            assert_eq!(half(bits).to_bits(), f32::to_bits(value), "{bits:#x}");
+            assert_eq!(half_to_f32(bits).to_bits(), f32::to_bits(value), "{bits:#x}");
         }
-        assert!(half(0x7e00).is_nan());
-        assert!(half(0x7c00).is_infinite());
+        assert!(half_to_f32(0x7e00).is_nan());
+        assert!(half_to_f32(0x7c00).is_infinite());
     }
 }

@@ -1,17 +1,17 @@
-//! Tool calls that come in parts.
+//! Assembles tool calls that arrive in parts.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Answer, Wrong};
+use super::{AnswerState, DecodeError};
 use crate::limits;
 
-/// Calls that are being put together, in the order of their numbers.
+/// Incomplete tool calls, sorted by index.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Pending>);
+pub(super) struct PendingCalls(Vec<PendingCall>);
 
 #[derive(Debug)]
-struct Pending {
+struct PendingCall {
     index: u64,
     id: String,
     name: String,
@@ -20,7 +20,7 @@ struct Pending {
 
 /// A part of a call.
 #[derive(Deserialize)]
-pub(super) struct Part {
+pub(super) struct CallPart {
     index: Option<u64>,
     id: Option<String>,
     function: Option<Function>,
@@ -32,8 +32,8 @@ struct Function {
     arguments: Option<Value>,
 }
 
-impl Calls {
-    pub(super) fn add(&mut self, part: Part) -> Result<(), Wrong> {
+impl PendingCalls {
+    pub(super) fn add(&mut self, part: CallPart) -> Result<(), DecodeError> {
         let pending = self.find(part.index, part.id.as_deref())?;
         if let Some(id) = part.id.filter(|id| !id.is_empty()) {
             pending.id = id;
@@ -50,8 +50,12 @@ impl Calls {
         Ok(())
     }
 
-    /// The call of that number. Where there are no numbers, another id begins another call.
-    fn find(&mut self, index: Option<u64>, id: Option<&str>) -> Result<&mut Pending, Wrong> {
+    /// Finds or creates the call of an index. Without an index, another id starts another call.
+    fn find(
+        &mut self,
+        index: Option<u64>,
+        id: Option<&str>,
+    ) -> Result<&mut PendingCall, DecodeError> {
         let last = self.0.last();
         let index = index.unwrap_or_else(|| match (last, id) {
             (None, _) => 0,
@@ -62,12 +66,13 @@ impl Calls {
         });
         let position = match self.0.binary_search_by_key(&index, |pending| pending.index) {
             Ok(position) => position,
-            Err(_) if self.0.len() == limits::TOOL_CALLS => {
-                return Err(Wrong::TooManyCalls);
+            Err(_) if self.0.len() == limits::MAX_TOOL_CALLS => {
+                return Err(DecodeError::TooManyCalls);
             }
             Err(position) => {
                 let arguments = Value::String(String::new());
-                let pending = Pending { index, id: String::new(), name: String::new(), arguments };
+                let pending =
+                    PendingCall { index, id: String::new(), name: String::new(), arguments };
                 self.0.insert(position, pending);
                 position
             }
@@ -75,10 +80,10 @@ impl Calls {
         Ok(&mut self.0[position])
     }
 
-    /// They are complete.
-    pub(super) fn hand_on(&mut self, answer: &mut Answer) -> Result<(), Wrong> {
-        for Pending { id, name, arguments, .. } in self.0.drain(..) {
-            answer.call(&id, &name, arguments)?;
+    /// Queues all calls, which are complete now.
+    pub(super) fn push_calls(&mut self, answer: &mut AnswerState) -> Result<(), DecodeError> {
+        for PendingCall { id, name, arguments, .. } in self.0.drain(..) {
+            answer.push_tool_call(&id, &name, arguments)?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::{Trust, as_json, line};
 use crate::{ask, error::CommandError, install_context::told, output, runtime, trust::Keyring};
 
 /// The keys that a registry lists for a namespace.
-struct Offered {
+struct OfferedTool {
     address: String,
     keys: Vec<KeyInfo>,
     /// Whether the name is that of a skill without a namespace.
@@ -64,20 +64,20 @@ async fn ask_registry(
     client: &Client,
     name: &Name,
     namespace: &str,
-) -> Result<Offered, CommandError> {
+) -> Result<OfferedTool, CommandError> {
     let address = client.address();
     if client.index(name).await?.is_some() {
         let keys = client.keys_of(name).await?;
         if !keys.is_empty() {
-            return Ok(Offered { address, keys, is_skill: true });
+            return Ok(OfferedTool { address, keys, is_skill: true });
         }
     }
     let keys = client.keys(namespace).await?;
-    Ok(Offered { address, keys, is_skill: false })
+    Ok(OfferedTool { address, keys, is_skill: false })
 }
 
 /// The skills that the keys are limited to: a signature has the name of a skill, not its namespace.
-fn limits(namespace: &str, args: &Trust, offered: &Offered) -> Option<Vec<String>> {
+fn limits(namespace: &str, args: &Trust, offered: &OfferedTool) -> Option<Vec<String>> {
     if !args.namespaces.is_empty() {
         return Some(args.namespaces.clone());
     }
@@ -101,7 +101,7 @@ fn parsed(info: &KeyInfo, address: &str) -> Result<PublicKey, CommandError> {
 fn agree(
     namespace: &str,
     args: &Trust,
-    offered: &Offered,
+    offered: &OfferedTool,
     fresh: &[TrustedKey],
 ) -> Result<(), CommandError> {
     if args.yes {

@@ -10,7 +10,7 @@ use savoir_package::{
     trust::{Decision, Tier},
 };
 use savoir_scan::{Finding, Severity};
-use savoir_skill::convert::{FieldReport, How};
+use savoir_skill::convert::{FieldOutcome, FieldReport};
 
 use super::{Open, Proposal};
 use crate::output;
@@ -96,8 +96,9 @@ impl Screen<'_> {
             let name = output::cell(&open.ready.summary.name);
             let before = open.before.as_ref().map(|before| format!("replaces {before}; "));
             let moved = open.moved.as_ref().map(|moved| format!("{moved}; "));
-            let line =
-                before.unwrap_or_default() + &moved.unwrap_or_default() + &in_short(open.ready);
+            let line = before.unwrap_or_default()
+                + &moved.unwrap_or_default()
+                + &public_message(open.ready);
             let _ = writeln!(page, "  {name}: {}", output::cell(&line));
         }
     }
@@ -109,7 +110,7 @@ impl Screen<'_> {
             let name = output::cell(name);
             let _ =
                 writeln!(page, "{name} is converted for {agent}, which cannot read the original:");
-            for field in report.iter().filter(|field| field.how != How::Kept) {
+            for field in report.iter().filter(|field| field.how != FieldOutcome::Kept) {
                 let _ = writeln!(page, "  {}", output::cell(&converted(field)));
             }
         }
@@ -121,11 +122,13 @@ pub(crate) fn converted(field: &FieldReport) -> String {
     let why = if field.why.is_empty() { String::new() } else { format!(" ({})", field.why) };
     let to = field.to.as_deref().unwrap_or_default();
     match (field.how, &field.from) {
-        (How::Dropped, _) => format!("{} is dropped{why}", field.field),
+        (FieldOutcome::Dropped, _) => format!("{} is dropped{why}", field.field),
         (_, None) => format!("{} is added{why}", field.field),
-        (How::Moved, Some(from)) => format!("{from} becomes {to}{why}"),
-        (How::Approximated, Some(from)) => format!("{from} becomes {to}, approximately{why}"),
-        (How::Kept, Some(from)) => format!("{from} is kept{why}"),
+        (FieldOutcome::Moved, Some(from)) => format!("{from} becomes {to}{why}"),
+        (FieldOutcome::Approximated, Some(from)) => {
+            format!("{from} becomes {to}, approximately{why}")
+        }
+        (FieldOutcome::Kept, Some(from)) => format!("{from} is kept{why}"),
     }
 }
 
@@ -203,7 +206,7 @@ pub(super) fn findings(findings: &[Finding]) -> String {
 }
 
 /// Notable facts about a skill, in one line.
-fn in_short(ready: &Ready) -> String {
+fn public_message(ready: &Ready) -> String {
     let mut parts = Vec::new();
     let found = shown(ready);
     if let Some(worst) = found.iter().max_by_key(|finding| finding.severity) {

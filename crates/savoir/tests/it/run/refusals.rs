@@ -102,7 +102,7 @@ fn requirements_that_are_something_else() {
         let run = stage.run("probe", &CODE);
         if run.0.code == 1 {
             run.fails(1, "skill-invalid");
-            run.says(&["is no Python package"]);
+            run.says(&["is not a Python package"]);
             continue;
         }
         stage.approve("probe");

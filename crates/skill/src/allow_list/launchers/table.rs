@@ -4,8 +4,8 @@
 //! are understood ([`Only`]) where there are few, or where a new one could execute something.
 
 use super::{
-    Handed, Launcher, Style, Subcommands,
-    Understood::{AllAnd, Only},
+    CommandPassing, Launcher, Style, Subcommands,
+    KnownOptions::{AllAnd, Only},
     Words, text,
 };
 
@@ -19,18 +19,18 @@ pub(super) const BASE: Launcher = Launcher {
     texts: &[],
     style: Style::Clustered,
     words: Words::Plain,
-    odd: &[],
+    risky_parts: &[],
 };
 
 const NO_SUBCOMMANDS: Subcommands =
     Subcommands { plain: &[], acts: &[], executes: &[], options: &[], own: &[], addressed: &[] };
 
 const fn command(after: usize) -> Words {
-    Words::Command { after, how: Handed::Words }
+    Words::Command { after, how: CommandPassing::Words }
 }
 
 const fn shell(after: usize) -> Words {
-    Words::Command { after, how: Handed::Shell }
+    Words::Command { after, how: CommandPassing::Shell }
 }
 
 /// Programs of which every word can run something.
@@ -74,13 +74,13 @@ pub(super) static TABLE: &[Launcher] = &[
         takes: &["-f", "-C", "-T", "-X", "-b"],
         words: Words::Letters,
         // `host:archive` starts a shell on another machine.
-        odd: &[":"],
+        risky_parts: &[":"],
         ..BASE
     },
     Launcher {
         names: &["cpio"],
         acts: &["--rsh-command", "--to-stdout"],
-        odd: &[":"],
+        risky_parts: &[":"],
         ..BASE
     },
     Launcher {
@@ -116,7 +116,7 @@ pub(super) static TABLE: &[Launcher] = &[
         acts: &["-f", "-E", "-i", "-l", "-e", "-o", "-d", "-p", "--file", "--exec", "--include", "--load"],
         understood: Only(&["--field-separator", "--assign", "--version", "--help", "-V", "-h", "-b", "-n"]),
         takes: &["-F", "-v", "--field-separator", "--assign"],
-        words: Words::Text(text::awk),
+        words: Words::Text(text::check_awk),
         ..BASE
     },
     Launcher {
@@ -130,7 +130,7 @@ pub(super) static TABLE: &[Launcher] = &[
         takes: &["-l"],
         attached: &["-i"],
         texts: &["-e", "--expression"],
-        words: Words::Text(text::sed),
+        words: Words::Text(text::check_sed),
         ..BASE
     },
     Launcher { names: &["ed", "ex", "vi", "vim", "nvim", "view", "rvim", "vimdiff", "emacs", "nano", "pico", "red"], ..OPAQUE },
@@ -138,7 +138,7 @@ pub(super) static TABLE: &[Launcher] = &[
     Launcher {
         names: &["less", "more", "most"],
         acts: &["-k", "-o", "-O", "-t", "-T", "--lesskey-file", "--lesskey-src", "--lesskey-content", "--log-file", "--LOG-FILE"],
-        odd: &["+"],
+        risky_parts: &["+"],
         ..BASE
     },
     // Programs in front of another command.
@@ -158,7 +158,7 @@ pub(super) static TABLE: &[Launcher] = &[
         ]),
         takes: &["-n", "-P", "-L", "-s", "-d", "-E", "-a", "-I", "-R", "-J"],
         attached: &["-i", "-l", "-e"],
-        words: Words::Command { after: 0, how: Handed::Growing },
+        words: Words::Command { after: 0, how: CommandPassing::Growing },
         ..BASE
     },
     Launcher { names: &["parallel", "sem"], ..OPAQUE },
@@ -288,7 +288,7 @@ pub(super) static TABLE: &[Launcher] = &[
         takes: &["-C", "--directory"],
         attached: &["-j", "-l", "-O"],
         // `SHELL=…`, `CC=…`
-        odd: &["="],
+        risky_parts: &["="],
         ..BASE
     },
     Launcher {
@@ -392,7 +392,7 @@ pub(super) static TABLE: &[Launcher] = &[
 ];
 
 /// Programs of which every word can run something, but not every option.
-const OPAQUE_BUT_OPTIONS: Launcher = Launcher { words: Words::Command { after: 0, how: Handed::Shell }, ..BASE };
+const OPAQUE_BUT_OPTIONS: Launcher = Launcher { words: Words::Command { after: 0, how: CommandPassing::Shell }, ..BASE };
 
 const GIT: Launcher = Launcher {
     names: &["git"],
@@ -442,6 +442,6 @@ const GIT: Launcher = Launcher {
         addressed: &["archive", "clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule"],
     }),
     // `ext::sh …` is an address that runs a program.
-    odd: &["::"],
+    risky_parts: &["::"],
     ..BASE
 };

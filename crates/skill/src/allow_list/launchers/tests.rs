@@ -1,17 +1,17 @@
 use serde_json::{Map, json};
 
 use crate::{
-    allow_list::{AllowList, NotAllowed, Offered},
+    allow_list::{AllowList, NotAllowed, OfferedTool},
     allowed_tools::split,
 };
 
 fn check(list: &str, command: &str) -> Result<(), NotAllowed> {
     let given: Map<_, _> = [("command".to_owned(), json!(command))].into_iter().collect();
-    AllowList::new(Some(&split(list))).unwrap().check(Offered::Host("run_command"), &given)
+    AllowList::new(Some(&split(list))).unwrap().check(OfferedTool::Host("run_command"), &given)
 }
 
 #[test]
-fn everyday_commands_need_no_question() {
+fn everyday_commands_need_no_approval() {
     for (list, command) in [
         ("Bash(git:*)", "git log --oneline -5"),
         ("Bash(git:*)", "git status --short --branch"),
@@ -78,7 +78,7 @@ fn everyday_commands_need_no_question() {
 }
 
 #[test]
-fn what_runs_something_else_is_in_doubt() {
+fn commands_that_run_others_need_approval() {
     for (list, command) in [
         ("Bash(git:*)", "git -c 'alias.x=!sh' x"),
         ("Bash(git:*)", "git -c core.pager=sh log"),
@@ -224,18 +224,18 @@ fn what_runs_something_else_is_in_doubt() {
         ("Bash(/usr/bin/find:*)", "/usr/bin/find . -delete"),
     ] {
         match check(list, command) {
-            Err(refused) => assert!(refused.is_in_doubt(), "{list}: {command}: {refused}"),
+            Err(refused) => assert!(refused.needs_approval(), "{list}: {command}: {refused}"),
             Ok(()) => panic!("{list}: {command}"),
         }
     }
 }
 
 #[test]
-fn another_pattern_can_take_the_doubt_away() {
+fn second_pattern_can_resolve_the_doubt() {
     let list = "Bash(find:*) Bash(find . -delete)";
     assert_eq!(check(list, "find . -delete"), Ok(()));
     let refused = check("Bash(find:*) Bash(ls:*)", "find . -delete").unwrap_err();
-    assert!(refused.is_in_doubt(), "{refused}");
+    assert!(refused.needs_approval(), "{refused}");
     assert_eq!(refused.code(), "approval-needed");
     assert!(refused.to_string().contains("`find -delete` runs another program"), "{refused}");
 }

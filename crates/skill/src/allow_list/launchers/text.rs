@@ -1,16 +1,16 @@
-//! Programs in the languages of awk and sed, as far as they are understood without doubt.
+//! Checks that awk programs and sed scripts neither run commands nor write files.
 
-const PIPE: &str = "its program has `|`, by which awk runs commands";
+const AWK_PIPE_REASON: &str = "its program has `|`, by which awk runs commands";
 
 /// Whether a program for awk runs and writes nothing.
-pub(super) fn awk(text: &str) -> Result<(), &'static str> {
+pub(super) fn check_awk(text: &str) -> Result<(), &'static str> {
     if text.contains("system") || text.contains('@') {
         return Err("its program calls `system`, or a function by a name that is not seen here");
     }
-    let code = without_texts(without_first_pattern(text))?;
+    let code = strip_strings(strip_first_pattern(text))?;
     let code = code.replace("||", " ");
     if code.contains('|') {
-        return Err(PIPE);
+        return Err(AWK_PIPE_REASON);
     }
     // `print > "file"` writes; `$1 > 5` compares.
     let writes = code.split(['{', '}', ';']).any(|statement| {
@@ -21,7 +21,7 @@ pub(super) fn awk(text: &str) -> Result<(), &'static str> {
 }
 
 /// Without the pattern at the beginning: what stands there between two slashes is nothing else.
-fn without_first_pattern(text: &str) -> &str {
+fn strip_first_pattern(text: &str) -> &str {
     let begin = text.trim_start().trim_start_matches('!').trim_start();
     let Some(rest) = begin.strip_prefix('/') else { return text };
     match rest.split_once('/') {
@@ -32,7 +32,7 @@ fn without_first_pattern(text: &str) -> &str {
 
 /// Without texts in quotes. Where a slash, a backslash or a comment could hide where a text begins, all
 /// of it counts as code.
-fn without_texts(text: &str) -> Result<String, &'static str> {
+fn strip_strings(text: &str) -> Result<String, &'static str> {
     if text.contains(['/', '\\', '#']) {
         return Ok(text.to_owned());
     }
@@ -43,72 +43,74 @@ fn without_texts(text: &str) -> Result<String, &'static str> {
     Ok(parts.iter().step_by(2).copied().collect::<Vec<_>>().join(" "))
 }
 
-const SED: &str = "its script does something that is not understood here, such as `e` or `w`";
+const SED_REASON: &str =
+    "its script does something that is not understood here, such as `e` or `w`";
 
 /// Whether a script for sed runs nothing and writes no other files.
-pub(super) fn sed(script: &str) -> Result<(), &'static str> {
+pub(super) fn check_sed(script: &str) -> Result<(), &'static str> {
     let mut rest = script;
     loop {
         rest = rest.trim_start_matches([' ', ';', '\t', '{', '}']);
         if rest.is_empty() {
             return Ok(());
         }
-        rest = without_addresses(rest)?;
+        rest = skip_addresses(rest)?;
         let mut characters = rest.chars();
-        let command = characters.next().ok_or(SED)?;
-        let behind = characters.as_str();
+        let command = characters.next().ok_or(SED_REASON)?;
+        let rest_after_command = characters.as_str();
         rest = match command {
-            '{' => behind,
+            '{' => rest_after_command,
             'p' | 'd' | '=' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | 'D' | 'P' | 'F' | 'z' => {
-                end_of_command(behind)?
+                expect_end_of_command(rest_after_command)?
             }
-            'q' | 'Q' | 'l' => end_of_command(
-                behind.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']),
+            'q' | 'Q' | 'l' => expect_end_of_command(
+                rest_after_command
+                    .trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']),
             )?,
-            's' => end_of_command(substitution(behind)?)?,
-            'y' => end_of_command(delimited(behind, 2)?)?,
+            's' => expect_end_of_command(skip_substitution(rest_after_command)?)?,
+            'y' => expect_end_of_command(skip_delimited(rest_after_command, 2)?)?,
             // All that follows is text.
             'a' | 'i' | 'c' => return Ok(()),
             'b' | 't' | 'T' | ':' => {
                 let label = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                end_of_command(behind.trim_start().trim_start_matches(label))?
+                expect_end_of_command(rest_after_command.trim_start().trim_start_matches(label))?
             }
-            _ => return Err(SED),
+            _ => return Err(SED_REASON),
         };
     }
 }
 
 /// What stands behind the lines that a command is for.
-fn without_addresses(text: &str) -> Result<&str, &'static str> {
+fn skip_addresses(text: &str) -> Result<&str, &'static str> {
     let mut rest = text;
     loop {
         rest = match rest.chars().next() {
             Some(c) if c.is_ascii_digit() || "$,~+! ".contains(c) => &rest[1..],
-            Some('/') => delimited(rest, 1)?.trim_start_matches(['I', 'M']),
+            Some('/') => skip_delimited(rest, 1)?.trim_start_matches(['I', 'M']),
             _ => return Ok(rest),
         };
     }
 }
 
 /// What stands behind `s/a/b/flags`.
-fn substitution(text: &str) -> Result<&str, &'static str> {
-    let rest = delimited(text, 2)?;
+fn skip_substitution(text: &str) -> Result<&str, &'static str> {
+    let rest = skip_delimited(text, 2)?;
     Ok(rest.trim_start_matches(|c: char| c.is_ascii_digit() || "gpiIM".contains(c)))
 }
 
 /// What stands behind so many parts, which end where the first character comes again.
-fn delimited(text: &str, parts: usize) -> Result<&str, &'static str> {
+fn skip_delimited(text: &str, parts: usize) -> Result<&str, &'static str> {
     let mut characters = text.chars();
     let delimiter =
-        characters.next().filter(|c| c.is_ascii_punctuation() && *c != '\\').ok_or(SED)?;
+        characters.next().filter(|c| c.is_ascii_punctuation() && *c != '\\').ok_or(SED_REASON)?;
     let (mut found, mut in_set) = (0, 0_i32);
     while let Some(c) = characters.next() {
         match c {
-            '\\' => drop(characters.next().ok_or(SED)?),
+            '\\' => drop(characters.next().ok_or(SED_REASON)?),
             c if c == delimiter => {
                 // Some seds take a delimiter in brackets for a character, others do not.
                 if in_set != 0 {
-                    return Err(SED);
+                    return Err(SED_REASON);
                 }
                 found += 1;
                 if found == parts {
@@ -120,15 +122,15 @@ fn delimited(text: &str, parts: usize) -> Result<&str, &'static str> {
             _ => {}
         }
     }
-    Err(SED)
+    Err(SED_REASON)
 }
 
 /// A command ends with the script, a semicolon or a brace.
-fn end_of_command(text: &str) -> Result<&str, &'static str> {
+fn expect_end_of_command(text: &str) -> Result<&str, &'static str> {
     let rest = text.trim_start_matches([' ', '\t']);
     match rest.chars().next() {
         None | Some(';' | '}') => Ok(rest),
-        _ => Err(SED),
+        _ => Err(SED_REASON),
     }
 }
 
@@ -148,7 +150,7 @@ mod tests {
             "BEGIN{FS=\",\"} {print $2; n++} END {print n}",
             "{if ($1 > 5) print $2}",
         ] {
-            assert_eq!(awk(text), Ok(()), "{text}");
+            assert_eq!(check_awk(text), Ok(()), "{text}");
         }
         for script in [
             "1,5p",
@@ -169,7 +171,7 @@ mod tests {
             ":a;N;ba",
             "",
         ] {
-            assert_eq!(sed(script), Ok(()), "{script}");
+            assert_eq!(check_sed(script), Ok(()), "{script}");
         }
     }
 
@@ -188,7 +190,7 @@ mod tests {
             "{ print \"a",
             "/\\/ | \"/ { print }",
         ] {
-            assert!(awk(text).is_err(), "{text}");
+            assert!(check_awk(text).is_err(), "{text}");
         }
         for script in [
             "e id",
@@ -210,7 +212,7 @@ mod tests {
             "bx\te id",
             "v",
         ] {
-            assert!(sed(script).is_err(), "{script}");
+            assert!(check_sed(script).is_err(), "{script}");
         }
     }
 }

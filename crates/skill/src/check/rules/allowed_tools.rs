@@ -82,9 +82,9 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Where it should have ended, nobody knows: other tools on the same line may belong to it. Savoir
-    /// allows nothing by such an entry, and rules out every tool that it names; other hosts may do
-    /// the opposite.
+    /// Where it should have ended, nobody knows: other tools on the same line may belong to it.
+    /// Savoir allows nothing for such an entry, and denies every tool that it names; other hosts
+    /// may do the opposite.
     ///
     /// ## Bad
     ///
@@ -127,7 +127,7 @@ fn unclosed_parenthesis(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                     "disallowed-tools" => "until then, every tool that it names is ruled out",
                     _ => "until then, it allows nothing",
                 };
-                let help = format!("write `{}`; {help}", grant.mended());
+                let help = format!("write `{}`; {help}", grant.suggest_closed());
                 found.push(problem.field(key).help(help));
             }
         }

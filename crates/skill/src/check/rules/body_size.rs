@@ -41,11 +41,12 @@ rule! {
 fn empty_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
     // Without tools such a file is an error already.
-    let told = document.state() == State::Unreadable || context.habits().body == BodyUse::Tools;
+    let already_reported =
+        document.state() == State::Unreadable || context.conventions().body == BodyUse::Tools;
     let Some(close) = document.layout().closed_block().and_then(|block| block.close) else {
         return;
     };
-    if !told && document.body().trim_start().is_empty() {
+    if !already_reported && document.body().trim_start().is_empty() {
         found.push(
             Diagnostic::warning(EMPTY_BODY.code, close, "nothing follows the frontmatter")
                 .help("add the instructions that the agent is to follow"),
@@ -86,19 +87,19 @@ rule! {
 }
 
 /// No text has more tokens than one for two bytes, by our estimate.
-const FEWEST_BYTES_PER_TOKEN: usize = 2;
+const MIN_BYTES_PER_TOKEN: usize = 2;
 
 /// A body of so many times the advised tokens is reported also by a check that is not strict.
-const LENIENCE: usize = 2;
+const NON_STRICT_FACTOR: usize = 2;
 
 fn long_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    if context.habits().body == BodyUse::Tools {
+    if context.conventions().body == BodyUse::Tools {
         return;
     }
     let document = &context.reading.document;
     let body = document.body();
     // A line has at least its end.
-    let short = body.len() <= ADVISED_BODY_TOKENS * FEWEST_BYTES_PER_TOKEN;
+    let short = body.len() <= ADVISED_BODY_TOKENS * MIN_BYTES_PER_TOKEN;
     if short && body.len() <= ADVISED_BODY_LINES {
         return;
     }
@@ -109,7 +110,9 @@ fn long_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
     let tokens = estimate_tokens(body);
     // A little more is a matter of style.
-    if tokens <= LENIENCE * ADVISED_BODY_TOKENS && !context.options.is_strict(LONG_BODY.code) {
+    if tokens <= NON_STRICT_FACTOR * ADVISED_BODY_TOKENS
+        && !context.options.is_strict(LONG_BODY.code)
+    {
         return;
     }
     let message = format!(
@@ -185,7 +188,7 @@ mod tests {
     fn no_text_has_more_tokens_than_the_bound_says() {
         for text in ["abcd", "ж", "日", "🙂", "a", "é日🙂"] {
             let text = text.repeat(100);
-            assert!(estimate_tokens(&text) * FEWEST_BYTES_PER_TOKEN <= text.len(), "{text}");
+            assert!(estimate_tokens(&text) * MIN_BYTES_PER_TOKEN <= text.len(), "{text}");
         }
     }
 }

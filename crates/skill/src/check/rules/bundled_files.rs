@@ -1,4 +1,4 @@
-//! Files that lie in the skill and that nothing leads to.
+//! Files of the skill that its text does not mention.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ rule! {
     /// ## Why
     ///
     /// An agent reads SKILL.md and what SKILL.md points to. A file that is not mentioned by its
-    /// name, its path or its folder is never opened, and travels along for nothing. Another file may
-    /// mention it, so that only `--strict` reports it.
+    /// name, its path or its folder is never opened. Another file may mention it, so that only
+    /// `--strict` reports it.
     ///
     /// ## Bad
     ///
@@ -54,7 +54,7 @@ fn unmentioned_file(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     let mut search = Search { text: context.text(), budget: MAX_SEARCHED_BYTES };
-    let known = context.habits().known_folders;
+    let known = context.conventions().known_folders;
     let skipped = nested_skills(folder);
     // Findings by the topmost folder that is not mentioned, or by the file at the root.
     let mut lost: BTreeMap<&str, usize> = BTreeMap::new();

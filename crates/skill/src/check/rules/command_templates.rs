@@ -7,7 +7,7 @@ use crate::{
     command::{CommandTemplate, Fragment, Token, fragments, shell_operators, tokenize_block},
     dialect::{
         BodyUse,
-        command_tools::{self, Place},
+        command_tools::{self, CommandToolSpans},
     },
     limits::MAX_FINDINGS_PER_RULE,
     skill::{Runner, Tool},
@@ -303,24 +303,24 @@ rule! {
 
 /// One walk over the tools for all rules about commands.
 fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    if context.habits().body != BodyUse::Tools || context.reading.skill.tools.is_empty() {
+    if context.conventions().body != BodyUse::Tools || context.reading.skill.tools.is_empty() {
         return;
     }
     let document = &context.reading.document;
     let text = document.text();
-    let places = command_tools::places(document);
+    let all_spans = command_tools::command_tool_spans(document);
     let before = found.len();
     let mut from = 0;
     for tool in &context.reading.skill.tools {
         let Runner::Command(command) = &tool.runner else { continue };
         // Tools stand in the order of their sections; a second section of a name is no tool.
-        let is_it = |place: &Place| place.name.slice(text) == tool.name;
-        let Some(at) = places[from..].iter().position(is_it) else { continue };
-        let place = &places[from + at];
+        let is_it = |spans: &CommandToolSpans| spans.name.slice(text) == tool.name;
+        let Some(at) = all_spans[from..].iter().position(is_it) else { continue };
+        let spans = &all_spans[from + at];
         from += at + 1;
-        let Ok(tokens) = tokenize_block(place.command.slice(text)) else { continue };
-        let words: Vec<Word> = tokens.iter().map(|token| Word::new(token, place.command)).collect();
-        let call = Call { tool, command, place, tokens: &tokens, words: &words };
+        let Ok(tokens) = tokenize_block(spans.command.slice(text)) else { continue };
+        let words: Vec<Word> = tokens.iter().map(|token| Word::new(token, spans.command)).collect();
+        let call = ToolCommand { tool, command, spans, tokens: &tokens, words: &words };
         call.operators(found);
         call.flags(found);
         call.parameters(found);
@@ -353,18 +353,18 @@ impl Word {
 }
 
 /// A tool, its command, and where both stand.
-pub(super) struct Call<'a> {
+pub(super) struct ToolCommand<'a> {
     pub(super) tool: &'a Tool,
     pub(super) command: &'a CommandTemplate,
-    pub(super) place: &'a Place,
+    pub(super) spans: &'a CommandToolSpans,
     tokens: &'a [Token],
     pub(super) words: &'a [Word],
 }
 
-impl Call<'_> {
+impl ToolCommand<'_> {
     fn operators(&self, found: &mut Vec<Diagnostic>) {
         for operator in shell_operators(self.tokens) {
-            let word = Word::new(operator.token, self.place.command);
+            let word = Word::new(operator.token, self.spans.command);
             found.push(
                 Diagnostic::warning(SHELL_OPERATOR.code, word.span, operator.problem())
                     .field(self.tool.name.clone())
@@ -379,7 +379,7 @@ impl Call<'_> {
             let pair = pairs
                 .find(|pair| pair[0].text == dangling.flag && pair[1].uses(dangling.parameter));
             let span = pair
-                .map_or(self.place.command, |pair| Span::new(pair[0].span.start, pair[1].span.end));
+                .map_or(self.spans.command, |pair| Span::new(pair[0].span.start, pair[1].span.end));
             let (flag, name) = (dangling.flag, dangling.parameter);
             let message = format!("`{flag}` stays behind when `{name}` is not given");
             let help = if flag.starts_with("--") {
@@ -397,14 +397,14 @@ impl Call<'_> {
 
     fn parameters(&self, found: &mut Vec<Diagnostic>) {
         let declared = &self.tool.parameters;
-        let mut told: Vec<&str> = Vec::new();
+        let mut reported: Vec<&str> = Vec::new();
         for name in self.command.variables() {
-            if declared.iter().any(|parameter| parameter.name == name) || told.contains(&name) {
+            if declared.iter().any(|parameter| parameter.name == name) || reported.contains(&name) {
                 continue;
             }
-            told.push(name);
+            reported.push(name);
             let word = self.words.iter().find(|word| word.uses(name));
-            let span = word.map_or(self.place.command, |word| word.span);
+            let span = word.map_or(self.spans.command, |word| word.span);
             let message = format!("the tool `{}` declares no parameter `{name}`", self.tool.name);
             let problem = Diagnostic::warning(UNDECLARED_PARAMETER.code, span, message)
                 .field(self.tool.name.clone());
@@ -418,8 +418,8 @@ impl Call<'_> {
                 continue;
             }
             let name = &parameter.name;
-            let row = self.place.rows.iter().find(|(row, _)| row == name);
-            let span = row.map_or(self.place.name, |(_, span)| *span);
+            let row = self.spans.rows.iter().find(|(row, _)| row == name);
+            let span = row.map_or(self.spans.name, |(_, span)| *span);
             let message = format!("the command of `{}` does not use `{name}`", self.tool.name);
             found.push(
                 Diagnostic::warning(UNUSED_PARAMETER.code, span, message)
@@ -436,7 +436,7 @@ impl Call<'_> {
             self.interpreted_script(context, found);
             return;
         }
-        let span = self.words.get(at).map_or(self.place.command, |word| word.span);
+        let span = self.words.get(at).map_or(self.spans.command, |word| word.span);
         let problem = match (inside(program), context.folder) {
             (None, _) => format!("`{program}` leaves the folder of the skill"),
             (Some(path), Some(folder)) if !folder.has(&path) => {
@@ -452,7 +452,7 @@ impl Call<'_> {
     }
 }
 
-impl Call<'_> {
+impl ToolCommand<'_> {
     /// `python3 scripts/x.py`: the file may be one of the user, so that it is a warning.
     fn interpreted_script(&self, context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let Some(folder) = context.folder else { return };
@@ -518,7 +518,7 @@ mod tests {
         )
     }
 
-    fn places(code: &str, rows: &str, command: &str) -> Vec<String> {
+    fn all_spans(code: &str, rows: &str, command: &str) -> Vec<String> {
         let text = text(rows, command);
         let options = Options { dialect: Some(Dialect::GIBBERISH), ..Options::default() };
         let found = find_with(code, &text, Some(&folder("demo", &["scripts/a.sh"])), &options);
@@ -528,31 +528,31 @@ mod tests {
     #[test]
     fn operators_have_their_own_places() {
         let command = "# say it\nls *.md | wc -l > out.txt";
-        assert_eq!(places(SHELL_OPERATOR.code, "", command), ["*.md", "|", ">"]);
-        assert!(places(SHELL_OPERATOR.code, "", "rg 'a|b' \"x;y\"").is_empty());
+        assert_eq!(all_spans(SHELL_OPERATOR.code, "", command), ["*.md", "|", ">"]);
+        assert!(all_spans(SHELL_OPERATOR.code, "", "rg 'a|b' \"x;y\"").is_empty());
     }
 
     #[test]
     fn flags_need_their_value() {
         let row = "| n | integer | no | How many |\n";
-        assert_eq!(places(DANGLING_FLAG.code, row, "git log -n {{n}}"), ["-n {{n}}"]);
-        assert!(places(DANGLING_FLAG.code, row, "git log --max={{n}}").is_empty());
+        assert_eq!(all_spans(DANGLING_FLAG.code, row, "git log -n {{n}}"), ["-n {{n}}"]);
+        assert!(all_spans(DANGLING_FLAG.code, row, "git log --max={{n}}").is_empty());
         let required = "| n | integer | yes | How many |\n";
-        assert!(places(DANGLING_FLAG.code, required, "git log -n {{n}}").is_empty());
+        assert!(all_spans(DANGLING_FLAG.code, required, "git log -n {{n}}").is_empty());
     }
 
     #[test]
     fn table_and_command_agree() {
         let row = "| `folder` | string | yes | Where |\n";
         assert_eq!(
-            places(UNDECLARED_PARAMETER.code, row, "ls {{folder}} {{x}} {{x:-l}}"),
+            all_spans(UNDECLARED_PARAMETER.code, row, "ls {{folder}} {{x}} {{x:-l}}"),
             ["{{x}}"]
         );
         assert_eq!(
-            places(UNUSED_PARAMETER.code, row, "ls {{foldr}}"),
+            all_spans(UNUSED_PARAMETER.code, row, "ls {{foldr}}"),
             ["| `folder` | string | yes | Where |"]
         );
-        assert!(places(UNUSED_PARAMETER.code, row, "ls --x='a {{folder}}'").is_empty());
+        assert!(all_spans(UNUSED_PARAMETER.code, row, "ls --x='a {{folder}}'").is_empty());
     }
 
     #[test]
@@ -566,7 +566,7 @@ mod tests {
             ("env A=b node --eval 'f({{x}})'", "'f({{x}})'"),
             ("bash -c {{x}}", "{{x}}"),
         ] {
-            assert_eq!(places(code, row, command), [text], "{command}");
+            assert_eq!(all_spans(code, row, command), [text], "{command}");
         }
         for command in [
             "bash -c 'echo \"$1\"' bash {{x}}",
@@ -575,17 +575,17 @@ mod tests {
             "grep -c {{x}} file",
             "git -c {{x}} log",
         ] {
-            assert!(places(code, row, command).is_empty(), "{command}");
+            assert!(all_spans(code, row, command).is_empty(), "{command}");
         }
     }
 
     #[test]
     fn scripts_are_inside() {
-        assert!(places(MISSING_SCRIPT.code, "", "./scripts/a.sh x").is_empty());
-        assert!(places(MISSING_SCRIPT.code, "", "scripts/../scripts/a.sh").is_empty());
-        assert_eq!(places(MISSING_SCRIPT.code, "", "scripts/b.sh x"), ["scripts/b.sh"]);
-        assert_eq!(places(MISSING_SCRIPT.code, "", "../x/a.sh"), ["../x/a.sh"]);
-        assert!(places(MISSING_SCRIPT.code, "", "git log").is_empty());
-        assert!(places(MISSING_SCRIPT.code, "", "/bin/ls").is_empty());
+        assert!(all_spans(MISSING_SCRIPT.code, "", "./scripts/a.sh x").is_empty());
+        assert!(all_spans(MISSING_SCRIPT.code, "", "scripts/../scripts/a.sh").is_empty());
+        assert_eq!(all_spans(MISSING_SCRIPT.code, "", "scripts/b.sh x"), ["scripts/b.sh"]);
+        assert_eq!(all_spans(MISSING_SCRIPT.code, "", "../x/a.sh"), ["../x/a.sh"]);
+        assert!(all_spans(MISSING_SCRIPT.code, "", "git log").is_empty());
+        assert!(all_spans(MISSING_SCRIPT.code, "", "/bin/ls").is_empty());
     }
 }

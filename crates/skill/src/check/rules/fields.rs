@@ -8,7 +8,7 @@ use crate::{
 };
 
 rule! {
-    /// The licence is no SPDX expression.
+    /// The licence is not an SPDX expression.
     ///
     /// ## Why
     ///

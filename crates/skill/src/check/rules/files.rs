@@ -68,7 +68,7 @@ rule! {
     ///
     /// ## Why
     ///
-    /// The file or its folder is read-only, or no space is left. The file is as it was: a fix is
-    /// written beside it and takes its place in one step, or not at all.
+    /// The file or its folder is read-only, or no space is left. The file is unchanged: a fix is
+    /// written to a temporary file that replaces it in one step, or not at all.
     UNWRITABLE_FILE = "unwritable-file", Error
 }

@@ -1,4 +1,4 @@
-//! The name of the skill against the name of its folder, and the name of the file itself.
+//! Compares the name of the skill with the name of its folder, and checks the name of the file.
 
 use savoir_lint::Diagnostic;
 
@@ -40,7 +40,7 @@ rule! {
 }
 
 fn name_folder_mismatch(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
-    let Some(habit) = context.habits().folder_name else { return };
+    let Some(rule) = context.conventions().folder_name else { return };
     let Some(folder) = context.folder.and_then(|folder| folder.name()) else { return };
     let document = &context.reading.document;
     if document.state() == State::Unreadable {
@@ -48,24 +48,24 @@ fn name_folder_mismatch(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
     let Some(node) = document.field("name") else { return };
     let Some(written) = node.text().filter(|text| !text.trim().is_empty()) else { return };
-    if (habit.form)(written) == (habit.form)(folder) {
+    if (rule.form)(written) == (rule.form)(folder) {
         return;
     }
     // A name that is not valid in the first place is one finding, not two.
     if found.iter().any(|found| found.code == "invalid-name" && found.span == node.span) {
         return;
     }
-    let message = (habit.message)(written, folder);
+    let message = (rule.message)(written, folder);
     let grammar = context.dialect().name_grammar(document);
     let mut problem = Diagnostic::error(NAME_FOLDER_MISMATCH.code, node.span, message)
         .field("name")
-        .help(way_out(grammar, written.trim(), folder));
-    problem.severity = habit.severity;
+        .help(suggest_fix(grammar, written.trim(), folder));
+    problem.severity = rule.severity;
     found.push(problem);
 }
 
 /// Proposes only names that are valid, and only folders that stay where they are.
-fn way_out(grammar: NameGrammar, written: &str, folder: &str) -> String {
+fn suggest_fix(grammar: NameGrammar, written: &str, folder: &str) -> String {
     let is_valid = |name: &str| grammar.check(name).is_ok();
     let as_name = is_valid(folder);
     let as_folder = is_valid(written) && !name::is_unsafe_path_name(written);

@@ -4,7 +4,7 @@ use savoir_lint::{Diagnostic, Edit, Fix, Span};
 
 use crate::{
     check::{Context, rule::rule},
-    yaml::{Data, Node, Style},
+    yaml::{Node, NodeData, Style},
 };
 
 rule! {
@@ -130,7 +130,7 @@ rule! {
 
 /// What is wrong with a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum HiddenKind {
     /// U+E0000 to U+E007F: invisible ASCII.
     Tag,
     /// Nothing to see.
@@ -149,21 +149,21 @@ enum Kind {
 const MAX_PLACES: usize = 12;
 
 /// Bytes that are looked at together; long enough for vector instructions.
-const CHUNK: usize = 64;
+const CHUNK_BYTES: usize = 64;
 
 /// One pass over the text for all four rules.
 pub(in crate::check) fn hidden_characters(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let text = context.text();
     let head = context.reading.document.layout().closed_block();
-    let mut walk =
-        Walk { text, head: head.map(|head| head.yaml), resume: 0, counts: [0; 4], found };
-    let (chunks, rest) = text.as_bytes().as_chunks::<CHUNK>();
+    let mut scan =
+        HiddenScan { text, head: head.map(|head| head.yaml), resume: 0, counts: [0; 4], found };
+    let (chunks, rest) = text.as_bytes().as_chunks::<CHUNK_BYTES>();
     for (index, chunk) in chunks.iter().enumerate() {
         if chunk.iter().fold(0, |odd, byte| odd | is_odd(*byte)) != 0 {
-            walk.look(index * CHUNK, chunk);
+            scan.look(index * CHUNK_BYTES, chunk);
         }
     }
-    walk.look(chunks.len() * CHUNK, rest);
+    scan.look(chunks.len() * CHUNK_BYTES, rest);
     if let Some(head) = head
         && memchr::memchr(b'\\', head.yaml.slice(text).as_bytes()).is_some()
         && let Some(fields) = context.reading.document.fields()
@@ -173,7 +173,7 @@ pub(in crate::check) fn hidden_characters(context: &Context<'_>, found: &mut Vec
 }
 
 /// The state of the pass.
-struct Walk<'a> {
+struct HiddenScan<'a> {
     text: &'a str,
     head: Option<Span>,
     /// What lies before was looked at as part of a run.
@@ -182,10 +182,10 @@ struct Walk<'a> {
     found: &'a mut Vec<Diagnostic>,
 }
 
-impl Walk<'_> {
+impl HiddenScan<'_> {
     fn look(&mut self, start: usize, part: &[u8]) {
         for (offset, byte) in part.iter().enumerate() {
-            if BEGINS[usize::from(*byte)] {
+            if FIRST_BYTES[usize::from(*byte)] {
                 self.look_at(start + offset);
             }
         }
@@ -201,14 +201,14 @@ impl Walk<'_> {
         if is_fine(self.text, run, kind) {
             return;
         }
-        let count = &mut self.counts[slot(kind)];
+        let count = &mut self.counts[count_index(kind)];
         *count += 1;
         let in_head = self.head.is_some_and(|head| head.contains(at));
         let problem = problem(self.text, run, kind, in_head);
         if *count <= MAX_PLACES {
             self.found.push(problem);
         } else if let Some(fix) = problem.fix {
-            // The place is not shown, but mending the last one shown mends the rest, too.
+            // This place is not reported, but the fix of the last reported one fixes it too.
             let mut shown = self.found.iter_mut().rev().filter(|shown| shown.code == problem.code);
             if let Some(last) = shown.find_map(|shown| shown.fix.as_mut()) {
                 last.edits.extend(fix.edits);
@@ -218,7 +218,7 @@ impl Walk<'_> {
 }
 
 /// Bytes with which a character begins that [`classify`] may know.
-const BEGINS: [bool; 256] = {
+const FIRST_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 0x20 {
@@ -234,12 +234,12 @@ const BEGINS: [bool; 256] = {
     table
 };
 
-fn slot(kind: Kind) -> usize {
+fn count_index(kind: HiddenKind) -> usize {
     match kind {
-        Kind::Tag | Kind::ZeroWidth | Kind::Selector => 0,
-        Kind::Bidi => 1,
-        Kind::Control => 2,
-        Kind::Nul => 3,
+        HiddenKind::Tag | HiddenKind::ZeroWidth | HiddenKind::Selector => 0,
+        HiddenKind::Bidi => 1,
+        HiddenKind::Control => 2,
+        HiddenKind::Nul => 3,
     }
 }
 
@@ -251,19 +251,19 @@ fn is_odd(byte: u8) -> u8 {
 }
 
 /// The kind of the character that begins at `at`, and its length in bytes.
-fn classify(bytes: &[u8], at: usize) -> Option<(Kind, usize)> {
+fn classify(bytes: &[u8], at: usize) -> Option<(HiddenKind, usize)> {
     let next = |by: usize| bytes.get(at + by).copied().unwrap_or(0);
     let found = match *bytes.get(at)? {
-        0 => (Kind::Nul, 1),
+        0 => (HiddenKind::Nul, 1),
         b'\t' | b'\n' | b'\r' => return None,
-        0x01..=0x1F | 0x7F => (Kind::Control, 1),
-        0xC2 if (0x80..=0x9F).contains(&next(1)) => (Kind::Control, 2),
+        0x01..=0x1F | 0x7F => (HiddenKind::Control, 1),
+        0xC2 if (0x80..=0x9F).contains(&next(1)) => (HiddenKind::Control, 2),
         // Soft hyphen, grapheme joiner, Arabic letter mark.
-        0xC2 if next(1) == 0xAD => (Kind::ZeroWidth, 2),
-        0xCD if next(1) == 0x8F => (Kind::ZeroWidth, 2),
-        0xD8 if next(1) == 0x9C => (Kind::ZeroWidth, 2),
+        0xC2 if next(1) == 0xAD => (HiddenKind::ZeroWidth, 2),
+        0xCD if next(1) == 0x8F => (HiddenKind::ZeroWidth, 2),
+        0xD8 if next(1) == 0x9C => (HiddenKind::ZeroWidth, 2),
         lead @ (0xE1 | 0xE2 | 0xE3 | 0xEF) => match (lead, next(1), next(2)) {
-            (0xE2, 0x80, 0xAA..=0xAE) | (0xE2, 0x81, 0xA6..=0xA9) => (Kind::Bidi, 3),
+            (0xE2, 0x80, 0xAA..=0xAE) | (0xE2, 0x81, 0xA6..=0xA9) => (HiddenKind::Bidi, 3),
             // Zero-width space and joiners, direction marks, line and paragraph separator, word
             // joiner and invisible operators, fillers, byte order mark.
             (0xE2, 0x80, 0x8B..=0x8F | 0xA8 | 0xA9)
@@ -271,20 +271,20 @@ fn classify(bytes: &[u8], at: usize) -> Option<(Kind, usize)> {
             | (0xE1, 0x85, 0x9F | 0xA0)
             | (0xE1, 0xA0, 0x8E)
             | (0xE3, 0x85, 0xA4)
-            | (0xEF, 0xBE, 0xA0) => (Kind::ZeroWidth, 3),
-            (0xEF, 0xBB, 0xBF) if at > 0 => (Kind::ZeroWidth, 3),
-            (0xEF, 0xB8, 0x80..=0x8F) => (Kind::Selector, 3),
+            | (0xEF, 0xBE, 0xA0) => (HiddenKind::ZeroWidth, 3),
+            (0xEF, 0xBB, 0xBF) if at > 0 => (HiddenKind::ZeroWidth, 3),
+            (0xEF, 0xB8, 0x80..=0x8F) => (HiddenKind::Selector, 3),
             _ => return None,
         },
-        0xF3 if next(1) == 0xA0 && next(2) < 0x82 => (Kind::Tag, 4),
-        0xF3 if next(1) == 0xA0 && (0x84..=0x87).contains(&next(2)) => (Kind::Selector, 4),
+        0xF3 if next(1) == 0xA0 && next(2) < 0x82 => (HiddenKind::Tag, 4),
+        0xF3 if next(1) == 0xA0 && (0x84..=0x87).contains(&next(2)) => (HiddenKind::Selector, 4),
         _ => return None,
     };
     Some(found)
 }
 
 /// The characters of one kind that follow each other.
-fn run_at(text: &str, at: usize, kind: Kind) -> Span {
+fn run_at(text: &str, at: usize, kind: HiddenKind) -> Span {
     let bytes = text.as_bytes();
     let mut end = at;
     while let Some((found, length)) = classify(bytes, end)
@@ -292,7 +292,7 @@ fn run_at(text: &str, at: usize, kind: Kind) -> Span {
     {
         end = (end + length).min(bytes.len());
         // An escape sequence goes as one piece.
-        if kind == Kind::Control && bytes[end - 1] == 0x1B && bytes.get(end) == Some(&b'[') {
+        if kind == HiddenKind::Control && bytes[end - 1] == 0x1B && bytes.get(end) == Some(&b'[') {
             let rest = &bytes[end + 1..];
             let parameters =
                 rest.iter().take_while(|byte| matches!(byte, b'0'..=b'?')).count().min(16);
@@ -306,15 +306,15 @@ fn run_at(text: &str, at: usize, kind: Kind) -> Span {
 }
 
 /// Whether the characters belong where they stand.
-fn is_fine(text: &str, run: Span, kind: Kind) -> bool {
+fn is_fine(text: &str, run: Span, kind: HiddenKind) -> bool {
     let before = text[..run.start].chars().next_back();
     let after = text[run.end..].chars().next();
     let either = |test: fn(char) -> bool| before.is_some_and(test) || after.is_some_and(test);
     match kind {
-        Kind::Selector => run.len() <= 4,
+        HiddenKind::Selector => run.len() <= 4,
         // A flag of a region is a black flag with the letters of the region as tags.
-        Kind::Tag => before == Some('\u{1f3f4}') && run.len() <= 28,
-        Kind::ZeroWidth => match run.slice(text) {
+        HiddenKind::Tag => before == Some('\u{1f3f4}') && run.len() <= 28,
+        HiddenKind::ZeroWidth => match run.slice(text) {
             "\u{200d}" => {
                 either(needs_joiners)
                     || (before.is_some_and(is_symbol) && after.is_some_and(is_symbol))
@@ -323,7 +323,7 @@ fn is_fine(text: &str, run: Span, kind: Kind) -> bool {
             "\u{200e}" | "\u{200f}" | "\u{61c}" => is_near_right_to_left(text, run),
             _ => false,
         },
-        Kind::Bidi | Kind::Control | Kind::Nul => false,
+        HiddenKind::Bidi | HiddenKind::Control | HiddenKind::Nul => false,
     }
 }
 
@@ -343,19 +343,19 @@ fn is_near_right_to_left(text: &str, run: Span) -> bool {
         || text[run.end..].chars().take(24).any(right_to_left)
 }
 
-fn problem(text: &str, run: Span, kind: Kind, in_head: bool) -> Diagnostic {
+fn problem(text: &str, run: Span, kind: HiddenKind, in_head: bool) -> Diagnostic {
     let hidden = run.slice(text);
     let delete = Fix::risky(vec![Edit::delete(run)]);
     match kind {
-        Kind::Tag => tags(hidden, run),
-        Kind::ZeroWidth => Diagnostic::warning(
+        HiddenKind::Tag => tags(hidden, run),
+        HiddenKind::ZeroWidth => Diagnostic::warning(
             INVISIBLE_UNICODE.code,
             run,
-            format!("{} here", named(hidden, "invisible character")),
+            format!("{} here", describe_characters(hidden, "invisible character")),
         )
         .help("delete it, unless a script of the text needs it")
         .fix(delete),
-        Kind::Selector => Diagnostic::warning(
+        HiddenKind::Selector => Diagnostic::warning(
             INVISIBLE_UNICODE.code,
             run,
             format!(
@@ -365,18 +365,18 @@ fn problem(text: &str, run: Span, kind: Kind, in_head: bool) -> Diagnostic {
         )
         .help("delete them")
         .fix(delete),
-        Kind::Bidi => Diagnostic::error(
+        HiddenKind::Bidi => Diagnostic::error(
             BIDI_CONTROL.code,
             run,
             format!(
                 "{} here, so the line reads differently from what it says",
-                named(hidden, "direction control")
+                describe_characters(hidden, "direction control")
             ),
         )
         .help("delete it")
         .fix(delete),
-        Kind::Control => {
-            let message = format!("{} here", named(hidden, "control character"));
+        HiddenKind::Control => {
+            let message = format!("{} here", describe_characters(hidden, "control character"));
             let mut problem = Diagnostic::warning(CONTROL_CHARACTER.code, run, message)
                 .help("delete it")
                 .fix(delete);
@@ -385,7 +385,7 @@ fn problem(text: &str, run: Span, kind: Kind, in_head: bool) -> Diagnostic {
             }
             problem
         }
-        Kind::Nul => Diagnostic::error(NUL_BYTE.code, run, "a NUL byte stands here")
+        HiddenKind::Nul => Diagnostic::error(NUL_BYTE.code, run, "a NUL byte stands here")
             .help("delete it; if there are many, the file is not a text")
             .fix(delete),
     }
@@ -395,7 +395,7 @@ fn problem(text: &str, run: Span, kind: Kind, in_head: bool) -> Diagnostic {
 const CONTROL_IN_HEAD: savoir_lint::Severity = savoir_lint::Severity::Error;
 
 /// `a control character U+0007` or `3 control characters, the first U+0007`.
-fn named(hidden: &str, what: &str) -> String {
+fn describe_characters(hidden: &str, what: &str) -> String {
     let first = hidden.chars().next().map_or(0, u32::from);
     match hidden.chars().count() {
         1 => {
@@ -428,12 +428,14 @@ fn tags(hidden: &str, run: Span) -> Diagnostic {
 /// Values in double quotes can hold every character as an escape.
 fn escapes(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
     match &node.data {
-        Data::Scalar { text: value, style: Style::DoubleQuoted } => {
+        NodeData::Scalar { text: value, style: Style::DoubleQuoted } => {
             escaped(node, value, text, found);
         }
-        Data::Scalar { .. } => {}
-        Data::Sequence { items, .. } => items.iter().for_each(|item| escapes(item, text, found)),
-        Data::Mapping { entries, .. } => {
+        NodeData::Scalar { .. } => {}
+        NodeData::Sequence { items, .. } => {
+            items.iter().for_each(|item| escapes(item, text, found))
+        }
+        NodeData::Mapping { entries, .. } => {
             for entry in entries {
                 escapes(&entry.value, text, found);
             }
@@ -450,10 +452,10 @@ fn escaped(node: &Node, value: &str, text: &str, found: &mut Vec<Diagnostic>) {
     let hidden = (0..bytes.len()).find_map(|at| {
         // A lone carriage return goes back to the start of the line on a terminal.
         let overwrites = bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n');
-        let (kind, _) = classify(bytes, at).or(overwrites.then_some((Kind::Control, 1)))?;
+        let (kind, _) = classify(bytes, at).or(overwrites.then_some((HiddenKind::Control, 1)))?;
         let run = if overwrites { Span::new(at, at + 1) } else { run_at(value, at, kind) };
-        let told = source.contains(run.slice(value)) && !overwrites;
-        (!told && !is_fine(value, run, kind)).then_some((run, kind))
+        let reported = source.contains(run.slice(value)) && !overwrites;
+        (!reported && !is_fine(value, run, kind)).then_some((run, kind))
     });
     let Some((run, kind)) = hidden else { return };
     let mut problem = problem(value, run, kind, true);

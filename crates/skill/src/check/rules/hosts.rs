@@ -1,4 +1,4 @@
-//! What single systems add to the base format.
+//! Rules about fields that single systems add to the base format.
 
 use crate::check::rule::rule;
 

@@ -161,8 +161,9 @@ fn input_default_type(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
     for (index, input) in context.reading.skill.inputs.iter().enumerate() {
         let Some(default) = &input.default else { continue };
-        if !fits(input.kind, default) {
-            let message = format!("the default of `{}` is not {}", input.name, wanted(input.kind));
+        if !has_type(input.kind, default) {
+            let message =
+                format!("the default of `{}` is not {}", input.name, expected_type(input.kind));
             let span = span_of(context, index, &input.name);
             found.push(
                 Diagnostic::error(INPUT_DEFAULT_TYPE.code, span, message)
@@ -174,7 +175,7 @@ fn input_default_type(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// Whether the value, or what a user would type for it, is of the type.
-fn fits(kind: InputKind, value: &Value) -> bool {
+fn has_type(kind: InputKind, value: &Value) -> bool {
     let text = value.as_str();
     match kind {
         InputKind::Text | InputKind::Textarea | InputKind::String => {
@@ -198,7 +199,7 @@ fn fits(kind: InputKind, value: &Value) -> bool {
     }
 }
 
-fn wanted(kind: InputKind) -> &'static str {
+fn expected_type(kind: InputKind) -> &'static str {
     match kind {
         InputKind::Text | InputKind::Textarea | InputKind::String => "text",
         InputKind::Number => "a number",
@@ -246,9 +247,9 @@ mod tests {
             (File, json!("a.txt"), json!(1)),
             (Url, json!("https://example.com"), json!("example.com")),
         ] {
-            assert!(fits(kind, &good), "{kind:?} {good}");
-            assert!(!fits(kind, &bad), "{kind:?} {bad}");
+            assert!(has_type(kind, &good), "{kind:?} {good}");
+            assert!(!has_type(kind, &bad), "{kind:?} {bad}");
         }
-        assert!(fits(Json, &json!([1])));
+        assert!(has_type(Json, &json!([1])));
     }
 }

@@ -2,7 +2,7 @@
 
 use savoir_lint::Diagnostic;
 
-use super::command_templates::Call;
+use super::command_templates::ToolCommand;
 use crate::check::{Context, rule::rule};
 
 rule! {
@@ -61,7 +61,7 @@ rule! {
     PROGRAM_NOT_INSTALLED = "program-not-installed", Warning
 }
 
-impl Call<'_> {
+impl ToolCommand<'_> {
     /// Finds a program that no folder has, if the caller says where programs are.
     pub(super) fn missing_program(&self, context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let (program, folders) = (&self.command.program, &context.options.programs);
@@ -70,7 +70,7 @@ impl Call<'_> {
             return;
         }
         let word = self.words.get(self.command.environment.len());
-        let span = word.map_or(self.place.command, |word| word.span);
+        let span = word.map_or(self.spans.command, |word| word.span);
         let message = format!("`{program}` is not installed on this machine");
         found.push(
             Diagnostic::warning(PROGRAM_NOT_INSTALLED.code, span, message)

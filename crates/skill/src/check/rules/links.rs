@@ -116,9 +116,9 @@ fn links(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
             return;
         }
         let target = link.target.slice(text);
-        match place(target) {
-            Place::Elsewhere => {}
-            Place::Absolute => found.push(
+        match classify_target(target) {
+            LinkPlace::Elsewhere => {}
+            LinkPlace::Absolute => found.push(
                 Diagnostic::warning(
                     ABSOLUTE_LINK.code,
                     link.target,
@@ -126,8 +126,8 @@ fn links(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 )
                 .help("link a file of the skill by its path from SKILL.md, or a page by its URL"),
             ),
-            Place::Outside if !context.options.is_strict(LINK_OUTSIDE.code) => {}
-            Place::Outside => found.push(
+            LinkPlace::Outside if !context.options.is_strict(LINK_OUTSIDE.code) => {}
+            LinkPlace::Outside => found.push(
                 Diagnostic::warning(
                     LINK_OUTSIDE.code,
                     link.target,
@@ -135,7 +135,7 @@ fn links(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 )
                 .help("copy the file into the skill, or name the other skill in words"),
             ),
-            Place::Inside(path) => {
+            LinkPlace::Inside(path) => {
                 if let Some(folder) = folder.filter(|folder| is_missing(folder, &path)) {
                     found.push(broken(folder, link.target, &path));
                 }
@@ -146,7 +146,7 @@ fn links(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 
 /// Where a link target leads.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum LinkPlace {
     /// To a page, an anchor or a placeholder.
     Elsewhere,
     /// To a path that does not begin at the skill.
@@ -157,26 +157,26 @@ enum Place {
     Inside(String),
 }
 
-fn place(target: &str) -> Place {
+fn classify_target(target: &str) -> LinkPlace {
     let path = target.split(['#', '?']).next().unwrap_or_default();
     if path.is_empty() || is_placeholder(path) || has_scheme(path) || path.starts_with("//") {
-        return Place::Elsewhere;
+        return LinkPlace::Elsewhere;
     }
     if path.starts_with("~/") || is_on_a_disk(path) {
-        return Place::Absolute;
+        return LinkPlace::Absolute;
     }
     // Other paths from the root are pages of the site that the text is about.
     if path.starts_with('/') {
-        return Place::Elsewhere;
+        return LinkPlace::Elsewhere;
     }
-    let path = decoded(path);
+    let path = decode_path(path);
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
             "" | "." => {}
             ".." => {
                 if parts.pop().is_none() {
-                    return Place::Outside;
+                    return LinkPlace::Outside;
                 }
             }
             part => parts.push(part),
@@ -185,7 +185,7 @@ fn place(target: &str) -> Place {
     let joined = parts.join("/");
     // A bare word is an example such as `[text](url)` more often than a file.
     let bare = !path.contains('/') && !joined.contains('.');
-    if joined.is_empty() || bare { Place::Elsewhere } else { Place::Inside(joined) }
+    if joined.is_empty() || bare { LinkPlace::Elsewhere } else { LinkPlace::Inside(joined) }
 }
 
 /// Whether a path begins with a folder that the file systems of people have.
@@ -212,7 +212,7 @@ fn has_scheme(path: &str) -> bool {
 }
 
 /// The path without percent escapes and without backslashes before punctuation.
-fn decoded(path: &str) -> Cow<'_, str> {
+fn decode_path(path: &str) -> Cow<'_, str> {
     if !path.contains(['%', '\\']) {
         return Cow::Borrowed(path);
     }
@@ -264,8 +264,8 @@ mod tests {
 
     #[test]
     fn targets_lead_somewhere() {
-        use Place::{Absolute, Elsewhere, Outside};
-        let inside = |path: &str| Place::Inside(path.to_owned());
+        use LinkPlace::{Absolute, Elsewhere, Outside};
+        let inside = |path: &str| LinkPlace::Inside(path.to_owned());
         for (target, expected) in [
             ("references/a.md", inside("references/a.md")),
             ("./a%20b.md#part", inside("a b.md")),
@@ -291,7 +291,7 @@ mod tests {
             ("...", Elsewhere),
             ("", Elsewhere),
         ] {
-            assert_eq!(place(target), expected, "{target}");
+            assert_eq!(classify_target(target), expected, "{target}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Archives that lie in the skill.
+//! Archives inside the skill.
 
 use savoir_lint::Diagnostic;
 

@@ -1,11 +1,11 @@
-//! What tools were seen to use, held against what the skill declares.
+//! Compares what tools were seen to use with what the skill declares.
 
 use savoir_lint::Diagnostic;
 
 use crate::{
     check::{Context, rule::rule},
-    dialect::Unasked,
-    observed::{OBSERVED_FILE, Observed},
+    dialect::DefaultFileAccess,
+    observed::{OBSERVED_FILE, ObservedPermissions},
     permission::{Domain, Level, Permission},
 };
 
@@ -63,7 +63,7 @@ rule! {
     /// ````json file=.savoir/observed.json
     /// {"version": 1, "tools": {"show": ["filesystem:read:./tables/**", "network:read:example.com"]}}
     /// ````
-    PERMISSION_UNDECLARED = "permission-undeclared", Error, run hold
+    PERMISSION_UNDECLARED = "permission-undeclared", Error, run compare_observed
 }
 
 rule! {
@@ -123,19 +123,20 @@ rule! {
     PERMISSION_UNUSED = "permission-unused", Warning
 }
 
-fn hold(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+fn compare_observed(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let Some(folder) = context.folder.filter(|folder| folder.has(OBSERVED_FILE)) else { return };
     let reading = context.reading;
     // Where a dialect grants without a word, silence is no mistake.
     let running = reading.skill.dialect.running();
-    if running.files != Unasked::Nothing {
+    if running.files != DefaultFileAccess::Nothing {
         return;
     }
     let document = &reading.document;
-    let notes = folder.read(OBSERVED_FILE).ok().and_then(|bytes| Observed::parse(&bytes).ok());
-    let Some(notes) = notes else {
+    let observed =
+        folder.read(OBSERVED_FILE).ok().and_then(|bytes| ObservedPermissions::parse(&bytes).ok());
+    let Some(observed) = observed else {
         let message = format!("{OBSERVED_FILE} cannot be read");
-        let help = "remove it, or make it anew: savoir run SKILL/TOOL --record";
+        let help = "remove it, or record it again: savoir run SKILL/TOOL --record";
         found.push(
             Diagnostic::error(PERMISSION_UNDECLARED.code, document.head_span(), message).help(help),
         );
@@ -146,7 +147,7 @@ fn hold(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let scope = Some(reading.skill.requirements.programs.join(","));
         declared.push(Permission { domain: Domain::Shell, level: Level::Execute, scope });
     }
-    let used = notes.all();
+    let used = observed.all();
     for permission in &used {
         if !declared.iter().any(|one| one.covers(permission)) {
             let key = document.entries().iter().find(|entry| entry.key == "permissions");
@@ -159,7 +160,7 @@ fn hold(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         }
     }
     let seen_all =
-        reading.skill.tools.iter().all(|tool| notes.tools.contains_key(tool.name.as_str()));
+        reading.skill.tools.iter().all(|tool| observed.tools.contains_key(tool.name.as_str()));
     if !seen_all {
         return;
     }

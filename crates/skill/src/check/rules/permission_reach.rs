@@ -1,4 +1,4 @@
-//! Permissions that ask for too much, for a question, or for what no sandbox can hold.
+//! Permissions that are too broad, prompt the user, or cannot be enforced by the sandbox.
 
 use savoir_lint::Diagnostic;
 
@@ -14,7 +14,7 @@ rule! {
     /// ## Why
     ///
     /// At the community tier the user must agree to every permission that can change things or read
-    /// secrets. Each question costs users, and those who always say yes are not asked in earnest.
+    /// secrets. Each question costs users, and users who always agree are not protected by it.
     ///
     /// ## Bad
     ///
@@ -57,7 +57,7 @@ rule! {
 }
 
 rule! {
-    /// A permission has a form that the sandbox cannot hold.
+    /// A permission has a form that the sandbox cannot enforce.
     ///
     /// ## Why
     ///
@@ -174,12 +174,12 @@ fn permissions(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 
 fn tier(context: &Context<'_>, grants: &[Grant], found: &mut Vec<Diagnostic>) {
     let Some(tier @ Tier::Community) = context.reading.skill.policy.tier else { return };
-    let asked: Vec<&Grant> = grants
+    let prompting: Vec<&Grant> = grants
         .iter()
         .filter(|grant| grant.permissions.iter().any(|one| decision(tier, one) == Decision::Prompt))
         .collect();
-    let Some(first) = asked.first() else { return };
-    let list = asked.iter().map(|grant| format!("`{}`", grant.written)).collect::<Vec<_>>();
+    let Some(first) = prompting.first() else { return };
+    let list = prompting.iter().map(|grant| format!("`{}`", grant.written)).collect::<Vec<_>>();
     let message = format!("installing asks the user for {}", list.join(", "));
     found.push(
         Diagnostic::warning(TIER_PERMISSION.code, first.span, message)
@@ -197,13 +197,13 @@ fn reach(grant: &Grant, found: &mut Vec<Diagnostic>) {
                 .help(hint),
         );
     } else if let Some(why) = grant.permissions.iter().find_map(unenforceable) {
-        let message = format!("the sandbox cannot hold `{}`: {}", grant.written, why.0);
+        let message = format!("the sandbox cannot enforce `{}`: {}", grant.written, why.0);
         found.push(
             Diagnostic::warning(UNENFORCEABLE_PERMISSION.code, grant.span, message)
                 .field("permissions")
                 .help(why.1),
         );
-    } else if let Some((what, help)) = grant.permissions.iter().find_map(broad) {
+    } else if let Some((what, help)) = grant.permissions.iter().find_map(describe_broad) {
         let message = format!("`{}` allows {what}", grant.written);
         found.push(
             Diagnostic::warning(BROAD_PERMISSION.code, grant.span, message)
@@ -213,7 +213,7 @@ fn reach(grant: &Grant, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Why the sandbox refuses the permission, and the way out.
+/// Why the sandbox refuses the permission, and a hint.
 fn unenforceable(permission: &Permission) -> Option<(&'static str, &'static str)> {
     if permission.level == Level::None {
         return None;
@@ -265,8 +265,8 @@ fn public_suffix(scope: &str) -> bool {
     host.strip_prefix("*.").is_some_and(|rest| !rest.contains('.'))
 }
 
-/// What the permission opens, when that is everything, and the way out.
-fn broad(permission: &Permission) -> Option<(String, &'static str)> {
+/// What the permission allows, if that is everything, and a hint.
+fn describe_broad(permission: &Permission) -> Option<(String, &'static str)> {
     let scope = permission.scope.as_deref();
     let everywhere = matches!(scope, None | Some("*" | "**" | "/" | "/**" | "~" | "~/" | "~/**"));
     match (permission.domain, permission.level) {
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_reaches_everything() {
-        for (entry, broad) in [
+        for (entry, describe_broad) in [
             ("filesystem:write", true),
             ("filesystem:write:~/**", true),
             ("filesystem:read", false),
@@ -353,7 +353,7 @@ mod tests {
             ("shell:execute:git", false),
         ] {
             let found = places(BROAD_PERMISSION.code, &gaia("verified", &[entry])).len();
-            assert_eq!(found, usize::from(broad), "{entry}");
+            assert_eq!(found, usize::from(describe_broad), "{entry}");
         }
     }
 

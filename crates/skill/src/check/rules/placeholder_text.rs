@@ -46,7 +46,7 @@ const MAX_PLACEHOLDER_LINES: usize = 8;
 
 fn placeholder_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
-    if document.state() == State::Unreadable || context.habits().body == BodyUse::Tools {
+    if document.state() == State::Unreadable || context.conventions().body == BodyUse::Tools {
         return;
     }
     let body = document.body_span();

@@ -1,4 +1,4 @@
-//! Placeholders in the body against the inputs that are declared.
+//! Compares placeholders in the body with the declared inputs.
 
 use savoir_lint::{Diagnostic, Span, words::nearest};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 rule! {
-    /// The body has a placeholder that is no input.
+    /// The body has a placeholder that is not a declared input.
     ///
     /// ## Why
     ///
@@ -74,9 +74,9 @@ fn declares(skill: &Skill, name: &str) -> bool {
 
 fn undeclared_placeholder(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     match context.placeholders() {
-        Placeholders::AgentFlow => refused(context, found),
+        Placeholders::AgentFlow => report_refused(context, found),
         Placeholders::Skillrt if context.reading.skill.mode == Mode::Structured => {
-            left_as_written(context, found);
+            report_left_as_written(context, found);
         }
         Placeholders::Skillrt
         | Placeholders::Claude
@@ -86,7 +86,7 @@ fn undeclared_placeholder(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// One finding for all of them, in the words of the API that refuses the skill.
-fn refused(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+fn report_refused(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let skill = &context.reading.skill;
     let names = undeclared_placeholders(skill);
     if names.is_empty() {
@@ -108,15 +108,15 @@ fn refused(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// A weak guess at the dialect is no proof: braces are then text about other templates.
-fn left_as_written(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+fn report_left_as_written(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let skill = &context.reading.skill;
     if context.reading.detection.strength == Strength::Weak && skill.inputs.is_empty() {
         return;
     }
     let document = &context.reading.document;
-    let mut told: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     for place in template::scan(document.body(), Grammar::Skillrt) {
-        if declares(skill, &place.name) || told.contains(&place.name) {
+        if declares(skill, &place.name) || reported.contains(&place.name) {
             continue;
         }
         let span = in_body(document, &place);
@@ -125,13 +125,13 @@ fn left_as_written(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         if near.is_none() && is_code(document, span) {
             continue;
         }
-        let message = format!("`{}` is no input, so it stays as written", place.name);
+        let message = format!("`{}` is not an input, so it stays as written", place.name);
         let problem = Diagnostic::warning(UNDECLARED_PLACEHOLDER.code, span, message);
         found.push(match near {
             Some(near) => problem.help(format!("did you mean `{near}`?")),
             None => problem.help("declare it under `inputs`, or remove the braces"),
         });
-        told.push(place.name);
+        reported.push(place.name);
     }
 }
 
@@ -202,11 +202,9 @@ fn unused_input(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     if all {
         let message = format!("the body uses none of the {} inputs", unused.len());
         let span = list(context).map_or(context.reading.document.head_span(), |(span, _)| span);
-        found.push(
-            Diagnostic::warning(UNUSED_INPUT.code, span, message)
-                .field("inputs")
-                .help(format!("put {} where the value belongs", written(context, unused[0].1))),
-        );
+        found.push(Diagnostic::warning(UNUSED_INPUT.code, span, message).field("inputs").help(
+            format!("put {} where the value belongs", placeholder_text(context, unused[0].1)),
+        ));
         return;
     }
     for (index, name) in unused {
@@ -216,7 +214,7 @@ fn unused_input(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 .field(format!("inputs[{index}]"))
                 .help(format!(
                     "put {} where its value belongs, or remove it",
-                    written(context, name)
+                    placeholder_text(context, name)
                 )),
         );
     }
@@ -250,7 +248,7 @@ fn used_arguments(body: &str, names: &[String]) -> Vec<String> {
     used
 }
 
-fn written(context: &Context<'_>, name: &str) -> String {
+fn placeholder_text(context: &Context<'_>, name: &str) -> String {
     format!("`{}`", context.placeholders().write(name))
 }
 

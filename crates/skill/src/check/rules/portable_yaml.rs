@@ -8,7 +8,7 @@ use crate::{
     check::{Context, Target, rule::rule},
     dialect::Strictness,
     document::State,
-    yaml::{Data, Entry, Node, Style, YamlVersion, resolve::resolve_plain},
+    yaml::{Entry, Node, NodeData, Style, YamlVersion, resolve::resolve_plain},
 };
 
 rule! {
@@ -97,14 +97,14 @@ fn block_lines(map: &Node, text: &str, indent: usize, lines: &mut String) -> Opt
         // Writing to a string cannot fail.
         let _ = write!(lines, "\n{:indent$}{key}:", "");
         match &entry.value.data {
-            Data::Scalar { .. } if value.contains('\n') => return None,
-            Data::Scalar { .. } if value.is_empty() => {}
-            Data::Scalar { .. } => {
+            NodeData::Scalar { .. } if value.contains('\n') => return None,
+            NodeData::Scalar { .. } if value.is_empty() => {}
+            NodeData::Scalar { .. } => {
                 lines.push(' ');
                 lines.push_str(value);
             }
-            Data::Mapping { .. } => block_lines(&entry.value, text, indent + 2, lines)?,
-            Data::Sequence { items, .. } => {
+            NodeData::Mapping { .. } => block_lines(&entry.value, text, indent + 2, lines)?,
+            NodeData::Sequence { items, .. } => {
                 if items.is_empty() {
                     return None;
                 }
@@ -167,12 +167,16 @@ fn yaml_version_difference(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 
 fn visit(context: &Context<'_>, node: &Node, found: &mut Vec<Diagnostic>) {
     match &node.data {
-        Data::Scalar { text, style: Style::Plain } if node.tag.is_none() && may_differ(text) => {
+        NodeData::Scalar { text, style: Style::Plain }
+            if node.tag.is_none() && may_differ(text) =>
+        {
             difference(context, node, text, found);
         }
-        Data::Scalar { .. } => {}
-        Data::Sequence { items, .. } => items.iter().for_each(|item| visit(context, item, found)),
-        Data::Mapping { entries, .. } => {
+        NodeData::Scalar { .. } => {}
+        NodeData::Sequence { items, .. } => {
+            items.iter().for_each(|item| visit(context, item, found))
+        }
+        NodeData::Mapping { entries, .. } => {
             for entry in entries {
                 visit(context, &entry.value, found);
             }
@@ -196,7 +200,7 @@ fn difference(context: &Context<'_>, node: &Node, text: &str, found: &mut Vec<Di
         return;
     }
     let here = if context.dialect().yaml() == YamlVersion::V1_1 { &old } else { &new };
-    let is_text = here.is_string() || context.habits().strictness == Strictness::TextOnly;
+    let is_text = here.is_string() || context.conventions().strictness == Strictness::TextOnly;
     let mut problem = Diagnostic::warning(
         YAML_VERSION_DIFFERENCE.code,
         node.span,

@@ -2,7 +2,7 @@
 
 use savoir_lint::Diagnostic;
 
-use super::command_templates::Call;
+use super::command_templates::ToolCommand;
 use crate::check::rule::rule;
 
 rule! {
@@ -10,10 +10,10 @@ rule! {
     ///
     /// ## Why
     ///
-    /// There is no shell between the command and its program, so that an input is one argument whatever
-    /// it holds. `bash -c` and `python3 -c` start a new reader: there an input with a quote or a
-    /// semicolon becomes a part of the program, and whoever chooses the input chooses what runs.
-    /// `savoir run` refuses such a tool.
+    /// There is no shell between the command and its program, so that an input is one argument
+    /// whatever it holds. `bash -c` and `python3 -c` start a new reader: there an input with a
+    /// quote or a semicolon becomes a part of the program, so that the user who chooses the input
+    /// chooses what runs. `savoir run` refuses such a tool.
     ///
     /// ## Bad
     ///
@@ -67,12 +67,12 @@ rule! {
     PLACEHOLDER_IN_PROGRAM = "placeholder-in-program", Error
 }
 
-impl Call<'_> {
+impl ToolCommand<'_> {
     /// Finds placeholders in the texts of programs.
     pub(super) fn program_texts(&self, found: &mut Vec<Diagnostic>) {
         for text in self.command.program_texts() {
             let word = self.words.get(self.command.environment.len() + text.word);
-            let span = word.map_or(self.place.command, |word| word.span);
+            let span = word.map_or(self.spans.command, |word| word.span);
             found.push(
                 Diagnostic::error(PLACEHOLDER_IN_PROGRAM.code, span, text.problem())
                     .field(self.tool.name.clone())

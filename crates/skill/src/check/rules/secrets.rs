@@ -10,8 +10,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// Whoever gets the skill gets the secret, and so does every model that reads it. Examples and
-    /// placeholders such as `ghp_xxxx` are left alone.
+    /// Everyone who gets the skill gets the secret, and so does every model that reads it. Examples
+    /// and placeholders such as `ghp_xxxx` are left alone.
     ///
     /// ## Bad
     ///
@@ -36,10 +36,10 @@ rule! {
 }
 
 /// Shortest run of token characters that can be a secret.
-const SHORTEST: usize = 20;
+const MIN_SECRET_BYTES: usize = 20;
 
 /// How a kind of secret is recognised.
-struct Form {
+struct SecretFormat {
     prefix: &'static str,
     what: &'static str,
     /// Fewest and most characters after the prefix.
@@ -58,39 +58,39 @@ enum Letters {
     Any,
 }
 
-const fn form(
+const fn format(
     prefix: &'static str,
     what: &'static str,
     tail: (usize, usize),
     letters: Letters,
-) -> Form {
-    Form { prefix, what, tail, letters }
+) -> SecretFormat {
+    SecretFormat { prefix, what, tail, letters }
 }
 
 /// Longer prefixes before their own beginnings.
-const FORMS: [Form; 22] = [
-    form("AKIA", "an AWS access key", (16, 16), Letters::Upper),
-    form("ASIA", "an AWS access key", (16, 16), Letters::Upper),
-    form("ghp_", "a GitHub token", (36, 255), Letters::Alphanumeric),
-    form("gho_", "a GitHub token", (36, 255), Letters::Alphanumeric),
-    form("ghu_", "a GitHub token", (36, 255), Letters::Alphanumeric),
-    form("ghs_", "a GitHub token", (36, 255), Letters::Alphanumeric),
-    form("ghr_", "a GitHub token", (36, 255), Letters::Alphanumeric),
-    form("github_pat_", "a GitHub token", (50, 255), Letters::Any),
-    form("glpat-", "a GitLab token", (20, 255), Letters::Any),
-    form("xoxa-", "a Slack token", (20, 255), Letters::Any),
-    form("xoxb-", "a Slack token", (20, 255), Letters::Any),
-    form("xoxp-", "a Slack token", (20, 255), Letters::Any),
-    form("xoxr-", "a Slack token", (20, 255), Letters::Any),
-    form("xoxs-", "a Slack token", (20, 255), Letters::Any),
-    form("sk-ant-", "an Anthropic key", (40, 255), Letters::Any),
-    form("sk-proj-", "an OpenAI key", (40, 255), Letters::Any),
-    form("sk-", "an OpenAI key", (32, 255), Letters::Alphanumeric),
-    form("sk_live_", "a Stripe key", (20, 255), Letters::Alphanumeric),
-    form("rk_live_", "a Stripe key", (20, 255), Letters::Alphanumeric),
-    form("AIza", "a Google key", (35, 35), Letters::Any),
-    form("hf_", "a Hugging Face token", (30, 40), Letters::Alphanumeric),
-    form("npm_", "an npm token", (36, 36), Letters::Alphanumeric),
+const SECRET_FORMATS: [SecretFormat; 22] = [
+    format("AKIA", "an AWS access key", (16, 16), Letters::Upper),
+    format("ASIA", "an AWS access key", (16, 16), Letters::Upper),
+    format("ghp_", "a GitHub token", (36, 255), Letters::Alphanumeric),
+    format("gho_", "a GitHub token", (36, 255), Letters::Alphanumeric),
+    format("ghu_", "a GitHub token", (36, 255), Letters::Alphanumeric),
+    format("ghs_", "a GitHub token", (36, 255), Letters::Alphanumeric),
+    format("ghr_", "a GitHub token", (36, 255), Letters::Alphanumeric),
+    format("github_pat_", "a GitHub token", (50, 255), Letters::Any),
+    format("glpat-", "a GitLab token", (20, 255), Letters::Any),
+    format("xoxa-", "a Slack token", (20, 255), Letters::Any),
+    format("xoxb-", "a Slack token", (20, 255), Letters::Any),
+    format("xoxp-", "a Slack token", (20, 255), Letters::Any),
+    format("xoxr-", "a Slack token", (20, 255), Letters::Any),
+    format("xoxs-", "a Slack token", (20, 255), Letters::Any),
+    format("sk-ant-", "an Anthropic key", (40, 255), Letters::Any),
+    format("sk-proj-", "an OpenAI key", (40, 255), Letters::Any),
+    format("sk-", "an OpenAI key", (32, 255), Letters::Alphanumeric),
+    format("sk_live_", "a Stripe key", (20, 255), Letters::Alphanumeric),
+    format("rk_live_", "a Stripe key", (20, 255), Letters::Alphanumeric),
+    format("AIza", "a Google key", (35, 35), Letters::Any),
+    format("hf_", "a Hugging Face token", (30, 40), Letters::Alphanumeric),
+    format("npm_", "an npm token", (36, 36), Letters::Alphanumeric),
 ];
 
 /// Words of examples.
@@ -114,24 +114,25 @@ const PLACEHOLDERS: [&str; 14] = [
 fn possible_secret(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let text = context.text();
     let bytes = text.as_bytes();
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    let (blocks, _) = bytes.as_chunks::<BLOCK_BYTES>();
     let mut done = 0;
     for (index, block) in blocks.iter().enumerate() {
         // The shortest run fills at least one block ...
-        if gaps(*block) != 0 || index * BLOCK < done {
+        if gap_bits(*block) != 0 || index * BLOCK_BYTES < done {
             continue;
         }
         // ... and most of its neighbours.
-        let before = index.checked_sub(1).map_or(0, |index| gaps(blocks[index]).leading_zeros());
-        let after = blocks.get(index + 1).map_or(64, |block| gaps(*block).trailing_zeros());
-        if (before / 8 + after / 8) as usize + BLOCK < SHORTEST {
+        let before =
+            index.checked_sub(1).map_or(0, |index| gap_bits(blocks[index]).leading_zeros());
+        let after = blocks.get(index + 1).map_or(64, |block| gap_bits(*block).trailing_zeros());
+        if (before / 8 + after / 8) as usize + BLOCK_BYTES < MIN_SECRET_BYTES {
             continue;
         }
-        let at = index * BLOCK;
+        let at = index * BLOCK_BYTES;
         let start = bytes[..at].iter().rposition(|byte| is_gap(*byte)).map_or(0, |gap| gap + 1);
         let rest = bytes[at..].iter().position(|byte| is_gap(*byte));
         done = rest.map_or(bytes.len(), |length| at + length);
-        runs(text, Span::new(start, done), found);
+        check_runs(text, Span::new(start, done), found);
     }
     for key in memmem::find_iter(bytes, b"PRIVATE KEY-----") {
         private_key(text, key, found);
@@ -139,7 +140,7 @@ fn possible_secret(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// Bytes that are looked at together, as one number.
-const BLOCK: usize = 8;
+const BLOCK_BYTES: usize = 8;
 
 /// Blanks, marks below the hyphen, and what is beyond ASCII.
 fn is_gap(byte: u8) -> bool {
@@ -147,8 +148,8 @@ fn is_gap(byte: u8) -> bool {
 }
 
 /// The highest bit of each byte that is a gap, the first byte lowest.
-fn gaps(block: [u8; BLOCK]) -> u64 {
-    const ONES: u64 = u64::from_ne_bytes([1; BLOCK]);
+fn gap_bits(block: [u8; BLOCK_BYTES]) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; BLOCK_BYTES]);
     const HIGHS: u64 = ONES << 7;
     let word = u64::from_le_bytes(block);
     // The high bits keep the subtraction from borrowing from the next byte.
@@ -157,13 +158,13 @@ fn gaps(block: [u8; BLOCK]) -> u64 {
 }
 
 /// Looks at each run of token characters in a stretch without gaps.
-fn runs(text: &str, stretch: Span, found: &mut Vec<Diagnostic>) {
+fn check_runs(text: &str, stretch: Span, found: &mut Vec<Diagnostic>) {
     let bytes = text.as_bytes();
     let mut start = stretch.start;
-    while start + SHORTEST <= stretch.end {
+    while start + MIN_SECRET_BYTES <= stretch.end {
         let rest = bytes[start..stretch.end].iter().position(|byte| !is_token(*byte));
         let end = rest.map_or(stretch.end, |length| start + length);
-        if end - start >= SHORTEST
+        if end - start >= MIN_SECRET_BYTES
             && let Some((what, prefix)) = secret(bytes, start, end)
         {
             report(text, Span::new(start, end), what, prefix, found);
@@ -182,15 +183,15 @@ fn secret(bytes: &[u8], start: usize, end: usize) -> Option<(&'static str, usize
     if run.starts_with(b"eyJ") {
         return is_web_token(bytes, start, end).then_some(("a JSON Web Token", 3));
     }
-    let form = FORMS.iter().find(|form| run.starts_with(form.prefix.as_bytes()))?;
-    let tail = &run[form.prefix.len()..];
-    let fits = (form.tail.0..=form.tail.1).contains(&tail.len())
-        && tail.iter().all(|byte| match form.letters {
+    let format = SECRET_FORMATS.iter().find(|format| run.starts_with(format.prefix.as_bytes()))?;
+    let tail = &run[format.prefix.len()..];
+    let fits = (format.tail.0..=format.tail.1).contains(&tail.len())
+        && tail.iter().all(|byte| match format.letters {
             Letters::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             Letters::Alphanumeric => byte.is_ascii_alphanumeric(),
             Letters::Any => true,
         });
-    (fits && is_random(tail)).then_some((form.what, form.prefix.len()))
+    (fits && is_random(tail)).then_some((format.what, format.prefix.len()))
 }
 
 /// Three parts with points between them, the second again an object.
@@ -204,7 +205,7 @@ fn is_web_token(bytes: &[u8], start: usize, end: usize) -> bool {
         return false;
     }
     let signature = &bytes[second + 1..second + 1 + part(second + 1)];
-    end - start >= SHORTEST && signature.len() >= SHORTEST && is_random(signature)
+    end - start >= MIN_SECRET_BYTES && signature.len() >= MIN_SECRET_BYTES && is_random(signature)
 }
 
 /// Whether the characters look drawn by lot: no words, no rows, no repetition.
@@ -346,7 +347,7 @@ mod tests {
             ["ab cd,ef", " bcdefgh", "abcdef\u{e9}", "a-_.:/zZ", ",-,-,---", "\0\n\t,-.~\x7f"]
         {
             let block = *text.as_bytes().first_chunk().unwrap();
-            let bits = gaps(block);
+            let bits = gap_bits(block);
             for (at, byte) in block.iter().enumerate() {
                 assert_eq!(bits >> (at * 8 + 7) & 1 == 1, is_gap(*byte), "{text:?} {at}");
             }

@@ -5,7 +5,7 @@ use savoir_lint::{Diagnostic, Edit, Fix};
 use crate::{
     check::{Context, rule::rule},
     document::State,
-    yaml::{Data, Node, Style},
+    yaml::{Node, NodeData, Style},
 };
 
 rule! {
@@ -50,7 +50,7 @@ fn smart_quotes(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 
 fn visit(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
     match &node.data {
-        Data::Scalar { text: value, style: Style::Plain } => {
+        NodeData::Scalar { text: value, style: Style::Plain } => {
             // A value over several lines is folded; its source is left alone.
             if node.span.slice(text) == value
                 && let Some(inner) = quoted(value)
@@ -58,9 +58,9 @@ fn visit(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
                 found.push(problem(node, inner));
             }
         }
-        Data::Scalar { .. } => {}
-        Data::Sequence { items, .. } => items.iter().for_each(|item| visit(item, text, found)),
-        Data::Mapping { entries, .. } => {
+        NodeData::Scalar { .. } => {}
+        NodeData::Sequence { items, .. } => items.iter().for_each(|item| visit(item, text, found)),
+        NodeData::Mapping { entries, .. } => {
             for entry in entries {
                 visit(&entry.value, text, found);
             }

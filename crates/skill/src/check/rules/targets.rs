@@ -1,4 +1,4 @@
-//! What a host makes of the file: refuses it, cuts it, or passes over a part of it.
+//! Checks whether a host rejects the file, truncates values, or ignores fields.
 
 use savoir_lint::{Diagnostic, Span};
 
@@ -7,7 +7,7 @@ use crate::{
     dialect::Dialect,
     document::{Document, State},
     name::{self, NameGrammar},
-    yaml::{Data, Entry, Node},
+    yaml::{Entry, Node, NodeData},
 };
 
 rule! {
@@ -71,7 +71,7 @@ rule! {
 }
 
 rule! {
-    /// A host that the skill is meant for passes over a field.
+    /// A host that the skill is meant for ignores a field.
     ///
     /// ## Why
     ///
@@ -184,7 +184,7 @@ impl<'a> Host<'a, '_> {
             self.rejects(
                 self.document.head_span(),
                 "the frontmatter is not valid YAML, so the skill is missing from the catalog",
-                "mend the YAML; `--fix` can do most of it",
+                "fix the YAML; `--fix` can do most of it",
             );
         }
         self.unread_fields(Dialect::CLAUDE_CODE);
@@ -235,7 +235,7 @@ impl<'a> Host<'a, '_> {
     fn codex(&mut self) {
         let head = self.document.head_span();
         if self.document.state() == State::Unreadable {
-            let help = "mend the YAML; `--fix` can do most of it";
+            let help = "fix the YAML; `--fix` can do most of it";
             self.rejects(head, "the frontmatter cannot be read", help);
         }
         let description = self.text("description").unwrap_or_default();
@@ -274,7 +274,7 @@ impl<'a> Host<'a, '_> {
         let head = self.document.head_span();
         if self.is_broken() {
             let message = "the frontmatter is not valid YAML and is read line by line, so lists, maps and longer values are lost";
-            self.truncates(head, message, "mend the YAML; `--fix` can do most of it");
+            self.truncates(head, message, "fix the YAML; `--fix` can do most of it");
         }
         if self.text("description").is_none_or(|text| text.trim().is_empty()) {
             let help = "say what the skill does and when to use it";
@@ -293,7 +293,7 @@ impl<'a> Host<'a, '_> {
         for node in systems {
             let word = node.text().unwrap_or_default();
             if !CLAW_SYSTEMS.contains(&word) {
-                let message = format!("`{word}` is no operating system");
+                let message = format!("`{word}` is not an operating system");
                 self.ignores(node.span, &message, "use darwin, linux or win32");
             }
         }
@@ -310,7 +310,7 @@ impl<'a> Host<'a, '_> {
     /// What a reader of strict YAML refuses: repairs, flow style, duplicates, anchors, tags.
     fn strict_yaml(&mut self) {
         if self.is_broken() {
-            let help = "mend the YAML; `--fix` can do most of it";
+            let help = "fix the YAML; `--fix` can do most of it";
             self.rejects(self.document.head_span(), "the frontmatter is not valid YAML", help);
             return;
         }
@@ -449,7 +449,7 @@ impl<'a> Host<'a, '_> {
     }
 
     fn ignores(&mut self, span: Span, message: &str, help: &str) {
-        let message = format!("{} passes over a part: {message}", self.title());
+        let message = format!("{} ignores a part: {message}", self.title());
         self.found.push(Diagnostic::warning(TARGET_IGNORES.code, span, message).help(help));
     }
 }
@@ -460,9 +460,11 @@ fn first_flow(node: &Node) -> Option<&Node> {
         return Some(node);
     }
     match &node.data {
-        Data::Scalar { .. } => None,
-        Data::Sequence { items, .. } => items.iter().find_map(first_flow),
-        Data::Mapping { entries, .. } => entries.iter().find_map(|entry| first_flow(&entry.value)),
+        NodeData::Scalar { .. } => None,
+        NodeData::Sequence { items, .. } => items.iter().find_map(first_flow),
+        NodeData::Mapping { entries, .. } => {
+            entries.iter().find_map(|entry| first_flow(&entry.value))
+        }
     }
 }
 
@@ -572,6 +574,6 @@ mod tests {
     #[test]
     fn the_host_is_named() {
         let found = messages(Target::Codex, &with("allowed-tools: Read\n"));
-        assert_eq!(found[0].1, "Codex passes over a part: `allowed-tools` is not read");
+        assert_eq!(found[0].1, "Codex ignores a part: `allowed-tools` is not read");
     }
 }

@@ -1,4 +1,4 @@
-//! The functions of `tools.py` held against the tools that a GAIA skill declares.
+//! Compares the functions of `tools.py` with the tools that a GAIA skill declares.
 //!
 //! The module is parsed once for the whole family: `tool-not-in-source` runs it, and the other
 //! codes are reported from there.
@@ -168,7 +168,7 @@ rule! {
 }
 
 rule! {
-    /// A declared tool is no function of `tools.py`.
+    /// A declared tool is not a function of `tools.py`.
     ///
     /// ## Why
     ///
@@ -240,7 +240,7 @@ rule! {
     ///     """List the open invoices of a customer."""
     ///     return []
     /// ````
-    TOOL_NOT_IN_SOURCE = "tool-not-in-source", Error, run hold_source
+    TOOL_NOT_IN_SOURCE = "tool-not-in-source", Error, run compare_source
 }
 
 rule! {
@@ -547,7 +547,7 @@ rule! {
     TOOLS_PY_UNREADABLE = "tools-py-unreadable", Error
 }
 
-fn hold_source(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+fn compare_source(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let Some(folder) = context.folder.filter(|folder| folder.has(TOOLS_FILE)) else { return };
     if context.dialect() != Dialect::GAIA || context.reading.skill.tools.is_empty() {
         return;
@@ -568,7 +568,7 @@ fn hold_source(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let declared = python::declarations(context.reading);
     match python::parse_bytes(&bytes) {
         Ok(module) => {
-            let mismatches = python::hold(&declared, &module);
+            let mismatches = python::compare_tools(&declared, &module);
             // Places are found by line starts, which only a module with a finding needs.
             let source = Source::new(String::from_utf8_lossy(&bytes).into_owned());
             let all = mismatches.iter().take(limits::MAX_FINDINGS_PER_RULE);
@@ -615,10 +615,10 @@ fn finding(mismatch: &Mismatch, module: &Source, tools: Span) -> Diagnostic {
         mismatch.source.map_or_else(String::new, |span| format!(" ({})", place(module, span)));
     Diagnostic::error(mismatch.kind.code(), span, format!("{mismatch}{place}"))
         .field("tools")
-        .help(way_out(mismatch))
+        .help(suggest_fix(mismatch))
 }
 
-fn way_out(mismatch: &Mismatch) -> String {
+fn suggest_fix(mismatch: &Mismatch) -> String {
     let tool = &mismatch.tool;
     match &mismatch.kind {
         MismatchKind::NotInSource { nearest: Some(near) } => {

@@ -1,15 +1,15 @@
-//! Frontmatter that belongs to nobody.
+//! Frontmatter that matches no dialect.
 
 use crate::check::rule::rule;
 
 rule! {
-    /// Nothing in the frontmatter tells which system the skill is for.
+    /// Nothing in the frontmatter shows which system the skill is for.
     ///
     /// ## Why
     ///
     /// Without a name, a description or a field that some system knows, no agent lists the skill.
-    /// The file is held against the base format, and the message names the systems whose fields come
-    /// nearest.
+    /// The file is checked against the base format, and the message names the systems with the most
+    /// similar fields.
     ///
     /// ## Bad
     ///

@@ -121,7 +121,8 @@ rule! {
     ///
     /// ## Why
     ///
-    /// `key: - item` is no YAML: the dash must begin a line of its own. Every reader refuses it.
+    /// `key: - item` is not valid YAML: the dash must begin a line of its own. Every reader refuses
+    /// it.
     ///
     /// ## Bad
     ///

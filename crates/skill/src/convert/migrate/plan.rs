@@ -1,10 +1,11 @@
-//! What becomes of each field, in the model.
+//! Maps the fields of the source to the migrated skill.
 
 use serde_json::Value;
 
 use super::{
-    Blocker, Breadth, Mapped, MigratedTool, Note, Request,
-    names::{OF_THE_MODULE, python_name},
+    MappedField, MigratedTool, MigrationBlocker, MigrationNote, MigrationRequest,
+    PermissionBreadth,
+    python_names::{RESERVED_MODULE_NAMES, python_name},
 };
 use crate::{
     dialect::{
@@ -21,33 +22,35 @@ use crate::{
 };
 
 /// Fields that only the shape of GAIA's document has.
-const DESCRIBED: [&str; 3] = ["claw_version", "actions", "pip_requires"];
+const DOCUMENTED_SHAPE_KEYS: [&str; 3] = ["claw_version", "actions", "pip_requires"];
 
 /// Fields of the block that are carried over, so that nobody needs to be told about them.
-const CARRIED: [&str; 6] = ["requires", "install", "primaryEnv", "envVars", "env", "optionalEnv"];
+const MAPPED_BLOCK_KEYS: [&str; 6] =
+    ["requires", "install", "primaryEnv", "envVars", "env", "optionalEnv"];
 
 /// Fields of the block that have no meaning in GAIA.
-const KEPT: [&str; 7] = ["os", "always", "skillKey", "emoji", "homepage", "nix", "config"];
+const UNREAD_BLOCK_KEYS: [&str; 7] =
+    ["os", "always", "skillKey", "emoji", "homepage", "nix", "config"];
 
 /// The skill as it is to be written, and what is to be told about it.
-pub(super) struct Plan<'a> {
+pub(super) struct MigrationPlan<'a> {
     pub(super) document: &'a Document,
     pub(super) shape: ManifestShape,
     pub(super) skill: Skill,
     pub(super) claimed_tier: Option<String>,
     pub(super) tools: Vec<MigratedTool>,
-    pub(super) notes: Vec<Note>,
-    pub(super) mapped: Vec<Mapped>,
+    pub(super) notes: Vec<MigrationNote>,
+    pub(super) mapped: Vec<MappedField>,
     /// Top-level fields that became others and so are not written again.
     pub(super) consumed: Vec<String>,
     /// Values that cannot stay where they were, by their names.
     pub(super) originals: Vec<(String, Value)>,
     block: Option<Block>,
-    request: &'a Request<'a>,
+    request: &'a MigrationRequest<'a>,
 }
 
-impl<'a> Plan<'a> {
-    pub(super) fn new(reading: &'a Reading, request: &'a Request<'a>) -> Self {
+impl<'a> MigrationPlan<'a> {
+    pub(super) fn new(reading: &'a Reading, request: &'a MigrationRequest<'a>) -> Self {
         let document = &reading.document;
         Self {
             document,
@@ -65,8 +68,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Maps everything, and gives back what stands in the way.
-    pub(super) fn fill(&mut self) -> Vec<Blocker> {
-        let mut blockers: Vec<Blocker> =
+    pub(super) fn fill(&mut self) -> Vec<MigrationBlocker> {
+        let mut blockers: Vec<MigrationBlocker> =
             [self.name(), self.description()].into_iter().filter_map(Result::err).collect();
         self.version();
         self.publisher();
@@ -76,16 +79,16 @@ impl<'a> Plan<'a> {
             self.programs(&block);
             self.variables(&block);
             self.packages(&block);
-            self.kept(&block);
+            self.note_unread_fields(&block);
         }
         self.actions();
         self.body();
         if self.skill.tools.is_empty() && self.shape == ManifestShape::Flat {
-            blockers.push(Blocker::NoTools);
+            blockers.push(MigrationBlocker::NoTools);
         }
-        if self.request.breadth == Breadth::Scoped {
+        if self.request.breadth == PermissionBreadth::Scoped {
             let wide = self.skill.permissions.iter().filter(|grant| is_wide(grant));
-            blockers.extend(wide.cloned().map(Blocker::Unscoped));
+            blockers.extend(wide.cloned().map(MigrationBlocker::Unscoped));
         }
         blockers
     }
@@ -99,73 +102,75 @@ impl<'a> Plan<'a> {
     }
 
     fn map(&mut self, from: impl Into<String>, key: &str) {
-        let mapped = Mapped { from: from.into(), to: self.at(key) };
+        let mapped = MappedField { from: from.into(), to: self.at(key) };
         if !self.mapped.contains(&mapped) {
             self.mapped.push(mapped);
         }
     }
 
     /// Whether the source has the shape of GAIA's document.
-    fn is_described(&self) -> bool {
-        DESCRIBED.iter().any(|key| self.document.field(key).is_some())
+    fn has_documented_shape(&self) -> bool {
+        DOCUMENTED_SHAPE_KEYS.iter().any(|key| self.document.field(key).is_some())
     }
 
     /// Whether the result needs fields that the source may lack.
-    fn is_demanding(&self) -> bool {
-        self.is_described() || self.shape == ManifestShape::Flat
+    fn needs_all_fields(&self) -> bool {
+        self.has_documented_shape() || self.shape == ManifestShape::Flat
     }
 
-    fn name(&mut self) -> Result<(), Blocker> {
+    fn name(&mut self) -> Result<(), MigrationBlocker> {
         let grammar = match self.shape {
             ManifestShape::Nested => NameGrammar::Ascii,
             ManifestShape::Flat => NameGrammar::Gaia,
         };
         if let Some(name) = self.request.name {
-            grammar
-                .check(name)
-                .map_err(|problem| Blocker::InvalidName { name: name.to_owned(), problem })?;
+            grammar.check(name).map_err(|problem| MigrationBlocker::InvalidName {
+                name: name.to_owned(),
+                problem,
+            })?;
             name.clone_into(&mut self.skill.name);
             return Ok(());
         }
         let old = self.skill.name.clone();
         let new = name::slugify(&old).filter(|name| grammar.check(name).is_ok());
-        let new = new.ok_or_else(|| Blocker::NoName(old.clone()))?;
+        let new = new.ok_or_else(|| MigrationBlocker::NoName(old.clone()))?;
         if self.document.field("name").is_none() {
-            self.notes.push(Note::new("name", "it is the name of the folder"));
+            self.notes.push(MigrationNote::new("name", "it is the name of the folder"));
         } else if new != old {
-            self.notes.push(Note::new("name", format!("`{old}` became `{new}`")));
+            self.notes.push(MigrationNote::new("name", format!("`{old}` became `{new}`")));
         }
         self.skill.name = new;
         Ok(())
     }
 
-    fn description(&mut self) -> Result<(), Blocker> {
+    fn description(&mut self) -> Result<(), MigrationBlocker> {
         let limit = match self.shape {
             ManifestShape::Nested => 1024,
             ManifestShape::Flat => 200,
         };
         if self.skill.description.trim().is_empty() {
             let paragraph = first_paragraph(&self.skill.body, limit);
-            if !self.is_described() || paragraph.is_empty() {
-                return Err(Blocker::NoDescription);
+            if !self.has_documented_shape() || paragraph.is_empty() {
+                return Err(MigrationBlocker::NoDescription);
             }
             self.skill.description = paragraph;
             let message = "there was none, so it is the first paragraph of the body";
-            self.notes.push(Note::review("description", message));
+            self.notes.push(MigrationNote::review("description", message));
         }
         let chars = self.skill.description.chars().count();
         if chars > limit {
-            return Err(Blocker::LongDescription { chars, limit });
+            return Err(MigrationBlocker::LongDescription { chars, limit });
         }
         Ok(())
     }
 
     fn version(&mut self) {
         if let Some(old) = self.skill.version.take() {
-            match complete(&old) {
+            match complete_version(&old) {
                 Some(new) if new == old => self.skill.version = Some(new),
                 Some(new) => {
-                    self.notes.push(Note::new("version", format!("`{old}` became `{new}`")));
+                    self.notes
+                        .push(MigrationNote::new("version", format!("`{old}` became `{new}`")));
                     self.skill.version = Some(new);
                 }
                 None => {
@@ -173,32 +178,33 @@ impl<'a> Plan<'a> {
                         let value = node.to_value(YamlVersion::V1_1);
                         self.originals.push(("version".into(), value));
                     }
-                    let message = format!("`{old}` is no SemVer version and was left out");
-                    self.notes.push(Note::review("version", message));
+                    let message = format!("`{old}` is not a SemVer version and was left out");
+                    self.notes.push(MigrationNote::review("version", message));
                 }
             }
         }
-        if self.skill.version.is_none() && self.is_demanding() {
+        if self.skill.version.is_none() && self.needs_all_fields() {
             self.skill.version = Some("0.1.0".into());
-            self.notes.push(Note::review("version", "there was none, so it is 0.1.0"));
+            self.notes.push(MigrationNote::review("version", "there was none, so it is 0.1.0"));
         }
     }
 
     fn publisher(&mut self) {
         if self.document.field("author").is_none() && !self.skill.authors.is_empty() {
             let to = "author".into();
-            self.mapped.push(Mapped { from: "metadata.author".into(), to });
+            self.mapped.push(MappedField { from: "metadata.author".into(), to });
         }
-        if !self.is_demanding() {
+        if !self.needs_all_fields() {
             return;
         }
         if self.skill.authors.is_empty() {
             self.skill.authors.push("unknown".into());
-            self.notes.push(Note::review("author", "there was none, so it is `unknown`"));
+            self.notes.push(MigrationNote::review("author", "there was none, so it is `unknown`"));
         }
         if self.skill.license.is_none() {
             self.skill.license = Some("NOASSERTION".into());
-            self.notes.push(Note::review("license", "there was none, so it is `NOASSERTION`"));
+            self.notes
+                .push(MigrationNote::review("license", "there was none, so it is `NOASSERTION`"));
         }
     }
 
@@ -210,8 +216,9 @@ impl<'a> Plan<'a> {
         self.claimed_tier = claimed.and_then(Node::text).map(str::to_owned);
         self.skill.policy.tier = Some(Tier::Experimental);
         if let Some(tier) = &self.claimed_tier {
-            let message = format!("the source claims `{tier}`; trust must be earned anew");
-            self.notes.push(Note::review("security_tier", message));
+            let message =
+                format!("the source claims `{tier}`; a migrated skill starts as experimental");
+            self.notes.push(MigrationNote::review("security_tier", message));
         }
     }
 
@@ -233,7 +240,7 @@ impl<'a> Plan<'a> {
                     let message = format!(
                         "it opens all of `{domain}`; name what the skill really needs, such as a scope"
                     );
-                    self.notes.push(Note::review(place, message));
+                    self.notes.push(MigrationNote::review(place, message));
                 }
             }
         }
@@ -267,7 +274,7 @@ impl<'a> Plan<'a> {
             }
             if key == "requires.anyBins" && programs.len() > 1 {
                 let message = "only one of these programs is needed; remove the others";
-                self.notes.push(Note::review(place.clone(), message));
+                self.notes.push(MigrationNote::review(place.clone(), message));
             }
             self.map(place, "permissions");
         }
@@ -278,14 +285,14 @@ impl<'a> Plan<'a> {
         let grant = Permission { domain: Domain::Shell, level: Level::Execute, scope };
         if let Some(problem) = grant.scope_problem() {
             let message = format!("`{program}` got no permission: {problem}");
-            self.notes.push(Note::review(place, message));
+            self.notes.push(MigrationNote::review(place, message));
             return;
         }
         let refused = Permission::unscoped(Domain::Shell, Level::None);
         if self.skill.permissions.contains(&refused) {
             self.skill.permissions.retain(|known| *known != refused);
             let message = "the source forbids the shell and needs programs; they are permitted";
-            self.notes.push(Note::review(place, message));
+            self.notes.push(MigrationNote::review(place, message));
         }
         if !self.skill.permissions.iter().any(|known| known.covers(&grant)) {
             self.skill.permissions.push(grant);
@@ -298,7 +305,7 @@ impl<'a> Plan<'a> {
                 let message = format!(
                     "`{name}` can be left out there, but must be set in GAIA; remove it if it is not needed"
                 );
-                self.notes.push(Note::review(place.clone(), message));
+                self.notes.push(MigrationNote::review(place.clone(), message));
             }
             let variables = &mut self.skill.requirements.env_vars;
             if !variables.contains(&name) {
@@ -324,7 +331,7 @@ impl<'a> Plan<'a> {
                 }
                 Installer::Other(kind) => {
                     let message = format!("`{kind}` installs nothing in GAIA; the entry is kept");
-                    self.notes.push(Note::review(place.clone(), message));
+                    self.notes.push(MigrationNote::review(place.clone(), message));
                     continue;
                 }
             };
@@ -335,13 +342,14 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn kept(&mut self, block: &Block) {
+    fn note_unread_fields(&mut self, block: &Block) {
         let is_own = !block.path.is_empty() && block.path != "metadata";
         for entry in block.node.entries().unwrap_or_default() {
             let key = entry.key.as_str();
-            let other = is_own && !CARRIED.contains(&key);
-            if other || (!block.path.is_empty() && KEPT.contains(&key)) {
-                self.notes.push(Note::new(block.place(key), "kept; GAIA does not read it"));
+            let other = is_own && !MAPPED_BLOCK_KEYS.contains(&key);
+            if other || (!block.path.is_empty() && UNREAD_BLOCK_KEYS.contains(&key)) {
+                self.notes
+                    .push(MigrationNote::new(block.place(key), "kept; GAIA does not read it"));
             }
         }
         let metadata = self.document.fields().and_then(|fields| fields.get("metadata"));
@@ -349,7 +357,7 @@ impl<'a> Plan<'a> {
             let place = format!("metadata.{key}");
             if place != block.path && metadata.is_some_and(|node| node.get(key).is_some()) {
                 let message = format!("kept and not read, because `{}` counts", block.path);
-                self.notes.push(Note::new(place, message));
+                self.notes.push(MigrationNote::new(place, message));
             }
         }
         for entry in block.node.get("requires").and_then(Node::entries).unwrap_or_default() {
@@ -358,9 +366,9 @@ impl<'a> Plan<'a> {
                 "bins" | "anyBins" | "env" | "tools" => {}
                 "config" => {
                     let message = "kept; these are settings of OpenClaw, see what they mean here";
-                    self.notes.push(Note::review(place, message));
+                    self.notes.push(MigrationNote::review(place, message));
                 }
-                _ => self.notes.push(Note::review(place, "kept; GAIA does not read it")),
+                _ => self.notes.push(MigrationNote::review(place, "kept; GAIA does not read it")),
             }
         }
     }
@@ -374,7 +382,7 @@ impl<'a> Plan<'a> {
         let written = actions.items().map_or(0, <[Node]>::len);
         if written != self.skill.tools.len() || actions.items().is_none() {
             let message = "an action without a name is none; the list is kept";
-            self.notes.push(Note::review("actions", message));
+            self.notes.push(MigrationNote::review("actions", message));
         } else {
             self.consumed.push("actions".into());
         }
@@ -388,12 +396,12 @@ impl<'a> Plan<'a> {
 
     fn action(&mut self, mut tool: Tool) -> MigratedTool {
         let taken: Vec<String> = self.tools.iter().map(|one| one.tool.name.clone()).collect();
-        let name = python_name(&tool.name, "tool", &OF_THE_MODULE, &taken);
+        let name = python_name(&tool.name, "tool", &RESERVED_MODULE_NAMES, &taken);
         let action = std::mem::replace(&mut tool.name, name);
         let place = format!("actions.{action}");
         if action != tool.name {
             let message = format!("the action `{action}` became the tool `{}`", tool.name);
-            self.notes.push(Note::review(place.clone(), message));
+            self.notes.push(MigrationNote::review(place.clone(), message));
         }
         let mut names: Vec<String> = Vec::new();
         let mut arguments = Vec::new();
@@ -413,26 +421,26 @@ impl<'a> Plan<'a> {
     fn parameter(&mut self, place: &str, parameter: &mut Parameter, name: &str) {
         if parameter.name != name {
             let message = format!("the parameter `{}` became `{name}`", parameter.name);
-            self.notes.push(Note::review(place, message));
+            self.notes.push(MigrationNote::review(place, message));
         }
         if parameter.required && parameter.default.is_some() {
             // A function of Python has a default or needs the value, never both.
             parameter.required = false;
             let message = format!("`{name}` has a default, so it is no longer required");
-            self.notes.push(Note::review(place, message));
+            self.notes.push(MigrationNote::review(place, message));
         }
     }
 
     fn body(&mut self) {
         if self.skill.body.contains("{baseDir}") {
             let message = "GAIA does not fill in `{baseDir}`; write paths relative to the skill";
-            self.notes.push(Note::review("body", message));
+            self.notes.push(MigrationNote::review("body", message));
         }
     }
 }
 
 /// A version with what it lacks. `None` if it is none at all.
-fn complete(text: &str) -> Option<String> {
+fn complete_version(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
     let valid = |text: &str| version::parse_version(text).is_ok();
@@ -485,7 +493,7 @@ mod tests {
             ("latest", None),
             ("", None),
         ] {
-            assert_eq!(complete(text).as_deref(), expected, "{text}");
+            assert_eq!(complete_version(text).as_deref(), expected, "{text}");
         }
     }
 

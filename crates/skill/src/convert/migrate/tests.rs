@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::reading::read;
 
-const DESCRIBED: &str = "---\n\
+const DOCUMENTED_SHAPE_KEYS: &str = "---\n\
 # A skill of GAIA's document.\n\
 name: Web Search\n\
 claw_version: \"1.0\"\n\
@@ -23,18 +23,21 @@ user-invocable: true\n\
 ---\n\
 # Web search\n\nSearches the web. Use `{baseDir}`.\n";
 
-fn migrated_as(text: &str, request: &Request<'_>) -> Result<Migration, Vec<Blocker>> {
+fn migrated_as(
+    text: &str,
+    request: &MigrationRequest<'_>,
+) -> Result<Migration, Vec<MigrationBlocker>> {
     let source = Source::from_bytes(text.into()).unwrap();
     migrate(&read(source, None), None, request)
 }
 
 fn migrated(text: &str) -> Migration {
-    migrated_as(text, &Request::default()).unwrap()
+    migrated_as(text, &MigrationRequest::default()).unwrap()
 }
 
 fn blockers(text: &str) -> Vec<&'static str> {
-    let blockers = migrated_as(text, &Request::default()).unwrap_err();
-    blockers.iter().map(Blocker::code).collect()
+    let blockers = migrated_as(text, &MigrationRequest::default()).unwrap_err();
+    blockers.iter().map(MigrationBlocker::code).collect()
 }
 
 fn has_note(migration: &Migration, field: &str, review: bool) -> bool {
@@ -43,7 +46,7 @@ fn has_note(migration: &Migration, field: &str, review: bool) -> bool {
 
 #[test]
 fn the_shape_of_the_document() {
-    let migration = migrated(DESCRIBED);
+    let migration = migrated(DOCUMENTED_SHAPE_KEYS);
     insta::assert_snapshot!(migration.text);
     assert_eq!((migration.vendor, migration.name.as_str()), (Vendor::OpenClaw, "web-search"));
     assert_eq!(migration.claimed_tier.as_deref(), Some("verified"));
@@ -75,11 +78,11 @@ fn the_shape_of_the_document() {
 
 #[test]
 fn the_flat_shape() {
-    let request = Request { shape: ManifestShape::Flat, ..Request::default() };
-    let migration = migrated_as(DESCRIBED, &request).unwrap();
+    let request = MigrationRequest { shape: ManifestShape::Flat, ..MigrationRequest::default() };
+    let migration = migrated_as(DOCUMENTED_SHAPE_KEYS, &request).unwrap();
     insta::assert_snapshot!(migration.text);
     let plain = "---\nname: x\ndescription: y\n---\n";
-    assert_eq!(migrated_as(plain, &request).unwrap_err(), [Blocker::NoTools]);
+    assert_eq!(migrated_as(plain, &request).unwrap_err(), [MigrationBlocker::NoTools]);
 }
 
 const REAL: &str = "---\r\n\
@@ -131,9 +134,9 @@ fn hermes_and_loose_fields() {
     let migration = migrated(hermes);
     assert_eq!(migration.vendor, Vendor::Hermes);
     assert_eq!(migration.permissions[0].to_string(), "shell:execute:jq");
-    let request = Request { from: Some(Vendor::Hermes), ..Request::default() };
+    let request = MigrationRequest { from: Some(Vendor::Hermes), ..MigrationRequest::default() };
     let plain = "---\nname: x\ndescription: y\n---\n";
-    assert_eq!(migrated_as(plain, &request).unwrap_err(), [Blocker::NotHermes]);
+    assert_eq!(migrated_as(plain, &request).unwrap_err(), [MigrationBlocker::NotHermes]);
     let text =
         "---\nname: x\ndescription: y\nmetadata: '{\"requires\": {\"bins\": [\"jq\"]}}'\n---\n";
     let migration = migrated(text);
@@ -144,7 +147,7 @@ fn hermes_and_loose_fields() {
 }
 
 #[test]
-fn what_stands_in_the_way() {
+fn blockers_are_reported() {
     assert_eq!(blockers("# Text\n"), ["no_frontmatter"]);
     assert_eq!(blockers("---\nname: 技能\n---\n"), ["no_name", "no_description"]);
     let long = "x".repeat(1025);
@@ -164,11 +167,15 @@ fn what_stands_in_the_way() {
 #[test]
 fn names_and_breadth() {
     let text = "---\nname: 技能\ndescription: y\nclaw_version: 1\nshell: true\n---\n";
-    let request = Request { name: Some("skill"), ..Request::default() };
+    let request = MigrationRequest { name: Some("skill"), ..MigrationRequest::default() };
     assert_eq!(migrated_as(text, &request).unwrap().name, "skill");
-    let request = Request { name: Some("No"), ..Request::default() };
+    let request = MigrationRequest { name: Some("No"), ..MigrationRequest::default() };
     assert_eq!(migrated_as(text, &request).unwrap_err()[0].code(), "no_name");
-    let request = Request { name: Some("skill"), breadth: Breadth::Scoped, ..Request::default() };
+    let request = MigrationRequest {
+        name: Some("skill"),
+        breadth: PermissionBreadth::Scoped,
+        ..MigrationRequest::default()
+    };
     assert_eq!(migrated_as(text, &request).unwrap_err()[0].code(), "unscoped_permission");
 }
 
@@ -193,7 +200,7 @@ fn what_gaia_would_misread_is_set_aside() {
 }
 
 #[test]
-fn programs_overrule_a_shell_that_is_off() {
+fn required_programs_override_a_denied_shell() {
     let text = "---\nname: x\ndescription: y\nclaw_version: 1\nshell: false\n\
                 metadata: {openclaw: {requires: {bins: [jq]}}}\n---\n";
     let permissions = migrated(text).permissions;

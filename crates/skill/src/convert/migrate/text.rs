@@ -1,53 +1,55 @@
-//! The text of a migrated skill: the source's lines, with what changed.
+//! Writes the text of a migrated skill: the lines of the source with the changes.
 
 use serde_json::Value;
 
-use super::{Note, plan::Plan};
+use super::{MigrationNote, plan::MigrationPlan};
 use crate::{
     convert::{
-        bridge::{top, top_keys, value_of},
-        fields::Written,
+        field_lines::{FieldLines, FrontmatterLines},
+        field_mapper::{top, top_keys, value_of},
+        fields::WrittenField,
         metadata,
-        pieces::{Piece, Pieces},
         stash::{self, newline, with_newlines},
     },
     dialect::Dialect,
     document::Document,
-    yaml::{Data, Tree, YamlVersion, write::write_entry},
+    yaml::{NodeData, Tree, YamlVersion, write::write_entry},
 };
 
 /// Where values go that GAIA would misread where they were.
-const ASIDE: &str = "original";
+const SET_ASIDE_KEY: &str = "original";
 
 /// Fields that GAIA lets pass as they are.
-const UNTOUCHED: [&str; 2] = ["compatibility", "allowed-tools"];
+const PASSED_FIELDS: [&str; 2] = ["compatibility", "allowed-tools"];
 
 /// Writes the text, and notes which fields stay without a meaning.
-pub(super) fn write(plan: &mut Plan<'_>, written: &[Written]) -> String {
+pub(super) fn write(plan: &mut MigrationPlan<'_>, written: &[WrittenField]) -> String {
     let document = plan.document;
     let newline = newline(document.text());
-    let Pieces { preamble, fields, tail } = pieces(document, newline);
+    let FrontmatterLines { preamble, fields, tail } = frontmatter_lines(document, newline);
     let own = top_keys(written);
     let consumed = plan.consumed.clone();
     let mut lines: Vec<(String, String)> = Vec::new();
     let mut block = None;
-    for piece in fields.into_iter().filter(|piece| !consumed.contains(&piece.key)) {
-        let key = piece.key.clone();
+    for source_lines in
+        fields.into_iter().filter(|source_lines| !consumed.contains(&source_lines.key))
+    {
+        let key = source_lines.key.clone();
         if key == "metadata" {
             lines.push((key, String::new()));
-            block = Some(piece);
+            block = Some(source_lines);
         } else if own.contains(&key.as_str()) {
-            let text = field(plan, piece, written, newline);
+            let text = field(plan, source_lines, written, newline);
             lines.push((key, text));
         } else if is_read(&key) {
-            set_aside(plan, &piece);
+            set_aside(plan, &source_lines);
         } else {
-            plan.notes.push(Note::new(key.clone(), "kept; GAIA does not read it"));
-            lines.push((key, piece.text));
+            plan.notes.push(MigrationNote::new(key.clone(), "kept; GAIA does not read it"));
+            lines.push((key, source_lines.text));
         }
     }
     missing(&mut lines, written, newline);
-    let block = block.and_then(|piece| mapping(plan, piece));
+    let block = block.and_then(|source_lines| mapping(plan, source_lines));
     let text = metadata(block.as_ref(), written, &plan.originals, newline);
     match lines.iter_mut().find(|(key, _)| key == "metadata") {
         Some((_, place)) => *place = text,
@@ -57,32 +59,37 @@ pub(super) fn write(plan: &mut Plan<'_>, written: &[Written]) -> String {
     fenced(document, &format!("{preamble}{lines}{tail}"), newline)
 }
 
-fn pieces(document: &Document, newline: &str) -> Pieces {
+fn frontmatter_lines(document: &Document, newline: &str) -> FrontmatterLines {
     let block = document.layout().closed_block().map(|block| block.yaml);
-    let cut = block.and_then(|yaml| Pieces::cut(yaml.slice(document.text())));
+    let cut = block.and_then(|yaml| FrontmatterLines::cut(yaml.slice(document.text())));
     cut.unwrap_or_else(|| {
-        let mut pieces = Pieces::rewritten(document);
-        for piece in &mut pieces.fields {
-            piece.text = with_newlines(&piece.text, newline);
+        let mut frontmatter_lines = FrontmatterLines::rewritten(document);
+        for source_lines in &mut frontmatter_lines.fields {
+            source_lines.text = with_newlines(&source_lines.text, newline);
         }
-        pieces
+        frontmatter_lines
     })
 }
 
 /// A field that GAIA writes, in its own lines when they say the same. A list or a map that says
 /// something else is kept beside it.
-fn field(plan: &mut Plan<'_>, piece: Piece, written: &[Written], newline: &str) -> String {
-    let value = value_of(written, &piece.key);
-    let same = piece.value.to_value(YamlVersion::V1_1) == value;
-    if same || UNTOUCHED.contains(&piece.key.as_str()) {
-        return piece.text;
+fn field(
+    plan: &mut MigrationPlan<'_>,
+    source_lines: FieldLines,
+    written: &[WrittenField],
+    newline: &str,
+) -> String {
+    let value = value_of(written, &source_lines.key);
+    let same = source_lines.value.to_value(YamlVersion::V1_1) == value;
+    if same || PASSED_FIELDS.contains(&source_lines.key.as_str()) {
+        return source_lines.text;
     }
-    if piece.value.text().is_none() {
-        set_aside(plan, &piece);
+    if source_lines.value.text().is_none() {
+        set_aside(plan, &source_lines);
     }
     let before = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
-    let comments: String = piece.text.split_inclusive('\n').take_while(before).collect();
-    comments + &with_newlines(&write_entry(&piece.key, &value, 0), newline)
+    let comments: String = source_lines.text.split_inclusive('\n').take_while(before).collect();
+    comments + &with_newlines(&write_entry(&source_lines.key, &value, 0), newline)
 }
 
 /// Whether GAIA reads a field of this name in one of its shapes.
@@ -91,38 +98,39 @@ fn is_read(key: &str) -> bool {
     shapes.into_iter().flatten().any(|field| field.key == key)
 }
 
-fn set_aside(plan: &mut Plan<'_>, piece: &Piece) {
-    let key = &piece.key;
+fn set_aside(plan: &mut MigrationPlan<'_>, source_lines: &FieldLines) {
+    let key = &source_lines.key;
     if !plan.originals.iter().any(|(known, _)| known == key) {
-        plan.originals.push((key.clone(), piece.value.to_value(YamlVersion::V1_1)));
+        plan.originals.push((key.clone(), source_lines.value.to_value(YamlVersion::V1_1)));
     }
     let message =
-        format!("GAIA would read it as its own field; it is `metadata.{ASIDE}.{key}` now");
-    plan.notes.push(Note::review(key.clone(), message));
+        format!("GAIA would read it as its own field; it is `metadata.{SET_ASIDE_KEY}.{key}` now");
+    plan.notes.push(MigrationNote::review(key.clone(), message));
 }
 
 /// `metadata` as a map, also when it is a string of JSON; anything else is set aside.
-fn mapping(plan: &mut Plan<'_>, mut piece: Piece) -> Option<Piece> {
-    if let Some(text) = piece.value.text() {
+fn mapping(plan: &mut MigrationPlan<'_>, mut source_lines: FieldLines) -> Option<FieldLines> {
+    if let Some(text) = source_lines.value.text() {
         let read = Tree::parse(text).ok().and_then(|tree| tree.root);
         if let Some(root) = read.filter(|root| root.entries().is_some()) {
-            plan.notes.push(Note::new("metadata", "it was a string of JSON and is a map now"));
-            piece.text.clear();
-            piece.value = root;
+            plan.notes
+                .push(MigrationNote::new("metadata", "it was a string of JSON and is a map now"));
+            source_lines.text.clear();
+            source_lines.value = root;
         }
     }
-    match &piece.value.data {
-        Data::Mapping { .. } => Some(piece),
-        _ if piece.value.is_null(YamlVersion::V1_1) => None,
+    match &source_lines.value.data {
+        NodeData::Mapping { .. } => Some(source_lines),
+        _ if source_lines.value.is_null(YamlVersion::V1_1) => None,
         _ => {
-            set_aside(plan, &piece);
+            set_aside(plan, &source_lines);
             None
         }
     }
 }
 
 /// Writes what GAIA needs and the source did not have, after its neighbour.
-fn missing(lines: &mut Vec<(String, String)>, written: &[Written], newline: &str) {
+fn missing(lines: &mut Vec<(String, String)>, written: &[WrittenField], newline: &str) {
     let mut at = 0;
     for key in top_keys(written).into_iter().filter(|key| *key != "metadata") {
         if let Some(found) = lines.iter().position(|(known, _)| known == key) {
@@ -136,13 +144,13 @@ fn missing(lines: &mut Vec<(String, String)>, written: &[Written], newline: &str
 }
 
 fn metadata(
-    block: Option<&Piece>,
-    written: &[Written],
+    block: Option<&FieldLines>,
+    written: &[WrittenField],
     originals: &[(String, Value)],
     newline: &str,
 ) -> String {
     let aside: Vec<(String, &Value)> =
-        originals.iter().map(|(key, value)| (format!("{ASIDE}.{key}"), value)).collect();
+        originals.iter().map(|(key, value)| (format!("{SET_ASIDE_KEY}.{key}"), value)).collect();
     let own = written.iter().filter(|written| top(&written.path) == "metadata");
     let additions: Vec<(&str, &Value)> = own
         .filter_map(|written| Some((written.path.strip_prefix("metadata.")?, &written.value)))
@@ -151,9 +159,9 @@ fn metadata(
     if let Some(block) = block.filter(|_| additions.is_empty()).filter(|one| !one.text.is_empty()) {
         return block.text.clone();
     }
-    let appended = block.and_then(|block| metadata::appended(block, &additions, None, newline));
-    appended
-        .unwrap_or_else(|| with_newlines(&metadata::rewritten(block, &additions, None), newline))
+    let appended =
+        block.and_then(|block| metadata::append_entries(block, &additions, None, newline));
+    appended.unwrap_or_else(|| with_newlines(&metadata::rewrite(block, &additions, None), newline))
 }
 
 /// The lines between the fences of the source, with its body.

@@ -61,7 +61,7 @@ impl Values<'_, '_> {
             rest.starts_with(char::is_alphanumeric) && !rest.contains(char::is_whitespace)
         });
         if !is_link {
-            let message = format!("`{key}` is `{text}`, which is no address");
+            let message = format!("`{key}` is `{text}`, which is not a URL");
             let help = "write an address such as `https://example.com/skill`";
             self.tell(Severity::Warning, node, key, message, help);
         }
@@ -114,13 +114,13 @@ impl Values<'_, '_> {
         self.each(
             "dependencies",
             is_package,
-            "is no Python package",
+            "is not a Python package",
             "write it as for pip, such as `requests>=2.31`",
         );
         self.each(
             "env_vars",
             is_variable,
-            "is no name of an environment variable",
+            "is not the name of an environment variable",
             "use letters, digits and underscores, and begin with a letter",
         );
     }
@@ -147,7 +147,7 @@ impl Values<'_, '_> {
             // A registry may put a namespace before the name.
             let bare = name.rsplit('/').next().unwrap_or_default();
             if NameGrammar::Gaia.check(bare).is_err() {
-                let message = format!("`{name}` is no name of a skill");
+                let message = format!("`{name}` is not the name of a skill");
                 let help = "use lower-case letters, digits and hyphens";
                 self.tell(Severity::Error, name_node, &field, message, help);
             } else if name == own {

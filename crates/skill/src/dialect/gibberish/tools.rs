@@ -30,7 +30,7 @@ pub(super) fn first_command_tool(document: &Document) -> Option<&str> {
 
 /// Where the parts of a command tool stand.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct CommandToolSpans {
     /// The name in its heading.
     pub(crate) name: Span,
     /// The lines of its command.
@@ -40,11 +40,11 @@ pub(crate) struct Place {
 }
 
 /// The places of the tools that have a command, in order.
-pub(crate) fn places(document: &Document) -> Vec<Place> {
+pub(crate) fn command_tool_spans(document: &Document) -> Vec<CommandToolSpans> {
     let place = |section: Section<'_>| {
         let rows = section.part("Parameters").map(|part| section.rows(part)).unwrap_or_default();
         let name_of = |row: &Row| row.cells.first().map(|cell| cell.trim_matches('`').to_owned());
-        Some(Place {
+        Some(CommandToolSpans {
             name: section.heading.title,
             command: section.command_fence()?.content,
             rows: rows.iter().skip(2).filter_map(|row| Some((name_of(row)?, row.span))).collect(),
@@ -73,7 +73,7 @@ pub(super) fn read(document: &Document) -> (Vec<Tool>, Vec<Diagnostic>) {
                 Diagnostic::error(
                     "invalid-tool-name",
                     title,
-                    format!("`{name}` is no tool name: {problem}"),
+                    format!("`{name}` is not a tool name: {problem}"),
                 )
                 .field(name)
                 .help("use lower-case letters, digits and underscores, 32 at most"),

@@ -42,9 +42,9 @@ impl Lifecycle {
     }
 }
 
-/// What the curator looks at.
+/// What decides how a skill ages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub struct Standing {
+pub struct CurationInfo {
     /// Where the skill came from.
     #[serde(rename = "source")]
     pub provenance: Provenance,
@@ -53,7 +53,7 @@ pub struct Standing {
     pub pinned: bool,
 }
 
-impl Standing {
+impl CurationInfo {
     /// What becomes of an active skill after some days without use. Only skills that were written
     /// here grow old, and none is ever deleted.
     pub fn after(self, idle_days: u32) -> Lifecycle {
@@ -90,11 +90,11 @@ mod tests {
     fn only_own_skills_grow_old() {
         use Lifecycle::{Active, Archived, Stale};
 
-        let own = Standing { provenance: Provenance::Authored, pinned: false };
+        let own = CurationInfo { provenance: Provenance::Authored, pinned: false };
         let states = [0, 29, 30, 89, 90, 400].map(|days| own.after(days));
         assert_eq!(states, [Active, Active, Stale, Stale, Archived, Archived]);
-        assert_eq!(Standing { pinned: true, ..own }.after(400), Active);
-        assert_eq!(Standing { provenance: Provenance::Catalog, ..own }.after(400), Active);
+        assert_eq!(CurationInfo { pinned: true, ..own }.after(400), Active);
+        assert_eq!(CurationInfo { provenance: Provenance::Catalog, ..own }.after(400), Active);
     }
 
     #[test]

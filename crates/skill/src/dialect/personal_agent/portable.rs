@@ -1,5 +1,4 @@
-//! A skill that comes from elsewhere, and one that goes there: the text stays as its author wrote it,
-//! but for what others would not read.
+//! Prepares skill texts for import and export, changing only what other systems would not read.
 
 use savoir_lint::Edit;
 use serde_json::Value;
@@ -36,7 +35,7 @@ fn parse(text: &str) -> Document {
 
 /// The handle of a skill that comes from elsewhere: as it calls itself, else after its folder or its
 /// file, else after its first heading.
-pub fn handle(text: &str, folder: Option<&str>, stem: Option<&str>) -> Option<String> {
+pub fn derive_handle(text: &str, folder: Option<&str>, stem: Option<&str>) -> Option<String> {
     let document = parse(text);
     let own = document.field("name").and_then(|node| node.text()).and_then(name::slugify);
     let heading = || {
@@ -52,12 +51,12 @@ pub fn handle(text: &str, folder: Option<&str>, stem: Option<&str>) -> Option<St
 /// Nothing else is changed.
 ///
 /// ```
-/// use savoir_skill::dialect::personal_agent::adopt;
+/// use savoir_skill::dialect::personal_agent::prepare_import;
 ///
-/// assert_eq!(adopt("---\nname: My Skill # mine\nx: 1\n---\n", "my-skill"), "---\nname: my-skill # mine\nx: 1\n---\n");
-/// assert_eq!(adopt("# Tea\n\nBoil water.\n", "tea"), "---\nname: tea\ndescription: Boil water.\n---\n\n# Tea\n\nBoil water.\n");
+/// assert_eq!(prepare_import("---\nname: My Skill # mine\nx: 1\n---\n", "my-skill"), "---\nname: my-skill # mine\nx: 1\n---\n");
+/// assert_eq!(prepare_import("# Tea\n\nBoil water.\n", "tea"), "---\nname: tea\ndescription: Boil water.\n---\n\n# Tea\n\nBoil water.\n");
 /// ```
-pub fn adopt(text: &str, name: &str) -> String {
+pub fn prepare_import(text: &str, name: &str) -> String {
     let text = without_owner(text);
     let reading = read_as(Source::new(text.clone()), Dialect::PERSONAL_AGENT, None);
     if reading.skill.mode == Mode::Prose {
@@ -83,22 +82,22 @@ pub fn adopt(text: &str, name: &str) -> String {
 /// writes them. What needs no change stays byte for byte, and no field is lost.
 ///
 /// ```
-/// use savoir_skill::dialect::personal_agent::export;
+/// use savoir_skill::dialect::personal_agent::prepare_export;
 ///
 /// let kept = "---\nname: a\ndescription: d\nallowed_tools: [Read, 'Bash(git:*)']\ncontext_fork: true\nx: 1\nuser_id: '7'\n---\nHi\n";
 /// assert_eq!(
-///     export(kept, "a"),
+///     prepare_export(kept, "a"),
 ///     "---\nname: a\ndescription: d\nallowed-tools: Read Bash(git:*)\ncontext: fork\nx: 1\n---\nHi\n"
 /// );
 /// ```
-pub fn export(text: &str, name: &str) -> String {
-    let text = adopt(text, name);
+pub fn prepare_export(text: &str, name: &str) -> String {
+    let text = prepare_import(text, name);
     let document = parse(&text);
     let Some(block) = document.layout().closed_block().filter(|_| document.state() == State::Clean)
     else {
         return text;
     };
-    let Some(fields) = Fields::read(&document, name) else { return text };
+    let Some(fields) = PortableFields::read(&document, name) else { return text };
     if !fields.changed {
         return text;
     }
@@ -114,12 +113,12 @@ pub fn export(text: &str, name: &str) -> String {
     let lines = |fields: Vec<(String, String)>| fields.into_iter().map(|(_, line)| line).collect();
     // An anchor must stand before what refers to it.
     let tries = [whole(lines(ordered)), whole(lines(fields.lines.clone()))];
-    let kept = |written: &String| fields.hold_in(&parse(written));
+    let kept = |written: &String| fields.are_equal_in(&parse(written));
     tries.into_iter().find(kept).unwrap_or(text)
 }
 
 /// The fields of a file as the portable format writes them.
-struct Fields {
+struct PortableFields {
     /// Keys, each with its lines.
     lines: Vec<(String, String)>,
     /// What must be read again.
@@ -127,7 +126,7 @@ struct Fields {
     changed: bool,
 }
 
-impl Fields {
+impl PortableFields {
     /// None if fields do not begin on lines of their own.
     fn read(document: &Document, name: &str) -> Option<Self> {
         let text = document.text();
@@ -202,7 +201,7 @@ impl Fields {
     }
 
     /// Whether a file says what these fields say.
-    fn hold_in(&self, document: &Document) -> bool {
+    fn are_equal_in(&self, document: &Document) -> bool {
         document.state() == State::Clean
             && document.entries().len() == self.lines.len()
             && self.values.iter().all(|(key, value)| {
@@ -230,10 +229,10 @@ mod tests {
             "---\r\ndescription: d # why\r\nname: 'a'\r\nallowed-tools: Read Bash(git add:*)\r\n---\r\nHi",
             "---\nname: a\n# comment\ndescription: |\n  d\nmetadata: {author: x, v: [1, 2]}\nlicense: MIT\n# end\n---\n",
         ] {
-            assert_eq!(export(text, "a"), text);
+            assert_eq!(prepare_export(text, "a"), text);
             let owned = crate::dialect::agent_flow::with_owner(text, "7").unwrap();
             assert_ne!(owned, text);
-            assert_eq!(export(&owned, "a"), text);
+            assert_eq!(prepare_export(&owned, "a"), text);
         }
     }
 
@@ -241,16 +240,16 @@ mod tests {
     fn what_is_written_anew_loses_nothing() {
         let text = "---\n# head\n\nzeta: [1, {a: b}]\nwhen-to-use: >\n  often\n  here\ndescription: d\nallowed-tools:\n  - Read\n  - Bash(git log:*)\nmetadata:\n  b: 1 # one\n  a: \"2\"\ncompatibility: x\nlicense: MIT\nname: a\n---\nBody --- stays\n";
         assert_eq!(
-            export(text, "a"),
+            prepare_export(text, "a"),
             "---\n# head\n\nname: a\ndescription: d\nwhen_to_use: >\n  often\n  here\nlicense: MIT\ncompatibility: x\nallowed-tools: Read Bash(git log:*)\nmetadata:\n  b: 1 # one\n  a: \"2\"\nzeta: [1, {a: b}]\n---\nBody --- stays\n"
         );
-        assert_eq!(export(&export(text, "a"), "a"), export(text, "a"));
+        assert_eq!(prepare_export(&prepare_export(text, "a"), "a"), prepare_export(text, "a"));
     }
 
     #[test]
     fn anchors_stay_before_what_refers_to_them() {
         let text = "---\nbase: &b {x: 1}\nmetadata: *b\nallowed_tools: Read, Write\nname: a\ndescription: d\n---\n";
-        let exported = export(text, "a");
+        let exported = prepare_export(text, "a");
         assert!(exported.contains("allowed-tools: Read Write"), "{exported}");
         assert_eq!(parse(&exported).state(), State::Clean);
     }
@@ -258,15 +257,21 @@ mod tests {
     #[test]
     fn what_is_broken_is_not_mended() {
         let text = "---\nname: [\n---\nx\n";
-        assert_eq!(adopt(text, "x"), text);
+        assert_eq!(prepare_import(text, "x"), text);
     }
 
     #[test]
     fn handles() {
-        let of = |text| handle(text, None, None);
+        let of = |text| derive_handle(text, None, None);
         assert_eq!(of("---\nname: Wöchen Bericht!\n---\n").as_deref(), Some("wochen-bericht"));
-        assert_eq!(handle("x", Some("My Folder"), Some("file")).as_deref(), Some("my-folder"));
-        assert_eq!(handle("---\nname: '!!'\n---\n", None, Some("file")).as_deref(), Some("file"));
+        assert_eq!(
+            derive_handle("x", Some("My Folder"), Some("file")).as_deref(),
+            Some("my-folder")
+        );
+        assert_eq!(
+            derive_handle("---\nname: '!!'\n---\n", None, Some("file")).as_deref(),
+            Some("file")
+        );
         assert_eq!(of("# Make *tea*\n").as_deref(), Some("make-tea"));
         assert_eq!(of("text"), None);
     }

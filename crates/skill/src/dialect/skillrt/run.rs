@@ -11,7 +11,7 @@ const RUNTIME_TYPES: [&str; 3] = ["markdown-skill", "anthropic-skill", "mcp-tool
 
 /// Why a skill can be read but not run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RunRefusal {
+pub enum SkillrtRunError {
     /// It is for another family of runtimes.
     #[error("it is for the runtime `{0}`, which is none of {known}", known = RUNTIME_TYPES.join(", "))]
     UnknownRuntime(String),
@@ -23,7 +23,7 @@ pub enum RunRefusal {
     MissingTools(Vec<String>),
 }
 
-impl RunRefusal {
+impl SkillrtRunError {
     /// The stable identifier of the error.
     pub fn code(&self) -> &'static str {
         match self {
@@ -35,27 +35,27 @@ impl RunRefusal {
 }
 
 /// Checks that this runtime can run the skill.
-pub fn check_runtime(skill: &Skill) -> Result<(), RunRefusal> {
+pub fn check_runtime(skill: &Skill) -> Result<(), SkillrtRunError> {
     let wanted = |key| skill.requirements.runtime.as_ref()?.get(key).and_then(Value::as_str);
     if let Some(family) = wanted("type").filter(|family| !RUNTIME_TYPES.contains(family)) {
-        return Err(RunRefusal::UnknownRuntime(family.to_owned()));
+        return Err(SkillrtRunError::UnknownRuntime(family.to_owned()));
     }
     let smallest = wanted("min-version").and_then(|text| parse_version(text).ok());
     match (smallest, parse_version(RUNTIME_LEVEL)) {
         (Some(smallest), Ok(level)) if smallest > level => {
-            Err(RunRefusal::RuntimeTooNew(smallest.to_string()))
+            Err(SkillrtRunError::RuntimeTooNew(smallest.to_string()))
         }
         _ => Ok(()),
     }
 }
 
 /// Checks that every program that the skill needs is there; `is_there` looks one up.
-pub fn check_tools(skill: &Skill, is_there: impl Fn(&str) -> bool) -> Result<(), RunRefusal> {
+pub fn check_tools(skill: &Skill, is_there: impl Fn(&str) -> bool) -> Result<(), SkillrtRunError> {
     let mut missing: Vec<String> = Vec::new();
     for program in &skill.requirements.programs {
         if !missing.contains(program) && !is_there(program) {
             missing.push(program.clone());
         }
     }
-    if missing.is_empty() { Ok(()) } else { Err(RunRefusal::MissingTools(missing)) }
+    if missing.is_empty() { Ok(()) } else { Err(SkillrtRunError::MissingTools(missing)) }
 }

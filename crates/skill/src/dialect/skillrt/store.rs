@@ -64,7 +64,7 @@ pub fn install_id(skill: &Skill, text: &str) -> Result<InstallId, UnsafeName> {
 
 /// What the list says about one installed skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct InstalledSkill {
     /// What it is called.
     pub id: InstallId,
     /// What it does; empty for prose.
@@ -72,11 +72,12 @@ pub struct Listed {
 }
 
 /// The output of `skill list`.
-pub fn listing(skills: &[Listed]) -> String {
+pub fn listing(skills: &[InstalledSkill]) -> String {
     if skills.is_empty() {
         return "(no skills installed; try `skill install <path>`)\n".to_owned();
     }
-    let line =
-        |skill: &Listed| format!("{}  {}", skill.id, skill.description).trim_end().to_owned();
+    let line = |skill: &InstalledSkill| {
+        format!("{}  {}", skill.id, skill.description).trim_end().to_owned()
+    };
     skills.iter().map(|skill| line(skill) + "\n").collect()
 }

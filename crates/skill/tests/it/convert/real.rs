@@ -56,7 +56,7 @@ fn problems(reading: &Reading) -> Vec<String> {
 }
 
 #[test]
-fn every_real_skill_comes_back() {
+fn every_real_skill_round_trips() {
     let Some(root) = shared("corpus") else { return };
     let mut paths = Vec::new();
     skill_files(&root, &mut paths);

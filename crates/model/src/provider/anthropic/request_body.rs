@@ -1,17 +1,17 @@
-//! A request as the Messages API wants it: the system apart, roles that alternate.
+//! Builds a request of the Messages API: the system prompt is separate, and roles alternate.
 
 use serde_json::{Value, json};
 
 use crate::{ChatRequest, Message, ToolDefinition, limits};
 
-pub(super) fn body(request: &ChatRequest) -> Value {
+pub(super) fn build_request_body(request: &ChatRequest) -> Value {
     let mut body = json!({
         "model": request.model,
-        "max_tokens": request.max_tokens.unwrap_or(limits::ANSWER_TOKENS),
+        "max_tokens": request.max_tokens.unwrap_or(limits::DEFAULT_MAX_TOKENS),
         "messages": messages(&request.messages),
         "stream": true,
     });
-    let system: Vec<_> = request.messages.iter().filter_map(system).collect();
+    let system: Vec<_> = request.messages.iter().filter_map(system_text).collect();
     if !system.is_empty() {
         body["system"] = json!(system.join("\n\n"));
     }
@@ -19,31 +19,31 @@ pub(super) fn body(request: &ChatRequest) -> Value {
         body["temperature"] = json!(temperature);
     }
     if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(tool).collect();
+        body["tools"] = request.tools.iter().map(tool_value).collect();
     }
     body
 }
 
-fn system(message: &Message) -> Option<&str> {
+fn system_text(message: &Message) -> Option<&str> {
     match message {
         Message::System(text) => Some(text),
         _ => None,
     }
 }
 
-/// What was said, with neighbours of one role made one: results of several calls belong together.
+/// Converts messages, merging neighbours of one role: results of several calls belong together.
 fn messages(messages: &[Message]) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
-    for (role, blocks) in messages.iter().filter_map(blocks) {
+    for (role, content_blocks) in messages.iter().filter_map(content_blocks) {
         match turns.last_mut() {
-            Some((last, known)) if *last == role => known.extend(blocks),
-            _ => turns.push((role, blocks)),
+            Some((last, known)) if *last == role => known.extend(content_blocks),
+            _ => turns.push((role, content_blocks)),
         }
     }
     turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
 }
 
-fn blocks(message: &Message) -> Option<(&'static str, Vec<Value>)> {
+fn content_blocks(message: &Message) -> Option<(&'static str, Vec<Value>)> {
     match message {
         Message::System(_) => None,
         Message::User(text) => Some(("user", vec![json!({ "type": "text", "text": text })])),
@@ -53,8 +53,8 @@ fn blocks(message: &Message) -> Option<(&'static str, Vec<Value>)> {
             let calls = tool_calls.iter().map(|call| {
                 json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments })
             });
-            let blocks: Vec<_> = said.into_iter().chain(calls).collect();
-            (!blocks.is_empty()).then_some(("assistant", blocks))
+            let content_blocks: Vec<_> = said.into_iter().chain(calls).collect();
+            (!content_blocks.is_empty()).then_some(("assistant", content_blocks))
         }
         Message::Tool { call_id, content } => {
             let result = json!({
@@ -65,7 +65,7 @@ fn blocks(message: &Message) -> Option<(&'static str, Vec<Value>)> {
     }
 }
 
-fn tool(tool: &ToolDefinition) -> Value {
+fn tool_value(tool: &ToolDefinition) -> Value {
     let ToolDefinition { name, description, parameters } = tool;
     json!({ "name": name, "description": description, "input_schema": parameters })
 }

@@ -1,13 +1,13 @@
-//! What systems give a tool without being asked, and where it runs. Whoever runs tools looks here,
-//! so that it does not have to know a dialect by its name.
+//! How the tools of a dialect run: start folder, default access, limits and variables. The tool
+//! runner uses this, so that it does not depend on a dialect by name.
 
 /// How tools of a dialect run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Running {
+pub struct ToolExecution {
     /// Where a tool starts.
-    pub place: Place,
+    pub place: StartFolder,
     /// Files that it gets unasked.
-    pub files: Unasked,
+    pub files: DefaultFileAccess,
     /// Whether tools may start the programs of the system without a permission.
     pub runs_programs: bool,
     /// What a skill has that says nothing about the network.
@@ -19,12 +19,12 @@ pub struct Running {
     /// Whether a signature can make it more than experimental.
     pub attestable: bool,
     /// Variables that tell a tool about its skill.
-    pub variables: &'static [(&'static str, About)],
+    pub variables: &'static [(&'static str, VariableContent)],
 }
 
 /// Where a tool starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StartFolder {
     /// In the folder that the user is in.
     Directory,
     /// In the root of the repository around it, else in the folder that the user is in.
@@ -33,7 +33,7 @@ pub enum Place {
 
 /// Files that a tool gets unasked, beside its own folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unasked {
+pub enum DefaultFileAccess {
     /// None.
     Nothing,
     /// It reads the folder that the user is in.
@@ -53,7 +53,7 @@ pub enum NetworkDefault {
 
 /// What a variable tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum VariableContent {
     /// The name of the skill.
     Name,
     /// The folder of the skill.
@@ -62,11 +62,11 @@ pub enum About {
     Mode,
 }
 
-impl Running {
+impl ToolExecution {
     /// As most systems do it: scripts that an agent starts in the user's folder.
     pub const COMMON: Self = Self {
-        place: Place::Directory,
-        files: Unasked::Directory,
+        place: StartFolder::Directory,
+        files: DefaultFileAccess::Directory,
         runs_programs: true,
         network: NetworkDefault::Asks,
         requirements_grant: false,
@@ -77,5 +77,5 @@ impl Running {
     };
 
     /// Only what is declared.
-    pub const DECLARED: Self = Self { files: Unasked::Nothing, ..Self::COMMON };
+    pub const DECLARED: Self = Self { files: DefaultFileAccess::Nothing, ..Self::COMMON };
 }

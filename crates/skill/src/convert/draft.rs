@@ -1,19 +1,18 @@
-//! Writing a skill for another system.
+//! Writes a skill in another dialect.
 
-mod telling;
+mod field_reports;
 
+use field_reports::{body_report, body_tools};
 use savoir_lint::{Diagnostic, Source};
 use serde_json::Value;
-use telling::{body_report, body_tools};
 
 use super::{
-    ConvertError, FieldReport, How,
+    ConvertError, FieldOutcome, FieldReport,
     body::{self, Translation},
-    bridge::{Bridge, Fate, Judged, top, top_keys, value_of},
-    metadata,
-    pieces::{Piece, Pieces},
-    prose,
-    stash::{self, Head, Stash, newline, with_newlines},
+    field_lines::{FieldLines, FrontmatterLines},
+    field_mapper::{FieldAction, FieldMapper, PlannedField, top, top_keys, value_of},
+    metadata, prose,
+    stash::{self, Stash, StashedHead, newline, with_newlines},
 };
 use crate::{
     dialect::{Dialect, NewFile},
@@ -22,7 +21,7 @@ use crate::{
     yaml::write::write_entry,
 };
 
-/// A finished text, and what happened on the way.
+/// A converted text with its side files and report.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) text: String,
@@ -30,9 +29,9 @@ pub(super) struct Draft {
     pub(super) report: Vec<FieldReport>,
 }
 
-/// How the original is remembered.
+/// How the original is stored in the converted file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Memory {
+enum StashKind {
     /// Not at all: the file serves both dialects.
     Unneeded,
     /// Field by field.
@@ -43,19 +42,19 @@ enum Memory {
     Nothing,
 }
 
-/// Writes a skill for another system. What comes out is read again, and the original is restored
-/// from it, before anyone sees it.
-pub(super) fn forward(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError> {
+/// Writes a skill for another system. The result is verified: it is read again and the original is
+/// restored from it.
+pub(super) fn write_draft(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError> {
     if !target.has_frontmatter() {
-        return into_prose(reading, target);
+        return write_prose(reading, target);
     }
-    let bridge = Bridge::new(&reading.skill, target)?;
+    let mapper = FieldMapper::new(&reading.skill, target)?;
     let mut problem = ConvertError::unfaithful("frontmatter", target);
-    for (memories, judge) in ways(&reading.document) {
-        let Some(head) = judge(&reading.document, &bridge) else { continue };
-        for memory in *memories {
-            let Some(draft) = Build::draft(reading, &bridge, &head, *memory) else { continue };
-            match verify(reading, &bridge, &draft) {
+    for (stash_kinds, plan_head) in strategies(&reading.document) {
+        let Some(head) = plan_head(&reading.document, &mapper) else { continue };
+        for stash_kind in *stash_kinds {
+            let Some(draft) = Build::draft(reading, &mapper, &head, *stash_kind) else { continue };
+            match verify(reading, &mapper, &draft) {
                 Ok(()) => return Ok(draft),
                 Err(error) => problem = error,
             }
@@ -65,95 +64,100 @@ pub(super) fn forward(reading: &Reading, target: Dialect) -> Result<Draft, Conve
 }
 
 /// Whether a skill converted to another dialect is exactly this text.
-pub(super) fn makes(reading: &Reading, target: Dialect, text: &str) -> bool {
+pub(super) fn converts_to(reading: &Reading, target: Dialect, text: &str) -> bool {
     if !target.has_frontmatter() {
         return prose::write(&reading.document, reading.skill.dialect).as_deref() == Some(text);
     }
-    let Ok(bridge) = Bridge::new(&reading.skill, target) else { return false };
-    ways(&reading.document).iter().any(|(memories, judge)| {
-        judge(&reading.document, &bridge).is_some_and(|head| {
-            memories.iter().any(|memory| {
-                Build::draft(reading, &bridge, &head, *memory)
+    let Ok(mapper) = FieldMapper::new(&reading.skill, target) else { return false };
+    strategies(&reading.document).iter().any(|(stash_kinds, plan_head)| {
+        plan_head(&reading.document, &mapper).is_some_and(|head| {
+            stash_kinds.iter().any(|stash_kind| {
+                Build::draft(reading, &mapper, &head, *stash_kind)
                     .is_some_and(|draft| draft.text == text)
             })
         })
     })
 }
 
-/// Cuts a frontmatter and judges its fields.
-type Cut = fn(&Document, &Bridge<'_>) -> Option<JudgedHead>;
+/// Splits a frontmatter and plans what happens to its fields.
+type PlanHead = fn(&Document, &FieldMapper<'_>) -> Option<PlannedHead>;
 
-/// The ways to convert a file, the nicest first.
-fn ways(document: &Document) -> &'static [(&'static [Memory], Cut)] {
+/// The strategies to convert a file, the preferred first.
+fn strategies(document: &Document) -> &'static [(&'static [StashKind], PlanHead)] {
     if document.layout().closed_block().is_none() {
-        return &[(&[Memory::Nothing], JudgedHead::anew)];
+        return &[(&[StashKind::Nothing], PlannedHead::rewritten)];
     }
     &[
-        (&[Memory::Unneeded, Memory::Lines], JudgedHead::as_it_is),
-        (&[Memory::Whole], JudgedHead::anew),
+        (&[StashKind::Unneeded, StashKind::Lines], PlannedHead::unchanged_lines),
+        (&[StashKind::Whole], PlannedHead::rewritten),
     ]
 }
 
-/// A frontmatter whose fields were judged.
+/// A frontmatter with a plan for each field.
 #[derive(Debug)]
-struct JudgedHead {
+struct PlannedHead {
     preamble: String,
-    fields: Vec<Judged>,
+    fields: Vec<PlannedField>,
     tail: String,
 }
 
-impl JudgedHead {
-    fn as_it_is(document: &Document, bridge: &Bridge<'_>) -> Option<Self> {
+impl PlannedHead {
+    fn unchanged_lines(document: &Document, mapper: &FieldMapper<'_>) -> Option<Self> {
         let block = document.layout().closed_block()?;
-        Pieces::cut(block.yaml.slice(document.text())).map(|pieces| Self::new(pieces, bridge))
+        FrontmatterLines::cut(block.yaml.slice(document.text()))
+            .map(|frontmatter_lines| Self::new(frontmatter_lines, mapper))
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "it is one of two ways to cut")]
-    fn anew(document: &Document, bridge: &Bridge<'_>) -> Option<Self> {
-        let mut pieces = Pieces::rewritten(document);
-        for piece in &mut pieces.fields {
-            piece.text = with_newlines(&piece.text, newline(document.text()));
+    fn rewritten(document: &Document, mapper: &FieldMapper<'_>) -> Option<Self> {
+        let mut frontmatter_lines = FrontmatterLines::rewritten(document);
+        for source_lines in &mut frontmatter_lines.fields {
+            source_lines.text = with_newlines(&source_lines.text, newline(document.text()));
         }
-        Some(Self::new(pieces, bridge))
+        Some(Self::new(frontmatter_lines, mapper))
     }
 
-    fn new(pieces: Pieces, bridge: &Bridge<'_>) -> Self {
-        let fields = pieces.fields.into_iter().map(|piece| bridge.judge(piece)).collect();
-        Self { preamble: pieces.preamble, fields, tail: pieces.tail }
+    fn new(frontmatter_lines: FrontmatterLines, mapper: &FieldMapper<'_>) -> Self {
+        let fields = frontmatter_lines
+            .fields
+            .into_iter()
+            .map(|source_lines| mapper.plan_field(source_lines))
+            .collect();
+        Self { preamble: frontmatter_lines.preamble, fields, tail: frontmatter_lines.tail }
     }
 
-    fn get(&self, key: &str) -> Option<&Judged> {
-        self.fields.iter().find(|field| field.piece.key == key)
+    fn get(&self, key: &str) -> Option<&PlannedField> {
+        self.fields.iter().find(|field| field.source_lines.key == key)
     }
 }
 
-fn verify(reading: &Reading, bridge: &Bridge<'_>, draft: &Draft) -> Result<(), ConvertError> {
-    let result = read_as(Source::new(draft.text.clone()), bridge.target, None);
+fn verify(reading: &Reading, mapper: &FieldMapper<'_>, draft: &Draft) -> Result<(), ConvertError> {
+    let result = read_as(Source::new(draft.text.clone()), mapper.target, None);
     let document = &result.document;
     let clean =
         document.state() == State::Clean && !document.problems().iter().any(Diagnostic::is_error);
     if !clean {
-        return Err(ConvertError::unfaithful("frontmatter", bridge.target));
+        return Err(ConvertError::unfaithful("frontmatter", mapper.target));
     }
-    if let Some(field) = bridge.lost(&result.skill) {
-        return Err(ConvertError::unfaithful(field, bridge.target));
+    if let Some(field) = mapper.lost(&result.skill) {
+        return Err(ConvertError::unfaithful(field, mapper.target));
     }
     let text = reading.document.text();
     let restored = if draft.text == text {
-        let back = Bridge::new(&result.skill, bridge.source)?;
-        JudgedHead::as_it_is(document, &back)
-            .and_then(|head| Build::draft(&result, &back, &head, Memory::Unneeded))
+        let back = FieldMapper::new(&result.skill, mapper.source)?;
+        PlannedHead::unchanged_lines(document, &back)
+            .and_then(|head| Build::draft(&result, &back, &head, StashKind::Unneeded))
             .map(|draft| draft.text)
     } else {
         stash::original(&result).map(|original| original.text)
     };
     if restored.as_deref() != Some(text) {
-        return Err(ConvertError::unfaithful("metadata.savoir-from", bridge.target));
+        return Err(ConvertError::unfaithful("metadata.savoir-from", mapper.target));
     }
     Ok(())
 }
 
-fn into_prose(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError> {
+fn write_prose(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError> {
     let document = &reading.document;
     let failed = || ConvertError::unfaithful("body", target);
     let text = prose::write(document, reading.skill.dialect).ok_or_else(failed)?;
@@ -164,8 +168,9 @@ fn into_prose(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError>
     }
     let why = "prose has no fields; a comment keeps its lines so that converting back restores it";
     let fields = document.entries().iter();
-    let mut report: Vec<FieldReport> =
-        fields.map(|entry| FieldReport::new(&entry.key, "comment", How::Moved, why)).collect();
+    let mut report: Vec<FieldReport> = fields
+        .map(|entry| FieldReport::new(&entry.key, "comment", FieldOutcome::Moved, why))
+        .collect();
     report.push(body_report(&Translation::Same, reading, target));
     report.extend(body_tools(reading, target));
     Ok(Draft { text, files: Vec::new(), report })
@@ -174,9 +179,9 @@ fn into_prose(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError>
 /// A text that is being put together.
 struct Build<'b, 'a> {
     reading: &'b Reading,
-    bridge: &'b Bridge<'a>,
-    head: &'b JudgedHead,
-    memory: Memory,
+    mapper: &'b FieldMapper<'a>,
+    head: &'b PlannedHead,
+    stash_kind: StashKind,
     newline: &'static str,
     /// Keys and lines of the result.
     lines: Vec<(String, String)>,
@@ -192,36 +197,36 @@ struct Build<'b, 'a> {
 impl<'b, 'a> Build<'b, 'a> {
     fn draft(
         reading: &'b Reading,
-        bridge: &'b Bridge<'a>,
-        head: &'b JudgedHead,
-        memory: Memory,
+        mapper: &'b FieldMapper<'a>,
+        head: &'b PlannedHead,
+        stash_kind: StashKind,
     ) -> Option<Draft> {
         let document = &reading.document;
         let text = document.text();
         let mut build = Self {
             reading,
-            bridge,
+            mapper,
             head,
-            memory,
+            stash_kind,
             newline: newline(text),
             lines: Vec::new(),
             keep: String::new(),
-            changed: memory != Memory::Unneeded,
+            changed: stash_kind != StashKind::Unneeded,
             covered: Vec::new(),
             report: Vec::new(),
         };
         build.fields();
         build.missing_fields();
-        let translation = body::translate(document.body(), &reading.skill, bridge.target);
+        let translation = body::translate(document.body(), &reading.skill, mapper.target);
         build.metadata(&translation);
         // A file that remembers another must not be mistaken for what that one became.
         let remembers = Stash::find(document).is_some();
-        if memory == Memory::Unneeded && (build.changed || remembers) {
+        if stash_kind == StashKind::Unneeded && (build.changed || remembers) {
             return None;
         }
         build.side_files();
-        build.report.push(body_report(&translation, reading, bridge.target));
-        build.report.extend(body_tools(reading, bridge.target));
+        build.report.push(body_report(&translation, reading, mapper.target));
+        build.report.extend(body_tools(reading, mapper.target));
         let body = match translation {
             Translation::Rewritten { body, .. } => body,
             _ => document.body().to_owned(),
@@ -235,31 +240,33 @@ impl<'b, 'a> Build<'b, 'a> {
             .map(|field| field.to.clone())
             .collect();
         build.report.retain(|field| field.from.is_some() || !origins.contains(&field.to));
-        Some(Draft { text, files: bridge.fields.files.clone(), report: build.report })
+        Some(Draft { text, files: mapper.fields.files.clone(), report: build.report })
     }
 
     /// Goes through the fields of the source, in order.
     fn fields(&mut self) {
         for field in &self.head.fields {
-            let piece = &field.piece;
-            if piece.key == "metadata" {
-                self.lines.push((piece.key.clone(), String::new()));
+            let source_lines = &field.source_lines;
+            if source_lines.key == "metadata" {
+                self.lines.push((source_lines.key.clone(), String::new()));
                 continue;
             }
-            match field.fate {
-                Fate::Stays => self.lines.push((piece.key.clone(), piece.text.clone())),
-                Fate::Spelled => {
-                    let value = piece.value.to_value(self.bridge.source.yaml());
-                    self.write(&piece.key, &value);
-                    self.keep(piece);
+            match field.action {
+                FieldAction::KeepLines => {
+                    self.lines.push((source_lines.key.clone(), source_lines.text.clone()))
                 }
-                Fate::Written => {
+                FieldAction::Requote => {
+                    let value = source_lines.value.to_value(self.mapper.source.yaml());
+                    self.write(&source_lines.key, &value);
+                    self.keep(source_lines);
+                }
+                FieldAction::Rewrite => {
                     self.write_images(field);
-                    self.keep(piece);
+                    self.keep(source_lines);
                 }
-                Fate::Stashed | Fate::Extended => self.keep(piece),
+                FieldAction::Stash | FieldAction::Extend => self.keep(source_lines),
             }
-            self.tell(field);
+            self.report_field(field);
         }
     }
 
@@ -270,13 +277,13 @@ impl<'b, 'a> Build<'b, 'a> {
     }
 
     /// Writes what a field became, unless a field of that name has its own place.
-    fn write_images(&mut self, field: &Judged) {
+    fn write_images(&mut self, field: &PlannedField) {
         for image in &field.images {
             let key = top(&image.path);
-            let own_place = key != field.piece.key && self.head.get(key).is_some();
+            let own_place = key != field.source_lines.key && self.head.get(key).is_some();
             let elsewhere = key == "metadata" || image.path.contains('#');
             if !own_place && !elsewhere && !self.has(key) {
-                self.write(key, &value_of(&self.bridge.fields.written, key));
+                self.write(key, &value_of(&self.mapper.fields.written, key));
             }
         }
     }
@@ -285,20 +292,21 @@ impl<'b, 'a> Build<'b, 'a> {
         self.lines.iter().any(|(known, _)| known == key)
     }
 
-    fn keep(&mut self, piece: &Piece) {
+    fn keep(&mut self, source_lines: &FieldLines) {
         self.changed = true;
-        let pure = self.newline == "\n" || !piece.text.replace("\r\n", "").contains(['\r', '\n']);
+        let pure =
+            self.newline == "\n" || !source_lines.text.replace("\r\n", "").contains(['\r', '\n']);
         if pure {
-            self.keep.push_str(&piece.text.replace("\r\n", "\n"));
+            self.keep.push_str(&source_lines.text.replace("\r\n", "\n"));
         } else {
-            self.keep.push_str(&piece.text);
+            self.keep.push_str(&source_lines.text);
         }
     }
 
     /// Writes what the target needs and no field of the source became, after its neighbour.
     fn missing_fields(&mut self) {
-        let bridge = self.bridge;
-        let written = &bridge.fields.written;
+        let mapper = self.mapper;
+        let written = &mapper.fields.written;
         let mut after: Option<usize> = None;
         for key in top_keys(written).into_iter().filter(|key| *key != "metadata") {
             if let Some(at) = self.lines.iter().position(|(known, _)| known == key) {
@@ -312,7 +320,7 @@ impl<'b, 'a> Build<'b, 'a> {
             }
             after = Some(at);
         }
-        for image in bridge.in_file().filter(|image| !image.path.starts_with("metadata.")) {
+        for image in mapper.in_file().filter(|image| !image.path.starts_with("metadata.")) {
             if !self.covered.contains(&image.path) {
                 let report = self.added(image);
                 self.report.push(report);
@@ -322,44 +330,51 @@ impl<'b, 'a> Build<'b, 'a> {
 
     /// Writes `metadata` with what the target puts there and what we must remember.
     fn metadata(&mut self, translation: &Translation) {
-        let (bridge, head) = (self.bridge, self.head);
+        let (mapper, head) = (self.mapper, self.head);
         let field = head.get("metadata");
-        let piece = field.map(|field| &field.piece);
-        let at_home = field.is_some_and(|field| field.fate == Fate::Extended);
+        let source_lines = field.map(|field| &field.source_lines);
+        let at_home = field.is_some_and(|field| field.action == FieldAction::Extend);
         let homeless = field.is_some() && !at_home;
-        let additions = bridge.metadata_additions(piece.filter(|_| at_home));
+        let additions = mapper.metadata_additions(source_lines.filter(|_| at_home));
         let rewritten = matches!(translation, Translation::Rewritten { .. });
         self.changed |= !additions.is_empty() || rewritten || homeless;
-        let lines = match piece {
-            Some(piece) if !self.changed => piece.text.clone(),
-            Some(piece) => {
+        let lines = match source_lines {
+            Some(source_lines) if !self.changed => source_lines.text.clone(),
+            Some(source_lines) => {
                 if homeless || !additions.is_empty() {
-                    self.keep(piece);
+                    self.keep(source_lines);
                 }
                 let stash = self.stash(translation);
                 let appended = at_home
-                    .then(|| metadata::appended(piece, &additions, Some(&stash), self.newline))
+                    .then(|| {
+                        metadata::append_entries(
+                            source_lines,
+                            &additions,
+                            Some(&stash),
+                            self.newline,
+                        )
+                    })
                     .flatten();
                 appended.unwrap_or_else(|| {
                     if at_home && additions.is_empty() {
-                        self.keep(piece);
+                        self.keep(source_lines);
                     }
                     let stash = self.stash(translation);
-                    let own = Some(piece).filter(|_| at_home);
-                    let lines = metadata::rewritten(own, &additions, Some(&stash));
+                    let own = Some(source_lines).filter(|_| at_home);
+                    let lines = metadata::rewrite(own, &additions, Some(&stash));
                     with_newlines(&lines, self.newline)
                 })
             }
             None => {
                 let stash = self.changed.then(|| self.stash(translation));
-                with_newlines(&metadata::rewritten(None, &additions, stash.as_ref()), self.newline)
+                with_newlines(&metadata::rewrite(None, &additions, stash.as_ref()), self.newline)
             }
         };
         match self.lines.iter_mut().find(|(key, _)| key == "metadata") {
             Some((_, place)) => *place = lines,
             None => self.lines.push(("metadata".into(), lines)),
         }
-        self.tell_metadata(field, at_home);
+        self.report_metadata(field, at_home);
     }
 
     fn stash(&self, translation: &Translation) -> Stash {
@@ -368,24 +383,29 @@ impl<'b, 'a> Build<'b, 'a> {
             _ => None,
         };
         let document = &self.reading.document;
-        let head = match self.memory {
-            Memory::Unneeded | Memory::Nothing => Head::Absent,
-            Memory::Whole => Head::Whole(
+        let head = match self.stash_kind {
+            StashKind::Unneeded | StashKind::Nothing => StashedHead::Absent,
+            StashKind::Whole => StashedHead::Whole(
                 document.text().get(..document.body_span().start).unwrap_or_default().to_owned(),
             ),
-            Memory::Lines => Head::Lines {
+            StashKind::Lines => StashedHead::Lines {
                 keep: self.keep.clone(),
-                order: self.head.fields.iter().map(|field| field.piece.key.clone()).collect(),
+                order: self
+                    .head
+                    .fields
+                    .iter()
+                    .map(|field| field.source_lines.key.clone())
+                    .collect(),
             },
         };
-        Stash { from: self.bridge.source, body, head }
+        Stash { from: self.mapper.source, body, head }
     }
 
     fn text(&self, document: &Document, body: &str) -> Option<String> {
         let lines: String = self.lines.iter().map(|(_, lines)| lines.as_str()).collect();
         let text = document.text();
-        let JudgedHead { preamble, tail, .. } = self.head;
-        let own_fences = matches!(self.memory, Memory::Unneeded | Memory::Lines);
+        let PlannedHead { preamble, tail, .. } = self.head;
+        let own_fences = matches!(self.stash_kind, StashKind::Unneeded | StashKind::Lines);
         if let Some(block) = document.layout().closed_block().filter(|_| own_fences) {
             let open = text.get(..block.yaml.start)?;
             let close = text.get(block.yaml.end..document.body_span().start)?;

@@ -1,15 +1,15 @@
-//! Whether a command does more than a pattern names.
+//! Finds out whether a command may run more than its pattern names.
 
 use super::{
-    Handed, Launcher, Style, Subcommands, Understood, Words,
+    CommandPassing, KnownOptions, Launcher, Style, Subcommands, Words,
     table::{BASE, TABLE},
 };
 
 /// Why a command may run more than the first words of it, which a pattern names, say; `None` if it does
 /// not.
-pub(crate) fn doubt(words: &[String], named: usize) -> Option<String> {
+pub(crate) fn find_doubt(words: &[String], named: usize) -> Option<String> {
     let launcher = find(words.first()?)?;
-    Command { launcher, words, named }.judge().err()
+    Command { launcher, words, named }.find_reason().err()
 }
 
 /// What is known of a program, if it runs others.
@@ -29,7 +29,7 @@ struct Command<'a> {
 }
 
 impl Command<'_> {
-    fn judge(self) -> Result<(), String> {
+    fn find_reason(self) -> Result<(), String> {
         let (mut at, mut plain, mut only_words) = (1, 0, false);
         while let Some(word) = self.words.get(at) {
             if !only_words && word == "--" {
@@ -38,7 +38,7 @@ impl Command<'_> {
                 // No program that is known here makes more of it.
             } else if !only_words && is_option(word) {
                 // Where an option gives the text, all words are files.
-                plain = plain.max(usize::from(self.gives_text(word)));
+                plain = plain.max(usize::from(self.is_program_option(word)));
                 at += self.option(at)?;
                 if self.ends_with(word) {
                     return Ok(());
@@ -73,7 +73,7 @@ impl Command<'_> {
         matches!(self.launcher.words, Words::Script { ends } if ends.contains(&word))
     }
 
-    fn gives_text(self, word: &str) -> bool {
+    fn is_program_option(self, word: &str) -> bool {
         let Launcher { takes, attached, texts, .. } = self.launcher;
         if word.starts_with("--") {
             return texts.contains(&word.split('=').next().unwrap_or(word));
@@ -117,7 +117,7 @@ impl Command<'_> {
             return Ok(usize::from(value.is_none()));
         }
         let is_known = match understood {
-            Understood::AllAnd(known) | Understood::Only(known) => known.contains(&name),
+            KnownOptions::AllAnd(known) | KnownOptions::Only(known) => known.contains(&name),
         };
         if is_known {
             return Ok(takes_next);
@@ -136,7 +136,7 @@ impl Command<'_> {
             return Err(self.runs(name));
         }
         match understood {
-            Understood::Only(_) if !self.is_named(at) => Err(self.unknown(name)),
+            KnownOptions::Only(_) if !self.is_named(at) => Err(self.unknown(name)),
             _ => Ok(takes_next),
         }
     }
@@ -172,8 +172,8 @@ impl Command<'_> {
                 return Ok(usize::from(is_last));
             }
             let is_known = match understood {
-                Understood::AllAnd(_) => true,
-                Understood::Only(known) => known.contains(&option),
+                KnownOptions::AllAnd(_) => true,
+                KnownOptions::Only(known) => known.contains(&option),
             };
             if !is_known && !self.is_named(at) {
                 return Err(self.unknown(option));
@@ -184,15 +184,15 @@ impl Command<'_> {
 
     /// Judges a value or a plain word by its parts.
     fn value(self, at: usize, value: &str) -> Result<(), String> {
-        let is_odd = self.launcher.odd.iter().any(|part| value.contains(part));
+        let is_odd = self.launcher.risky_parts.iter().any(|part| value.contains(part));
         if is_odd && !self.is_named(at) { Err(self.unknown(value)) } else { Ok(()) }
     }
 
     /// Judges a word that is not an option; the end of all if the rest is judged with it.
     fn word(self, at: usize, place: usize) -> Option<Result<(), String>> {
         let word = self.words[at].as_str();
-        if let Err(odd) = self.value(at, word) {
-            return Some(Err(odd));
+        if let Err(reason) = self.value(at, word) {
+            return Some(Err(reason));
         }
         match self.launcher.words {
             Words::Letters if at == 1 && !self.is_named(at) => {
@@ -203,7 +203,7 @@ impl Command<'_> {
             }
             Words::Plain | Words::Letters => None,
             Words::Command { after, .. } if place < after => None,
-            Words::Command { how: Handed::Words, .. } if is_assignment(word) => None,
+            Words::Command { how: CommandPassing::Words, .. } if is_assignment(word) => None,
             Words::Command { how, .. } => Some(self.inner(at, how)),
             Words::Script { .. } => Some(Ok(())),
             Words::Text(_) if place > 0 => None,
@@ -215,7 +215,7 @@ impl Command<'_> {
     }
 
     /// A command inside of a command.
-    fn inner(self, at: usize, how: Handed) -> Result<(), String> {
+    fn inner(self, at: usize, how: CommandPassing) -> Result<(), String> {
         let inner = &self.words[at..];
         let first = inner.first().map(String::as_str).unwrap_or_default();
         if !self.is_named(at) {
@@ -225,13 +225,13 @@ impl Command<'_> {
             word.chars().all(|c| c.is_ascii_alphanumeric() || "_./:=@%+,-".contains(c))
         };
         match how {
-            Handed::Shell if !inner.iter().all(is_simple) => {
+            CommandPassing::Shell if !inner.iter().all(is_simple) => {
                 Err(self.text("it hands the words to a shell"))
             }
-            Handed::Growing if find(first).is_some() => {
+            CommandPassing::Growing if find(first).is_some() => {
                 Err(self.text("it adds words to a program that can run others"))
             }
-            _ => doubt(inner, self.named - at).map_or(Ok(()), Err),
+            _ => find_doubt(inner, self.named - at).map_or(Ok(()), Err),
         }
     }
 
@@ -239,7 +239,7 @@ impl Command<'_> {
     fn inner_until_end(self, at: usize) -> Result<usize, String> {
         let rest = self.words.get(at..).unwrap_or_default();
         let end = rest.iter().position(|word| word == ";" || word == "+").unwrap_or(rest.len());
-        match doubt(&rest[..end], self.named - at) {
+        match find_doubt(&rest[..end], self.named - at) {
             Some(why) => Err(why),
             None => Ok(end),
         }
@@ -278,11 +278,11 @@ impl Command<'_> {
                 return Err(self.unknown(name));
             }
         }
-        self.options_behind(at, known)
+        self.check_subcommand_options(at, known)
     }
 
     /// The options of a subcommand.
-    fn options_behind(self, at: usize, known: &Subcommands) -> Result<(), String> {
+    fn check_subcommand_options(self, at: usize, known: &Subcommands) -> Result<(), String> {
         let name = self.words[at].as_str();
         let own = known.own.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, own)| own);
         let executes: Vec<&str> = known.options.iter().chain(own).copied().collect();
@@ -297,7 +297,8 @@ impl Command<'_> {
             } else if !only_words && is_option(word) && !self.is_number(word) {
                 // Which of them take a value is not known: no word is skipped.
                 let is_whole = self.launcher.style == Style::Whole;
-                let launcher = if is_whole { &BEHIND_WHOLE } else { &BEHIND };
+                let launcher =
+                    if is_whole { &SUBCOMMAND_WHOLE_OPTIONS } else { &SUBCOMMAND_OPTIONS };
                 let behind = Self { launcher, ..self };
                 let judged = if is_whole || word.starts_with("--") {
                     behind.long_option(at, word, &executes)
@@ -335,9 +336,9 @@ impl Command<'_> {
 }
 
 /// What is known of the options of a subcommand: nothing but those that execute.
-static BEHIND: Launcher =
-    Launcher { understood: Understood::AllAnd(&["--text", "--filter"]), ..BASE };
-static BEHIND_WHOLE: Launcher = Launcher { style: Style::Whole, ..BASE };
+static SUBCOMMAND_OPTIONS: Launcher =
+    Launcher { understood: KnownOptions::AllAnd(&["--text", "--filter"]), ..BASE };
+static SUBCOMMAND_WHOLE_OPTIONS: Launcher = Launcher { style: Style::Whole, ..BASE };
 
 fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')

@@ -1,36 +1,36 @@
-//! What a server said when it said no.
+//! Extracts a printable message from the error response of a server.
 
 use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::Value;
 use url::Url;
 
-use super::shown;
+use super::redact_url;
 use crate::{Secret, limits};
 
-/// Makes texts of a server fit to be shown.
-pub(super) struct Words<'a> {
+/// Makes texts from a server safe to print.
+pub(super) struct MessageSanitizer<'a> {
     pub(super) key: Option<&'a Secret>,
 }
 
-impl Words<'_> {
-    /// One line, cut short, without the key and without what a terminal would obey.
+impl MessageSanitizer<'_> {
+    /// One line, cut short, without the API key and without control characters.
     pub(super) fn clean(&self, text: &str) -> String {
         let text = match self.key.map(Secret::reveal) {
-            Some(key) if key.len() >= limits::SECRET_BYTES => text.replace(key, "***"),
+            Some(key) if key.len() >= limits::MIN_REDACTED_KEY_BYTES => text.replace(key, "***"),
             _ => text.to_owned(),
         };
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut shown = text.chars().filter(|c| !c.is_control());
-        let mut cut: String = shown.by_ref().take(limits::REFUSAL_CHARS).collect();
-        if shown.next().is_some() {
+        let mut printable = text.chars().filter(|c| !c.is_control());
+        let mut cut: String = printable.by_ref().take(limits::MAX_ERROR_MESSAGE_CHARS).collect();
+        if printable.next().is_some() {
             cut.push('…');
         }
         cut
     }
 }
 
-/// The sentence in an error document, else the document.
-pub(super) fn message(body: &[u8]) -> String {
+/// The message in a JSON error document, else the whole body.
+pub(super) fn error_message(body: &[u8]) -> String {
     let Ok(document) = serde_json::from_slice::<Value>(body) else {
         return String::from_utf8_lossy(body).trim().to_owned();
     };
@@ -40,12 +40,12 @@ pub(super) fn message(body: &[u8]) -> String {
         .map_or_else(|| document.to_string(), str::to_owned)
 }
 
-/// Where a server wants to send us.
-pub(super) fn redirect(headers: &HeaderMap) -> String {
+/// Says where a server redirects to.
+pub(super) fn redirect_message(headers: &HeaderMap) -> String {
     let target = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     let target = match target.map(Url::parse) {
-        Some(Ok(url)) => shown(&url),
-        _ => "another place".to_owned(),
+        Some(Ok(url)) => redact_url(&url),
+        _ => "another address".to_owned(),
     };
     format!("it redirects to {target}, and redirects are not followed; correct the base URL")
 }

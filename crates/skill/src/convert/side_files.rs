@@ -1,4 +1,4 @@
-//! Files that a target needs beside SKILL.md.
+//! Merges files that a target needs beside SKILL.md with existing ones.
 
 use savoir_lint::Source;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::{
 
 /// A file that is to be written, joined with the one that is there already. `None` when that one
 /// says everything, or cannot be read and so must not be overwritten.
-pub(super) fn merged(file: NewFile, folder: Option<&Folder>) -> Option<NewFile> {
+pub(super) fn merge_with_existing(file: NewFile, folder: Option<&Folder>) -> Option<NewFile> {
     let Some(folder) = folder.filter(|folder| folder.has(&file.path)) else { return Some(file) };
     let source = Source::from_bytes(folder.read(&file.path).ok()?).ok()?;
     let old = value(source.text())?;

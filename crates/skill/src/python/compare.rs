@@ -1,4 +1,4 @@
-//! Whether the functions of a module are the tools that a SKILL.md declares.
+//! Compares the functions of a Python module with the tools that a SKILL.md declares.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -77,7 +77,7 @@ pub enum MismatchKind {
         /// A function that may have been meant.
         nearest: Option<String>,
     },
-    /// The function is no tool.
+    /// The function is not decorated as a tool.
     NotDecorated,
     /// The function is a tool that is not declared.
     NotDeclared,
@@ -169,27 +169,27 @@ impl fmt::Display for Mismatch {
 /// comparing costs the product of the lengths, and both files are somebody else's.
 const MAX_COMPARED: usize = 64;
 
-/// Holds the declared tools against the functions of a module. A skill for which this gives
-/// anything registers no tool.
-pub fn hold(declared: &[Declaration<'_>], module: &Module) -> Vec<Mismatch> {
+/// Compares the declared tools with the functions of a module. A skill with any mismatch registers
+/// no tool.
+pub fn compare_tools(declared: &[Declaration<'_>], module: &Module) -> Vec<Mismatch> {
     let mut found = Vec::new();
     // A later definition replaces an earlier one, here as in Python.
     let functions: HashMap<&str, &Function> =
         module.functions.iter().map(|function| (function.name.as_str(), function)).collect();
     for declaration in declared {
         let name = &declaration.tool.name;
-        let mut tell = |kind, source| {
+        let mut report = |kind, source| {
             let declared = declaration.span;
             found.push(Mismatch { tool: name.clone(), kind, declared, source });
         };
         match functions.get(name.as_str()) {
-            None => tell(MismatchKind::NotInSource { nearest: nearest(name, module) }, None),
+            None => report(MismatchKind::NotInSource { nearest: nearest(name, module) }, None),
             Some(function) => {
                 if function.decorator.is_none() {
-                    tell(MismatchKind::NotDecorated, Some(function.span));
+                    report(MismatchKind::NotDecorated, Some(function.span));
                 }
                 if function.docstring.is_none() {
-                    tell(MismatchKind::NoDocstring, Some(function.span));
+                    report(MismatchKind::NoDocstring, Some(function.span));
                 }
                 parameters(declaration, function, &mut found);
             }
@@ -220,7 +220,7 @@ fn nearest(name: &str, module: &Module) -> Option<String> {
 
 fn parameters(declaration: &Declaration<'_>, function: &Function, found: &mut Vec<Mismatch>) {
     let tool = declaration.tool;
-    let mut tell = |kind, declared: Option<Span>, source| {
+    let mut report = |kind, declared: Option<Span>, source| {
         let declared = declared.or(declaration.span);
         found.push(Mismatch { tool: tool.name.clone(), kind, declared, source: Some(source) });
     };
@@ -230,22 +230,22 @@ fn parameters(declaration: &Declaration<'_>, function: &Function, found: &mut Ve
         let place = declaration.parameters.get(index).copied();
         let parameter = declared.name.clone();
         let Some(own) = named.get(declared.name.as_str()) else {
-            tell(MismatchKind::ParameterNotInSource { parameter }, place, function.span);
+            report(MismatchKind::ParameterNotInSource { parameter }, place, function.span);
             continue;
         };
         if declared.required == own.has_default {
             let declared = declared.required;
             let kind = MismatchKind::Requiredness { parameter: parameter.clone(), declared };
-            tell(kind, place, own.span);
+            report(kind, place, own.span);
         }
         if let Some(annotated) = own.annotation.filter(|kind| *kind != declared.kind) {
             let declared = declared.kind;
-            tell(MismatchKind::Type { parameter, declared, annotated }, place, own.span);
+            report(MismatchKind::Type { parameter, declared, annotated }, place, own.span);
         }
     }
     let declared: HashSet<&str> = tool.parameters.iter().map(|one| one.name.as_str()).collect();
     for own in function.parameters.iter().filter(|own| !declared.contains(own.name.as_str())) {
         let kind = MismatchKind::ParameterNotDeclared { parameter: own.name.clone() };
-        tell(kind, None, own.span);
+        report(kind, None, own.span);
     }
 }

@@ -1,4 +1,4 @@
-//! Names that Python accepts.
+//! Turns texts into valid Python names.
 
 use crate::dialect::gaia::is_identifier;
 
@@ -43,7 +43,7 @@ const KEYWORDS: [&str; 36] = [
 ];
 
 /// Names that `tools.py` itself uses, so that no function may have them.
-pub(super) const OF_THE_MODULE: [&str; 11] = [
+pub(super) const RESERVED_MODULE_NAMES: [&str; 11] = [
     "tool",
     "str",
     "int",
@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn good_names_stay_and_others_become_good() {
-        let name = |text: &str| python_name(text, "tool", &OF_THE_MODULE, &["search".into()]);
+        let name =
+            |text: &str| python_name(text, "tool", &RESERVED_MODULE_NAMES, &["search".into()]);
         for (text, expected) in [
             ("word_count", "word_count"),
             ("web-search", "web_search"),

@@ -1,4 +1,4 @@
-//! What some servers and models do not know. They say so, and are asked again without it.
+//! Remembers request fields that a model does not support, and retries without them.
 
 use std::{
     collections::BTreeMap,
@@ -13,28 +13,28 @@ use crate::{
     limits,
 };
 
-/// How a server says that it does not know a field, rather than that its value is wrong.
-const UNKNOWN: [&str; 6] =
+/// Phrases of an error that say that a field is unsupported, not that its value is wrong.
+const UNSUPPORTED_PHRASES: [&str; 6] =
     ["support", "deprecated", "unknown", "unrecognized", "not permitted", "not allowed"];
 
-/// Something that a model wants otherwise.
+/// A way in which a model differs from the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Peculiarity {
-    /// It cannot be asked for what an answer cost.
+enum ModelQuirk {
+    /// It does not support `stream_options`.
     NoStreamOptions,
-    /// It has another name for the most tokens of an answer.
+    /// It wants `max_completion_tokens` instead of `max_tokens`.
     CompletionTokens,
-    /// It chooses its own temperature.
+    /// It does not support `temperature`.
     NoTemperature,
 }
 
-/// What was learnt about each model. Cloning shares it.
+/// Known quirks by model. Cloning shares them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Peculiarities(Arc<Mutex<BTreeMap<String, Vec<Peculiarity>>>>);
+pub(super) struct ModelQuirks(Arc<Mutex<BTreeMap<String, Vec<ModelQuirk>>>>);
 
-impl Peculiarities {
-    /// Asks for events, and asks again without what the model says that it does not know.
-    pub(super) async fn ask(
+impl ModelQuirks {
+    /// Opens an event stream, and retries without fields that the model does not support.
+    pub(super) async fn open_stream(
         &self,
         http: &Http,
         path: &str,
@@ -44,50 +44,52 @@ impl Peculiarities {
         self.apply(model, &mut content);
         loop {
             match http.stream(path, &content, Framing::Events).await {
-                Err(error) if self.learn(model, &error, &mut content) => {}
+                Err(error) if self.adapt_to_error(model, &error, &mut content) => {}
                 answer => return answer,
             }
         }
     }
 
-    /// Makes a request fit for a model as far as it is known.
+    /// Applies the known quirks of a model to a request.
     fn apply(&self, model: &str, content: &mut Value) {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for peculiarity in known.get(model).into_iter().flatten() {
-            peculiarity.apply(content);
+        for quirk in known.get(model).into_iter().flatten() {
+            quirk.apply(content);
         }
     }
 
-    /// Changes a refused request by what the refusal says. False if that leaves it as it was.
-    fn learn(&self, model: &str, error: &ModelError, content: &mut Value) -> bool {
+    /// Adapts a rejected request to the error. False if that changes nothing.
+    fn adapt_to_error(&self, model: &str, error: &ModelError, content: &mut Value) -> bool {
         let ModelError::Refused { status: 400 | 422, message, .. } = error else { return false };
-        let Some(peculiarity) = Peculiarity::named_in(message).filter(|it| it.apply(content))
+        let Some(quirk) = ModelQuirk::from_error_message(message).filter(|it| it.apply(content))
         else {
             return false;
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < limits::REMEMBERED || known.contains_key(model) {
-            known.entry(model.to_owned()).or_default().push(peculiarity);
+        if known.len() < limits::MAX_REMEMBERED_MODELS || known.contains_key(model) {
+            known.entry(model.to_owned()).or_default().push(quirk);
         }
         true
     }
 }
 
-impl Peculiarity {
-    fn named_in(message: &str) -> Option<Self> {
+impl ModelQuirk {
+    fn from_error_message(message: &str) -> Option<Self> {
         let message = message.to_lowercase();
         if message.contains("max_completion_tokens") {
             Some(Self::CompletionTokens)
         } else if message.contains("stream_options") || message.contains("include_usage") {
             Some(Self::NoStreamOptions)
-        } else if message.contains("temperature") && UNKNOWN.iter().any(|it| message.contains(it)) {
+        } else if message.contains("temperature")
+            && UNSUPPORTED_PHRASES.iter().any(|it| message.contains(it))
+        {
             Some(Self::NoTemperature)
         } else {
             None
         }
     }
 
-    /// Changes a request. False if there was nothing to change.
+    /// Adapts a request. False if that changes nothing.
     fn apply(self, content: &mut Value) -> bool {
         let Some(content) = content.as_object_mut() else { return false };
         match self {

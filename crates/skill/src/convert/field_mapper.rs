@@ -1,4 +1,4 @@
-//! What one dialect makes of the fields of another.
+//! Maps the fields of one dialect to another.
 //!
 //! Nothing here knows a dialect. Each is asked: a field is read alone by the source, the model is
 //! written by the target, and what the target then writes is what the field became.
@@ -8,55 +8,55 @@ use serde_json::{Map, Value};
 
 use super::{
     ConvertError,
-    fields::{Fields, Written},
-    pieces::Piece,
+    field_lines::FieldLines,
+    fields::{Fields, WrittenField},
 };
 use crate::{
-    dialect::Dialect, document::State, reading::read_as, shape::Others, skill::Skill,
+    dialect::Dialect, document::State, reading::read_as, shape::UnknownFields, skill::Skill,
     yaml::write::write_entry,
 };
 
-/// Two dialects and the skill that crosses over.
+/// Maps the fields of a skill from its dialect to the target dialect.
 #[derive(Debug)]
-pub(super) struct Bridge<'a> {
+pub(super) struct FieldMapper<'a> {
     pub(super) source: Dialect,
     pub(super) target: Dialect,
     pub(super) skill: &'a Skill,
     /// What the target writes.
     pub(super) fields: Fields,
     /// What the target writes after it has read what it wrote.
-    settled: Vec<Written>,
+    settled: Vec<WrittenField>,
     /// Where the source writes each part of the model.
-    places: Vec<Written>,
+    places: Vec<WrittenField>,
     /// What the target writes for an empty file of the source, and of its own.
-    nothing: Vec<Written>,
-    own_nothing: Vec<Written>,
+    nothing: Vec<WrittenField>,
+    own_nothing: Vec<WrittenField>,
 }
 
-/// What becomes of a field.
+/// How the converter treats a field.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Fate {
+pub(super) enum FieldAction {
     /// Its lines stay as they are.
-    Stays,
+    KeepLines,
     /// It stays, in quotes that give it the same value for the target's reader.
-    Spelled,
+    Requote,
     /// The target writes it in its own way.
-    Written,
+    Rewrite,
     /// The target has no place for it.
-    Stashed,
+    Stash,
     /// It is `metadata`, where more may be added.
-    Extended,
+    Extend,
 }
 
 /// A field, what the target makes of it, and what that means for its lines.
 #[derive(Clone, Debug)]
-pub(super) struct Judged {
-    pub(super) piece: Piece,
-    pub(super) images: Vec<Written>,
-    pub(super) fate: Fate,
+pub(super) struct PlannedField {
+    pub(super) source_lines: FieldLines,
+    pub(super) images: Vec<WrittenField>,
+    pub(super) action: FieldAction,
 }
 
-impl<'a> Bridge<'a> {
+impl<'a> FieldMapper<'a> {
     pub(super) fn new(skill: &'a Skill, target: Dialect) -> Result<Self, ConvertError> {
         let source = skill.dialect;
         let fields = write(target, skill);
@@ -68,7 +68,7 @@ impl<'a> Bridge<'a> {
             .collect();
         let settled =
             probe(target, &text).ok_or_else(|| ConvertError::unfaithful("frontmatter", target))?;
-        let bridge = Self {
+        let mapper = Self {
             source,
             target,
             skill,
@@ -78,8 +78,8 @@ impl<'a> Bridge<'a> {
             own_nothing: blank(target).unwrap_or_default(),
             fields,
         };
-        bridge.check_settled()?;
-        Ok(bridge)
+        mapper.check_settled()?;
+        Ok(mapper)
     }
 
     /// The target must read what it writes. Names and descriptions may be tidied.
@@ -92,12 +92,12 @@ impl<'a> Bridge<'a> {
     }
 
     /// What is written into SKILL.md itself.
-    pub(super) fn in_file(&self) -> impl Iterator<Item = &Written> {
+    pub(super) fn in_file(&self) -> impl Iterator<Item = &WrittenField> {
         self.fields.written.iter().filter(|written| !written.path.contains('#'))
     }
 
     /// How the target reads a value that differs from what was written.
-    pub(super) fn tidied(&self, written: &Written) -> Option<String> {
+    pub(super) fn tidied(&self, written: &WrittenField) -> Option<String> {
         if written.path.contains('#') {
             return None;
         }
@@ -111,21 +111,21 @@ impl<'a> Bridge<'a> {
     /// The first field of a result that the target does not read as it should.
     pub(super) fn lost(&self, result: &Skill) -> Option<&str> {
         let read = write(self.target, result).written;
-        let same = |written: &&Written| {
+        let same = |written: &&WrittenField| {
             find(&read, &written.path).map(|read| &read.value) == self.settled(&written.path)
         };
         self.in_file().find(|written| !same(written)).map(|written| written.path.as_str())
     }
 
     /// What the target writes because of a field.
-    fn images(&self, piece: &Piece) -> Vec<&Written> {
-        let Some(alone) = probe(self.source, &piece.text) else { return Vec::new() };
-        let made: Vec<Written> = write(self.target, &alone)
+    fn images(&self, source_lines: &FieldLines) -> Vec<&WrittenField> {
+        let Some(alone) = probe(self.source, &source_lines.text) else { return Vec::new() };
+        let made: Vec<WrittenField> = write(self.target, &alone)
             .written
             .into_iter()
             .filter(|written| !self.nothing.iter().any(|other| same_written(other, written)))
             .collect();
-        let exact: Vec<&Written> = self
+        let exact: Vec<&WrittenField> = self
             .fields
             .written
             .iter()
@@ -137,67 +137,76 @@ impl<'a> Bridge<'a> {
             return exact;
         }
         // Several fields together may make one.
-        let joint = |written: &&Written| made.iter().any(|other| other.path == written.path);
+        let joint = |written: &&WrittenField| made.iter().any(|other| other.path == written.path);
         self.fields.written.iter().filter(joint).collect()
     }
 
-    /// What becomes of a field.
-    pub(super) fn judge(&self, piece: Piece) -> Judged {
-        let images: Vec<Written> = self.images(&piece).into_iter().cloned().collect();
-        let fate = self.fate(&piece, &images);
-        Judged { piece, images, fate }
+    /// How the converter treats a field.
+    pub(super) fn plan_field(&self, source_lines: FieldLines) -> PlannedField {
+        let images: Vec<WrittenField> = self.images(&source_lines).into_iter().cloned().collect();
+        let action = self.action(&source_lines, &images);
+        PlannedField { source_lines, images, action }
     }
 
-    fn fate(&self, piece: &Piece, images: &[Written]) -> Fate {
-        let written = top_keys(&self.fields.written).contains(&piece.key.as_str());
-        if piece.key == "metadata" {
-            return if self.welcomes(piece) { Fate::Extended } else { Fate::Stashed };
+    fn action(&self, source_lines: &FieldLines, images: &[WrittenField]) -> FieldAction {
+        let written = top_keys(&self.fields.written).contains(&source_lines.key.as_str());
+        if source_lines.key == "metadata" {
+            return if self.welcomes(source_lines) {
+                FieldAction::Extend
+            } else {
+                FieldAction::Stash
+            };
         }
         if !images.is_empty() {
-            let here = images.iter().all(|image| top(&image.path) == piece.key);
-            return if here && self.reads_same(piece) { Fate::Stays } else { Fate::Written };
+            let here = images.iter().all(|image| top(&image.path) == source_lines.key);
+            return if here && self.reads_same(source_lines) {
+                FieldAction::KeepLines
+            } else {
+                FieldAction::Rewrite
+            };
         }
         if written {
-            return Fate::Stashed;
+            return FieldAction::Stash;
         }
         let version = (self.source.yaml(), self.target.yaml());
-        if declares(self.target, &piece.key) {
-            let empty = piece.value.is_null(version.0) && piece.value.is_null(version.1);
-            return if empty { Fate::Stays } else { Fate::Stashed };
+        if declares(self.target, &source_lines.key) {
+            let empty =
+                source_lines.value.is_null(version.0) && source_lines.value.is_null(version.1);
+            return if empty { FieldAction::KeepLines } else { FieldAction::Stash };
         }
-        let known = declares(self.source, &piece.key);
+        let known = declares(self.source, &source_lines.key);
         // Every open dialect leaves the fields of the base format alone.
-        let welcome = self.target.language().others() == Others::Open
-            && (!known || declares(Dialect::AGENTSKILLS, &piece.key))
-            && self.is_inert(piece);
+        let welcome = self.target.language().unknown_fields() == UnknownFields::Open
+            && (!known || declares(Dialect::AGENTSKILLS, &source_lines.key))
+            && self.is_inert(source_lines);
         if !welcome {
-            Fate::Stashed
-        } else if piece.value.to_value(version.0) == piece.value.to_value(version.1) {
-            Fate::Stays
+            FieldAction::Stash
+        } else if source_lines.value.to_value(version.0) == source_lines.value.to_value(version.1) {
+            FieldAction::KeepLines
         } else {
-            Fate::Spelled
+            FieldAction::Requote
         }
     }
 
     /// Whether the target reads the lines of a field as it reads what it would write there.
-    fn reads_same(&self, piece: &Piece) -> bool {
-        let Some(read) = probe(self.target, &piece.text) else { return false };
-        let here = |written: &[Written]| -> Vec<(String, Value)> {
-            let own = written.iter().filter(|written| top(&written.path) == piece.key);
+    fn reads_same(&self, source_lines: &FieldLines) -> bool {
+        let Some(read) = probe(self.target, &source_lines.text) else { return false };
+        let here = |written: &[WrittenField]| -> Vec<(String, Value)> {
+            let own = written.iter().filter(|written| top(&written.path) == source_lines.key);
             own.map(|written| (written.path.clone(), written.value.clone())).collect()
         };
         here(&write(self.target, &read).written) == here(&self.settled)
     }
 
     /// Whether the target reads nothing out of a field.
-    fn is_inert(&self, piece: &Piece) -> bool {
-        probe(self.target, &piece.text)
+    fn is_inert(&self, source_lines: &FieldLines) -> bool {
+        probe(self.target, &source_lines.text)
             .is_some_and(|skill| write(self.target, &skill).written == self.own_nothing)
     }
 
     /// Whether the target has a place for `metadata` and reads its own fields beside it.
-    fn welcomes(&self, metadata: &Piece) -> bool {
-        let open = self.target.language().others() == Others::Open;
+    fn welcomes(&self, metadata: &FieldLines) -> bool {
+        let open = self.target.language().unknown_fields() == UnknownFields::Open;
         let mut lines: String = top_keys(&self.fields.written)
             .iter()
             .filter(|key| **key != "metadata")
@@ -218,17 +227,19 @@ impl<'a> Bridge<'a> {
     }
 
     /// What must be added to `metadata`, as path below it and value.
-    pub(super) fn metadata_additions(&self, at_home: Option<&Piece>) -> Vec<(&str, &Value)> {
+    pub(super) fn metadata_additions(&self, at_home: Option<&FieldLines>) -> Vec<(&str, &Value)> {
         let read = at_home
-            .and_then(|piece| probe(self.target, &piece.text))
+            .and_then(|source_lines| probe(self.target, &source_lines.text))
             .map(|skill| write(self.target, &skill).written)
             .unwrap_or_default();
         // What a dialect assumes when nothing is written is not there.
         let stands = |path: &str| {
             let inside = path.strip_prefix("metadata.");
-            inside.is_some_and(|path| at_home.is_some_and(|piece| piece.value.path(path).is_some()))
+            inside.is_some_and(|path| {
+                at_home.is_some_and(|source_lines| source_lines.value.path(path).is_some())
+            })
         };
-        let missing = |written: &&Written| {
+        let missing = |written: &&WrittenField| {
             let there = find(&read, &written.path).map(|read| &read.value);
             there.is_none() || there != self.settled(&written.path) || !stands(&written.path)
         };
@@ -239,7 +250,7 @@ impl<'a> Bridge<'a> {
     }
 
     /// Where the source has the part of the model that an image shows.
-    pub(super) fn place(&self, image: &Written) -> Option<&str> {
+    pub(super) fn place(&self, image: &WrittenField) -> Option<&str> {
         let place = self.places.iter().find(|place| place.model == image.model);
         place.map(|place| place.path.as_str())
     }
@@ -258,10 +269,10 @@ impl<'a> Bridge<'a> {
     }
 
     /// Why a field that the target has no place for went where it went.
-    pub(super) fn why_stashed(&self, piece: &Piece) -> String {
-        let declared = declares(self.target, &piece.key);
-        let reason = if declared && !declares(self.source, &piece.key) {
-            format!("`{}` means something else in {}", piece.key, self.target.title())
+    pub(super) fn why_stashed(&self, source_lines: &FieldLines) -> String {
+        let declared = declares(self.target, &source_lines.key);
+        let reason = if declared && !declares(self.source, &source_lines.key) {
+            format!("`{}` means something else in {}", source_lines.key, self.target.title())
         } else {
             format!("{} has no field for it", self.target.title())
         };
@@ -287,17 +298,17 @@ pub(super) fn probe(dialect: Dialect, yaml: &str) -> Option<Skill> {
     (reading.document.state() == State::Clean).then_some(reading.skill)
 }
 
-pub(super) fn find<'w>(written: &'w [Written], path: &str) -> Option<&'w Written> {
+pub(super) fn find<'w>(written: &'w [WrittenField], path: &str) -> Option<&'w WrittenField> {
     written.iter().find(|written| written.path == path)
 }
 
-fn same_written(a: &Written, b: &Written) -> bool {
+fn same_written(a: &WrittenField, b: &WrittenField) -> bool {
     a.path == b.path && a.value == b.value
 }
 
 /// Whether both are one part of the model, at the place of one of two shapes of the target.
-fn same_part(a: &Written, b: &Written) -> bool {
-    let key = |written: &Written| written.path.rsplit('.').next().map(str::to_owned);
+fn same_part(a: &WrittenField, b: &WrittenField) -> bool {
+    let key = |written: &WrittenField| written.path.rsplit('.').next().map(str::to_owned);
     a.model == b.model && a.value == b.value && key(a) == key(b)
 }
 
@@ -307,7 +318,7 @@ pub(super) fn top(path: &str) -> &str {
 }
 
 /// The top-level keys in SKILL.md, in the order in which they are written.
-pub(super) fn top_keys(written: &[Written]) -> Vec<&str> {
+pub(super) fn top_keys(written: &[WrittenField]) -> Vec<&str> {
     let mut keys = Vec::new();
     for written in written.iter().filter(|written| !written.path.contains('#')) {
         let key = top(&written.path);
@@ -319,7 +330,7 @@ pub(super) fn top_keys(written: &[Written]) -> Vec<&str> {
 }
 
 /// The value of a top-level key, put together from its paths.
-pub(super) fn value_of(written: &[Written], key: &str) -> Value {
+pub(super) fn value_of(written: &[WrittenField], key: &str) -> Value {
     let mut value = Value::Null;
     for written in written.iter().filter(|written| top(&written.path) == key) {
         match written.path.split_once('.') {

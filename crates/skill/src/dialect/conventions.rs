@@ -1,14 +1,14 @@
-//! What systems ask of a skill beyond the shape of its fields.
+//! Conventions of a dialect beyond the shape of its fields.
 
 use std::borrow::Cow;
 
 use savoir_lint::Severity;
 
-/// The customs of a system. Rules look here, so that none has to know a dialect by its name.
+/// Conventions of a dialect. Rules use them, so that none depends on a dialect by name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Habits {
-    /// How the name is held against the folder's; `None` where the folder means nothing.
-    pub(crate) folder_name: Option<FolderName>,
+pub(crate) struct Conventions {
+    /// How the name is compared with the folder's; `None` where the folder means nothing.
+    pub(crate) folder_name: Option<FolderNameRule>,
     /// What the body is to the model.
     pub(crate) body: BodyUse,
     /// Which YAML the reference reader of the system takes.
@@ -17,7 +17,7 @@ pub(crate) struct Habits {
     pub(crate) known_folders: &'static [&'static str],
 }
 
-impl Habits {
+impl Conventions {
     /// Those of most systems.
     pub(crate) const COMMON: Self = Self {
         folder_name: None,
@@ -27,9 +27,9 @@ impl Habits {
     };
 }
 
-/// How the name in the frontmatter is held against the name of the folder.
+/// How the name in the frontmatter is compared with the name of the folder.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FolderName {
+pub(crate) struct FolderNameRule {
     /// How bad it is when they differ.
     pub(crate) severity: Severity,
     /// The form in which they are compared.
@@ -38,7 +38,7 @@ pub(crate) struct FolderName {
     pub(crate) message: fn(&str, &str) -> String,
 }
 
-impl FolderName {
+impl FolderNameRule {
     /// They must be equal, letter by letter.
     pub(crate) const EQUAL: Self = Self {
         severity: Severity::Error,

@@ -1,4 +1,4 @@
-//! A frontmatter cut into whole lines, one piece per top-level field, and put together again.
+//! Splits a frontmatter into the lines of each top-level field.
 
 use std::fmt::Write as _;
 
@@ -7,14 +7,14 @@ use savoir_lint::Source;
 use crate::{
     document::{Document, State},
     yaml::{
-        Data, Node, Style, YamlVersion,
+        Node, NodeData, Style, YamlVersion,
         write::{write_entry, write_scalar, write_value},
     },
 };
 
 /// One field with its lines: comments before it, key and value.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct FieldLines {
     pub(super) key: String,
     pub(super) text: String,
     pub(super) value: Node,
@@ -22,15 +22,15 @@ pub(super) struct Piece {
 
 /// A frontmatter in pieces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pieces {
+pub(super) struct FrontmatterLines {
     /// Comments and blank lines before the first field.
     pub(super) preamble: String,
-    pub(super) fields: Vec<Piece>,
+    pub(super) fields: Vec<FieldLines>,
     /// Comments after the last field.
     pub(super) tail: String,
 }
 
-impl Pieces {
+impl FrontmatterLines {
     /// Cuts YAML where its fields begin. `None` when a field cannot stand alone, as with aliases
     /// or a map in braces.
     pub(super) fn cut(yaml: &str) -> Option<Self> {
@@ -40,27 +40,27 @@ impl Pieces {
             return None;
         }
         let mut at = block.start;
-        let mut pieces = Self::default();
+        let mut frontmatter_lines = Self::default();
         for (index, entry) in document.entries().iter().enumerate() {
             let lines = document.entry_lines(&entry.key)?;
             if index == 0 {
-                document.text().get(at..lines.start)?.clone_into(&mut pieces.preamble);
+                document.text().get(at..lines.start)?.clone_into(&mut frontmatter_lines.preamble);
                 at = lines.start;
             }
             if lines.start != at {
                 return None;
             }
             at = lines.end;
-            let piece = Piece::read(lines.slice(document.text()))?;
-            if piece.key != entry.key || !same(&piece.value, &entry.value) {
+            let source_lines = FieldLines::read(lines.slice(document.text()))?;
+            if source_lines.key != entry.key || !same(&source_lines.value, &entry.value) {
                 return None;
             }
-            pieces.fields.push(piece);
+            frontmatter_lines.fields.push(source_lines);
         }
-        let last = pieces.fields.last_mut()?;
+        let last = frontmatter_lines.fields.last_mut()?;
         let end = tail_start(&last.text);
-        pieces.tail = last.text.split_off(end);
-        (at == block.end).then_some(pieces)
+        frontmatter_lines.tail = last.text.split_off(end);
+        (at == block.end).then_some(frontmatter_lines)
     }
 
     /// The fields of a document, written anew.
@@ -68,7 +68,7 @@ impl Pieces {
         let entries = document.entries().iter();
         let write = |key: &str, value: &Node| entry_text(key, value, 0);
         let fields = entries
-            .map(|entry| Piece {
+            .map(|entry| FieldLines {
                 key: entry.key.clone(),
                 text: write(&entry.key, &entry.value),
                 value: entry.value.clone(),
@@ -77,12 +77,12 @@ impl Pieces {
         Self { fields, ..Self::default() }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Piece> {
-        self.fields.iter().find(|piece| piece.key == key)
+    pub(super) fn get(&self, key: &str) -> Option<&FieldLines> {
+        self.fields.iter().find(|source_lines| source_lines.key == key)
     }
 }
 
-impl Piece {
+impl FieldLines {
     /// Reads the lines of one field.
     pub(super) fn read(text: &str) -> Option<Self> {
         let document = fenced(text);
@@ -126,16 +126,16 @@ fn tail_start(text: &str) -> usize {
 pub(super) fn entry_text(key: &str, value: &Node, indent: usize) -> String {
     let head = format!("{:indent$}{}:", "", write_scalar(key, YamlVersion::V1_1));
     match &value.data {
-        Data::Scalar { text, style: Style::Plain } if is_spelled(text, value) => {
+        NodeData::Scalar { text, style: Style::Plain } if is_spelled(text, value) => {
             let blank = if text.is_empty() { "" } else { " " };
             format!("{head}{blank}{text}\n")
         }
-        Data::Mapping { entries, .. } if !entries.is_empty() => {
+        NodeData::Mapping { entries, .. } if !entries.is_empty() => {
             let lines =
                 entries.iter().map(|entry| entry_text(&entry.key, &entry.value, indent + 2));
             format!("{head}\n{}", lines.collect::<String>())
         }
-        Data::Sequence { items, .. } if !items.is_empty() => {
+        NodeData::Sequence { items, .. } if !items.is_empty() => {
             let lines = items.iter().map(|item| item_text(item, indent + 2));
             format!("{head}\n{}", lines.collect::<String>())
         }
@@ -145,16 +145,16 @@ pub(super) fn entry_text(key: &str, value: &Node, indent: usize) -> String {
 
 fn item_text(item: &Node, indent: usize) -> String {
     match &item.data {
-        Data::Scalar { text, style: Style::Plain } if is_spelled(text, item) => {
+        NodeData::Scalar { text, style: Style::Plain } if is_spelled(text, item) => {
             let blank = if text.is_empty() { "" } else { " " };
             format!("{:indent$}-{blank}{text}\n", "")
         }
-        Data::Mapping { entries, .. } if !entries.is_empty() => {
+        NodeData::Mapping { entries, .. } if !entries.is_empty() => {
             let lines =
                 entries.iter().map(|entry| entry_text(&entry.key, &entry.value, indent + 2));
             dashed(&lines.collect::<String>(), indent)
         }
-        Data::Sequence { items, .. } if !items.is_empty() => {
+        NodeData::Sequence { items, .. } if !items.is_empty() => {
             let lines = items.iter().map(|item| item_text(item, indent + 2));
             dashed(&lines.collect::<String>(), indent)
         }
@@ -182,27 +182,31 @@ mod tests {
     #[test]
     fn pieces_are_whole_lines() {
         let yaml = "# top\n\nname: a\n# about b\nb:\n  - x\n\nc: |\n  # text\n# end\n";
-        let pieces = Pieces::cut(yaml).unwrap();
-        let texts: Vec<&str> = pieces.fields.iter().map(|piece| piece.text.as_str()).collect();
-        assert_eq!(pieces.preamble, "# top\n\n");
+        let frontmatter_lines = FrontmatterLines::cut(yaml).unwrap();
+        let texts: Vec<&str> = frontmatter_lines
+            .fields
+            .iter()
+            .map(|source_lines| source_lines.text.as_str())
+            .collect();
+        assert_eq!(frontmatter_lines.preamble, "# top\n\n");
         assert_eq!(texts, ["name: a\n", "# about b\nb:\n  - x\n\n", "c: |\n  # text\n"]);
-        assert_eq!(pieces.tail, "# end\n");
+        assert_eq!(frontmatter_lines.tail, "# end\n");
     }
 
     #[test]
     fn what_hangs_together_is_not_cut() {
         for yaml in ["{a: 1}\n", "a: &x 1\nb: *x\n", "a: 1\na: 2\n"] {
-            assert!(Pieces::cut(yaml).is_none(), "{yaml}");
+            assert!(FrontmatterLines::cut(yaml).is_none(), "{yaml}");
         }
     }
 
     #[test]
     fn plain_scalars_keep_their_spelling() {
         let yaml = "a: {b: 1.10, c: [2024-01-31, 'x: y', {d: }], e: }\n";
-        let piece = Piece::read(yaml).unwrap();
-        let text = entry_text(&piece.key, &piece.value, 0);
+        let source_lines = FieldLines::read(yaml).unwrap();
+        let text = entry_text(&source_lines.key, &source_lines.value, 0);
         let expected = "a:\n  b: 1.10\n  c:\n    - 2024-01-31\n    - 'x: y'\n    - d:\n  e:\n";
         assert_eq!(text, expected);
-        assert!(same(&Piece::read(&text).unwrap().value, &piece.value));
+        assert!(same(&FieldLines::read(&text).unwrap().value, &source_lines.value));
     }
 }
