@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::{StreamExt as _, future::BoxFuture, stream::BoxStream};
-use savoir_model::{ChatRequest, Choice, Chunk, LanguageModel, ModelError, Models};
+use savoir_model::{ChatRequest, ChosenModel, Chunk, LanguageModel, ModelError, Models};
 
 use crate::error::CommandError;
 
@@ -32,7 +32,7 @@ pub(crate) async fn choose(
     models: &Models,
     wanted: Option<&str>,
 ) -> Result<(Models, Failure), ModelError> {
-    let Choice { provider, model, client } = models.choose(wanted).await?;
+    let ChosenModel { provider, model, client } = models.choose(wanted).await?;
     let failure = Failure::default();
     let mut chosen = Models::default();
     let overheard = ModelErrors { client, failure: failure.clone() };

@@ -13,7 +13,7 @@ use savoir_engine::skill_lookup::{LoadError, SkillLookup};
 use savoir_skill::{
     Skill,
     dialect::{
-        agent_flow::{self, Purpose, Refusal, StoredSkill, model_settings},
+        agent_flow::{self, Purpose, Refusal, StoredSkillFile, model_settings},
         personal_agent::Lifecycle,
     },
     skill::Input,
@@ -46,7 +46,7 @@ pub(crate) struct Skills {
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) file: SkillFile,
-    pub(crate) stored: StoredSkill,
+    pub(crate) stored: StoredSkillFile,
     /// The answer that shows it.
     pub(crate) detail: Bytes,
     /// How an agent reads it, or why it cannot.
@@ -104,7 +104,7 @@ pub(crate) struct SkillSummary {
 }
 
 impl Kept {
-    fn new(file: SkillFile, stored: StoredSkill) -> Self {
+    fn new(file: SkillFile, stored: StoredSkillFile) -> Self {
         let detail = SkillDetail::of(&file, &stored);
         let detail = serde_json::to_vec(&detail).unwrap_or_default().into();
         Self { file, stored, detail, portable: OnceLock::new() }
@@ -149,7 +149,7 @@ impl Kept {
 }
 
 impl SkillDetail {
-    fn of(file: &SkillFile, stored: &StoredSkill) -> Self {
+    fn of(file: &SkillFile, stored: &StoredSkillFile) -> Self {
         let skill = &stored.skill;
         let settings = model_settings(skill);
         let model = stored.has_model.then_some(SkillModel {
@@ -296,7 +296,7 @@ impl Skills {
         }
         agent_flow::check_size(text.len() as u64)?;
         self.files.check_free(name).await.map_err(|error| not_created(name, &error))?;
-        let stored = StoredSkill::read(name, text, Purpose::Create)?;
+        let stored = StoredSkillFile::read(name, text, Purpose::Create)?;
         check_owner(caller, stored.owner.as_deref())?;
         let text = agent_flow::with_owner(text, &caller.owner_id())?;
         let made = self.skill_writer.create(name, &text, &caller.owner_id()).await;
@@ -314,7 +314,7 @@ impl Skills {
     ) -> ApiResult<Arc<Kept>> {
         let kept = self.changeable(caller, name, "Failed to update skill").await?;
         agent_flow::check_size(text.len() as u64)?;
-        let stored = StoredSkill::read(name, text, Purpose::Update)?;
+        let stored = StoredSkillFile::read(name, text, Purpose::Update)?;
         if stored.owner != kept.owner {
             check_owner(caller, stored.owner.as_deref())?;
         }
@@ -382,7 +382,7 @@ impl Skills {
         {
             return Ok(Arc::clone(kept));
         }
-        let stored = StoredSkill::read(&file.name, &file.text, Purpose::Load)?;
+        let stored = StoredSkillFile::read(&file.name, &file.text, Purpose::Load)?;
         let kept = Arc::new(Kept::new(file, stored));
         let mut remembered = self.remembered();
         if remembered.len() >= MAX_REMEMBERED_SKILLS

@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, process::ExitCode};
 
-use savoir_model::{Listed, ModelError};
+use savoir_model::{ModelError, ProviderModels};
 use serde_json::{Value, json};
 
 use crate::{error::CommandError, models, output, runtime};
@@ -47,8 +47,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(u8::from(!reached)))
 }
 
-fn as_json(listed: &Listed) -> Value {
-    let Listed { provider, default_model, models } = listed;
+fn as_json(listed: &ProviderModels) -> Value {
+    let ProviderModels { provider, default_model, models } = listed;
     match models {
         Ok(models) => {
             let default = default_model.as_ref().or(models.first());
@@ -61,9 +61,9 @@ fn as_json(listed: &Listed) -> Value {
     }
 }
 
-fn print(listed: &[Listed], embedding: Option<&str>) -> Result<(), CommandError> {
+fn print(listed: &[ProviderModels], embedding: Option<&str>) -> Result<(), CommandError> {
     let mut out = output::stdout();
-    for (at, Listed { provider, default_model, models }) in listed.iter().enumerate() {
+    for (at, ProviderModels { provider, default_model, models }) in listed.iter().enumerate() {
         let asked = if at == 0 { "  (default)" } else { "" };
         writeln!(out, "{}{asked}", output::harmless(provider))?;
         match models {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use savoir_skill::dialect::{
-    agent_flow::{Purpose, StoredSkill},
+    agent_flow::{Purpose, StoredSkillFile},
     personal_agent::CurationInfo,
 };
 use savoir_store::{Facts, StoreError, Time};
@@ -33,7 +33,7 @@ impl SkillWriter {
         let (noted, begun) = (facts_of.all().await?, facts_of.begun().await?);
         let mut changed = 0;
         for file in self.files().list().await? {
-            let Ok(stored) = StoredSkill::read(&file.name, &file.text, Purpose::Load) else {
+            let Ok(stored) = StoredSkillFile::read(&file.name, &file.text, Purpose::Load) else {
                 continue;
             };
             let seen = noted.get(&file.name);

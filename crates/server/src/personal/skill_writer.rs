@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use savoir_skill::dialect::agent_flow::{self, Purpose, StoredSkill};
+use savoir_skill::dialect::agent_flow::{self, Purpose, StoredSkillFile};
 use savoir_store::{
     Database, Facts, QuotaReached, Resource, SkillFile, SkillFiles, StoreError, WriteError,
     check_quota,
@@ -222,7 +222,7 @@ impl SkillWriter {
         let owns = |file: &&SkillFile| {
             // Most can be told apart without being read.
             file.text.contains(owner)
-                && StoredSkill::read(&file.name, &file.text, Purpose::Load)
+                && StoredSkillFile::read(&file.name, &file.text, Purpose::Load)
                     .is_ok_and(|stored| stored.owner.as_deref() == Some(owner))
         };
         let used = self.files.list().await?.iter().filter(owns).count() as u64;
@@ -293,7 +293,7 @@ impl SkillWriter {
             file => file?,
         };
         let Some(file) = file else { return Ok(None) };
-        let stored = StoredSkill::read(name, &file.text, Purpose::Load).map_err(|_| taken())?;
+        let stored = StoredSkillFile::read(name, &file.text, Purpose::Load).map_err(|_| taken())?;
         if stored.owner.as_deref() != owner {
             return Err(taken());
         }
@@ -398,7 +398,7 @@ fn with_owner(new: &New) -> Result<String, StoreSkillError> {
         Some(owner) => agent_flow::with_owner(&text, owner).map_err(unfit)?,
         None => text,
     };
-    let stored = StoredSkill::read(&new.name, &text, Purpose::Load).map_err(unfit)?;
+    let stored = StoredSkillFile::read(&new.name, &text, Purpose::Load).map_err(unfit)?;
     if stored.owner != new.owner {
         return Err(StoreSkillError::Unfit(
             "it names an owner that cannot be taken out".to_owned(),

@@ -27,7 +27,7 @@ pub use contract::{
     Content, ModelSettings, Refusal, check_inputs, check_name, check_placeholders, check_size,
     missing_input, model_settings, parse, substitute,
 };
-pub use stored::{Purpose, StoredSkill, with_owner, without_owner};
+pub use stored::{Purpose, StoredSkillFile, with_owner, without_owner};
 
 /// Most bytes of a skill file, in UTF-8.
 pub const MAX_CONTENT_BYTES: usize = 51_200;

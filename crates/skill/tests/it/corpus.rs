@@ -7,7 +7,7 @@ use savoir_skill::{
     check::{Options, check, fix},
     name::NameGrammar,
     read,
-    yaml::{Data, Node, YamlVersion},
+    yaml::{Node, NodeData, YamlVersion},
 };
 use serde_json::Value;
 
@@ -67,17 +67,17 @@ fn expected(folder: &Path) -> Vec<Expected> {
 
 fn depth(node: &Node) -> usize {
     let below = match &node.data {
-        Data::Scalar { .. } => return 0,
-        Data::Sequence { items, .. } => items.iter().map(depth).max(),
-        Data::Mapping { entries, .. } => entries.iter().map(|entry| depth(&entry.value)).max(),
+        NodeData::Scalar { .. } => return 0,
+        NodeData::Sequence { items, .. } => items.iter().map(depth).max(),
+        NodeData::Mapping { entries, .. } => entries.iter().map(|entry| depth(&entry.value)).max(),
     };
     1 + below.unwrap_or(0)
 }
 
 fn type_of(node: &Node) -> &'static str {
     match (&node.data, node.to_value(YamlVersion::V1_2)) {
-        (Data::Sequence { .. }, _) => "list",
-        (Data::Mapping { .. }, _) => "map",
+        (NodeData::Sequence { .. }, _) => "list",
+        (NodeData::Mapping { .. }, _) => "map",
         (_, Value::Null) => "null",
         (_, Value::Bool(_)) => "bool",
         (_, Value::Number(number)) if number.is_f64() => "float",

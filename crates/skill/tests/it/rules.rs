@@ -4,7 +4,7 @@ use std::{fmt::Write as _, fs, path::Path};
 
 use savoir_skill::{
     Diagnostic, Dialect, Folder, Source,
-    check::{Checked, Example, Options, Rule, all_rules, check, fix, rule},
+    check::{CheckedSkill, Example, Options, Rule, all_rules, check, fix, rule},
     read_as,
 };
 use tempfile::TempDir;
@@ -58,7 +58,7 @@ impl Skill {
         Self { folder, text: example.text.clone(), options, _dir: dir }
     }
 
-    fn check(&self) -> Checked {
+    fn check(&self) -> CheckedSkill {
         let source = Source::from_bytes(self.text.clone().into_bytes()).expect("UTF-8");
         check(source, Some(&self.folder), &self.options)
     }

@@ -8,7 +8,7 @@ use savoir_package::{
     lock::Lock,
     manifest::Scope,
 };
-use savoir_skill::convert::How;
+use savoir_skill::convert::FieldOutcome;
 
 use super::bench::{Bench, asked, gaia, install, skill, with};
 
@@ -63,7 +63,7 @@ fn a_skill_that_an_agent_cannot_read_is_converted() {
     let told = bench.install(vec![tree.clone()], &["codex"]);
     let Some(Change::Converted { agent, report, .. }) = told.last() else { panic!("{told:?}") };
     assert_eq!(*agent, "Codex");
-    assert!(report.iter().any(|field| field.how == How::Approximated), "{report:?}");
+    assert!(report.iter().any(|field| field.how == FieldOutcome::Approximated), "{report:?}");
     let there = Tree::read(&bench.path(".agents/skills/greet")).unwrap();
     assert!(there.get("signature.json").is_none(), "it signs the original");
     assert!(there.get("notes.txt").is_some());

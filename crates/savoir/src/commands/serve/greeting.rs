@@ -4,7 +4,7 @@ use std::{io, io::Write as _, net::SocketAddr, path::Path, time::Duration};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
-use savoir_model::{Listed, ModelError, Models};
+use savoir_model::{ModelError, Models, ProviderModels};
 use savoir_server::App;
 use savoir_store::{Storage, StoreError};
 
@@ -122,7 +122,7 @@ fn program() -> String {
 }
 
 /// `openai: gpt-4o by default, 12 models`
-fn provider(listed: &Listed) -> String {
+fn provider(listed: &ProviderModels) -> String {
     let name = &listed.provider;
     match &listed.models {
         Ok(models) => {

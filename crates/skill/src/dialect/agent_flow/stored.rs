@@ -32,7 +32,7 @@ pub enum Purpose {
 /// A file as a service keeps it. Any dialect will do; files that could be of several are of Agent
 /// Flow Lite.
 #[derive(Clone, Debug)]
-pub struct StoredSkill {
+pub struct StoredSkillFile {
     /// What it says. It has a name and a description, also when the file does not.
     pub skill: Skill,
     /// The field `metadata`, if it is a map.
@@ -43,16 +43,16 @@ pub struct StoredSkill {
     pub owner: Option<String>,
 }
 
-impl StoredSkill {
+impl StoredSkillFile {
     /// Reads a file of a name, or says in the words of the API why it is refused.
     ///
     /// ```
-    /// use savoir_skill::dialect::agent_flow::{Purpose, StoredSkill};
+    /// use savoir_skill::dialect::agent_flow::{Purpose, StoredSkillFile};
     ///
     /// let text = "---\nuser_id: 7\ninputs: [{name: who}]\n---\nHello {{who}}!\n";
-    /// let stored = StoredSkill::read("greet", text, Purpose::Create)?;
+    /// let stored = StoredSkillFile::read("greet", text, Purpose::Create)?;
     /// assert_eq!((stored.skill.name.as_str(), stored.owner.as_deref()), ("greet", Some("7")));
-    /// let refusal = StoredSkill::read("greet", "---\nname: other\n---\n", Purpose::Create).unwrap_err();
+    /// let refusal = StoredSkillFile::read("greet", "---\nname: other\n---\n", Purpose::Create).unwrap_err();
     /// assert_eq!(refusal.message, "Frontmatter name 'other' does not match requested name 'greet'");
     /// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
     /// ```
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> (&'static str, String) {
-        let refusal = StoredSkill::read("a", text, Purpose::Create).unwrap_err();
+        let refusal = StoredSkillFile::read("a", text, Purpose::Create).unwrap_err();
         (refusal.field, refusal.message)
     }
 
@@ -320,8 +320,8 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_with_more_patience() {
         let long = format!("---\ndescription: {}\ninputs: 5\n---\n{{{{x}}}}", "x".repeat(2000));
-        assert!(StoredSkill::read("a", &long, Purpose::Load).is_ok());
-        let other = StoredSkill::read("a", "---\nname: b\n---\n", Purpose::Load).unwrap_err();
+        assert!(StoredSkillFile::read("a", &long, Purpose::Load).is_ok());
+        let other = StoredSkillFile::read("a", "---\nname: b\n---\n", Purpose::Load).unwrap_err();
         assert_eq!(
             other.message,
             "Skill name mismatch: folder name 'a' does not match frontmatter name 'b'"
@@ -332,12 +332,12 @@ mod tests {
     fn an_owner_does_not_change_the_dialect() {
         let text = "---\nname: a\nversion: 1.0.0\ndescription: d\ninputs:\n  - {name: n, type: number}\n---\n{{ n }}\n";
         let dialect =
-            |text: &str| StoredSkill::read("a", text, Purpose::Load).unwrap().skill.dialect;
+            |text: &str| StoredSkillFile::read("a", text, Purpose::Load).unwrap().skill.dialect;
         assert_eq!(dialect(text), Dialect::SKILLRT);
         let owned = with_owner(text, "7").unwrap();
         assert_eq!(dialect(&owned), Dialect::SKILLRT);
         assert_eq!(
-            StoredSkill::read("a", &owned, Purpose::Load).unwrap().owner.as_deref(),
+            StoredSkillFile::read("a", &owned, Purpose::Load).unwrap().owner.as_deref(),
             Some("7")
         );
     }
