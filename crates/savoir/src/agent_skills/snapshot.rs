@@ -1,4 +1,4 @@
-//! What was found when somebody looked last, and whether it is worth to look again.
+//! The skills that were found at the last search, and when to search again.
 
 use std::{
     collections::BTreeMap,
@@ -10,38 +10,39 @@ use std::{
 
 use savoir_agent::library::{Folders, LibraryError};
 
-/// How long what was found holds at least.
-const HOLDS: Duration = Duration::from_secs(1);
-/// How much longer it holds than looking took: whoever has many skills does not look all the time.
-const TIMES_LONGER: u32 = 50;
+/// Minimum time between two searches.
+const MIN_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
+/// The next search waits this many times longer than the last one took, which limits the load with
+/// many skills.
+const SEARCH_TIME_FACTOR: u32 = 50;
 
 /// When a file was written, and its size.
-type Trace = Option<(SystemTime, u64)>;
+type FileStamp = Option<(SystemTime, u64)>;
 
-/// The skills as they were found.
+/// The skills at the last search.
 #[derive(Debug)]
-pub(super) struct Sight {
+pub(super) struct SkillsSnapshot {
     pub(super) folders: Arc<Folders>,
-    /// How often they were others than before.
+    /// Number of searches that found changes.
     pub(super) edition: u64,
-    traces: BTreeMap<PathBuf, [Trace; 2]>,
-    /// When it is worth to look again.
+    stamps: BTreeMap<PathBuf, [FileStamp; 2]>,
+    /// Time of the next search.
     due: Instant,
 }
 
-impl Sight {
-    /// What is known, or what there is now if that may be something else.
-    pub(super) fn renewed(
-        known: Option<Self>,
-        look: impl FnOnce() -> Result<Vec<(String, PathBuf)>, LibraryError>,
-        shelve: impl FnOnce(Vec<(String, PathBuf)>) -> Result<Folders, LibraryError>,
+impl SkillsSnapshot {
+    /// Returns the last snapshot, or searches again if it is due.
+    pub(super) fn refresh(
+        last: Option<Self>,
+        search: impl FnOnce() -> Result<Vec<(String, PathBuf)>, LibraryError>,
+        open_folders: impl FnOnce(Vec<(String, PathBuf)>) -> Result<Folders, LibraryError>,
     ) -> Result<Self, LibraryError> {
-        let begun = Instant::now();
-        let known = match known {
-            Some(known) if begun < known.due => return Ok(known),
-            known => known,
+        let start = Instant::now();
+        let last = match last {
+            Some(last) if start < last.due => return Ok(last),
+            last => last,
         };
-        let places = match (look(), known.is_some()) {
+        let places = match (search(), last.is_some()) {
             (Ok(places), _) => Some(places),
             (Err(error), false) => return Err(error),
             (Err(error), true) => {
@@ -49,35 +50,35 @@ impl Sight {
                 None
             }
         };
-        let due = || begun + HOLDS.max(begun.elapsed() * TIMES_LONGER);
+        let due = || start + MIN_SEARCH_INTERVAL.max(start.elapsed() * SEARCH_TIME_FACTOR);
         let Some(places) = places else {
-            return known.map(|known| Self { due: due(), ..known }).ok_or_else(nothing);
+            return last.map(|last| Self { due: due(), ..last }).ok_or_else(not_searched);
         };
-        let traces = traces(&places);
-        match known {
-            Some(known) if known.traces == traces => Ok(Self { due: due(), ..known }),
-            known => {
-                let edition = known.map_or(0, |known| known.edition) + 1;
-                let folders = Arc::new(shelve(places)?);
-                Ok(Self { folders, edition, traces, due: due() })
+        let stamps = stamps(&places);
+        match last {
+            Some(last) if last.stamps == stamps => Ok(Self { due: due(), ..last }),
+            last => {
+                let edition = last.map_or(0, |last| last.edition) + 1;
+                let folders = Arc::new(open_folders(places)?);
+                Ok(Self { folders, edition, stamps, due: due() })
             }
         }
     }
 }
 
-fn nothing() -> LibraryError {
+fn not_searched() -> LibraryError {
     LibraryError::Failed { reason: "nothing was found yet".to_owned() }
 }
 
-/// What tells whether skills are others: where they are, and when their folders and files changed.
-fn traces(places: &[(String, PathBuf)]) -> BTreeMap<PathBuf, [Trace; 2]> {
-    let trace = |path: &Path| {
-        let known = fs::metadata(path).ok()?;
-        Some((known.modified().ok()?, known.len()))
+/// Modification times and sizes, to detect changed skills.
+fn stamps(places: &[(String, PathBuf)]) -> BTreeMap<PathBuf, [FileStamp; 2]> {
+    let stamp = |path: &Path| {
+        let last = fs::metadata(path).ok()?;
+        Some((last.modified().ok()?, last.len()))
     };
     let of = |folder: &PathBuf| {
-        let file = trace(&folder.join("SKILL.md")).or_else(|| trace(&folder.join("skill.md")));
-        (folder.clone(), [trace(folder), file])
+        let file = stamp(&folder.join("SKILL.md")).or_else(|| stamp(&folder.join("skill.md")));
+        (folder.clone(), [stamp(folder), file])
     };
     places.iter().map(|(_, folder)| of(folder)).collect()
 }
