@@ -1,7 +1,7 @@
-//! Conformance vectors: pairs of an input and what must become of it, answered by the library.
+//! Runs conformance vectors: pairs of an input and its expected result.
 //!
 //! Nothing here knows a rule of a dialect. Each operation calls a library, often a function the
-//! commands call, too, and writes its result as JSON; [`compare`] holds that against what was
+//! commands call, too, and writes its result as JSON; [`compare`] compares that with what was
 //! expected.
 
 mod afl;

@@ -1,5 +1,5 @@
-//! `savoir`: the front door. Commands are thin: what was typed becomes what it means, the library
-//! does the work, and the result is printed here and nowhere else.
+//! The `savoir` program. Commands parse arguments, call the libraries and print the result; only this
+//! crate prints.
 
 #![forbid(unsafe_code)]
 

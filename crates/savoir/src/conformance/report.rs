@@ -1,4 +1,4 @@
-//! Readings as the vectors write them.
+//! Formats parsed skills as the vectors do.
 
 use savoir_skill::{Dialect, Reading, Severity, Source, read_as};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Runs of skills and workflows, with a model that says what it is told to say.
+//! Runs skills and workflows with a scripted model.
 
 use std::sync::Arc;
 
