@@ -61,7 +61,7 @@ def main():
     Path(__file__).resolve().parent.parent.joinpath("docs/check.svg").write_text(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         f'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="13">\n'
-        f'<title>savoir check finds an unquoted colon, mends it, and convert writes the skill for Codex</title>\n'
+        f'<title>savoir check finds an unquoted colon, fixes it, and convert writes the skill for Codex</title>\n'
         f'<rect width="100%" height="100%" rx="10" fill="#1a1b26"/>\n'
         f'<circle cx="22" cy="20" r="6" fill="#f7768e"/><circle cx="42" cy="20" r="6" fill="#e0af68"/>'
         f'<circle cx="62" cy="20" r="6" fill="#9ece6a"/>\n{rows}\n</svg>\n'

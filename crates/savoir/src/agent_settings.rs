@@ -18,7 +18,7 @@ use std::{
 pub(crate) use self::{
     off::Off,
     own::Disabled,
-    switch::{ScopeArgs, Skill, Switch},
+    switch::{SettingsScope, Skill, Switch},
 };
 use crate::{error::CommandError, output, write};
 
@@ -102,7 +102,7 @@ fn target(file: &Path) -> Result<PathBuf, CommandError> {
     let message = format!(
         "{} is a symlink to {}, in a folder that does not exist",
         file.display(),
-        output::harmless(&target.display().to_string())
+        output::sanitize(&target.display().to_string())
     );
     Err(CommandError::input(message)
         .named("settings-unreadable")

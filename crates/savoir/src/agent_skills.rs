@@ -1,7 +1,7 @@
 //! The skills of this machine as a library for an agent. Skills are searched on first use,
 //! refreshed on later use, read one by one, and run from their current files.
 
-mod sight;
+mod snapshot;
 
 use std::{
     collections::HashSet,
@@ -20,7 +20,7 @@ use savoir_engine::{Home, RunError, approval::Trust, loaded_skill::LoadedSkill};
 use savoir_package::{Agent, agents::UnknownAgent, ledger::Entry};
 use savoir_server::{ReadFolder, mcp::SkillFiles};
 
-use self::sight::Sight;
+use self::snapshot::SkillsSnapshot;
 use crate::{
     agent_settings::Off,
     discover,
@@ -31,12 +31,12 @@ use crate::{
     trust,
 };
 
-/// Folder for drafts in the data folder of the user, where no agent looks.
+/// Folder for drafts in the data folder of the user, where no agent search_frequency.
 const DRAFTS: &str = "drafts";
 
 /// Which skills an agent gets.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Which {
+pub(crate) struct AgentSkillArgs {
     /// Skill folders, or their parent folders, instead of the installed skills
     #[arg(value_name = "PATHS")]
     pub(crate) paths: Vec<PathBuf>,
@@ -55,27 +55,27 @@ fn agent(word: &str) -> Result<&'static Agent, UnknownAgent> {
 /// The skills of this machine. They are not searched before the first use.
 #[derive(Debug)]
 pub(crate) struct AgentSkills {
-    which: Which,
+    which: AgentSkillArgs,
     home: Home,
     trust: Trust,
-    looks: Looks,
-    found: Mutex<Option<Sight>>,
+    search_frequency: SearchFrequency,
+    found: Mutex<Option<SkillsSnapshot>>,
     /// Warnings that were already logged, to log each only once.
     warned: Mutex<HashSet<String>>,
 }
 
 /// How often skills are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Looks {
+enum SearchFrequency {
     /// Once, so that an agent that can write files cannot add skills for itself.
     Once,
     /// On every use.
-    Again,
+    EveryUse,
 }
 
 impl AgentSkills {
     /// Checks the arguments; skills are searched later.
-    pub(crate) fn new(which: Which, home: Home) -> Result<Self, CommandError> {
+    pub(crate) fn new(which: AgentSkillArgs, home: Home) -> Result<Self, CommandError> {
         for path in &which.paths {
             if !path.is_dir() {
                 return Err(CommandError::input(format!("{} is not a folder", path.display()))
@@ -89,7 +89,7 @@ impl AgentSkills {
             which,
             home,
             trust: Trust::User,
-            looks: Looks::Once,
+            search_frequency: SearchFrequency::Once,
             found: Mutex::default(),
             warned: Mutex::default(),
         })
@@ -101,27 +101,31 @@ impl AgentSkills {
     }
 
     /// Includes skills that are added later.
-    pub(crate) fn noticing(self) -> Self {
-        Self { looks: Looks::Again, ..self }
+    pub(crate) fn with_later_skills(self) -> Self {
+        Self { search_frequency: SearchFrequency::EveryUse, ..self }
     }
 
     /// The skills by name, refreshed if necessary.
     pub(crate) fn folders(&self) -> Result<Arc<Folders>, LibraryError> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Looks::Once, Some(sight)) = (self.looks, &*found) {
-            return Ok(Arc::clone(&sight.folders));
+        if let (SearchFrequency::Once, Some(snapshot)) = (self.search_frequency, &*found) {
+            return Ok(Arc::clone(&snapshot.folders));
         }
-        let sight = Sight::renewed(found.take(), || self.places(), |places| self.shelved(places))?;
-        let folders = Arc::clone(&sight.folders);
-        *found = Some(sight);
+        let snapshot = SkillsSnapshot::refresh(
+            found.take(),
+            || self.skill_folders(),
+            |places| self.open_folders(places),
+        )?;
+        let folders = Arc::clone(&snapshot.folders);
+        *found = Some(snapshot);
         Ok(folders)
     }
 
-    fn places(&self) -> Result<Vec<(String, PathBuf)>, LibraryError> {
+    fn skill_folders(&self) -> Result<Vec<(String, PathBuf)>, LibraryError> {
         if self.which.paths.is_empty() {
-            self.installed().map_err(|error| failed(&error))
+            self.installed().map_err(|error| library_error(&error))
         } else {
-            Ok(below(&self.which.paths, &|warning| self.warn(warning)))
+            Ok(find_skills_below(&self.which.paths, &|warning| self.warn(warning)))
         }
     }
 
@@ -133,9 +137,9 @@ impl AgentSkills {
         }
     }
 
-    fn shelved(&self, places: Vec<(String, PathBuf)>) -> Result<Folders, LibraryError> {
-        let usage = Usage::of(&self.home).map_err(|error| failed(&error))?;
-        let drafts = self.home.data_folder(DRAFTS).map_err(|error| failed(&error))?;
+    fn open_folders(&self, places: Vec<(String, PathBuf)>) -> Result<Folders, LibraryError> {
+        let usage = Usage::of(&self.home).map_err(|error| library_error(&error))?;
+        let drafts = self.home.data_folder(DRAFTS).map_err(|error| library_error(&error))?;
         Ok(Folders::new(places, Some(usage), drafts))
     }
 
@@ -152,56 +156,56 @@ impl AgentSkills {
         Ok(found.map(|entry| (entry.name().to_owned(), entry.path().to_owned())).collect())
     }
 
-    fn subject_of(&self, name: &str) -> Result<LoadedSkill, RunError> {
-        let folders = self.folders().map_err(|error| unfit(&error))?;
+    fn load_by_name(&self, name: &str) -> Result<LoadedSkill, RunError> {
+        let folders = self.folders().map_err(|error| run_error(&error))?;
         let place = folders.places().find(|(known, _)| *known == name);
         let (_, folder) = place.ok_or_else(|| {
             RunError::call("no-skill", format!("there is no skill `{name}`"))
                 .way_out("find skills with search_skills")
         })?;
-        subject_at(folder, self.trust)
+        load_from_folder(folder, self.trust)
     }
 }
 
 /// Reads skills as `savoir run` does, for a server.
 #[derive(Debug)]
-pub(crate) struct OnDisk;
+pub(crate) struct DiskSkillReader;
 
-impl ReadFolder for OnDisk {
+impl ReadFolder for DiskSkillReader {
     fn read(&self, folder: &Path) -> Result<LoadedSkill, RunError> {
-        subject_at(folder, Trust::User)
+        load_from_folder(folder, Trust::User)
     }
 }
 
 /// Reads the skill in a folder and its signature, as `savoir run` does.
-fn subject_at(folder: &Path, how: Trust) -> Result<LoadedSkill, RunError> {
-    let told = |code: &'static str| {
+fn load_from_folder(folder: &Path, how: Trust) -> Result<LoadedSkill, RunError> {
+    let call_error = |code: &'static str| {
         move |error: CommandError| {
             let hint = error.hints().first().cloned().unwrap_or_default();
             RunError::call(code, error).way_out(hint)
         }
     };
-    let loaded = load::load(folder, None).map_err(told("skill-unreadable"))?;
-    load::require_usable(&loaded).map_err(told("skill-invalid"))?;
-    let believed = trust::believed().map_err(told("keys-unreadable"))?;
-    let subject = trust::subject(&loaded, how, &believed)?;
-    trust::refuse_forbidden(&subject, None).map_err(|error| {
+    let loaded = load::load(folder, None).map_err(call_error("skill-unreadable"))?;
+    load::require_usable(&loaded).map_err(call_error("skill-invalid"))?;
+    let believed = trust::believed().map_err(call_error("keys-unreadable"))?;
+    let loaded_skill = trust::load_skill(&loaded, how, &believed)?;
+    trust::refuse_forbidden(&loaded_skill, None).map_err(|error| {
         let hint = error.hints().first().cloned().unwrap_or_default();
         RunError::refused("policy", error).way_out(hint)
     })?;
-    Ok(subject)
+    Ok(loaded_skill)
 }
 
-fn failed(error: &dyn std::fmt::Display) -> LibraryError {
+fn library_error(error: &dyn std::fmt::Display) -> LibraryError {
     LibraryError::Failed { reason: error.to_string() }
 }
 
-fn unfit(error: &LibraryError) -> RunError {
+fn run_error(error: &LibraryError) -> RunError {
     RunError::failed(error.code(), error)
 }
 
 /// The skills below some folders, by name.
-fn below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, PathBuf)> {
+fn find_skills_below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, PathBuf)> {
     let (mut places, mut names) = (Vec::new(), HashSet::new());
     discover::walk(paths, &mut |candidate| {
         match candidate {
@@ -228,7 +232,7 @@ fn below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, PathBuf)> {
 
 impl SkillFolders for AgentSkills {
     fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError> {
-        self.subject_of(skill)
+        self.load_by_name(skill)
     }
 }
 
@@ -274,16 +278,16 @@ impl Library for AgentSkills {
     }
 
     fn edition(&self) -> Option<u64> {
-        if self.looks == Looks::Once {
+        if self.search_frequency == SearchFrequency::Once {
             return None;
         }
-        let begun = self.found.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let was_searched = self.found.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         // Do not search before the first use. On an error, the previous skills stay.
-        if begun {
+        if was_searched {
             let _ = self.folders();
         }
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(found.as_ref().map_or(0, |sight| sight.edition))
+        Some(found.as_ref().map_or(0, |snapshot| snapshot.edition))
     }
 
     fn save<'a>(&'a self, draft: &'a Draft) -> BoxFuture<'a, Result<String, LibraryError>> {

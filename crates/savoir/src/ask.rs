@@ -18,10 +18,10 @@ use savoir_engine::approval::{self, Request, Role};
 use crate::error::CommandError;
 
 /// Width of the text in columns; narrower terminals wrap it.
-const WIDTH: usize = 80;
+const TEXT_WIDTH: usize = 80;
 
 /// How often a question is repeated after an invalid answer.
-const TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -41,7 +41,7 @@ pub(crate) enum Choices {
     /// Yes for one run, or no.
     OnlyOnce,
     /// Yes, which is stored, or no.
-    Kept,
+    UntilChanged,
 }
 
 impl Choices {
@@ -49,7 +49,7 @@ impl Choices {
         match self {
             Self::OnceOrAlways => "Run it? [y]es once, [a]lways, [N]o: ",
             Self::OnlyOnce => "Run it once with all of this? [y]es, [N]o: ",
-            Self::Kept => "Approve it until it changes? [y]es, [N]o: ",
+            Self::UntilChanged => "Approve it until it changes? [y]es, [N]o: ",
         }
     }
 
@@ -57,7 +57,7 @@ impl Choices {
     pub(crate) fn answer(self, line: &str) -> Option<Answer> {
         match (line.trim().to_ascii_lowercase().as_str(), self) {
             ("y" | "yes", Self::OnceOrAlways | Self::OnlyOnce) => Some(Answer::Once),
-            ("a" | "always", Self::OnceOrAlways) | ("y" | "yes", Self::Kept) => {
+            ("a" | "always", Self::OnceOrAlways) | ("y" | "yes", Self::UntilChanged) => {
                 Some(Answer::Always)
             }
             ("" | "n" | "no", _) => Some(Answer::No),
@@ -66,12 +66,12 @@ impl Choices {
     }
 }
 
-/// Whether a program reads the output, so that nobody can be asked.
-static NOBODY: AtomicBool = AtomicBool::new(false);
+/// Set if a program reads the output.
+static CANNOT_ASK: AtomicBool = AtomicBool::new(false);
 
 /// Disables all questions.
-pub(crate) fn nobody() {
-    NOBODY.store(true, Ordering::Relaxed);
+pub(crate) fn disable_questions() {
+    CANNOT_ASK.store(true, Ordering::Relaxed);
 }
 
 /// Whether a question can be asked.
@@ -85,7 +85,7 @@ pub(crate) fn is_interactive() -> bool {
 }
 
 fn can_show() -> bool {
-    !NOBODY.load(Ordering::Relaxed) && io::stderr().is_terminal()
+    !CANNOT_ASK.load(Ordering::Relaxed) && io::stderr().is_terminal()
 }
 
 /// The controlling terminal, if standard input is a pipe or a file.
@@ -133,7 +133,7 @@ pub(crate) fn ask(page: Page<'_>, choices: Choices) -> Result<Answer, CommandErr
     }
     let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::Auto);
     show(&mut err, page)?;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         write!(err, "{}", choices.question())?;
         err.flush()?;
         // The end of input and invalid UTF-8 mean no.
@@ -159,7 +159,7 @@ pub(crate) fn line<T>(
     }
     let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::Auto);
     write!(err, "{question}")?;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         err.flush()?;
         let Some(line) = typed_line() else {
             writeln!(err)?;
@@ -206,7 +206,7 @@ pub(crate) fn show_lines(
             Role::Reason => Style::new().bold(),
             Role::Fact => Style::new(),
         };
-        let text = approval::plain(&[line], WIDTH);
+        let text = approval::plain(&[line], TEXT_WIDTH);
         writeln!(out, "{style}{}{style:#}", text.trim_end())?;
     }
     Ok(())
@@ -230,7 +230,7 @@ mod tests {
             ("y\u{200b}\n", None, None),
         ] {
             assert_eq!(Choices::OnceOrAlways.answer(line), run, "{line:?}");
-            assert_eq!(Choices::Kept.answer(line), approve, "{line:?}");
+            assert_eq!(Choices::UntilChanged.answer(line), approve, "{line:?}");
         }
     }
 }

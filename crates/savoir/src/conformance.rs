@@ -1,7 +1,7 @@
-//! Conformance vectors: pairs of an input and what must become of it, answered by the library.
+//! Runs conformance vectors: pairs of an input and its expected result.
 //!
 //! Nothing here knows a rule of a dialect. Each operation calls a library, often a function the
-//! commands call, too, and writes its result as JSON; [`compare`] holds that against what was
+//! commands call, too, and writes its result as JSON; [`compare`] compares that with what was
 //! expected.
 
 mod afl;
@@ -53,18 +53,18 @@ pub(crate) struct Failure {
 }
 
 /// The result of an operation as JSON.
-type Answer = Result<Value, Miss>;
+type OperationResult = Result<Value, OperationError>;
 
 /// Why an operation has no result.
 #[derive(Debug)]
-enum Miss {
+enum OperationError {
     /// Nothing implements it.
     Unsupported,
     /// The input does not have the operation's shape.
     BadInput(String),
 }
 
-impl From<serde_json::Error> for Miss {
+impl From<serde_json::Error> for OperationError {
     fn from(error: serde_json::Error) -> Self {
         Self::BadInput(error.to_string())
     }
@@ -83,11 +83,11 @@ pub(crate) fn run(file: &VectorFile) -> Outcome {
     for vector in &file.vectors {
         let got = match answer(vector) {
             Ok(got) => got,
-            Err(Miss::Unsupported) => {
+            Err(OperationError::Unsupported) => {
                 outcome.unsupported.push(vector.id.clone());
                 continue;
             }
-            Err(Miss::BadInput(message)) => {
+            Err(OperationError::BadInput(message)) => {
                 json!({"ok": false, "error": "bad_input", "message": message})
             }
         };
@@ -101,7 +101,7 @@ pub(crate) fn run(file: &VectorFile) -> Outcome {
     outcome
 }
 
-fn answer(vector: &Vector) -> Answer {
+fn answer(vector: &Vector) -> OperationResult {
     let Vector { op, input, .. } = vector;
     match vector.dialect.as_str() {
         "afl" => afl::answer(op, input),
@@ -109,12 +109,12 @@ fn answer(vector: &Vector) -> Answer {
         "gaia" => gaia::answer(op, input),
         "skillrt" => skillrt::answer(op, input),
         "pa" => pa::answer(op, input),
-        _ => Err(Miss::Unsupported),
+        _ => Err(OperationError::Unsupported),
     }
 }
 
 /// Takes an input in the shape that an operation wants.
-fn take<T: DeserializeOwned>(input: &Value) -> Result<T, Miss> {
+fn parse_input<T: DeserializeOwned>(input: &Value) -> Result<T, OperationError> {
     Ok(T::deserialize(input)?)
 }
 

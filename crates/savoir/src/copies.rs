@@ -1,4 +1,4 @@
-//! Copies of one skill in several folders.
+//! Groups copies of one skill in several folders.
 
 use std::collections::HashMap;
 

@@ -33,7 +33,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The stored token of a registry.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredToken {
     token: String,
     /// The id of the token on the server, which is needed to revoke it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,13 +45,13 @@ pub(crate) struct Kept {
     pub(crate) expires_at: Option<String>,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StoredToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("StoredToken").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-impl Kept {
+impl StoredToken {
     /// A token without an account or an id.
     pub(crate) fn new(token: &Token) -> Self {
         Self { token: token.secret().to_owned(), ..Self::default() }
@@ -78,7 +78,7 @@ pub(crate) fn token(address: &str, typed: Option<&str>) -> Result<Option<Token>,
     let address = canonical(address)?;
     match of_environment(typed.map(|_| address.as_str()))? {
         Some((registry, token)) if registry == address => Ok(Some(token)),
-        _ => kept(&address)?.map(|kept| kept.token()).transpose(),
+        _ => load_token(&address)?.map(|stored| stored.token()).transpose(),
     }
 }
 
@@ -100,23 +100,23 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 /// The stored token of a registry.
-pub(crate) fn kept(address: &str) -> Result<Option<Kept>, CommandError> {
+pub(crate) fn load_token(address: &str) -> Result<Option<StoredToken>, CommandError> {
     Ok(all()?.remove(&canonical(address)?))
 }
 
 /// All stored tokens, by address.
-pub(crate) fn all() -> Result<BTreeMap<String, Kept>, CommandError> {
+pub(crate) fn all() -> Result<BTreeMap<String, StoredToken>, CommandError> {
     let Some(folder) = config::user_folder() else { return Ok(BTreeMap::new()) };
     Credentials::in_folder(folder).all()
 }
 
 /// Stores a token and replaces an older one.
-pub(crate) fn save(address: &str, kept: &Kept) -> Result<PathBuf, CommandError> {
-    Credentials::of_user()?.save(&canonical(address)?, kept)
+pub(crate) fn save(address: &str, stored: &StoredToken) -> Result<PathBuf, CommandError> {
+    Credentials::of_user()?.save(&canonical(address)?, stored)
 }
 
 /// Removes a token and returns it.
-pub(crate) fn forget(address: &str) -> Result<Option<Kept>, CommandError> {
+pub(crate) fn forget(address: &str) -> Result<Option<StoredToken>, CommandError> {
     Credentials::of_user()?.forget(&canonical(address)?)
 }
 
@@ -140,19 +140,19 @@ impl Credentials {
         Self { file: folder.join(FILE), folder }
     }
 
-    fn all(&self) -> Result<BTreeMap<String, Kept>, CommandError> {
+    fn all(&self) -> Result<BTreeMap<String, StoredToken>, CommandError> {
         let mut all = BTreeMap::new();
         for (address, value) in self.table()? {
-            let kept = value
+            let stored = value
                 .try_into()
                 .map_err(|_| self.damaged(&format!("`{}` has no token", address.escape_debug())))?;
-            all.insert(address, kept);
+            all.insert(address, stored);
         }
         Ok(all)
     }
 
-    fn save(&self, address: &str, kept: &Kept) -> Result<PathBuf, CommandError> {
-        let value = Value::try_from(kept).map_err(|error| self.damaged(&error.to_string()))?;
+    fn save(&self, address: &str, stored: &StoredToken) -> Result<PathBuf, CommandError> {
+        let value = Value::try_from(stored).map_err(|error| self.damaged(&error.to_string()))?;
         self.change(|table| {
             table.insert(address.to_owned(), value);
             true
@@ -160,7 +160,7 @@ impl Credentials {
         Ok(self.file.clone())
     }
 
-    fn forget(&self, address: &str) -> Result<Option<Kept>, CommandError> {
+    fn forget(&self, address: &str) -> Result<Option<StoredToken>, CommandError> {
         let mut gone = None;
         self.change(|table| {
             gone = table.remove(address);
@@ -233,9 +233,9 @@ impl Credentials {
 mod tests {
     use super::*;
 
-    fn kept(token: &str) -> Kept {
+    fn stored_token(token: &str) -> StoredToken {
         let token = Token::new(token).unwrap();
-        Kept { id: Some("t1".into()), ..Kept::new(&token) }
+        StoredToken { id: Some("t1".into()), ..StoredToken::new(&token) }
     }
 
     #[test]
@@ -244,9 +244,9 @@ mod tests {
         let own = Credentials::in_folder(place.path().join("savoir"));
         assert!(own.all().unwrap().is_empty());
         assert!(own.forget("https://a.example").unwrap().is_none());
-        own.save("https://a.example", &kept("sv_one")).unwrap();
-        own.save("https://b.example/registry", &kept("sv_two")).unwrap();
-        own.save("https://a.example", &kept("sv_three")).unwrap();
+        own.save("https://a.example", &stored_token("sv_one")).unwrap();
+        own.save("https://b.example/registry", &stored_token("sv_two")).unwrap();
+        own.save("https://a.example", &stored_token("sv_three")).unwrap();
         let all = own.all().unwrap();
         assert_eq!(all["https://a.example"].token().unwrap().secret(), "sv_three");
         assert!(!format!("{all:?}").contains("sv_"));
@@ -261,14 +261,14 @@ mod tests {
     fn what_others_can_read_or_nobody_can_is_refused_without_telling_it() {
         let place = tempfile::tempdir().unwrap();
         let own = Credentials::in_folder(place.path().to_owned());
-        own.save("https://a.example", &kept("sv_secret")).unwrap();
+        own.save("https://a.example", &stored_token("sv_secret")).unwrap();
         fs::set_permissions(&own.file, fs::Permissions::from_mode(0o640)).unwrap();
         let error = own.all().unwrap_err();
         assert_eq!(
             (error.exit_code(), error.code().unwrap().as_ref()),
             (3, "credentials_readable")
         );
-        let refused = own.save("https://b.example", &kept("sv_other")).unwrap_err();
+        let refused = own.save("https://b.example", &stored_token("sv_other")).unwrap_err();
         assert_eq!(refused.exit_code(), 3);
         for text in ["token = sv_secret", "\"https://a\" = \"sv_secret\"", "a = { id = \"x\" }"] {
             fs::write(&own.file, text).unwrap();
@@ -287,7 +287,7 @@ mod tests {
                 let own = Credentials::in_folder(place.path().to_owned());
                 scope.spawn(move || {
                     let address = format!("https://{number}.example");
-                    own.save(&address, &kept(&format!("sv_{number}"))).unwrap();
+                    own.save(&address, &stored_token(&format!("sv_{number}"))).unwrap();
                 });
             }
         });

@@ -60,7 +60,7 @@ impl Walk<'_> {
         match fs::metadata(path) {
             Err(error) => self.unreadable(path, &error),
             Ok(metadata) if metadata.is_dir() => {
-                let mut above = Above {
+                let mut above = InheritedRules {
                     rules: ancestors(&self.absolute),
                     plugin: agents::is_in_plugin(&self.absolute),
                 };
@@ -114,7 +114,7 @@ impl Walk<'_> {
     fn folder(
         &mut self,
         dir: &Path,
-        above: &mut Above,
+        above: &mut InheritedRules,
         depth: usize,
         outer: Option<(&mut Vec<File>, &str)>,
     ) {
@@ -164,8 +164,8 @@ impl Walk<'_> {
     fn entries(
         &mut self,
         dir: &Path,
-        entries: &[Listed],
-        above: &mut Above,
+        entries: &[FolderEntry],
+        above: &mut InheritedRules,
         depth: usize,
         mut outer: Option<(&mut Vec<File>, &str)>,
     ) {
@@ -197,19 +197,19 @@ impl Walk<'_> {
 }
 
 /// What a folder inherits from the folders above it.
-struct Above {
+struct InheritedRules {
     rules: Vec<Gitignore>,
     /// Whether one of them is a plugin of Claude Code.
     plugin: bool,
 }
 
-struct Listed {
+struct FolderEntry {
     name: String,
     is_dir: bool,
     is_link: bool,
 }
 
-fn list(dir: &Path) -> io::Result<Vec<Listed>> {
+fn list(dir: &Path) -> io::Result<Vec<FolderEntry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -219,7 +219,7 @@ fn list(dir: &Path) -> io::Result<Vec<Listed>> {
         let Some(name) = entry.file_name().to_str().filter(|_| regular).map(str::to_owned) else {
             continue;
         };
-        entries.push(Listed { name, is_dir: kind.is_dir(), is_link: kind.is_symlink() });
+        entries.push(FolderEntry { name, is_dir: kind.is_dir(), is_link: kind.is_symlink() });
     }
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(entries)
@@ -229,7 +229,7 @@ fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") }
 }
 
-fn is_ignored(rules: &[Gitignore], dir: &Path, entry: &Listed) -> bool {
+fn is_ignored(rules: &[Gitignore], dir: &Path, entry: &FolderEntry) -> bool {
     let path = dir.join(&entry.name);
     for rules in rules.iter().rev() {
         match rules.matched(&path, entry.is_dir) {

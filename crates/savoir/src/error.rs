@@ -17,7 +17,7 @@ use crate::output;
 
 /// Which exit code a failure gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ErrorKind {
     /// Something was found, or a run failed.
     Findings,
     /// Wrong usage, or input that cannot be read.
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct CommandError {
-    kind: Kind,
+    kind: ErrorKind,
     code: Option<Cow<'static, str>>,
     message: String,
     hints: Vec<String>,
@@ -43,27 +43,27 @@ pub(crate) struct CommandError {
 impl CommandError {
     pub(crate) fn input(message: impl fmt::Display) -> Self {
         let (message, hints) = (message.to_string(), Vec::new());
-        Self { kind: Kind::Input, code: None, message, hints, details: None }
+        Self { kind: ErrorKind::Input, code: None, message, hints, details: None }
     }
 
     pub(crate) fn findings(message: impl fmt::Display) -> Self {
-        Self { kind: Kind::Findings, ..Self::input(message) }
+        Self { kind: ErrorKind::Findings, ..Self::input(message) }
     }
 
     /// For a command whose exit codes are verdicts: a failure must not look like one.
     pub(crate) fn without_verdict(self) -> Self {
-        Self { kind: Kind::Input, ..self }
+        Self { kind: ErrorKind::Input, ..self }
     }
 
     pub(crate) fn refused(message: impl fmt::Display) -> Self {
-        Self { kind: Kind::Refused, ..Self::input(message) }
+        Self { kind: ErrorKind::Refused, ..Self::input(message) }
     }
 
     /// A program exited with a code, which becomes the exit code of the command.
     pub(crate) fn exited(code: u8, message: impl fmt::Display) -> Self {
         // The message is that of a tool, so indent it: no line may look like one of ours.
         let message = message.to_string().replace('\n', "\n  ");
-        Self { kind: Kind::Exited(code), ..Self::input(message) }
+        Self { kind: ErrorKind::Exited(code), ..Self::input(message) }
     }
 
     #[must_use]
@@ -89,11 +89,11 @@ impl CommandError {
     /// The error code; `None` if standard output was closed.
     pub(crate) fn code(&self) -> Option<Cow<'static, str>> {
         let of_kind = match self.kind {
-            Kind::Findings => "skill-unusable",
-            Kind::Exited(_) => "command-failed",
-            Kind::Input => "wrong-call",
-            Kind::Refused => "not-approved",
-            Kind::Closed => return None,
+            ErrorKind::Findings => "skill-unusable",
+            ErrorKind::Exited(_) => "command-failed",
+            ErrorKind::Input => "wrong-call",
+            ErrorKind::Refused => "not-approved",
+            ErrorKind::Closed => return None,
         };
         Some(self.code.clone().unwrap_or(Cow::Borrowed(of_kind)))
     }
@@ -113,32 +113,32 @@ impl CommandError {
     }
 
     pub(crate) fn report(&self) -> ExitCode {
-        if self.kind == Kind::Closed {
+        if self.kind == ErrorKind::Closed {
             return ExitCode::SUCCESS;
         }
         let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
         let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
         let mut err = AutoStream::new(io::stderr(), ColorChoice::Auto);
         // Ignored: standard error may be closed, too.
-        let _ = writeln!(err, "{red}error{red:#}: {}", output::harmless(&self.message));
+        let _ = writeln!(err, "{red}error{red:#}: {}", output::sanitize(&self.message));
         for hint in &self.hints {
-            let _ = writeln!(err, "{cyan}hint{cyan:#}: {}", output::harmless(hint));
+            let _ = writeln!(err, "{cyan}hint{cyan:#}: {}", output::sanitize(hint));
         }
         ExitCode::from(self.exit_code())
     }
 
     /// Whether a policy or the user refused.
     pub(crate) fn is_refusal(&self) -> bool {
-        self.kind == Kind::Refused
+        self.kind == ErrorKind::Refused
     }
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {
-            Kind::Findings => 1,
-            Kind::Input => 2,
-            Kind::Refused => 3,
-            Kind::Exited(code) => code,
-            Kind::Closed => 0,
+            ErrorKind::Findings => 1,
+            ErrorKind::Input => 2,
+            ErrorKind::Refused => 3,
+            ErrorKind::Exited(code) => code,
+            ErrorKind::Closed => 0,
         }
     }
 }
@@ -153,8 +153,8 @@ impl From<io::Error> for CommandError {
     /// For standard output: errors of files are converted where the path is known.
     fn from(error: io::Error) -> Self {
         let kind = match error.kind() {
-            io::ErrorKind::BrokenPipe => Kind::Closed,
-            _ => Kind::Input,
+            io::ErrorKind::BrokenPipe => ErrorKind::Closed,
+            _ => ErrorKind::Input,
         };
         Self { kind, ..Self::input(format!("the output cannot be written: {error}")) }
     }

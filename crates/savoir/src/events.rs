@@ -14,7 +14,7 @@ use crate::{error::CommandError, output};
 
 /// How a run is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum EventFormat {
     /// One JSON object per event, each on its own line.
     Json,
     /// The answer, with the steps on standard error.
@@ -23,7 +23,7 @@ pub(crate) enum Form {
     Answer,
 }
 
-impl Form {
+impl EventFormat {
     /// Steps are printed on a terminal, or with `--verbose`.
     pub(crate) fn new(json: bool, verbose: bool) -> Self {
         match (json, verbose || io::stderr().is_terminal()) {
@@ -36,7 +36,7 @@ impl Form {
 
 /// How a run ended, according to its events.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum RunEnd {
     Well,
     Failed(String),
     /// Interrupted by a signal.
@@ -46,11 +46,11 @@ pub(crate) enum Ended {
 /// Prints events as they come.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    form: Form,
+    form: EventFormat,
     sources: Vec<CitedSource>,
     failed: Option<String>,
     /// The answer so far, if it must be checked before it is printed.
-    held: Option<String>,
+    buffered: Option<String>,
     /// Whether the last printed line is not finished.
     open: bool,
     /// The first tool that needed approval when nobody could be asked.
@@ -58,18 +58,25 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    pub(crate) fn new(form: Form) -> Self {
-        Self { form, sources: Vec::new(), failed: None, held: None, open: false, unapproved: None }
+    pub(crate) fn new(form: EventFormat) -> Self {
+        Self {
+            form,
+            sources: Vec::new(),
+            failed: None,
+            buffered: None,
+            open: false,
+            unapproved: None,
+        }
     }
 
     /// Buffers the answer instead of printing it, so that it can be checked.
-    pub(crate) fn hold_back(&mut self) {
-        self.held = Some(String::new());
+    pub(crate) fn buffer_answer(&mut self) {
+        self.buffered = Some(String::new());
     }
 
     /// The buffered answer.
-    pub(crate) fn take_held(&mut self) -> Option<String> {
-        self.held.take()
+    pub(crate) fn take_buffered(&mut self) -> Option<String> {
+        self.buffered.take()
     }
 
     /// The first tool that needed approval when nobody could be asked.
@@ -81,7 +88,7 @@ impl Printer {
     pub(crate) async fn follow(
         &mut self,
         mut events: Receiver<Event>,
-    ) -> Result<Ended, CommandError> {
+    ) -> Result<RunEnd, CommandError> {
         let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
         loop {
             let event = tokio::select! {
@@ -89,19 +96,19 @@ impl Printer {
                 event = events.recv() => event,
                 _ = &mut interrupted => {
                     self.close()?;
-                    return Ok(Ended::Stopped);
+                    return Ok(RunEnd::Stopped);
                 }
             };
             let Some(event) = event else { break };
             self.print(event)?;
         }
         self.close()?;
-        Ok(self.failed.take().map_or(Ended::Well, Ended::Failed))
+        Ok(self.failed.take().map_or(RunEnd::Well, RunEnd::Failed))
     }
 
     /// Prints the cited sources, with the name of each document if it is known.
     pub(crate) fn print_sources(&self, names: &HashMap<String, String>) {
-        if self.form == Form::Json {
+        if self.form == EventFormat::Json {
             return;
         }
         for (at, source) in self.sources.iter().enumerate() {
@@ -113,7 +120,7 @@ impl Printer {
     }
 
     fn print(&mut self, event: Event) -> Result<(), CommandError> {
-        if self.form == Form::Json {
+        if self.form == EventFormat::Json {
             print_line(event.name(), &event.data())?;
         }
         match event {
@@ -161,7 +168,7 @@ impl Printer {
                 format!("{of}{name}: {code}: {}", member("message").unwrap_or_default())
             }
         };
-        if self.form == Form::Steps {
+        if self.form == EventFormat::Steps {
             self.close()?;
             output::note(line.lines().next().unwrap_or_default());
         }
@@ -169,7 +176,7 @@ impl Printer {
     }
 
     fn step(&mut self, line: &str) -> Result<(), CommandError> {
-        if self.form == Form::Steps {
+        if self.form == EventFormat::Steps {
             self.close()?;
             output::note(line);
         }
@@ -178,11 +185,11 @@ impl Printer {
 
     /// Prints text as it arrives: byte for byte to a pipe, escaped on a terminal.
     fn words(&mut self, words: &str) -> Result<(), CommandError> {
-        if self.form == Form::Json {
+        if self.form == EventFormat::Json {
             return Ok(());
         }
-        if let Some(held) = &mut self.held {
-            held.push_str(words);
+        if let Some(buffered) = &mut self.buffered {
+            buffered.push_str(words);
         } else if !words.is_empty() {
             output::content(words)?;
             self.open = !words.ends_with('\n');
@@ -204,8 +211,8 @@ pub(crate) fn report_failure(error: CommandError) -> Result<ExitCode, CommandErr
     // Standard output was closed.
     let Some(code) = error.code() else { return Err(error) };
     let message = error.to_string();
-    let told = json!({"message": message, "code": code, "help": error.hints()});
-    print_line("error", &told)?;
+    let data = json!({"message": message, "code": code, "help": error.hints()});
+    print_line("error", &data)?;
     let last = Event::failed(message);
     print_line(last.name(), &last.data())?;
     Ok(error.report())

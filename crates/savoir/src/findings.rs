@@ -5,16 +5,16 @@ use serde_json::Value;
 use crate::output;
 
 /// Most findings that are printed.
-pub(crate) const MOST_TOLD: usize = 10;
+pub(crate) const MAX_PRINTED_FINDINGS: usize = 10;
 
 /// A finding in one escaped line, whatever keys the registry uses: location, rule, message and fix.
 pub(crate) fn line(finding: &Value) -> String {
     let [file, at, rule, message, fix] = [
-        said(finding, &["file", "path", "where"]),
-        said(finding, &["line"]),
-        said(finding, &["rule", "code", "id", "rule_id"]),
-        said(finding, &["message", "title", "description"]),
-        said(finding, &["fix"]),
+        finding_text(finding, &["file", "path", "where"]),
+        finding_text(finding, &["line"]),
+        finding_text(finding, &["rule", "code", "id", "rule_id"]),
+        finding_text(finding, &["message", "title", "description"]),
+        finding_text(finding, &["fix"]),
     ];
     let place = joined([file, at], ":");
     let words = joined([place, rule, message], ": ");
@@ -34,14 +34,14 @@ pub(crate) fn lines(findings: &[Value], line: impl Fn(&Value) -> String) -> Vec<
 
 /// The first lines, and the number of the others.
 pub(crate) fn few(mut lines: Vec<String>, way: &str) -> Vec<String> {
-    let more = lines.len().saturating_sub(MOST_TOLD);
-    lines.truncate(MOST_TOLD);
+    let more = lines.len().saturating_sub(MAX_PRINTED_FINDINGS);
+    lines.truncate(MAX_PRINTED_FINDINGS);
     lines.extend((more > 0).then(|| format!("and {more} more: {way}")));
     lines
 }
 
 /// The value of the first of these keys that is not empty.
-pub(crate) fn said(finding: &Value, keys: &[&str]) -> String {
+pub(crate) fn finding_text(finding: &Value, keys: &[&str]) -> String {
     let text = |key: &&str| match finding.get(*key)? {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -73,10 +73,13 @@ mod tests {
 
     #[test]
     fn many_are_counted() {
-        let all = vec![json!("x"); MOST_TOLD + 2];
-        let told = lines(&all, line);
-        assert_eq!((told.len(), &*told[MOST_TOLD]), (MOST_TOLD + 1, "and 2 more: see --json"));
-        assert_eq!(lines(&all[..MOST_TOLD], line).len(), MOST_TOLD);
+        let all = vec![json!("x"); MAX_PRINTED_FINDINGS + 2];
+        let printed = lines(&all, line);
+        assert_eq!(
+            (printed.len(), &*printed[MAX_PRINTED_FINDINGS]),
+            (MAX_PRINTED_FINDINGS + 1, "and 2 more: see --json")
+        );
+        assert_eq!(lines(&all[..MAX_PRINTED_FINDINGS], line).len(), MAX_PRINTED_FINDINGS);
         assert!(lines(&[json!({})], line).is_empty());
     }
 }

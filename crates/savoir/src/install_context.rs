@@ -1,11 +1,11 @@
 //! Shared code of the commands that install skills: choosing the project or the user, fetching and
 //! checking skills, asking for consent, applying plans and reporting them.
 
-mod arrive;
 mod choose;
 mod consent;
 mod diff;
 mod error;
+mod fetch;
 mod newest;
 mod progress;
 mod registry;
@@ -34,12 +34,12 @@ use tokio::runtime::Runtime;
 
 pub(crate) use self::progress::Progress;
 pub(crate) use self::{
-    arrive::Arrived,
     choose::{Choice, Chosen, SourceListing, list},
     consent::{Consent, Proposal, described, json as arrived, take_replacing},
     diff::{diff, summary},
-    newest::{Failed, lacks_needs},
-    registry::{Ask, withdrawn},
+    fetch::FetchedSkills,
+    newest::{OnFailure, lacks_needs},
+    registry::{RegistryArgs, withdrawn},
     report::Report,
     skipped::{Skipped, one_per_name, without_culprits, without_unmet_needs},
 };
@@ -48,14 +48,14 @@ use crate::{
 };
 
 /// The folder of the store and the journal, in the data folder.
-pub(crate) const FOLDER: &str = "shelf";
+pub(crate) const STORE_FOLDER: &str = "shelf";
 
 /// How often a change is planned again if other processes change the same skills: a build may start
 /// dozens of them at once.
-const TRIES: usize = 100;
+const MAX_PLAN_ATTEMPTS: usize = 100;
 
 /// The agent whose folder most others read, used if no agent is found.
-const COMMON: &str = "universal";
+const DEFAULT_AGENT: &str = "universal";
 
 /// Selects the skills of a project or of the user.
 #[derive(Debug, Default, clap::Args)]
@@ -111,7 +111,7 @@ pub(crate) fn agent(word: &str) -> Result<&'static Agent, UnknownAgent> {
 
 /// The skills of a project or of the user, and everything that is needed to change them.
 pub(crate) struct InstallContext {
-    pub(crate) shelf: SkillSet,
+    pub(crate) skill_set: SkillSet,
     pub(crate) trust: TrustStore,
     /// Sources whose skills are installed without confirmation.
     pub(crate) trusted: TrustedSources,
@@ -129,15 +129,15 @@ pub(crate) struct InstallContext {
 impl ScopeArgs {
     /// Opens the skills for changes, and completes or reverts an interrupted change.
     pub(crate) fn open(&self) -> Result<InstallContext, CommandError> {
-        let door = self.look()?;
-        if door.shelf.recover(&waiting)? {
+        let context = self.open_read_only()?;
+        if context.skill_set.recover(&note_waiting)? {
             output::note("repaired an interrupted change");
         }
-        Ok(door)
+        Ok(context)
     }
 
     /// Opens the skills for reading.
-    pub(crate) fn look(&self) -> Result<InstallContext, CommandError> {
+    pub(crate) fn open_read_only(&self) -> Result<InstallContext, CommandError> {
         let home = installed::home()?;
         let agents = Agents::new(&home, |name| env::var_os(name));
         let (root, scope) = self.root(&home)?;
@@ -148,7 +148,7 @@ impl ScopeArgs {
         settings.watcher = Some(progress::watcher(&progress));
         settings.network = offline::network(false);
         Ok(InstallContext {
-            shelf: SkillSet::new(&root, scope, agents.clone(), place.data().join(FOLDER))
+            skill_set: SkillSet::new(&root, scope, agents.clone(), place.data().join(STORE_FOLDER))
                 .with_outside(if self.follow_links { Outside::Follow } else { Outside::Refuse })
                 .with_learnt(place.cache().join("registry")),
             trust: keyring.trusted()?,
@@ -208,11 +208,11 @@ impl InstallContext {
                     .hint("fix the list `use` in [agents]")
             });
         }
-        let has_folder = |agent: &&'static Agent| self.shelf.agent_folder(agent).is_ok();
-        let mut found = self.agents.detected(self.shelf.root());
+        let has_folder = |agent: &&'static Agent| self.skill_set.agent_folder(agent).is_ok();
+        let mut found = self.agents.detected(self.skill_set.root());
         found.retain(has_folder);
         if found.is_empty() {
-            found.push(Agent::by_id(COMMON).map_err(CommandError::input)?);
+            found.push(Agent::by_id(DEFAULT_AGENT).map_err(CommandError::input)?);
         }
         Ok(found)
     }
@@ -223,7 +223,7 @@ impl InstallContext {
         names: &[String],
         command: &str,
     ) -> Result<(), CommandError> {
-        let state = self.shelf.state()?;
+        let state = self.skill_set.state()?;
         let known = || state.lock.skills.keys().chain(state.manifest.skills.keys());
         let Some(name) = names.iter().find(|name| !known().any(|known| known == *name)) else {
             return Ok(());
@@ -289,11 +289,11 @@ impl InstallContext {
             if !plan.is_empty() {
                 self.doing("writing");
             }
-            let applied = self.shelf.apply(&plan, &waiting);
+            let applied = self.skill_set.apply(&plan, &note_waiting);
             self.done();
             match applied {
                 Ok(()) => return Ok((plan, true)),
-                Err(InstallFailure::Moved(_)) if tries < TRIES => tries += 1,
+                Err(InstallFailure::Moved(_)) if tries < MAX_PLAN_ATTEMPTS => tries += 1,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -301,7 +301,7 @@ impl InstallContext {
 
     /// Shortens paths: relative to the project, or with `~`.
     pub(crate) fn short(&self, text: &str) -> String {
-        let root = format!("{}/", self.shelf.root().display());
+        let root = format!("{}/", self.skill_set.root().display());
         let home = format!("{}/", self.home.display());
         let shorter =
             if self.scope == Scope::Project { text.replace(&root, "") } else { text.to_owned() };
@@ -309,25 +309,25 @@ impl InstallContext {
     }
 }
 
-fn waiting() {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| output::note("waiting for another savoir process that is changing skills"));
+fn note_waiting() {
+    static NOTED: Once = Once::new();
+    NOTED.call_once(|| output::note("waiting for another savoir process that is changing skills"));
 }
 
 /// Runs a command. With --json, it asks no questions, and errors are also printed as JSON.
-pub(crate) fn told<T>(
+pub(crate) fn run_with_json_errors<T>(
     json: bool,
     work: impl FnOnce() -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     if json {
-        ask::nobody();
+        ask::disable_questions();
     }
     let outcome = work();
     if json
         && let Err(error) = &outcome
-        && let Some(told) = error.to_json()
+        && let Some(json) = error.to_json()
     {
-        output::json(&told)?;
+        output::json(&json)?;
     }
     outcome
 }

@@ -53,7 +53,7 @@ pub(crate) struct Installed {
 }
 
 /// A skill whose files were read.
-pub(crate) struct Examined<'a> {
+pub(crate) struct ExaminedSkill<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) details: Result<Details, EntryError>,
     pub(crate) drift: Drift,
@@ -66,14 +66,14 @@ pub(crate) struct Examined<'a> {
 }
 
 /// The result of the last update check for a skill.
-struct Heard {
+struct KnownUpdate {
     newer: Option<String>,
     advice: Option<String>,
     /// The day of the check.
     day: String,
 }
 
-impl Heard {
+impl KnownUpdate {
     fn of(found: &Availability, locked: &Locked, day: &str) -> Self {
         let (is_newer, version) = match found {
             Availability::Newer { version, .. } => (true, version.as_ref()),
@@ -105,7 +105,7 @@ impl Heard {
     }
 }
 
-impl Examined<'_> {
+impl ExaminedSkill<'_> {
     /// How it was installed.
     pub(crate) fn origin(&self) -> Option<&Origin> {
         match &self.details {
@@ -176,45 +176,46 @@ impl Installed {
     /// Prints the warnings.
     pub(crate) fn warn(&self) {
         for warning in self.warnings() {
-            eprintln!("warning: {}", output::harmless(&warning));
+            eprintln!("warning: {}", output::sanitize(&warning));
         }
     }
 
     /// Reads the files of skills, on all processors.
-    pub(crate) fn examine<'a>(&self, entries: &[&'a Entry]) -> Vec<Examined<'a>> {
-        let heard = self.heard();
+    pub(crate) fn examine<'a>(&self, entries: &[&'a Entry]) -> Vec<ExaminedSkill<'a>> {
+        let known_updates = self.known_updates();
         in_parallel(entries, |entry| {
             let locked = self.locked_at(entry);
-            let heard = locked.and_then(|locked| heard.get(&(&locked.file, &locked.name)));
-            let newer = heard.and_then(|heard| heard.newer.clone());
-            let advice = heard.and_then(|heard| heard.advice.clone());
-            let advised_on = heard.filter(|_| advice.is_some()).map(|heard| heard.day.clone());
+            let known = locked.and_then(|locked| known_updates.get(&(&locked.file, &locked.name)));
+            let newer = known.and_then(|known| known.newer.clone());
+            let advice = known.and_then(|known| known.advice.clone());
+            let advised_on = known.filter(|_| advice.is_some()).map(|known| known.day.clone());
             let (details, drift) = (entry.details(), self.drift(entry));
-            Examined { entry, details, drift, newer, advice, advised_on }
+            ExaminedSkill { entry, details, drift, newer, advice, advised_on }
         })
     }
 
     /// The results of the last update check, by lockfile and name.
-    fn heard(&self) -> HashMap<(&PathBuf, &String), Heard> {
-        let mut heard = HashMap::new();
-        let Ok(home) = Home::from_environment() else { return heard };
+    fn known_updates(&self) -> HashMap<(&PathBuf, &String), KnownUpdate> {
+        let mut known_updates = HashMap::new();
+        let Ok(home) = Home::from_environment() else { return known_updates };
         let files: BTreeSet<&PathBuf> = self.locked.iter().map(|locked| &locked.file).collect();
         for file in files {
             let mut locked = self.locked.iter().filter(|locked| locked.file == *file);
-            let Some(own) = locked.clone().next().and_then(|locked| self.shelf(locked)) else {
+            let Some(own) = locked.clone().next().and_then(|locked| self.skill_set_of(locked))
+            else {
                 continue;
             };
             let Ok(state) = own.state() else { continue };
             let Some(known) = updates::remembered(home.cache(), own.root(), &state) else {
                 continue;
             };
-            heard.extend(locked.by_ref().filter_map(|locked| {
+            known_updates.extend(locked.by_ref().filter_map(|locked| {
                 let day = known.looked(&locked.name).strftime("%Y-%m-%d").to_string();
-                let found = Heard::of(known.skills.get(&locked.name)?, locked, &day);
+                let found = KnownUpdate::of(known.skills.get(&locked.name)?, locked, &day);
                 Some(((file, &locked.name), found))
             }));
         }
-        heard
+        known_updates
     }
 
     /// Files that Savoir converted for the dialect of an agent differ from the fetched ones, but
@@ -231,7 +232,8 @@ impl Installed {
         let locked = self.locked_at(entry)?;
         let is_here = |written: &&Written| written.paths().any(|path| path == entry.path());
         let agent = locked.written.iter().find(is_here)?.agent;
-        let expected = self.shelf(locked)?.expected(&locked.name, &locked.skill, agent).ok()?;
+        let expected =
+            self.skill_set_of(locked)?.expected(&locked.name, &locked.skill, agent).ok()?;
         let there = Tree::read(entry.path()).ok()?;
         match expected {
             Some(expected) => (there.integrity() == expected).then_some(Drift::Unmodified),
@@ -239,11 +241,11 @@ impl Installed {
         }
     }
 
-    fn shelf(&self, locked: &Locked) -> Option<SkillSet> {
+    fn skill_set_of(&self, locked: &Locked) -> Option<SkillSet> {
         let root = locked.file.parent()?;
         let of_project = self.project.as_deref() == Some(root);
         let scope = if of_project { Scope::Project } else { Scope::User };
-        let data = Home::from_environment().ok()?.data().join(install_context::FOLDER);
+        let data = Home::from_environment().ok()?.data().join(install_context::STORE_FOLDER);
         Some(SkillSet::new(root, scope, self.agents.clone(), data))
     }
 

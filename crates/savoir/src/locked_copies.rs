@@ -1,4 +1,4 @@
-//! Copies of skills that a `savoir.lock` put into the folders of agents.
+//! Recognizes copies of skills that a `savoir.lock` installed into agents' folders.
 
 use std::{
     collections::HashMap,

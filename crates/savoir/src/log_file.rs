@@ -14,7 +14,7 @@ use tracing_subscriber::EnvFilter;
 use crate::log_filter;
 
 /// Size in bytes at which a log file is rotated.
-const LONGEST: u64 = 1 << 20;
+const MAX_LOG_BYTES: u64 = 1 << 20;
 
 /// Starts a log file in the data folder. If that fails, the command goes on without a log.
 pub(crate) fn start(home: &Home, name: &str) {
@@ -30,7 +30,7 @@ pub(crate) fn start(home: &Home, name: &str) {
 
 fn open(folder: &Path, name: &str) -> io::Result<File> {
     let path = folder.join(format!("{name}.log"));
-    if fs::metadata(&path).is_ok_and(|known| known.len() > LONGEST) {
+    if fs::metadata(&path).is_ok_and(|known| known.len() > MAX_LOG_BYTES) {
         fs::rename(&path, folder.join(format!("{name}.old.log")))?;
     }
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)

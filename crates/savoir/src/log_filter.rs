@@ -1,7 +1,7 @@
 //! The default filter of log messages.
 
 /// Our own crates; others log only warnings.
-const OURS: [&str; 8] = [
+const OWN_CRATES: [&str; 8] = [
     "savoir",
     "savoir_engine",
     "savoir_model",
@@ -14,7 +14,7 @@ const OURS: [&str; 8] = [
 
 /// A filter that logs messages of our crates from this level on.
 pub(crate) fn from(level: &str) -> String {
-    let ours = OURS.map(|name| format!("{name}={level}")).join(",");
+    let ours = OWN_CRATES.map(|name| format!("{name}={level}")).join(",");
     format!("warn,{ours}")
 }
 
@@ -33,7 +33,7 @@ mod tests {
             .map(|name| if name == "savoir" { name } else { format!("savoir_{name}") })
             .collect();
         found.sort();
-        assert_eq!(found, OURS);
+        assert_eq!(found, OWN_CRATES);
         assert!(from("info").starts_with("warn,savoir=info,savoir_engine=info,"));
     }
 }

@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// The skills folder of gibb.eri.sh in the home folder.
-const GIBBERISH: &str = ".config/gibberish/skills";
+const GIBBERISH_SKILLS_FOLDER: &str = ".config/gibberish/skills";
 
 /// Where a candidate was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -86,26 +86,26 @@ pub(crate) struct Candidate {
 
 /// A skill and one of its tools, or a script of it.
 #[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) skill: Found,
+pub(crate) struct SkillTarget {
+    pub(crate) skill: LocatedSkill,
     pub(crate) tool: Option<String>,
 }
 
 /// Where a skill is.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct LocatedSkill {
     path: PathBuf,
     /// A skill that was fetched only for this command; its files are deleted when this is dropped.
     pub(crate) fetched: Option<Fetched>,
 }
 
-impl From<PathBuf> for Found {
+impl From<PathBuf> for LocatedSkill {
     fn from(path: PathBuf) -> Self {
         Self { path, fetched: None }
     }
 }
 
-impl Deref for Found {
+impl Deref for LocatedSkill {
     type Target = Path;
 
     fn deref(&self) -> &Path {
@@ -220,7 +220,7 @@ impl Lookup {
     /// Skills of a name in the folders that no agent of the table reads.
     fn in_stores(&self, name: &str) -> Vec<Candidate> {
         let stores = [
-            (self.installed.home().join(GIBBERISH), Scope::User),
+            (self.installed.home().join(GIBBERISH_SKILLS_FOLDER), Scope::User),
             (self.home.data().join("skills"), Scope::Server),
         ];
         let found = stores.into_iter().map(|(store, scope)| (store.join(name), scope));
@@ -269,7 +269,7 @@ pub(crate) fn unknown(name: &str, installed: &Installed) -> CommandError {
 }
 
 /// How many similar names are suggested.
-const NEAR: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 
 /// Names of installed skills that are similar.
 fn near_names(name: &str, installed: &Installed) -> Vec<String> {
@@ -280,7 +280,7 @@ fn near_names(name: &str, installed: &Installed) -> Vec<String> {
     near.extend(names().filter(contains));
     let mut seen = HashSet::new();
     near.retain(|name| seen.insert(*name));
-    near.into_iter().take(NEAR).map(|name| format!("`{name}`")).collect()
+    near.into_iter().take(MAX_SUGGESTIONS).map(|name| format!("`{name}`")).collect()
 }
 
 /// Candidates with the same files, or from the same lock entry, become one.
@@ -304,9 +304,9 @@ fn merge_copies(found: Vec<Candidate>) -> Vec<Candidate> {
 
 /// The skill at a path or with a name. A path without a skill is returned unchanged: reading it
 /// reports what is wrong.
-pub(crate) fn find(text: &Path) -> Result<Found, CommandError> {
+pub(crate) fn find(text: &Path) -> Result<LocatedSkill, CommandError> {
     if let Some(fetched) = fetch(text)? {
-        return Ok(Found { path: fetched.path.clone(), fetched: Some(fetched) });
+        return Ok(LocatedSkill { path: fetched.path.clone(), fetched: Some(fetched) });
     }
     let Some(name) = name_of(text) else { return Ok(text.to_owned().into()) };
     let lookup = Lookup::open(None)?;
@@ -331,12 +331,12 @@ fn fetch(text: &Path) -> Result<Option<Fetched>, CommandError> {
 /// as a path. Unknown names are returned with their error.
 pub(crate) fn find_all(
     paths: &[PathBuf],
-) -> Result<Vec<(Found, Option<CommandError>)>, CommandError> {
+) -> Result<Vec<(LocatedSkill, Option<CommandError>)>, CommandError> {
     let mut lookup = None;
     let mut found = Vec::with_capacity(paths.len());
     for path in paths {
         if let Some(fetched) = fetch(path)? {
-            found.push((Found { path: fetched.path.clone(), fetched: Some(fetched) }, None));
+            found.push((LocatedSkill { path: fetched.path.clone(), fetched: Some(fetched) }, None));
             continue;
         }
         let Some(name) = name_of(path).filter(|_| !path.exists()) else {
@@ -357,12 +357,12 @@ pub(crate) fn find_all(
 
 /// Finds a skill and the tool or script after it. A remote source is fetched; else the skill is the
 /// longest prefix of the text that is a path to a skill, else the name before the first slash.
-pub(crate) fn target(text: &str) -> Result<Target, CommandError> {
+pub(crate) fn target(text: &str) -> Result<SkillTarget, CommandError> {
     let text = text.trim_end_matches('/');
     if is_remote(text) {
         let fetched = Fetched::get(text)?;
         let (path, tool) = (fetched.path.clone(), fetched.tool.clone());
-        return Ok(Target { skill: Found { path, fetched: Some(fetched) }, tool });
+        return Ok(SkillTarget { skill: LocatedSkill { path, fetched: Some(fetched) }, tool });
     }
     let tool = |rest: &str| {
         let tool = rest.trim_start_matches('/');
@@ -372,7 +372,7 @@ pub(crate) fn target(text: &str) -> Result<Target, CommandError> {
     loop {
         let (skill, rest) = text.split_at(end);
         if is_skill(Path::new(skill)) {
-            return Ok(Target { skill: PathBuf::from(skill).into(), tool: tool(rest) });
+            return Ok(SkillTarget { skill: PathBuf::from(skill).into(), tool: tool(rest) });
         }
         match skill.rfind('/') {
             Some(slash) if slash > 0 => end = slash,
@@ -388,7 +388,7 @@ pub(crate) fn target(text: &str) -> Result<Target, CommandError> {
     }
     let lookup = Lookup::open(None)?;
     match lookup.find(name) {
-        Some(found) => Ok(Target { skill: found.path.into(), tool: tool(rest) }),
+        Some(found) => Ok(SkillTarget { skill: found.path.into(), tool: tool(rest) }),
         None if rest.is_empty() => Err(lookup.unknown(name)),
         None if Path::new(name).is_dir() || near_path(text).is_some() => Err(no_path(text)),
         None => Err(no_path(text).hint(format!("no installed skill is called `{name}`"))),
@@ -396,12 +396,12 @@ pub(crate) fn target(text: &str) -> Result<Target, CommandError> {
 }
 
 /// A file of the skill around the current folder.
-fn in_skill_around(text: &str) -> Option<Target> {
+fn in_skill_around(text: &str) -> Option<SkillTarget> {
     let leaves = Path::new(text).components().any(|part| part == Component::ParentDir);
     let file = std::path::absolute(text).ok().filter(|path| path.is_file() && !leaves)?;
     let folder = file.ancestors().skip(1).find(|above| is_skill(above))?;
     let tool = file.strip_prefix(folder).ok()?.to_str()?.to_owned();
-    Some(Target { skill: short(folder).into(), tool: Some(tool) })
+    Some(SkillTarget { skill: short(folder).into(), tool: Some(tool) })
 }
 
 /// A similar path that exists, if the name of one of the folders is misspelled.

@@ -1,5 +1,5 @@
-//! `savoir`: the front door. Commands are thin: what was typed becomes what it means, the library
-//! does the work, and the result is printed here and nowhere else.
+//! The `savoir` program. Commands parse arguments, call the libraries and print the result; only this
+//! crate prints.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ mod events;
 mod extra_grants;
 mod extractor;
 mod findings;
+mod gibberish_mode;
 mod install_context;
 mod installed;
 mod load;
@@ -26,7 +27,6 @@ mod log_filter;
 mod lookup;
 mod lost_files;
 mod missing_package;
-mod mode;
 mod model_errors;
 mod models;
 mod offline;

@@ -48,9 +48,9 @@ impl LanguageModel for ModelErrors {
         let failure = self.failure.clone();
         let answer = self.client.answer(request).map(move |chunk| {
             chunk.map_err(|error| {
-                let told = ModelError::Setting(error.to_string());
+                let setting_error = ModelError::Setting(error.to_string());
                 *failure.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                told
+                setting_error
             })
         });
         answer.boxed()

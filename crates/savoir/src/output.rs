@@ -54,7 +54,7 @@ pub(crate) fn long_text(text: &str) -> Result<(), CommandError> {
 pub(crate) fn content(content: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
-        out.write_all(harmless(content).as_bytes())?;
+        out.write_all(sanitize(content).as_bytes())?;
     } else {
         out.write_all(content.as_bytes())?;
     }
@@ -66,11 +66,11 @@ pub(crate) fn note(text: &str) {
     let grey = anstyle::Style::new().dimmed();
     let mut err = AutoStream::new(io::stderr(), ColorChoice::Auto);
     // If standard error is closed, the failure cannot be reported anywhere.
-    let _ = writeln!(err, "{grey}{}{grey:#}", harmless(text));
+    let _ = writeln!(err, "{grey}{}{grey:#}", sanitize(text));
 }
 
 /// Prints several lines on standard error. The caller must escape untrusted text.
-pub(crate) fn aside(text: &str) {
+pub(crate) fn print_to_stderr(text: &str) {
     let mut err = AutoStream::new(io::stderr(), ColorChoice::Auto);
     // If standard error is closed, the failure cannot be reported anywhere.
     let _ = err.write_all(text.as_bytes());
@@ -81,7 +81,7 @@ pub(crate) fn flush(mut out: impl Write) -> Result<(), CommandError> {
 }
 
 /// Escapes control characters for a terminal, except line ends and tabs.
-pub(crate) fn harmless(text: &str) -> String {
+pub(crate) fn sanitize(text: &str) -> String {
     savoir_lint::harmless(text).into_owned()
 }
 

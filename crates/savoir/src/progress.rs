@@ -16,11 +16,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    const PAUSE: Duration = Duration::from_millis(200);
+    const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
     pub(crate) fn new() -> Self {
         let terminal = io::stderr().is_terminal();
-        Self { terminal, next: Instant::now() + Self::PAUSE, widest: 0 }
+        Self { terminal, next: Instant::now() + Self::REDRAW_INTERVAL, widest: 0 }
     }
 
     /// Updates the line, but not too often.
@@ -28,7 +28,7 @@ impl Progress {
         if !self.terminal || Instant::now() < self.next {
             return;
         }
-        self.next = Instant::now() + Self::PAUSE;
+        self.next = Instant::now() + Self::REDRAW_INTERVAL;
         let text = text();
         self.widest = self.widest.max(text.chars().count());
         eprint!("\r{text:width$}", width = self.widest);

@@ -70,8 +70,8 @@ impl Remote {
             entries.extend(known.keys().map(|address| Entry::at(address)));
         }
         let mut registries = Registries::new(settings, entries)?;
-        for (address, kept) in known {
-            registries.log_in(&address, kept.token()?)?;
+        for (address, stored) in known {
+            registries.log_in(&address, stored.token()?)?;
         }
         match credentials::of_environment(typed.as_deref())? {
             Some((address, token)) => registries.log_in(&address, token)?,

@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::error::CommandError;
 
 /// Time limit for background tasks to end.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs a future to its end, without waiting for its background tasks.
 pub(crate) fn block_on<T>(
@@ -26,7 +26,7 @@ pub(crate) fn block_on_to_the_end<T>(
 ) -> Result<T, CommandError> {
     let runtime = new()?;
     let outcome = runtime.block_on(future);
-    runtime.shutdown_timeout(PATIENCE);
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     outcome
 }
 

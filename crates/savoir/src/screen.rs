@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Maximum bytes of a sequence.
-const LONGEST: usize = 64;
+const MAX_SEQUENCE_BYTES: usize = 64;
 
 /// Resets colours and shows the cursor.
 const RESET: &[u8] = b"\x1b[0m\x1b[?25h";
@@ -65,7 +65,7 @@ pub(crate) fn pass_on(to_stderr: bool, bytes: &[u8]) {
 fn write(mut out: impl Write, stream: usize, is_terminal: bool, bytes: &[u8]) {
     let written = if is_terminal {
         let mut screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner);
-        out.write_all(&screen.harmless(stream, bytes))
+        out.write_all(&screen.sanitize(stream, bytes))
     } else {
         out.write_all(bytes)
     };
@@ -101,7 +101,7 @@ impl Screen {
         end
     }
 
-    fn harmless(&mut self, stream: usize, bytes: &[u8]) -> Vec<u8> {
+    fn sanitize(&mut self, stream: usize, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         for byte in bytes {
             self.step(stream, *byte, &mut out);
@@ -152,7 +152,7 @@ impl Screen {
             (State::Message, 0x07) | (State::MessageEscape, b'\\') => State::Text,
             (State::Escape, b']' | b'P' | b'X' | b'^' | b'_')
             | (State::Message | State::MessageEscape, _) => State::Message,
-            (State::Control, 0x20..=0x3f) if sequence.len() < LONGEST => {
+            (State::Control, 0x20..=0x3f) if sequence.len() < MAX_SEQUENCE_BYTES => {
                 sequence.push(byte);
                 State::Control
             }
@@ -212,9 +212,9 @@ mod tests {
     use super::*;
 
     fn shown(bytes: &[u8]) -> String {
-        let whole = Screen::new().harmless(0, bytes);
+        let whole = Screen::new().sanitize(0, bytes);
         let mut screen = Screen::new();
-        let parts: Vec<u8> = bytes.iter().flat_map(|byte| screen.harmless(0, &[*byte])).collect();
+        let parts: Vec<u8> = bytes.iter().flat_map(|byte| screen.sanitize(0, &[*byte])).collect();
         assert_eq!(whole, parts, "it does not matter how the bytes come");
         String::from_utf8(whole).expect("text")
     }
@@ -238,7 +238,7 @@ mod tests {
     fn what_follows_stands_below_all_that_was_printed() {
         let end = |bytes: &[u8]| {
             let mut screen = Screen::new();
-            screen.harmless(0, bytes);
+            screen.sanitize(0, bytes);
             String::from_utf8(screen.end()).expect("text")
         };
         assert_eq!(end(b"a\nb\n"), "");

@@ -13,9 +13,9 @@ use crate::{ask, error::CommandError, output, remote::Remote};
 /// Maximum length of the machine name in the name of a token.
 const MAX_HOST: usize = 64;
 /// Default lifetime of a token.
-const DAYS: u32 = 90;
+const TOKEN_DAYS: u32 = 90;
 /// Default lifetime of a token with the scope admin.
-const DAYS_OF_ADMIN: u32 = 7;
+const ADMIN_TOKEN_DAYS: u32 = 7;
 
 /// The account that logs in.
 #[derive(Debug, clap::Args)]
@@ -89,13 +89,13 @@ fn wrong_password(error: RegistryError) -> CommandError {
 
 /// Permissions and lifetime of a token.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Rights {
+pub(crate) struct TokenArgs {
     /// Also allow changing members and keys; the same as --scope owner
     #[arg(long)]
     owner: bool,
     /// Add a scope for all namespaces; may be repeated
     #[arg(long, value_name = "SCOPE", conflicts_with = "namespace")]
-    scope: Vec<More>,
+    scope: Vec<ExtraScope>,
     /// Allow only reading
     #[arg(long, conflicts_with_all = ["owner", "scope", "namespace"])]
     read_only: bool,
@@ -109,17 +109,17 @@ pub(crate) struct Rights {
 
 /// Scopes beyond publishing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum More {
+enum ExtraScope {
     /// Change members and keys
     Owner,
     /// All actions of an administrator, such as reading the audit log; for administrators only
     Admin,
 }
 
-impl Rights {
+impl TokenArgs {
     pub(crate) fn wanted(&self, name: String) -> WantedToken {
-        let admin = self.scope.contains(&More::Admin);
-        let owner = self.owner || admin || self.scope.contains(&More::Owner);
+        let admin = self.scope.contains(&ExtraScope::Admin);
+        let owner = self.owner || admin || self.scope.contains(&ExtraScope::Owner);
         let more = owner.then_some("registry:owner");
         let usual = ["registry:publish", "registry:yank"].into_iter();
         let changes = usual.filter(|_| !self.read_only).chain(more);
@@ -129,7 +129,7 @@ impl Rights {
         });
         let everywhere = admin.then(|| "admin".to_owned());
         let scopes = std::iter::once("registry:read".to_owned()).chain(changes).chain(everywhere);
-        let days = self.days.unwrap_or(if admin { DAYS_OF_ADMIN } else { DAYS });
+        let days = self.days.unwrap_or(if admin { ADMIN_TOKEN_DAYS } else { TOKEN_DAYS });
         WantedToken { name, scopes: scopes.collect(), expires_in_days: Some(days) }
     }
 }

@@ -9,10 +9,10 @@ use std::{
 use savoir_package::{archive, limits::MAX_ARCHIVE_BYTES};
 
 /// File name extensions of archives.
-const ENDINGS: [&str; 5] = [".zip", ".skill", ".tar", ".tar.gz", ".tgz"];
+const EXTENSIONS: [&str; 5] = [".zip", ".skill", ".tar", ".tar.gz", ".tgz"];
 
 /// Number of bytes that are needed to detect the kind of an archive.
-const BEGINNING: u64 = 512;
+const MAGIC_BYTES: u64 = 512;
 
 /// Whether a file is an archive by its name or its content.
 pub(crate) fn is_archive(path: &Path) -> bool {
@@ -20,8 +20,8 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     if !path.is_file() {
         return false;
     }
-    ENDINGS.iter().any(|ending| name.ends_with(ending))
-        || read(path, BEGINNING).is_ok_and(|bytes| archive::kind(&bytes).is_some())
+    EXTENSIONS.iter().any(|ending| name.ends_with(ending))
+        || read(path, MAGIC_BYTES).is_ok_and(|bytes| archive::kind(&bytes).is_some())
 }
 
 /// The bytes of an archive. One byte more than allowed is read, so that a larger one is refused.

@@ -19,7 +19,7 @@ use crate::{
 const FILE: &str = "savoir.sqlite";
 
 /// Timeout of the first request to a bucket.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUCKET_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Storage options of the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -50,15 +50,15 @@ impl StorageArgs {
     }
 
     /// The storage from the command line, with the settings as defaults.
-    pub(crate) fn place(&self) -> Result<Place, CommandError> {
+    pub(crate) fn place(&self) -> Result<StorageLocation, CommandError> {
         let config = Config::load(Path::new("."))?;
-        Place::new(&self.layer().over(config.serve), &Home::from_environment()?)
+        StorageLocation::new(&self.layer().over(config.serve), &Home::from_environment()?)
     }
 }
 
 /// Where the data of a server is stored.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct StorageLocation {
     data: PathBuf,
     database: Option<String>,
     storage: Option<String>,
@@ -68,7 +68,7 @@ pub(crate) struct Place {
     is_elsewhere: bool,
 }
 
-impl Place {
+impl StorageLocation {
     pub(crate) fn new(settings: &ServeLayer, home: &Home) -> Result<Self, CommandError> {
         let data = settings.data.clone().unwrap_or_else(|| home.data().to_owned());
         let data = std::path::absolute(&data).map_err(|error| {
@@ -203,10 +203,10 @@ impl From<StoreError> for CommandError {
 
 /// Checks that a bucket answers, so that errors are reported at the start.
 async fn probe(storage: &Storage, url: &str) -> Result<(), CommandError> {
-    let why = match tokio::time::timeout(PATIENCE, storage.ping()).await {
+    let why = match tokio::time::timeout(BUCKET_TIMEOUT, storage.ping()).await {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+        Err(_) => format!("no answer within {} s", BUCKET_TIMEOUT.as_secs()),
     };
     Err(CommandError::input(format!("{} cannot be used: {why}", masked(url))).hint(
         "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and AWS_ENDPOINT_URL for \

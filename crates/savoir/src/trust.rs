@@ -79,13 +79,13 @@ pub(crate) fn believed() -> Result<TrustStore, CommandError> {
 }
 
 /// A loaded skill with its signatures and trust.
-pub(crate) fn subject(
+pub(crate) fn load_skill(
     loaded: &Loaded,
     how: Trust,
     store: &TrustStore,
 ) -> Result<LoadedSkill, RunError> {
     let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
-    let mut subject = match with_tools_of_original(&loaded.reading, loaded.folder.as_ref()) {
+    let mut loaded_skill = match with_tools_of_original(&loaded.reading, loaded.folder.as_ref()) {
         None => LoadedSkill::new(&loaded.reading, &loaded.path, folder, how, store)?,
         Some(skill) => {
             let reading = Reading { skill, ..loaded.reading.clone() };
@@ -93,17 +93,17 @@ pub(crate) fn subject(
         }
     };
     if how == Trust::User {
-        subject.trust = of_origin(&subject);
+        loaded_skill.trust = of_origin(&loaded_skill);
     }
-    Ok(subject)
+    Ok(loaded_skill)
 }
 
 /// The trust in an installed skill. A skill from elsewhere is untrusted unless it is signed with a
 /// trusted key or its source is trusted.
-fn of_origin(subject: &LoadedSkill) -> Trust {
-    let Some(folder) = &subject.folder else { return Trust::User };
+fn of_origin(loaded_skill: &LoadedSkill) -> Trust {
+    let Some(folder) = &loaded_skill.folder else { return Trust::User };
     let Some(locked) = locked_for(folder) else { return Trust::User };
-    if !is_from_elsewhere(&locked.skill.source) || is_signed(subject) {
+    if !is_from_elsewhere(&locked.skill.source) || is_signed(loaded_skill) {
         return Trust::User;
     }
     let sources = Keyring::of_user().and_then(|keyring| keyring.sources()).unwrap_or_default();
@@ -111,14 +111,18 @@ fn of_origin(subject: &LoadedSkill) -> Trust {
         return Trust::User;
     }
     // The specification of gibb.eri.sh asks before every run; for other dialects the answer is stored.
-    if subject.skill.dialect == Dialect::GIBBERISH { Trust::Untrusted } else { Trust::Downloaded }
+    if loaded_skill.skill.dialect == Dialect::GIBBERISH {
+        Trust::Untrusted
+    } else {
+        Trust::Downloaded
+    }
 }
 
 /// Whether a trusted key signed every file that a run can see.
-fn is_signed(subject: &LoadedSkill) -> bool {
-    let signer = subject.vouching.attestation.signed.as_ref();
+fn is_signed(loaded_skill: &LoadedSkill) -> bool {
+    let signer = loaded_skill.vouching.attestation.signed.as_ref();
     let is_trusted = signer.is_some_and(|signer| signer.role.is_some());
-    is_trusted && subject.vouching.uncovered.is_empty()
+    is_trusted && loaded_skill.vouching.uncovered.is_empty()
 }
 
 /// Endings of archives, which are usually downloads.
@@ -143,7 +147,7 @@ fn is_from_elsewhere(source: &LockedSource) -> bool {
 fn is_as_installed(folder: &Path, locked: &Locked) -> bool {
     let Ok(home) = Home::from_environment() else { return false };
     let integrity = &locked.skill.integrity;
-    Store::new(home.data().join(install_context::FOLDER).join("store")).has(integrity)
+    Store::new(home.data().join(install_context::STORE_FOLDER).join("store")).has(integrity)
         && Tree::read(folder).is_ok_and(|tree| tree.integrity() == *integrity)
 }
 
@@ -165,7 +169,7 @@ pub(crate) fn warn_of_text(trust: Trust) {
 /// Refuses to run a skill that the policy of the organization, the user or the project forbids.
 /// `origin` is the source of a skill that was just fetched; for an installed skill the lock names it.
 pub(crate) fn refuse_forbidden(
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     origin: Option<&str>,
 ) -> Result<(), CommandError> {
     let policy = config::policy_here()?;
@@ -174,24 +178,24 @@ pub(crate) fn refuse_forbidden(
     }
     let source = match origin {
         Some(text) => Some(text.parse::<LockedSource>().map_err(CommandError::findings)?),
-        None => locked_source(subject)?,
+        None => locked_source(loaded_skill)?,
     };
     // The name in the file and the name of the folder may differ; both are checked.
-    let folder = subject.folder.as_deref().and_then(Path::file_name);
+    let folder = loaded_skill.folder.as_deref().and_then(Path::file_name);
     let folder = folder.map(|name| name.to_string_lossy().into_owned());
-    for name in [Some(subject.skill.name.clone()), folder].into_iter().flatten() {
+    for name in [Some(loaded_skill.skill.name.clone()), folder].into_iter().flatten() {
         policy.check(&SkillFacts {
             name: &name,
             source: source.as_ref(),
-            tier: subject.tier,
-            attestation: &subject.vouching.attestation,
+            tier: loaded_skill.tier,
+            attestation: &loaded_skill.vouching.attestation,
         })?;
     }
     Ok(())
 }
 
-fn locked_source(subject: &LoadedSkill) -> Result<Option<LockedSource>, CommandError> {
-    let folder = subject.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
+fn locked_source(loaded_skill: &LoadedSkill) -> Result<Option<LockedSource>, CommandError> {
+    let folder = loaded_skill.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
     let Some(folder) = folder else { return Ok(None) };
     let installed = Installed::open(None)?;
     let Some(locked) = installed.locked_in(&folder) else { return Ok(None) };
@@ -212,13 +216,13 @@ pub(crate) fn run_env(home: &Home) -> Result<RunEnvironment, CommandError> {
 
 /// A skill with all its files, which a signature covers.
 #[derive(Debug)]
-pub(crate) struct Whole {
+pub(crate) struct SignedFolder {
     pub(crate) loaded: Loaded,
     pub(crate) folder: PathBuf,
     pub(crate) tree: Tree,
 }
 
-impl Whole {
+impl SignedFolder {
     /// Reads the skill in a folder, named by the folder or by its SKILL.md.
     pub(crate) fn read(path: &Path) -> Result<Self, CommandError> {
         let loaded = load::load(path, None)?;

@@ -1,28 +1,28 @@
-//! What code does, in words that do not depend on its language.
+//! What code does, independent of its language.
 
 use savoir_skill::Span;
 
-/// What a value is made of, as far as it matters.
+/// Sensitive data that a value contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a value can be")]
 pub(super) struct Taint {
-    /// Out of a place where credentials are kept.
+    /// From a credential file.
     pub(super) credential: Option<&'static str>,
     /// The whole environment.
     pub(super) environment: bool,
-    /// Names of variables that hold secrets.
+    /// Names of variables that contain secrets.
     pub(super) tokens: Vec<String>,
     /// Files of the user.
     pub(super) files: bool,
     /// What the user copies, types, sees or is logged in with.
     pub(super) private: Option<&'static str>,
-    /// Came from the network, from there.
+    /// Downloaded from this address.
     pub(super) fetched: Option<String>,
-    /// Was encoded before.
+    /// Decoded from another text.
     pub(super) decoded: bool,
-    /// Out of a file that holds data, not code.
+    /// From a data file.
     pub(super) data: bool,
-    /// Out of any file.
+    /// From any file.
     pub(super) read: bool,
 }
 
@@ -39,7 +39,6 @@ impl Taint {
         Self { fetched: Some(from.to_owned()), ..Self::default() }
     }
 
-    /// Takes in what another value is made of.
     pub(super) fn add(&mut self, other: &Self) {
         self.credential = self.credential.or(other.credential);
         self.environment |= other.environment;
@@ -58,7 +57,7 @@ impl Taint {
         }
     }
 
-    /// Whether it holds anything that should not leave the machine unasked.
+    /// Whether it contains data that should not leave the machine without consent.
     pub(super) fn is_secret(&self) -> bool {
         self.credential.is_some()
             || self.environment
@@ -68,23 +67,22 @@ impl Taint {
     }
 }
 
-/// What an agent asks before it acts.
-pub(super) const AGENT_QUESTIONS: &str = "the questions of the agent";
+pub(super) const AGENT_PROMPTS: &str = "the questions of the agent";
 
-/// What is switched off in a cloud account.
-pub(super) const CLOUD_RECORDS: &str = "the record of what is done in a cloud account";
-pub(super) const CLOUD_GUARDS: &str = "what watches over a cloud account";
+/// Protections that can be switched off in a cloud account.
+pub(super) const CLOUD_AUDIT_LOG: &str = "the record of what is done in a cloud account";
+pub(super) const CLOUD_MONITORING: &str = "what watches over a cloud account";
 pub(super) const CLOUD_BACKUPS: &str = "the backups of a cloud account";
 pub(super) const CLOUD_KEYS: &str = "keys without which the data of a cloud account are lost";
 
-/// Where code comes from that is executed.
+/// Origin of code that is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Code {
+pub(super) enum CodeOrigin {
     /// From the network.
     Fetched(String),
-    /// Out of an encoded text.
+    /// Decoded from a text.
     Decoded,
-    /// Put together while running.
+    /// Computed at run time.
     Computed,
 }
 
@@ -94,10 +92,10 @@ pub(super) enum Act {
     /// Talks to a host, with what it sends, and with the names of the secrets by which it logs in.
     Network { to: String, sends: Taint, log_in: Vec<String> },
     /// Executes code that is not in the file.
-    Executes(Code),
-    /// Reads a place where credentials are kept.
+    Executes(CodeOrigin),
+    /// Reads a credential file.
     Secret(&'static str),
-    /// Names such a place, whatever it does with it.
+    /// Mentions a credential file.
     Names(&'static str),
     /// Asks a person for a secret.
     Asks(&'static str),
@@ -113,7 +111,7 @@ pub(super) enum Act {
     ReverseShell,
     /// Installs packages.
     Installs { manager: &'static str, package: String },
-    /// Takes packages from another index.
+    /// Uses another package index.
     Index(String),
     /// Makes something start again later.
     Persists(&'static str),
@@ -121,60 +119,61 @@ pub(super) enum Act {
     Unprotects(&'static str),
     /// Unpacks an archive with a password.
     Unlocks,
-    /// Digs for coins.
+    /// Mines cryptocurrency.
     Mines,
-    /// Hides what is called.
+    /// Hides which function is called.
     Obscures(&'static str),
-    /// Lets somebody in from outside.
+    /// Opens access from outside.
     Opens(&'static str),
 }
 
-/// An act at its place in a piece.
+/// An act and its position in a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct LocatedAct {
     pub(super) act: Act,
     pub(super) span: Span,
 }
 
-/// Code in a string, to be read as well.
+/// Code in a string, which is read as a fragment of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Inner {
+pub(super) struct EmbeddedCode {
     pub(super) text: String,
-    /// What it was hidden in, if it was.
-    pub(super) cloak: Option<&'static str>,
+    /// The encoding that it was hidden in.
+    pub(super) hidden_in: Option<&'static str>,
     /// The language, where the way it is started says so.
-    pub(super) language: Option<super::piece::Language>,
+    pub(super) language: Option<super::fragment::Language>,
     pub(super) span: Span,
 }
 
-/// What reading a piece of code gave.
+/// Acts and embedded code of a fragment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Acts {
-    pub(super) seen: Vec<Seen>,
-    pub(super) inner: Vec<Inner>,
-    /// Whether there was more than is followed.
+    pub(super) located: Vec<LocatedAct>,
+    pub(super) embedded: Vec<EmbeddedCode>,
+    /// Whether a limit was reached.
     pub(super) is_cut: bool,
 }
 
 impl Acts {
     pub(super) fn push(&mut self, act: Act, span: Span) {
-        let seen = Seen { act, span };
-        // The same is found again within a few steps, or never.
-        if !self.seen.iter().rev().take(64).any(|known| *known == seen) {
-            self.seen.push(seen);
+        let seen = LocatedAct { act, span };
+        // Duplicates are close to each other.
+        if !self.located.iter().rev().take(64).any(|known| *known == seen) {
+            self.located.push(seen);
         }
     }
 
-    pub(super) fn inner(
+    pub(super) fn push_embedded(
         &mut self,
         text: String,
-        cloak: Option<&'static str>,
-        language: Option<super::piece::Language>,
+        hidden_in: Option<&'static str>,
+        language: Option<super::fragment::Language>,
         span: Span,
     ) {
-        let inner = Inner { text, cloak, language, span };
-        if inner.text.len() > 3 && !self.inner.iter().rev().take(64).any(|known| *known == inner) {
-            self.inner.push(inner);
+        let inner = EmbeddedCode { text, hidden_in, language, span };
+        if inner.text.len() > 3 && !self.embedded.iter().rev().take(64).any(|known| *known == inner)
+        {
+            self.embedded.push(inner);
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Archives inside a skill, and what files are by their first bytes.
+//! Unpacks archives inside a skill and detects file types by their first bytes.
 
 use std::io::{Cursor, Read as _};
 
 use zip::ZipArchive;
 
 /// Most entries of an archive that are looked at, and most bytes of them together.
-const MOST_ENTRIES: usize = 500;
-const MOST_BYTES: u64 = 8 * 1024 * 1024;
+const MAX_ENTRIES: usize = 500;
+const MAX_UNPACKED_BYTES: u64 = 8 * 1024 * 1024;
 
 /// What a file is by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileType {
     /// A program for some machine.
     Program(&'static str),
     /// A zip archive.
@@ -24,41 +24,41 @@ pub(super) enum Kind {
 }
 
 /// What a file is by its first bytes.
-pub(super) fn kind(bytes: &[u8]) -> Kind {
+pub(super) fn file_type(bytes: &[u8]) -> FileType {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     if starts(b"\x7fELF") {
-        Kind::Program("a program for Linux")
+        FileType::Program("a program for Linux")
     } else if starts(b"MZ") && bytes.len() > 128 && bytes.contains(&0) {
-        Kind::Program("a program for Windows")
+        FileType::Program("a program for Windows")
     } else if starts(&[0xcf, 0xfa, 0xed, 0xfe])
         || starts(&[0xce, 0xfa, 0xed, 0xfe])
         || starts(&[0xca, 0xfe, 0xba, 0xbe])
     {
-        Kind::Program("a program for macOS or Java")
+        FileType::Program("a program for macOS or Java")
     } else if starts(b"\0asm") {
-        Kind::Program("WebAssembly")
+        FileType::Program("WebAssembly")
     } else if bytes.len() > 16 && bytes[2] == 0x0d && bytes[3] == 0x0a && bytes[1] == 0x0d {
-        Kind::Program("Python bytecode")
+        FileType::Program("Python bytecode")
     } else if starts(b"PK\x03\x04") || starts(b"PK\x05\x06") {
-        Kind::Zip
+        FileType::Zip
     } else if starts(&[0x1f, 0x8b]) {
-        Kind::Packed("gzip")
+        FileType::Packed("gzip")
     } else if starts(b"7z\xbc\xaf") {
-        Kind::Packed("7-Zip")
+        FileType::Packed("7-Zip")
     } else if starts(b"Rar!") {
-        Kind::Packed("RAR")
+        FileType::Packed("RAR")
     } else if starts(&[0xfd, b'7', b'z', b'X', b'Z']) {
-        Kind::Packed("xz")
+        FileType::Packed("xz")
     } else if starts(b"BZh") {
-        Kind::Packed("bzip2")
+        FileType::Packed("bzip2")
     } else if starts(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        Kind::Packed("Zstandard")
+        FileType::Packed("Zstandard")
     } else if bytes.get(257..262) == Some(b"ustar") {
-        Kind::Packed("tar")
+        FileType::Packed("tar")
     } else if is_media(bytes) {
-        Kind::Media
+        FileType::Media
     } else {
-        Kind::Other
+        FileType::Other
     }
 }
 
@@ -94,7 +94,7 @@ fn is_text(bytes: &[u8]) -> bool {
 
 /// What an archive holds.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
+pub(super) struct ArchiveContents {
     pub(super) files: Vec<(String, Vec<u8>)>,
     /// Why not everything could be read.
     pub(super) problem: Option<String>,
@@ -102,8 +102,8 @@ pub(super) struct Contents {
 }
 
 /// The files of a zip archive, as far as the bounds go.
-pub(super) fn unzip(bytes: &[u8]) -> Contents {
-    let mut contents = Contents::default();
+pub(super) fn unzip(bytes: &[u8]) -> ArchiveContents {
+    let mut contents = ArchiveContents::default();
     let mut archive = match ZipArchive::new(Cursor::new(bytes)) {
         Ok(archive) => archive,
         Err(error) => {
@@ -111,9 +111,9 @@ pub(super) fn unzip(bytes: &[u8]) -> Contents {
             return contents;
         }
     };
-    let mut left = MOST_BYTES;
+    let mut left = MAX_UNPACKED_BYTES;
     for index in 0..archive.len() {
-        if index >= MOST_ENTRIES || left == 0 {
+        if index >= MAX_ENTRIES || left == 0 {
             contents.problem = Some("it holds too much".into());
             break;
         }

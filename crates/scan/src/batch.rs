@@ -1,11 +1,11 @@
-//! What batch files do, line by line: what they fetch, unpack, and start.
+//! Reads Windows batch files into acts, line by line.
 
 use std::collections::HashMap;
 
 use savoir_skill::Span;
 
 use super::{
-    act::{Act, Acts, Code, Taint},
+    act::{Act, Acts, CodeOrigin, Taint},
     host,
 };
 
@@ -61,14 +61,14 @@ const STARTERS: [&str; 26] = [
 const DIRECT: [&str; 4] = ["mshta", "msiexec", "regsvr32", "rundll32"];
 
 /// Longest value of a variable and longest line with the values put in.
-const LONGEST: usize = 8 * 1024;
+const MAX_LINE_BYTES: usize = 8 * 1024;
 
 /// Most commands that start each other on one line.
-const DEEPEST: usize = 8;
+const MAX_NESTED_COMMANDS: usize = 8;
 
 /// Whether a text is a batch file, or commands for the same prompt.
 pub(super) fn is_batch(path: &str, text: &str) -> bool {
-    if matches!(super::gather::ending(path).as_str(), "bat" | "cmd") {
+    if matches!(super::collect::extension(path).as_str(), "bat" | "cmd") {
         return true;
     }
     let lower = text.to_ascii_lowercase();
@@ -88,7 +88,7 @@ pub(super) fn read(text: &str, acts: &mut Acts) {
         at += line.len();
         let line = line.trim_end();
         // `^` at the end of a line goes on in the next.
-        if let Some(part) = line.strip_suffix('^').filter(|_| joined.len() < LONGEST) {
+        if let Some(part) = line.strip_suffix('^').filter(|_| joined.len() < MAX_LINE_BYTES) {
             joined.push_str(part);
             continue;
         }
@@ -128,7 +128,7 @@ impl Reader {
         let mut filled = String::new();
         let mut rest = line;
         while let Some(at) = rest.find(['%', '!']) {
-            if filled.len() > LONGEST {
+            if filled.len() > MAX_LINE_BYTES {
                 acts.is_cut = true;
                 break;
             }
@@ -151,7 +151,7 @@ impl Reader {
     }
 
     fn command(&mut self, words: &[&str], depth: usize, span: Span, acts: &mut Acts) {
-        if depth > DEEPEST {
+        if depth > MAX_NESTED_COMMANDS {
             acts.is_cut = true;
             return;
         }
@@ -218,7 +218,7 @@ impl Reader {
         let starts = STARTERS.contains(&name);
         let direct = url().filter(|_| DIRECT.contains(&name));
         if let Some(from) = from.or_else(|| given().filter(|_| starts)).or(direct) {
-            acts.push(Act::Executes(Code::Fetched(from)), span);
+            acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
         }
         if starts && rest.len() > 1 {
             let next = rest.iter().position(|word| is_command(word) && !word.starts_with('/'));
@@ -239,7 +239,7 @@ impl Reader {
     fn set(&mut self, rest: &[&str]) {
         let text = rest.join(" ");
         let Some((name, value)) = text.split_once('=') else { return };
-        if value.len() < LONGEST && !value.is_empty() {
+        if value.len() < MAX_LINE_BYTES && !value.is_empty() {
             self.variables.insert(name.trim().to_ascii_lowercase(), value.to_owned());
         }
     }
@@ -344,7 +344,7 @@ mod tests {
     fn started(text: &str) -> bool {
         let mut acts = Acts::default();
         read(text, &mut acts);
-        acts.seen.iter().any(|seen| matches!(seen.act, Act::Executes(Code::Fetched(_))))
+        acts.located.iter().any(|seen| matches!(seen.act, Act::Executes(CodeOrigin::Fetched(_))))
     }
 
     #[test]

@@ -1,38 +1,37 @@
-//! What rules look at and report to.
+//! The context that rules read from and report to.
 
 use savoir_skill::{Reading, Source, Span, folder::is_skill_file, read};
 
 use super::{
     Confidence, Files, Finding, Rule, Severity,
     act::{Act, Acts},
-    piece::{Piece, Role},
+    fragment::{Role, TextFragment},
 };
 
-/// Most findings of one rule in one skill.
-const MOST_PER_RULE: usize = 20;
+const MAX_FINDINGS_PER_RULE: usize = 20;
 
-/// A piece with what its code does.
-pub(super) struct Part<'a> {
-    pub(super) piece: Piece<'a>,
+/// A fragment with the acts of its code.
+pub(super) struct AnalyzedFragment<'a> {
+    pub(super) fragment: TextFragment<'a>,
     pub(super) acts: Acts,
 }
 
-/// One skill, read.
+/// The skill that is scanned, and the findings so far.
 pub(super) struct Context<'a> {
     pub(super) files: &'a Files<'a>,
     pub(super) reading: Option<Reading>,
-    pub(super) parts: Vec<Part<'a>>,
+    pub(super) fragments: Vec<AnalyzedFragment<'a>>,
     pub(super) findings: Vec<Finding>,
 }
 
-/// A finding before it is told.
-pub(super) struct Told {
+/// A finding without its position.
+pub(super) struct FindingDraft {
     pub(super) severity: Severity,
     pub(super) confidence: Confidence,
     pub(super) message: String,
 }
 
-impl Told {
+impl FindingDraft {
     pub(super) fn new(
         severity: Severity,
         confidence: Confidence,
@@ -47,93 +46,100 @@ impl<'a> Context<'a> {
         let file = files.iter().find(|(path, _)| is_skill_file(path) && !path.contains('/'));
         let source = file.and_then(|(_, bytes)| Source::from_bytes(bytes.to_vec()).ok());
         let reading = source.map(|source| read(source, None));
-        Self { files, reading, parts: Vec::new(), findings: Vec::new() }
+        Self { files, reading, fragments: Vec::new(), findings: Vec::new() }
     }
 
-    /// One about which nothing is known.
+    /// A context without any fragments.
     pub(super) fn empty(files: &'a Files<'a>) -> Self {
-        Self { files, reading: None, parts: Vec::new(), findings: Vec::new() }
+        Self { files, reading: None, fragments: Vec::new(), findings: Vec::new() }
     }
 
-    /// Holds every act of every piece against a rule.
+    /// Checks every act of every fragment against a rule.
     pub(super) fn each_act(
         &mut self,
         rule: &'static Rule,
-        judge: impl Fn(&Piece<'a>, &Act, &Acts) -> Option<Told>,
+        judge: impl Fn(&TextFragment<'a>, &Act, &Acts) -> Option<FindingDraft>,
     ) {
-        let mut found = Vec::new();
-        for (index, part) in self.parts.iter().enumerate() {
-            for seen in &part.acts.seen {
-                if let Some(told) = judge(&part.piece, &seen.act, &part.acts) {
-                    found.push((index, seen.span, told));
+        let mut drafts = Vec::new();
+        for (index, analyzed) in self.fragments.iter().enumerate() {
+            for seen in &analyzed.acts.located {
+                if let Some(draft) = judge(&analyzed.fragment, &seen.act, &analyzed.acts) {
+                    drafts.push((index, seen.span, draft));
                 }
             }
         }
-        self.tell_all(rule, found);
+        self.report_all(rule, drafts);
     }
 
-    /// Holds every piece against a rule.
+    /// Checks every fragment against a rule.
     pub(super) fn each_piece(
         &mut self,
         rule: &'static Rule,
-        judge: impl Fn(&Piece<'a>) -> Vec<(Span, Told)>,
+        judge: impl Fn(&TextFragment<'a>) -> Vec<(Span, FindingDraft)>,
     ) {
-        let mut found = Vec::new();
-        for (index, part) in self.parts.iter().enumerate() {
-            found.extend(judge(&part.piece).into_iter().map(|(span, told)| (index, span, told)));
+        let mut drafts = Vec::new();
+        for (index, analyzed) in self.fragments.iter().enumerate() {
+            drafts.extend(
+                judge(&analyzed.fragment).into_iter().map(|(span, draft)| (index, span, draft)),
+            );
         }
-        self.tell_all(rule, found);
+        self.report_all(rule, drafts);
     }
 
-    fn tell_all(&mut self, rule: &'static Rule, mut found: Vec<(usize, Span, Told)>) {
-        // The worst are kept. Only for these the place is looked up, which takes the whole file.
-        found.sort_by_key(|(_, _, told)| std::cmp::Reverse((told.severity, told.confidence)));
-        found.truncate(MOST_PER_RULE);
-        for (index, span, told) in found {
-            let finding = finding(&self.parts[index].piece, rule, span, told);
+    fn report_all(&mut self, rule: &'static Rule, mut drafts: Vec<(usize, Span, FindingDraft)>) {
+        // Positions are computed only for the worst findings, because that reads the whole file.
+        drafts.sort_by_key(|(_, _, draft)| std::cmp::Reverse((draft.severity, draft.confidence)));
+        drafts.truncate(MAX_FINDINGS_PER_RULE);
+        for (index, span, draft) in drafts {
+            let finding = finding_at(&self.fragments[index].fragment, rule, span, draft);
             self.findings.push(finding);
         }
     }
 
     /// Reports something about a file as a whole.
-    pub(super) fn tell_file(&mut self, rule: &'static Rule, path: &str, told: Told) {
+    pub(super) fn report_file(&mut self, rule: &'static Rule, path: &str, draft: FindingDraft) {
         let count = self.findings.iter().filter(|finding| finding.rule == rule).count();
-        if count < MOST_PER_RULE {
+        if count < MAX_FINDINGS_PER_RULE {
             self.findings.push(Finding {
                 rule,
                 path: path.to_owned(),
                 line: 1,
                 column: 1,
                 excerpt: String::new(),
-                severity: told.severity,
-                confidence: told.confidence,
-                message: told.message,
+                severity: draft.severity,
+                confidence: draft.confidence,
+                message: draft.message,
             });
         }
     }
 }
 
-fn finding(piece: &Piece<'_>, rule: &'static Rule, span: Span, told: Told) -> Finding {
-    let (line, column) = piece.position(span.start);
-    let message = match piece.cloak {
-        Some(cloak) => format!("{}, hidden in {cloak}", told.message),
-        None => told.message,
+fn finding_at(
+    fragment: &TextFragment<'_>,
+    rule: &'static Rule,
+    span: Span,
+    draft: FindingDraft,
+) -> Finding {
+    let (line, column) = fragment.position(span.start);
+    let message = match fragment.hidden_in {
+        Some(hidden_in) => format!("{}, hidden in {hidden_in}", draft.message),
+        None => draft.message,
     };
     Finding {
         rule,
-        path: piece.path.to_string(),
+        path: fragment.path.to_string(),
         line,
         column,
-        excerpt: piece.excerpt(span),
-        severity: told.severity,
-        confidence: told.confidence,
+        excerpt: fragment.excerpt(span),
+        severity: draft.severity,
+        confidence: draft.confidence,
         message,
     }
 }
 
-/// How sure one can be that code is meant to run, and not only shown.
-pub(super) fn sureness(piece: &Piece<'_>) -> Confidence {
-    match (piece.role, piece.cloak) {
+/// Confidence that code is meant to run, and is not only an example.
+pub(super) fn confidence_that_code_runs(fragment: &TextFragment<'_>) -> Confidence {
+    match (fragment.role, fragment.hidden_in) {
         (_, Some(_)) | (Role::Script | Role::Instructions, _) => Confidence::High,
         (Role::Document | Role::Data, _) => Confidence::Medium,
     }

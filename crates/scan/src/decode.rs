@@ -1,4 +1,4 @@
-//! Texts that were encoded so that nobody reads them.
+//! Decodes hidden text: Base64, hex, escapes, character codes, ROT13.
 
 use base64::{
     Engine as _, alphabet,
@@ -13,16 +13,16 @@ const PLAIN: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
 /// Shortest run that is tried: `curl x|sh` has sixteen characters in Base64.
-const SHORTEST: usize = 16;
+const MIN_ENCODED_BYTES: usize = 16;
 
 /// Shortest line of a run that goes on in the next line.
 const WRAPPED: usize = 40;
 
 /// Most bytes that one run gives.
-const LONGEST: usize = 512 * 1024;
+const MAX_ENCODED_BYTES: usize = 512 * 1024;
 
 /// Most bytes of one text that are tried.
-const MOST_DECODED: usize = 4 * 1024 * 1024;
+const MAX_DECODED_BYTES: usize = 4 * 1024 * 1024;
 
 /// Base64 as text, if it is text.
 pub(super) fn base64(text: &str) -> Option<String> {
@@ -31,14 +31,15 @@ pub(super) fn base64(text: &str) -> Option<String> {
 
 /// Base64 as bytes, with blanks in it or without.
 pub(super) fn base64_bytes(text: &str) -> Option<Vec<u8>> {
-    let compact: String = text.chars().filter(|c| !c.is_whitespace()).take(LONGEST).collect();
+    let compact: String =
+        text.chars().filter(|c| !c.is_whitespace()).take(MAX_ENCODED_BYTES).collect();
     PLAIN.decode(&compact).or_else(|_| URL_SAFE.decode(&compact)).ok()
 }
 
 /// Hexadecimal digits as text, if it is text.
 pub(super) fn hex(text: &str) -> Option<String> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    if digits.len() < 8 || !digits.len().is_multiple_of(2) || digits.len() > 2 * LONGEST {
+    if digits.len() < 8 || !digits.len().is_multiple_of(2) || digits.len() > 2 * MAX_ENCODED_BYTES {
         return None;
     }
     let value = |byte: u8| char::from(byte).to_digit(16);
@@ -140,7 +141,7 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
         }
         let span = Span::new(at, at + length);
         at += length;
-        if length < SHORTEST || decoded > MOST_DECODED {
+        if length < MIN_ENCODED_BYTES || decoded > MAX_DECODED_BYTES {
             continue;
         }
         let run = span.slice(text);
@@ -159,7 +160,7 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
 
 /// `\u0063\u0075 \u0072`: letters that are written as escapes, with blanks between them or without.
 fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
-    const FEWEST: usize = 8;
+    const MIN_ESCAPES: usize = 8;
     let mut found = Vec::new();
     let (mut said, mut count, mut start, mut at) = (String::new(), 0, 0, 0);
     while at < text.len() {
@@ -183,7 +184,7 @@ fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
                 at += 1;
             }
             None => {
-                if count >= FEWEST {
+                if count >= MIN_ESCAPES {
                     let span = Span::new(start, at);
                     found.push((std::mem::take(&mut said), "escaped letters", span));
                 }
@@ -195,14 +196,14 @@ fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
             }
         }
     }
-    if count >= FEWEST {
+    if count >= MIN_ESCAPES {
         found.push((said, "escaped letters", Span::new(start, text.len())));
     }
     found
 }
 
 /// Fewest numbers in a row that are read as characters.
-const FEWEST_NUMBERS: usize = 8;
+const MIN_NUMBERS: usize = 8;
 
 /// What a text out of numbers must have in it to be more than numbers.
 const COMMANDS: [&str; 18] = [
@@ -252,8 +253,7 @@ pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
         // The same in reverse is as easy to read for a program.
         let turned: String = letters.chars().rev().collect();
         for letters in [letters, turned] {
-            if letters.len() >= FEWEST_NUMBERS && COMMANDS.iter().any(|mark| letters.contains(mark))
-            {
+            if letters.len() >= MIN_NUMBERS && COMMANDS.iter().any(|mark| letters.contains(mark)) {
                 found.push((letters, "a list of character codes", Span::new(start, at)));
             }
         }
@@ -261,7 +261,7 @@ pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
     found
 }
 
-/// A number at a place, and where it ends.
+/// A number at a position, and where it ends.
 fn number(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     let rest = &bytes[at..];
     let hex = rest.starts_with(b"0x") || rest.starts_with(b"0X");

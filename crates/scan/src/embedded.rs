@@ -4,8 +4,8 @@
 use savoir_skill::Span;
 
 use super::{
-    act::{Act, Acts, Code, Taint},
-    host, place,
+    act::{Act, Acts, CodeOrigin, Taint},
+    host, sensitive_path,
 };
 
 /// What makes a string worth reading as a command.
@@ -212,7 +212,7 @@ pub(super) fn other_acts(text: &str, acts: &mut Acts) {
     }
     for line in text.lines().filter(|line| line.contains(['"', '\'', '`'])) {
         let words = strings(line);
-        let named = words.iter().find_map(|(word, _)| place::credential(word));
+        let named = words.iter().find_map(|(word, _)| sensitive_path::credential_at(word));
         if let Some(what) = named.or_else(|| joined_place(&words)) {
             let at = line.as_ptr() as usize - text.as_ptr() as usize;
             acts.push(Act::Names(what), Span::new(at, at + line.len()));
@@ -229,7 +229,7 @@ pub(super) fn other_acts(text: &str, acts: &mut Acts) {
         acts.push(Act::ReverseShell, Span::new(at, at + 4));
     }
     if let (Some(_), Some(at), Some((_, url))) = (request, started, urls.first()) {
-        acts.push(Act::Executes(Code::Fetched((*url).to_owned())), Span::new(at, at + 8));
+        acts.push(Act::Executes(CodeOrigin::Fetched((*url).to_owned())), Span::new(at, at + 8));
     }
 }
 
@@ -241,7 +241,7 @@ fn joined_place(words: &[(String, Span)]) -> Option<&'static str> {
     if parts.len() < 2 || parts.len() > 12 {
         return None;
     }
-    place::credential(&parts.join("/"))
+    sensitive_path::credential_at(&parts.join("/"))
 }
 
 /// Whether what is started is not written there: a variable, or a shell with one.
@@ -264,7 +264,7 @@ fn named_after<'t>(text: &'t str, mark: &'t str) -> impl Iterator<Item = String>
         let rest = &text[at + mark.len()..];
         let end = rest.find(['"', '\''])?;
         let name = &rest[..end];
-        (name.len() < 64 && place::is_secret_name(name)).then(|| name.to_owned())
+        (name.len() < 64 && sensitive_path::is_secret_name(name)).then(|| name.to_owned())
     })
 }
 
@@ -292,7 +292,7 @@ mod tests {
         let names = |text: &str| {
             let mut acts = Acts::default();
             other_acts(text, &mut acts);
-            acts.seen.iter().any(|seen| matches!(seen.act, Act::Names(_)))
+            acts.located.iter().any(|seen| matches!(seen.act, Act::Names(_)))
         };
         for text in [
             "p := filepath.Join(h, \".docker\", \"config.json\")",

@@ -3,27 +3,27 @@
 
 use savoir_skill::{Span, markdown::Outline};
 
-use super::piece::{Language, Piece, Role, is_fenced};
+use super::fragment::{Language, Role, TextFragment, is_fenced};
 
 /// Shorter than this is no order.
-const SHORTEST: usize = 24;
+const MIN_BYTES: usize = 24;
 
 /// A longer value is data.
-const LONGEST_VALUE: usize = 4_000;
+const MAX_VALUE_BYTES: usize = 4_000;
 
 /// A text with its place in the piece, and what it stands in.
-pub(super) struct Aside {
+pub(super) struct HiddenText {
     pub(super) text: String,
     pub(super) what: &'static str,
     pub(super) span: Span,
 }
 
 /// Everything in a piece that stands where people do not look.
-pub(super) fn asides(piece: &Piece<'_>) -> Vec<Aside> {
-    let text: &str = &piece.text;
+pub(super) fn find_hidden_texts(fragment: &TextFragment<'_>) -> Vec<HiddenText> {
+    let text: &str = &fragment.text;
     let mut found = Vec::new();
-    match piece.language {
-        Language::Markdown if piece.depth == 0 => {
+    match fragment.language {
+        Language::Markdown if fragment.depth == 0 => {
             markdown(text, &mut found);
             header(text, &mut found);
             messages(text, &mut found);
@@ -42,27 +42,27 @@ pub(super) fn asides(piece: &Piece<'_>) -> Vec<Aside> {
             block_comments(text, &mut found);
             line_comments(text, "//", &mut found);
         }
-        Language::Other if piece.depth == 0 => {
+        Language::Other if fragment.depth == 0 => {
             block_comments(text, &mut found);
             line_comments(text, "//", &mut found);
             line_comments(text, "#", &mut found);
-            if piece.role == Role::Data {
+            if fragment.role == Role::Data {
                 strings(text, &mut found);
             }
             markdown(text, &mut found);
         }
         Language::Markdown | Language::Other => {}
     }
-    found.retain(|aside| aside.text.trim().len() >= SHORTEST);
+    found.retain(|aside| aside.text.trim().len() >= MIN_BYTES);
     found
 }
 
-fn push(text: &str, span: Span, what: &'static str, found: &mut Vec<Aside>) {
-    found.push(Aside { text: span.slice(text).to_owned(), what, span });
+fn push(text: &str, span: Span, what: &'static str, found: &mut Vec<HiddenText>) {
+    found.push(HiddenText { text: span.slice(text).to_owned(), what, span });
 }
 
 /// Comments, alternative texts and titles of links.
-fn markdown(text: &str, found: &mut Vec<Aside>) {
+fn markdown(text: &str, found: &mut Vec<HiddenText>) {
     let outline = Outline::new(text, Span::new(0, text.len()));
     let inside = |at: usize| is_fenced(&outline, at);
     for (open, close) in enclosed(text, "<!--", "-->", true) {
@@ -75,7 +75,7 @@ fn markdown(text: &str, found: &mut Vec<Aside>) {
             push(text, Span::new(open + 2, close), "the alternative text of an image", found);
         }
     }
-    let mut all: Option<Aside> = None;
+    let mut all: Option<HiddenText> = None;
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let (open, close) = (start + line.find("[//]: #").unwrap_or(0), start + line.len());
@@ -86,7 +86,7 @@ fn markdown(text: &str, found: &mut Vec<Aside>) {
         let span = Span::new((open + 7).min(close), close);
         push(text, span, "a comment", found);
         // An order may be spread over several of them.
-        let joined = all.get_or_insert(Aside { text: String::new(), what: "a comment", span });
+        let joined = all.get_or_insert(HiddenText { text: String::new(), what: "a comment", span });
         joined.text.push_str(span.slice(text));
         joined.text.push('\n');
     }
@@ -101,7 +101,7 @@ fn markdown(text: &str, found: &mut Vec<Aside>) {
 }
 
 /// `](url "title")`, `[name]: url 'title'`, `alt="…"`, `title="…"`, and elements that are not shown
-fn titles(text: &str, line: &str, at: usize, found: &mut Vec<Aside>) {
+fn titles(text: &str, line: &str, at: usize, found: &mut Vec<HiddenText>) {
     let linked = line.contains("](") || line.trim_start().starts_with('[') && line.contains("]: ");
     let element = line.contains("alt=") || line.contains("title=") || line.contains("aria-label=");
     if linked || element {
@@ -143,7 +143,7 @@ fn titles(text: &str, line: &str, at: usize, found: &mut Vec<Aside>) {
 }
 
 /// Messages that pretend to come from the system, from a tool or from the model itself.
-fn messages(text: &str, found: &mut Vec<Aside>) {
+fn messages(text: &str, found: &mut Vec<HiddenText>) {
     let marks = [
         ("<|im_start|>system", "<|im_end|>"),
         ("<<SYS>>", "<</SYS>>"),
@@ -165,7 +165,7 @@ fn messages(text: &str, found: &mut Vec<Aside>) {
 }
 
 /// Values of the header, but for those that everybody sees.
-fn header(text: &str, found: &mut Vec<Aside>) {
+fn header(text: &str, found: &mut Vec<HiddenText>) {
     let Some(rest) = text.strip_prefix("---\n") else { return };
     let Some(end) = rest.find("\n---").map(|end| end + 4) else { return };
     let mut at = 4;
@@ -197,7 +197,7 @@ fn header(text: &str, found: &mut Vec<Aside>) {
     }
 }
 
-fn quoted(text: &str, mark: &str, what: &'static str, found: &mut Vec<Aside>) {
+fn quoted(text: &str, mark: &str, what: &'static str, found: &mut Vec<HiddenText>) {
     let mut marks = memchr::memmem::find_iter(text.as_bytes(), mark);
     while let (Some(open), Some(close)) = (marks.next(), marks.next()) {
         push(text, Span::new(open + mark.len(), close), what, found);
@@ -205,7 +205,7 @@ fn quoted(text: &str, mark: &str, what: &'static str, found: &mut Vec<Aside>) {
 }
 
 /// Comments on lines that follow each other are one text.
-fn line_comments(text: &str, mark: &str, found: &mut Vec<Aside>) {
+fn line_comments(text: &str, mark: &str, found: &mut Vec<HiddenText>) {
     let mut run: Option<(Span, String)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -232,20 +232,20 @@ fn line_comments(text: &str, mark: &str, found: &mut Vec<Aside>) {
     end_run(&mut run, found);
 }
 
-fn end_run(run: &mut Option<(Span, String)>, found: &mut Vec<Aside>) {
+fn end_run(run: &mut Option<(Span, String)>, found: &mut Vec<HiddenText>) {
     if let Some((span, text)) = run.take() {
-        found.push(Aside { text, what: "a comment", span });
+        found.push(HiddenText { text, what: "a comment", span });
     }
 }
 
-fn block_comments(text: &str, found: &mut Vec<Aside>) {
+fn block_comments(text: &str, found: &mut Vec<HiddenText>) {
     for (open, close) in enclosed(text, "/*", "*/", false) {
         push(text, Span::new(open + 2, close), "a comment", found);
     }
 }
 
 /// Texts that a script writes or prints: `<<'EOF'` up to the line `EOF`.
-fn here_documents(text: &str, found: &mut Vec<Aside>) {
+fn here_documents(text: &str, found: &mut Vec<HiddenText>) {
     let mut open: Option<(&str, usize)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -266,12 +266,12 @@ fn here_documents(text: &str, found: &mut Vec<Aside>) {
 }
 
 /// Values of variables that go over several lines.
-fn long_values(text: &str, found: &mut Vec<Aside>) {
+fn long_values(text: &str, found: &mut Vec<HiddenText>) {
     for mark in ["='", "=\""] {
         for (at, _) in text.match_indices(mark) {
             let start = at + mark.len();
             let Some(len) = text[start..].find(&mark[1..]) else { continue };
-            if text[start..start + len].contains('\n') && len < LONGEST_VALUE {
+            if text[start..start + len].contains('\n') && len < MAX_VALUE_BYTES {
                 let span = Span::new(start, start + len);
                 push(text, span, "a text that the script writes", found);
             }
@@ -307,7 +307,7 @@ fn enclosed(text: &str, open: &str, close: &str, to_end: bool) -> Vec<(usize, us
 }
 
 /// Long strings and cells of data.
-fn strings(text: &str, found: &mut Vec<Aside>) {
+fn strings(text: &str, found: &mut Vec<HiddenText>) {
     let (mut at, mut done) = (0, 0);
     for line in text.split_inclusive('\n') {
         if at >= done && line.split_whitespace().count() >= 8 {

@@ -1,9 +1,9 @@
-//! Hosts: where data is dropped, where scripts come from, and which addresses have no name.
+//! Rates hosts: data drops, sources of installers, bare IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Places where anyone can leave or pick up anything without a name.
-const DROPS: &[&str] = &[
+const DATA_DROP_HOSTS: &[&str] = &[
     "webhook.site",
     "requestbin",
     "pipedream.net",
@@ -53,7 +53,7 @@ const DROPS: &[&str] = &[
 ];
 
 /// Shorteners and hosts on which anyone gets a name in a minute.
-const CHEAP: &[&str] = &[
+const DISPOSABLE_HOSTS: &[&str] = &[
     "bit.ly",
     "tinyurl.com",
     "t.co",
@@ -83,12 +83,12 @@ const CHEAP: &[&str] = &[
 ];
 
 /// Endings that are given away or hardly used for anything else.
-const CHEAP_ENDINGS: &[&str] = &[
+const DISPOSABLE_DOMAIN_SUFFIXES: &[&str] = &[
     "tk", "ml", "ga", "cf", "gq", "xyz", "top", "click", "zip", "mov", "icu", "buzz", "rest", "cam",
 ];
 
 /// Hosts whose installers many people pipe into a shell.
-const INSTALLERS: &[&str] = &[
+const INSTALLER_HOSTS: &[&str] = &[
     "astral.sh",
     "sh.rustup.rs",
     "rustup.rs",
@@ -177,13 +177,13 @@ const INSTALLERS: &[&str] = &[
     "sh.install.meteor.com",
 ];
 
-/// How much a host can be trusted with what is executed.
+/// How much code from a host can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum HostReputation {
     /// This machine.
     Local,
     /// Many people run its installer.
-    Known,
+    KnownVariable,
     /// It has a name of its own.
     Named,
     /// It has no name, or one that anyone can get.
@@ -217,7 +217,7 @@ pub(super) fn host(url: &str) -> Option<String> {
 /// Whether data sent there can be picked up by anyone.
 pub(super) fn is_drop(url: &str) -> bool {
     let lower = url.to_lowercase();
-    DROPS.iter().any(|drop| within(&lower, drop)) || is_bare(url)
+    DATA_DROP_HOSTS.iter().any(|drop| within(&lower, drop)) || is_bare(url)
 }
 
 /// Whether a URL names a public address instead of a host.
@@ -260,9 +260,9 @@ fn within(url: &str, part: &str) -> bool {
     })
 }
 
-/// How far a host can be trusted with what is executed.
-pub(super) fn standing(url: &str) -> Standing {
-    let Some((rest, plain)) = address(url) else { return Standing::Unknown };
+/// How much code from the host of a URL can be trusted.
+pub(super) fn reputation(url: &str) -> HostReputation {
+    let Some((rest, plain)) = address(url) else { return HostReputation::Unknown };
     let host = host_of(&rest);
     let own = |address: IpAddr| is_private(address) || address.is_unspecified();
     let near = [".local", ".lan", ".internal", ".home.arpa", ".localdomain"];
@@ -270,26 +270,27 @@ pub(super) fn standing(url: &str) -> Standing {
         || near.iter().any(|ending| host.ends_with(ending))
         || host.parse::<IpAddr>().is_ok_and(own)
     {
-        return Standing::Local;
+        return HostReputation::Local;
     }
     if matches!(host, "example.com" | "example.org" | "your-domain.com")
         || host.ends_with(".example.com")
         || is_placeholder(host)
     {
-        return Standing::Unknown;
+        return HostReputation::Unknown;
     }
     if is_drop(url) || host.parse::<IpAddr>().is_ok_and(|address| !is_private(address)) {
-        return Standing::Shady;
+        return HostReputation::Shady;
     }
-    if !plain && INSTALLERS.iter().any(|known| is_at(&rest, known)) {
-        return Standing::Known;
+    if !plain && INSTALLER_HOSTS.iter().any(|known| is_at(&rest, known)) {
+        return HostReputation::KnownVariable;
     }
     let ending = host.rsplit('.').next().unwrap_or(host);
-    let cheap = CHEAP.iter().any(|cheap| is_at(&rest, cheap)) || CHEAP_ENDINGS.contains(&ending);
+    let cheap = DISPOSABLE_HOSTS.iter().any(|cheap| is_at(&rest, cheap))
+        || DISPOSABLE_DOMAIN_SUFFIXES.contains(&ending);
     if cheap || plain || host.starts_with("xn--") || host.contains(".xn--") {
-        return Standing::Shady;
+        return HostReputation::Shady;
     }
-    Standing::Named
+    HostReputation::Named
 }
 
 /// `api.your-domain.com`, `git.mycompany.com`: the name that readers put theirs in for.
@@ -350,18 +351,18 @@ mod tests {
     #[test]
     fn standings() {
         for (url, expected) in [
-            ("https://astral.sh/uv/install.sh", Standing::Known),
-            ("http://astral.sh/uv/install.sh", Standing::Shady),
-            ("https://evilastral.sh/x", Standing::Named),
-            ("https://91.92.242.30/x", Standing::Shady),
-            ("http://3232235777/x", Standing::Shady),
-            ("http://localhost:3000", Standing::Local),
-            ("https://glot.io/snippets/x", Standing::Shady),
-            ("https://reddit.com/x", Standing::Named),
-            ("https://user@bit.ly/x", Standing::Shady),
-            ("$URL", Standing::Unknown),
+            ("https://astral.sh/uv/install.sh", HostReputation::KnownVariable),
+            ("http://astral.sh/uv/install.sh", HostReputation::Shady),
+            ("https://evilastral.sh/x", HostReputation::Named),
+            ("https://91.92.242.30/x", HostReputation::Shady),
+            ("http://3232235777/x", HostReputation::Shady),
+            ("http://localhost:3000", HostReputation::Local),
+            ("https://glot.io/snippets/x", HostReputation::Shady),
+            ("https://reddit.com/x", HostReputation::Named),
+            ("https://user@bit.ly/x", HostReputation::Shady),
+            ("$URL", HostReputation::Unknown),
         ] {
-            assert_eq!(standing(url), expected, "{url}");
+            assert_eq!(reputation(url), expected, "{url}");
         }
         assert!(is_bare("http://1540092446/a"), "an address as one number");
         assert!(!is_bare("http://10.0.0.1/a"));

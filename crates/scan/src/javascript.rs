@@ -1,4 +1,4 @@
-//! What JavaScript and TypeScript do, out of their syntax tree.
+//! Reads JavaScript and TypeScript into acts, using their syntax tree.
 //!
 //! The same idea as for Python: every expression becomes a [`Value`], and the tree is walked twice.
 
@@ -25,27 +25,31 @@ use savoir_skill::Span;
 
 use super::{
     act::{Act, Acts, Taint},
-    value::{self, Given, MOST_ITEMS, Memory, Value, environment, worst_of},
+    value::{self, CallArguments, CrossFileState, MAX_ITEMS, Value, environment, worst_of},
 };
 
 /// Most expressions that are followed, and most that are followed again into functions.
-const MOST_STEPS: usize = 400_000;
-const MOST_FOLLOWED: usize = 100_000;
+const MAX_STEPS: usize = 400_000;
+const MAX_FOLLOWED_STEPS: usize = 100_000;
 
 /// Most calls within calls, and the deepest place from which a call is followed.
-const MOST_CALLS: usize = 8;
-const DEEPEST: usize = 200;
+const MAX_CALL_DEPTH: usize = 8;
+const MAX_EXPRESSION_DEPTH: usize = 200;
 
 /// Reads a text as TypeScript, of which JavaScript is a part, or says why it cannot be.
 pub(super) fn read(path: &str, text: &str) -> Result<Acts, String> {
-    read_with(path, text, &mut Memory::default())
+    read_with(path, text, &mut CrossFileState::default())
 }
 
 /// Reads a text as TypeScript, knowing what other files of the skill do.
-pub(super) fn read_with(path: &str, text: &str, memory: &mut Memory) -> Result<Acts, String> {
+pub(super) fn read_with(
+    path: &str,
+    text: &str,
+    state: &mut CrossFileState,
+) -> Result<Acts, String> {
     depth::check(text)?;
     let tree = Allocator::default();
-    let typescript = matches!(super::gather::ending(path).as_str(), "ts" | "mts" | "cts");
+    let typescript = matches!(super::collect::extension(path).as_str(), "ts" | "mts" | "cts");
     let kinds = if typescript {
         [SourceType::ts(), SourceType::tsx()]
     } else {
@@ -61,16 +65,20 @@ pub(super) fn read_with(path: &str, text: &str, memory: &mut Memory) -> Result<A
             }
         }
         if problem.is_empty() || !parsed.program.body.is_empty() {
-            return read_program(dispatch::stem(path), &parsed.program, memory);
+            return read_program(dispatch::stem(path), &parsed.program, state);
         }
     }
     Err(problem)
 }
 
-fn read_program(stem: &str, program: &Program<'_>, memory: &mut Memory) -> Result<Acts, String> {
+fn read_program(
+    stem: &str,
+    program: &Program<'_>,
+    state: &mut CrossFileState,
+) -> Result<Acts, String> {
     let mut reader = Reader {
         scopes: vec![HashMap::new()],
-        memory: std::mem::take(memory),
+        state: std::mem::take(state),
         source: program.source_text,
         asks_password: value::asks_password(program.source_text),
         ..Reader::default()
@@ -84,13 +92,13 @@ fn read_program(stem: &str, program: &Program<'_>, memory: &mut Memory) -> Resul
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
     for (name, value) in &top {
-        reader.memory.set_constant(name, value);
+        reader.state.set_constant(name, value);
         if name == "module.exports" {
-            reader.memory.set_constant(&dispatch::exports_of(stem), value);
+            reader.state.set_constant(&dispatch::exports_of(stem), value);
         }
     }
-    *memory = std::mem::take(&mut reader.memory);
-    if reader.steps > MOST_STEPS {
+    *state = std::mem::take(&mut reader.state);
+    if reader.steps > MAX_STEPS {
         return Err("it has too much to follow".into());
     }
     if reader.connects && reader.pipes_shell {
@@ -124,7 +132,7 @@ struct Frame {
 struct Reader<'t> {
     acts: Acts,
     scopes: Vec<HashMap<String, Value>>,
-    memory: Memory,
+    state: CrossFileState,
     functions: HashMap<String, Function<'t>>,
     /// Functions that are called when something of a name happens.
     listeners: HashMap<String, Vec<Value>>,
@@ -272,7 +280,7 @@ impl<'t> Reader<'t> {
                         }
                     };
                     let imported = name.rsplit('.').next().unwrap_or_default();
-                    let constant = self.memory.constants.get(imported);
+                    let constant = self.state.constants.get(imported);
                     let constant = constant.filter(|_| from.starts_with('.')).cloned();
                     self.set(local.name.as_str(), constant.unwrap_or_else(|| Value::named(name)));
                 }
@@ -362,7 +370,7 @@ impl<'t> Reader<'t> {
         if let Some(function) = known.and_then(|known| self.functions.get(known)).copied() {
             self.functions.insert(name.to_owned(), function);
             // Calls of this file were followed already; those of others know only the name.
-            if let Some(given) = self.memory.given.get(name).cloned() {
+            if let Some(given) = self.state.call_arguments.get(name).cloned() {
                 self.call_own(name, &given.positional);
             }
         }
@@ -392,12 +400,12 @@ impl<'t> Reader<'t> {
         if self.frames.iter().any(|frame| frame.name == name) {
             return;
         }
-        let given = self.memory.given.get(name).cloned().unwrap_or_default();
+        let given = self.state.call_arguments.get(name).cloned().unwrap_or_default();
         let value = self.enter(name, function, &given);
-        self.memory.give_back(name, &value);
+        self.state.record_return(name, &value);
     }
 
-    fn enter(&mut self, name: &str, function: Function<'t>, given: &Given) -> Value {
+    fn enter(&mut self, name: &str, function: Function<'t>, given: &CallArguments) -> Value {
         self.scopes.push(HashMap::new());
         for (index, parameter) in function.parameters.items.iter().enumerate() {
             let value = given.positional.get(index).filter(|value| **value != Value::default());
@@ -434,15 +442,15 @@ impl<'t> Reader<'t> {
 
     /// Calls a function of the skill.
     fn call_own(&mut self, name: &str, arguments: &[Value]) -> Option<Value> {
-        self.memory.hand_over(name, arguments, &[]);
+        self.state.record_call(name, arguments, &[]);
         let function = self.functions.get(name).copied().filter(|_| {
-            self.frames.len() < MOST_CALLS
-                && self.depth < DEEPEST
-                && self.followed < MOST_FOLLOWED
+            self.frames.len() < MAX_CALL_DEPTH
+                && self.depth < MAX_EXPRESSION_DEPTH
+                && self.followed < MAX_FOLLOWED_STEPS
                 && !self.frames.iter().any(|frame| frame.name == name)
         });
-        let Some(function) = function else { return self.memory.returns.get(name).cloned() };
-        let given = Given { positional: arguments.to_vec(), keywords: Vec::new() };
+        let Some(function) = function else { return self.state.returns.get(name).cloned() };
+        let given = CallArguments { positional: arguments.to_vec(), keywords: Vec::new() };
         let before = self.steps;
         let value = self.enter(name, function, &given);
         self.followed += self.steps.saturating_sub(before);
@@ -551,7 +559,7 @@ impl<'t> Reader<'t> {
 
     fn arguments(&mut self, arguments: &'t [Argument<'t>]) -> Vec<Value> {
         let mut values = Vec::new();
-        for argument in arguments.iter().take(MOST_ITEMS) {
+        for argument in arguments.iter().take(MAX_ITEMS) {
             match argument {
                 Argument::SpreadElement(spread) => {
                     let value = self.value(&spread.argument);
@@ -568,7 +576,7 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, expression: &'t Expression<'t>) -> Value {
         self.steps += 1;
-        if self.steps > MOST_STEPS {
+        if self.steps > MAX_STEPS {
             return Value::default();
         }
         self.depth += 1;
@@ -605,7 +613,7 @@ impl<'t> Reader<'t> {
                     values.extend(found.expressions.get(index).map(|value| self.value(value)));
                 }
                 let value = Value::joined(&values, "");
-                value::names(value.shown(), span_of(found.span), &mut self.acts);
+                value::names(value.text_or_unknown(), span_of(found.span), &mut self.acts);
                 value
             }
             Expression::Identifier(found) => {
@@ -624,7 +632,7 @@ impl<'t> Reader<'t> {
             }
             Expression::ArrayExpression(found) => {
                 let mut items = Vec::new();
-                for element in found.elements.iter().take(MOST_ITEMS) {
+                for element in found.elements.iter().take(MAX_ITEMS) {
                     match element {
                         oxc_ast::ast::ArrayExpressionElement::SpreadElement(spread) => {
                             let value = self.value(&spread.argument);
@@ -640,7 +648,7 @@ impl<'t> Reader<'t> {
             }
             Expression::ObjectExpression(found) => {
                 let mut object = Value::default();
-                for property in found.properties.iter().take(MOST_ITEMS) {
+                for property in found.properties.iter().take(MAX_ITEMS) {
                     match property {
                         ObjectPropertyKind::ObjectProperty(one) => {
                             let value = self.value(&one.value);
@@ -705,7 +713,7 @@ impl<'t> Reader<'t> {
                     Some(sum) => Value::text(sum.to_string()),
                     None => binary(found.operator, left, right),
                 };
-                value::names(value.shown(), span_of(found.span), &mut self.acts);
+                value::names(value.text_or_unknown(), span_of(found.span), &mut self.acts);
                 value
             }
             Expression::LogicalExpression(found) => {
@@ -782,7 +790,7 @@ impl<'t> Reader<'t> {
         let Some(found) = target.as_member_expression() else { return };
         let object = self.value(found.object());
         let name = found.static_property_name().unwrap_or_default();
-        if sources::loads(name, &object) && value.shown().contains("://") {
+        if sources::loads(name, &object) && value.text_or_unknown().contains("://") {
             value::send(&value, &[], &[], span_of(found.span()), &mut self.acts);
         }
         if self.is_function(&value) && sources::is_patched(name, &object) {
@@ -979,16 +987,19 @@ impl<'t> Reader<'t> {
     /// Reads a file, which may have been written before.
     fn read_file(&mut self, path: &Value, span: Span) -> Value {
         let mut value = value::read(path, span, &mut self.acts);
-        value.taint.add(&self.memory.contents(path.shown()));
+        value.taint.add(&self.state.contents(path.text_or_unknown()));
         value
     }
 
     /// Writes a file.
     fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
-        let act = Act::Writes { path: path.shown().to_owned(), text: text.shown().to_owned() };
+        let act = Act::Writes {
+            path: path.text_or_unknown().to_owned(),
+            text: text.text_or_unknown().to_owned(),
+        };
         self.acts.push(act, span);
         value::placed(path, text, span, &mut self.acts);
-        self.memory.write(path, &text.all_taint());
+        self.state.write(path, &text.all_taint());
     }
 }
 

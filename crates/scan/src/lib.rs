@@ -25,24 +25,24 @@
 mod act;
 mod archive;
 mod batch;
+mod collect;
 mod context;
 mod decode;
 mod embedded;
 mod files;
-mod gather;
+mod fragment;
 mod hidden;
 mod host;
 mod javascript;
 mod passage;
 mod phrase;
-mod piece;
-mod place;
 mod powershell;
 mod python;
 pub mod render;
 mod report;
 mod rule;
 mod rules;
+mod sensitive_path;
 mod service;
 mod shell;
 mod value;
@@ -56,7 +56,7 @@ pub use rule::Rule;
 
 use std::{panic, thread};
 
-use context::{Context, Told};
+use context::{Context, FindingDraft};
 
 /// Stack of the thread that scans: syntax trees are walked recursively, and callers run on threads
 /// of any size. Only pages that are touched cost memory.
@@ -74,29 +74,30 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
 
 /// Scans the files of a skill. The same files give the same report on every machine.
 pub fn scan(files: &Files<'_>) -> Report {
-    let done = thread::scope(|scope| {
+    let report = thread::scope(|scope| {
         let scanner = thread::Builder::new().name("scanner".into()).stack_size(STACK);
         scanner.spawn_scoped(scope, || scan_here(files)).ok()?.join().ok()
     });
-    done.unwrap_or_else(|| failed(files))
+    report.unwrap_or_else(|| failed_scan_report(files))
 }
 
 /// As [`scan`], on this thread, which must have a stack of [`STACK`].
 pub fn scan_here(files: &Files<'_>) -> Report {
-    panic::catch_unwind(|| run(files)).unwrap_or_else(|_| failed(files))
+    panic::catch_unwind(|| run_rules(files)).unwrap_or_else(|_| failed_scan_report(files))
 }
 
-/// What could not be scanned is not clean.
-fn failed(files: &Files<'_>) -> Report {
+/// A skill that cannot be scanned must not pass as clean.
+fn failed_scan_report(files: &Files<'_>) -> Report {
     let mut context = Context::empty(files);
-    let told = Told::new(Severity::High, Confidence::High, "the scanner failed on this skill");
-    context.tell_file(&rules::UNREAD_FILE, "SKILL.md", told);
+    let draft =
+        FindingDraft::new(Severity::High, Confidence::High, "the scanner failed on this skill");
+    context.report_file(&rules::UNREAD_FILE, "SKILL.md", draft);
     Report::new(context.findings)
 }
 
-fn run(files: &Files<'_>) -> Report {
+fn run_rules(files: &Files<'_>) -> Report {
     let mut context = Context::new(files);
-    gather::gather(&mut context);
+    collect::collect_fragments(&mut context);
     for rule in rules::ALL {
         if let Some(run) = rule.run {
             run(&mut context);

@@ -1,4 +1,4 @@
-//! What a passage of prose is about: what it wants taken, where it shall go, and who shall not know.
+//! Signs of harmful intent in a passage of prose.
 //!
 //! No single phrase says that a passage is harmful. Each [`Passage`] is looked at for signs of
 //! several kinds, and rules add them up, so that another wording of the same wish weighs the same.
@@ -8,13 +8,13 @@ use std::{cell::OnceCell, sync::LazyLock};
 use savoir_skill::Span;
 
 use super::{
-    host::{self, Standing},
+    host::{self, HostReputation},
     phrase::{self, Phrases, Word},
-    place,
+    sensitive_path,
 };
 
 /// The longest passage that is one thought.
-const LONGEST: usize = 2_500;
+const MAX_PASSAGE_BYTES: usize = 2_500;
 
 /// A paragraph, with the list that belongs to it.
 pub(super) struct Passage<'a> {
@@ -26,7 +26,7 @@ pub(super) struct Passage<'a> {
     /// The words with single blanks between them and at both ends.
     plain: String,
     /// Addresses in it, with what is known of them; several rules ask.
-    links: OnceCell<Vec<(&'a str, Standing)>>,
+    links: OnceCell<Vec<(&'a str, HostReputation)>>,
     credential: OnceCell<Option<&'static str>>,
 }
 
@@ -59,14 +59,14 @@ pub(super) fn passages_at(text: &str, mut start: usize) -> Vec<Passage<'_>> {
     while !rest.is_empty() {
         let end = end_of_thought(rest);
         let mut at = start;
-        for piece in pieces(&rest[..end]) {
-            if piece.trim_start().starts_with('#') {
-                heading = piece.trim_start().lines().next().unwrap_or_default();
+        for fragment in pieces(&rest[..end]) {
+            if fragment.trim_start().starts_with('#') {
+                heading = fragment.trim_start().lines().next().unwrap_or_default();
             }
-            if !piece.trim().is_empty() {
-                found.push(Passage { heading, ..Passage::new(piece, at) });
+            if !fragment.trim().is_empty() {
+                found.push(Passage { heading, ..Passage::new(fragment, at) });
             }
-            at += piece.len();
+            at += fragment.len();
         }
         let skip = (end + 2).min(rest.len());
         start += skip;
@@ -78,9 +78,12 @@ pub(super) fn passages_at(text: &str, mut start: usize) -> Vec<Passage<'_>> {
 /// Where a paragraph ends. One that ends with a colon goes on with what it announces.
 fn end_of_thought(text: &str) -> usize {
     let mut end = text.find("\n\n").unwrap_or(text.len());
-    while text[..end].trim_end().ends_with(':') && end + 2 < text.len() && end < LONGEST / 2 {
+    while text[..end].trim_end().ends_with(':')
+        && end + 2 < text.len()
+        && end < MAX_PASSAGE_BYTES / 2
+    {
         let next = text[end + 2..].find("\n\n").map_or(text.len(), |next| end + 2 + next);
-        if text[end..next].trim_start().starts_with('#') || next > LONGEST {
+        if text[end..next].trim_start().starts_with('#') || next > MAX_PASSAGE_BYTES {
             break;
         }
         end = next;
@@ -114,8 +117,8 @@ fn begins_item(line: &str) -> bool {
 
 fn cut(mut text: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    while text.len() > LONGEST {
-        let mut end = LONGEST;
+    while text.len() > MAX_PASSAGE_BYTES {
+        let mut end = MAX_PASSAGE_BYTES;
         while !text.is_char_boundary(end) {
             end -= 1;
         }
@@ -150,7 +153,7 @@ impl<'a> Passage<'a> {
     /// It and the passage after it as one.
     pub(super) fn with(&self, next: &Self, whole: &'a str) -> Option<Self> {
         let text = whole.get(self.span.start..next.span.end)?;
-        (text.len() <= LONGEST).then(|| Self::new(text, self.span.start))
+        (text.len() <= MAX_PASSAGE_BYTES).then(|| Self::new(text, self.span.start))
     }
 
     /// Its sentences and items of lists.
@@ -219,12 +222,12 @@ impl<'a> Passage<'a> {
     }
 
     /// Addresses that are not of this machine, also those without `https://` before them.
-    pub(super) fn links(&self) -> &[(&'a str, Standing)] {
+    pub(super) fn links(&self) -> &[(&'a str, HostReputation)] {
         self.links.get_or_init(|| {
             let urls = host::urls(self.text).into_iter().map(|(_, url)| url);
             let all = urls.chain(bare_links(self.text)).chain(bare_addresses(self.text));
             let all = all.map(|url| (url, standing(url)));
-            all.filter(|(_, standing)| *standing != Standing::Local).collect()
+            all.filter(|(_, standing)| *standing != HostReputation::Local).collect()
         })
     }
 
@@ -325,11 +328,11 @@ impl<'a> Passage<'a> {
     }
 
     fn find_credential(&self) -> Option<&'static str> {
-        if !place::may_hold_credentials(self.text) {
+        if !sensitive_path::may_name_credentials(self.text) {
             return None;
         }
         let mut parts = self.text.split([' ', '`', '"', '(', ')', ',', '\n', '\'', '<', '>']);
-        parts.find_map(|word| place::credential(word.trim_end_matches(['.', ':', ';'])))
+        parts.find_map(|word| sensitive_path::credential_at(word.trim_end_matches(['.', ':', ';'])))
     }
 
     /// A variable with a secret that it names: `OPENAI_API_KEY`.
@@ -339,7 +342,7 @@ impl<'a> Passage<'a> {
             word.contains('_')
                 && word.len() > 5
                 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
-                && place::is_secret_name(word)
+                && sensitive_path::is_secret_name(word)
         })
     }
 
@@ -370,23 +373,23 @@ impl<'a> Passage<'a> {
 
     /// As [`Self::destination`], without the links that readers follow.
     pub(super) fn address(&self) -> u32 {
-        let written = |(url, _): &&(&str, Standing)| {
+        let written = |(url, _): &&(&str, HostReputation)| {
             let at = url.as_ptr() as usize - self.text.as_ptr() as usize;
             !self.text[..at].ends_with("](") && !self.text[..at].ends_with('<')
         };
         self.distance(self.links().iter().filter(written))
     }
 
-    fn distance<'l>(&self, links: impl Iterator<Item = &'l (&'a str, Standing)>) -> u32
+    fn distance<'l>(&self, links: impl Iterator<Item = &'l (&'a str, HostReputation)>) -> u32
     where
         'a: 'l,
     {
         let mut far = 0;
         for (_, standing) in links {
             far = far.max(match standing {
-                Standing::Shady => 3,
-                Standing::Unknown | Standing::Local => 0,
-                Standing::Known | Standing::Named => 2,
+                HostReputation::Shady => 3,
+                HostReputation::Unknown | HostReputation::Local => 0,
+                HostReputation::KnownVariable | HostReputation::Named => 2,
             });
         }
         if far == 0 && self.has_address() {
@@ -459,7 +462,7 @@ impl<'a> Passage<'a> {
 
     /// Whether secrets shall go to an address: who does that does not warn of it.
     fn is_order(&self) -> bool {
-        let told = self.sentences().any(|one| {
+        let draft = self.sentences().any(|one| {
             let verb = one.words.iter().take(14).any(|word| {
                 matches!(
                     word.text.as_str(),
@@ -468,7 +471,7 @@ impl<'a> Passage<'a> {
             });
             verb && one.sends() > 0 && one.address() > 0 && one.secrets() > 1 && !one.is_supposed()
         });
-        told && !self.says(&["attacker sends", "attackers send", "an attacker", "the attacker"])
+        draft && !self.says(&["attacker sends", "attackers send", "an attacker", "the attacker"])
     }
 
     /// Whether its heading says that what follows is bad: `## Scams to warn about`.
@@ -511,11 +514,11 @@ fn bare_links(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// What is known of an address. Buckets have names without a dot.
-fn standing(url: &str) -> Standing {
+fn standing(url: &str) -> HostReputation {
     let storage = ["s3://", "gs://", "rsync://", "ftp://", "sftp://", "scp://"];
-    match host::standing(url) {
-        Standing::Unknown if storage.iter().any(|scheme| url.starts_with(scheme)) => {
-            Standing::Named
+    match host::reputation(url) {
+        HostReputation::Unknown if storage.iter().any(|scheme| url.starts_with(scheme)) => {
+            HostReputation::Named
         }
         known => known,
     }

@@ -1,4 +1,4 @@
-//! Sentences that are meant, however they are worded: words with alternatives and gaps.
+//! Matches phrases with alternative words and gaps.
 
 use std::collections::HashMap;
 
@@ -85,7 +85,7 @@ fn fullwidth(c: char) -> char {
     }
 }
 
-enum Part {
+enum PatternPart {
     /// One of these; an ending `*` takes any ending.
     Any(Vec<&'static str>),
     /// At most this many words of any kind.
@@ -94,7 +94,7 @@ enum Part {
 
 /// Patterns such as `ignore|disregard ~3 instructions|rules`.
 pub(super) struct Phrases {
-    patterns: Vec<Vec<Part>>,
+    patterns: Vec<Vec<PatternPart>>,
     first: HashMap<&'static str, Vec<usize>>,
     /// For each byte with which a first word begins, the lengths that such words have, as bits. Most
     /// words are told apart by this alone.
@@ -111,8 +111,8 @@ impl Phrases {
         let begins = Box::new([0; 256]);
         let mut phrases = Self { patterns: Vec::new(), first: HashMap::new(), begins };
         for (index, pattern) in patterns.iter().enumerate() {
-            let parts: Vec<Part> = pattern.split(' ').map(part).collect();
-            if let Some(Part::Any(firsts)) = parts.first() {
+            let parts: Vec<PatternPart> = pattern.split(' ').map(parse_pattern_part).collect();
+            if let Some(PatternPart::Any(firsts)) = parts.first() {
                 for first in firsts {
                     debug_assert!(
                         !first.contains('*'),
@@ -147,21 +147,21 @@ impl Phrases {
     }
 }
 
-fn part(text: &'static str) -> Part {
+fn parse_pattern_part(text: &'static str) -> PatternPart {
     match text.strip_prefix('~') {
-        Some(gap) => Part::Gap(gap.parse().unwrap_or(0)),
-        None => Part::Any(text.split('|').collect()),
+        Some(gap) => PatternPart::Gap(gap.parse().unwrap_or(0)),
+        None => PatternPart::Any(text.split('|').collect()),
     }
 }
 
 /// The word after the match.
-fn matches(parts: &[Part], words: &[Word], at: usize) -> Option<usize> {
+fn matches(parts: &[PatternPart], words: &[Word], at: usize) -> Option<usize> {
     match parts.split_first() {
         None => Some(at),
-        Some((Part::Gap(most), rest)) => {
+        Some((PatternPart::Gap(most), rest)) => {
             (0..=*most).find_map(|skip| matches(rest, words, at + skip))
         }
-        Some((Part::Any(wanted), rest)) => {
+        Some((PatternPart::Any(wanted), rest)) => {
             let word = &words.get(at)?.text;
             let fits = |wanted: &&str| match wanted.strip_suffix('*') {
                 Some(stem) => word.starts_with(stem),

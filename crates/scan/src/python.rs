@@ -1,4 +1,4 @@
-//! What Python does, out of its syntax tree.
+//! Reads Python into acts, using its syntax tree.
 //!
 //! Every expression becomes a [`Value`]; values flow through variables, calls and returns of one
 //! file. The tree is walked twice, so that a function knows what it is called with further down.
@@ -23,16 +23,19 @@ use savoir_skill::Span;
 
 use super::{
     act::{Act, Acts, Taint},
-    value::{self, Given, MOST_ITEMS, Memory, UNKNOWN, Value, environment, sought_names, worst_of},
+    value::{
+        self, CallArguments, CrossFileState, MAX_ITEMS, UNKNOWN, Value, environment, sought_names,
+        worst_of,
+    },
 };
 
 /// Reads a text as Python, or says why it cannot be.
 pub(super) fn read(text: &str) -> Result<Acts, String> {
-    read_with(text, &mut Memory::default())
+    read_with(text, &mut CrossFileState::default())
 }
 
 /// Reads a text as Python, knowing what other files of the skill do.
-pub(super) fn read_with(text: &str, memory: &mut Memory) -> Result<Acts, String> {
+pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Acts, String> {
     // It refuses what is too large or nests too deep, before anything here recurses. What is short
     // cannot, and documents have many short blocks.
     if text.len() > SHORT {
@@ -41,7 +44,7 @@ pub(super) fn read_with(text: &str, memory: &mut Memory) -> Result<Acts, String>
     let module = parse_module(text).map_err(|error| error.error.to_string())?;
     let mut reader = Reader {
         scopes: vec![HashMap::new()],
-        memory: std::mem::take(memory),
+        state: std::mem::take(state),
         source: text,
         asks_password: value::asks_password(text),
         sees_all: web::sees_all(text),
@@ -56,10 +59,10 @@ pub(super) fn read_with(text: &str, memory: &mut Memory) -> Result<Acts, String>
     let top = reader.scopes.first().into_iter().flatten();
     let top: Vec<_> = top.map(|(name, value)| (name.clone(), value.clone())).collect();
     for (name, value) in &top {
-        reader.memory.set_constant(name, value);
+        reader.state.set_constant(name, value);
     }
-    *memory = std::mem::take(&mut reader.memory);
-    if reader.steps > MOST_STEPS {
+    *state = std::mem::take(&mut reader.state);
+    if reader.steps > MAX_STEPS {
         return Err("it has too much to follow".into());
     }
     if reader.connects && reader.hands_over {
@@ -73,12 +76,12 @@ pub(super) fn read_with(text: &str, memory: &mut Memory) -> Result<Acts, String>
 const SHORT: usize = 4 * 1024;
 
 /// Most expressions that are followed, and most that are followed again into functions.
-const MOST_STEPS: usize = 400_000;
-const MOST_FOLLOWED: usize = 100_000;
+const MAX_STEPS: usize = 400_000;
+const MAX_FOLLOWED_STEPS: usize = 100_000;
 
 /// Most calls within calls, and the deepest place from which a call is followed.
-const MOST_CALLS: usize = 6;
-const DEEPEST: usize = 200;
+const MAX_CALL_DEPTH: usize = 6;
+const MAX_EXPRESSION_DEPTH: usize = 200;
 
 /// A function of the file.
 #[derive(Clone, Copy)]
@@ -104,7 +107,7 @@ struct Frame {
 pub(super) struct Reader<'t> {
     acts: Acts,
     scopes: Vec<HashMap<String, Value>>,
-    memory: Memory,
+    state: CrossFileState,
     functions: HashMap<String, Function<'t>>,
     /// What decorators put around functions.
     wrappers: HashMap<String, String>,
@@ -300,12 +303,12 @@ impl<'t> Reader<'t> {
         if self.frames.iter().any(|frame| frame.name == name) {
             return;
         }
-        let given = self.memory.given.get(name).cloned().unwrap_or_default();
+        let given = self.state.call_arguments.get(name).cloned().unwrap_or_default();
         let value = self.enter(name, function, &given);
-        self.memory.give_back(name, &value);
+        self.state.record_return(name, &value);
     }
 
-    fn enter(&mut self, name: &str, function: Function<'t>, given: &Given) -> Value {
+    fn enter(&mut self, name: &str, function: Function<'t>, given: &CallArguments) -> Value {
         let scope = self.parameters(function.parameters, given);
         self.scopes.push(scope);
         self.frames.push(Frame { name: name.to_owned(), returned: Value::default() });
@@ -324,7 +327,7 @@ impl<'t> Reader<'t> {
     fn parameters(
         &mut self,
         parameters: Option<&'t Parameters>,
-        given: &Given,
+        given: &CallArguments,
     ) -> HashMap<String, Value> {
         let mut scope = HashMap::new();
         let Some(parameters) = parameters else { return scope };
@@ -362,18 +365,18 @@ impl<'t> Reader<'t> {
         positional: &[Value],
         keywords: &[(String, Value)],
     ) -> Option<Value> {
-        self.memory.hand_over(name, positional, keywords);
+        self.state.record_call(name, positional, keywords);
         if !self.frames.iter().any(|frame| frame.name == name) {
             self.hand_to_wrapper(name, positional, keywords);
         }
         let function = self.functions.get(name).copied().filter(|_| {
-            self.frames.len() < MOST_CALLS
-                && self.depth < DEEPEST
-                && self.followed < MOST_FOLLOWED
+            self.frames.len() < MAX_CALL_DEPTH
+                && self.depth < MAX_EXPRESSION_DEPTH
+                && self.followed < MAX_FOLLOWED_STEPS
                 && !self.frames.iter().any(|frame| frame.name == name)
         });
-        let Some(function) = function else { return self.memory.returns.get(name).cloned() };
-        let given = Given { positional: positional.to_vec(), keywords: keywords.to_vec() };
+        let Some(function) = function else { return self.state.returns.get(name).cloned() };
+        let given = CallArguments { positional: positional.to_vec(), keywords: keywords.to_vec() };
         let before = self.steps;
         let value = self.enter(name, function, &given);
         self.followed += self.steps.saturating_sub(before);
@@ -437,7 +440,7 @@ impl<'t> Reader<'t> {
     /// What a name stands for that is imported from a module.
     fn imported(&self, module: &str, name: &str, relative: bool) -> Value {
         let constant = name.chars().all(|c| !c.is_lowercase());
-        if let Some(value) = self.memory.constants.get(name)
+        if let Some(value) = self.state.constants.get(name)
             && (relative || constant || dispatch::has_functions(value))
         {
             return value.clone();
@@ -584,7 +587,7 @@ impl<'t> Reader<'t> {
 
     fn values(&mut self, expressions: impl IntoIterator<Item = &'t Expr>) -> Vec<Value> {
         let mut values = Vec::new();
-        for expression in expressions.into_iter().take(MOST_ITEMS) {
+        for expression in expressions.into_iter().take(MAX_ITEMS) {
             let value = self.value(expression);
             match expression {
                 Expr::Starred(_) if !value.items.is_empty() => values.extend(value.items),
@@ -600,7 +603,7 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, expression: &'t Expr) -> Value {
         self.steps += 1;
-        if self.steps > MOST_STEPS {
+        if self.steps > MAX_STEPS {
             return Value::default();
         }
         self.depth += 1;
@@ -642,7 +645,7 @@ impl<'t> Reader<'t> {
             Expr::BinOp(found) => {
                 let (left, right) = (self.value(&found.left), self.value(&found.right));
                 let value = binary(found.op, left, right);
-                value::names(value.shown(), span_of(expression.range()), &mut self.acts);
+                value::names(value.text_or_unknown(), span_of(expression.range()), &mut self.acts);
                 value
             }
             Expr::BoolOp(found) => {
@@ -667,7 +670,7 @@ impl<'t> Reader<'t> {
             Expr::Set(found) => self.list(&found.elts),
             Expr::Dict(found) => {
                 let mut dictionary = Value::default();
-                for item in found.items.iter().take(MOST_ITEMS) {
+                for item in found.items.iter().take(MAX_ITEMS) {
                     let key = item.key.as_ref().map(|key| self.value(key));
                     let value = self.value(&item.value);
                     match key.as_ref().map(|key| (key, key.known())) {
@@ -839,7 +842,7 @@ impl<'t> Reader<'t> {
             if each.is_empty()
                 && let Some(text) = iter.known()
             {
-                each = text.chars().take(MOST_ITEMS).map(|c| Value::text(c.to_string())).collect();
+                each = text.chars().take(MAX_ITEMS).map(|c| Value::text(c.to_string())).collect();
             }
             taint.add(&iter.taint);
             self.bind(&generator.target, &worst_of(&iter));
@@ -847,7 +850,7 @@ impl<'t> Reader<'t> {
         }
         let mut items = Vec::new();
         if let ([generator], false) = (generators, each.is_empty()) {
-            for item in each.iter().take(MOST_ITEMS) {
+            for item in each.iter().take(MAX_ITEMS) {
                 self.bind(&generator.target, item);
                 items.extend(parts.iter().map(|part| self.value(part)));
             }
@@ -944,16 +947,17 @@ impl<'t> Reader<'t> {
     /// Reads a file, which may have been written before.
     fn read_file(&mut self, path: &Value, span: Span) -> Value {
         let mut value = value::read(path, span, &mut self.acts);
-        value.taint.add(&self.memory.contents(path.shown()));
+        value.taint.add(&self.state.contents(path.text_or_unknown()));
         value
     }
 
     /// Writes a file.
     fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
-        let (path_text, text_shown) = (path.shown().to_owned(), text.shown().to_owned());
+        let (path_text, text_shown) =
+            (path.text_or_unknown().to_owned(), text.text_or_unknown().to_owned());
         value::placed(path, text, span, &mut self.acts);
         self.acts.push(Act::Writes { path: path_text, text: text_shown }, span);
-        self.memory.write(path, &text.all_taint());
+        self.state.write(path, &text.all_taint());
     }
 }
 
@@ -995,7 +999,7 @@ fn concatenated(left: Value, right: Value) -> Value {
     }
     let mut taint = left.taint.clone();
     taint.add(&right.taint);
-    let items = left.items.into_iter().chain(right.items).take(MOST_ITEMS).collect();
+    let items = left.items.into_iter().chain(right.items).take(MAX_ITEMS).collect();
     Value { items, taint, ..Value::default() }
 }
 

@@ -1,4 +1,4 @@
-//! Reports for people and for programs.
+//! Renders reports as text, JSON and SARIF.
 
 use std::{
     fmt::{self, Write as _},

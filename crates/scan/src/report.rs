@@ -1,4 +1,4 @@
-//! What the scanner has to say.
+//! Result of a scan: findings and verdict.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Rule;
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -19,27 +19,27 @@ pub enum Severity {
     Medium,
     /// A person should decide.
     High,
-    /// What only harmful skills do.
+    /// Only harmful skills do this.
     Critical,
 }
 
-/// How sure the scanner is.
+/// Confidence in a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// It may well be something else.
+    /// Possibly a false positive.
     Low,
-    /// It is probably so.
+    /// Probably correct.
     Medium,
-    /// There is hardly another reading.
+    /// Almost certainly correct.
     High,
 }
 
-/// What should become of the skill.
+/// Recommendation for the skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing speaks against it.
+    /// Nothing serious was found.
     Allow,
     /// A person should look at it first.
     Review,
@@ -71,19 +71,19 @@ words!(Verdict: Allow = "allow", Review = "review", Block = "block");
 /// One finding at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was breached.
+    /// The rule that the file violates.
     pub rule: &'static Rule,
-    /// The file; what lies in an archive is `archive.zip!inside.sh`.
+    /// The file. A file in an archive is `archive.zip!inside.sh`.
     pub path: String,
-    /// Its line, from one.
+    /// Line, starting at one.
     pub line: usize,
-    /// The character in the line, from one.
+    /// Character in the line, starting at one.
     pub column: usize,
-    /// What stands there, on one line, with everything visible.
+    /// The text at this position, on one line, with invisible characters escaped.
     pub excerpt: String,
-    /// How much it matters here.
+    /// Severity of this finding.
     pub severity: Severity,
-    /// How sure that is.
+    /// Confidence in this finding.
     pub confidence: Confidence,
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
@@ -98,18 +98,18 @@ impl Finding {
     }
 }
 
-/// What was found in one skill.
+/// Result of scanning one skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What should become of it.
+    /// The recommendation.
     pub verdict: Verdict,
-    /// What was found, by path and place.
+    /// The findings, sorted by path and position.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
     pub(super) fn new(mut findings: Vec<Finding>) -> Self {
-        // Of several at one place, the worst is told.
+        // Of several findings at one position, only the worst is reported.
         findings.sort_by(|a, b| {
             let place = (&a.path, a.line, a.rule.id).cmp(&(&b.path, b.line, b.rule.id));
             place.then((b.severity, b.confidence, a.column).cmp(&(

@@ -1,4 +1,4 @@
-//! What a rule of the scanner is.
+//! Definition of a scanner rule.
 
 use savoir_lint::{RuleDocs, words::one_line};
 

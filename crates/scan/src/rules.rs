@@ -23,7 +23,7 @@ mod unicode;
 
 pub(super) use files::{BINARY_PROGRAM, LOCKED_ARCHIVE, UNREAD_FILE};
 
-/// Every rule, sorted by id; a test holds the order.
+/// Every rule, sorted by id; a test checks the order.
 pub(super) static ALL: &[&Rule] = &[
     &agent_files::AGENT_POISONING,
     &unicode::BIDI_OVERRIDE,

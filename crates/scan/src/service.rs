@@ -1,4 +1,4 @@
-//! Whose secret a variable holds, and which hosts are that service's own.
+//! Maps secrets in environment variables to the service that they belong to, and to its hosts.
 
 use super::host;
 
@@ -79,7 +79,7 @@ const SERVICES: &[(&str, &[&str])] = &[
 ];
 
 /// Services that companies run on servers of their own.
-const OWN_SERVERS: [&str; 14] = [
+const SELF_HOSTED_SERVICES: [&str; 14] = [
     "GITHUB",
     "GITLAB",
     "GH",
@@ -104,14 +104,14 @@ fn own_hosts(variable: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Whether a word names a service, in capital letters.
-pub(super) fn is_name(word: &str) -> bool {
+pub(super) fn is_service_name(word: &str) -> bool {
     SERVICES.iter().any(|(name, _)| *name == word)
 }
 
 /// The service whose name a host carries that is not one of its own: `slack-edge.example`.
-pub(super) fn imitated(url: &str) -> Option<&'static str> {
+pub(super) fn imitated_service(url: &str) -> Option<&'static str> {
     let host = host::host(url)?;
-    if is_known(url) || host::standing(url) == host::Standing::Local {
+    if is_known_host(url) || host::reputation(url) == host::HostReputation::Local {
         return None;
     }
     // The name of the domain itself: a label before that is the owner's to choose.
@@ -127,7 +127,7 @@ pub(super) fn imitated(url: &str) -> Option<&'static str> {
 }
 
 /// Whether a URL leads to one of the known services.
-pub(super) fn is_known(url: &str) -> bool {
+pub(super) fn is_known_host(url: &str) -> bool {
     let Some(host) = host::host(url) else { return false };
     SERVICES.iter().flat_map(|(_, hosts)| *hosts).any(|known| {
         host == *known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
@@ -135,28 +135,31 @@ pub(super) fn is_known(url: &str) -> bool {
 }
 
 /// The service whose secret a variable holds.
-pub(super) fn of(variable: &str) -> Option<&'static str> {
-    if !variable.contains('_') || !super::place::is_secret_name(variable) {
+pub(super) fn service_of_secret(variable: &str) -> Option<&'static str> {
+    if !variable.contains('_') || !super::sensitive_path::is_secret_name(variable) {
         return None;
     }
     own_hosts(variable)?.first().copied()
 }
 
 /// Whether a variable holds a secret of a known service, and a URL leads to somebody else.
-pub(super) fn is_stranger(variable: &str, url: &str) -> bool {
+pub(super) fn is_foreign_host(variable: &str, url: &str) -> bool {
     let Some(own) = own_hosts(variable) else { return false };
     let Some(host) = host::host(url).filter(|host| !host.contains(['{', '$', '<', '}'])) else {
         return false;
     };
-    let local = matches!(host::standing(url), host::Standing::Local | host::Standing::Unknown);
+    let local = matches!(
+        host::reputation(url),
+        host::HostReputation::Local | host::HostReputation::Unknown
+    );
     let known = own.iter().any(|known| {
         host == *known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
     });
-    !local && !known && !is_namesake(&host, variable)
+    !local && !known && !is_self_hosted(&host, variable)
 }
 
 /// Whether a URL leads to the service whose secret a variable holds.
-pub(super) fn is_own(variable: &str, url: &str) -> bool {
+pub(super) fn is_own_host(variable: &str, url: &str) -> bool {
     let Some((own, host)) = own_hosts(variable).zip(host::host(url)) else { return false };
     own.iter().any(|known| {
         host == *known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
@@ -164,10 +167,10 @@ pub(super) fn is_own(variable: &str, url: &str) -> bool {
 }
 
 /// Whether the first label is the service: `gitlab.company.com`, not `openai-cache.company.com`.
-fn is_namesake(host: &str, variable: &str) -> bool {
+fn is_self_hosted(host: &str, variable: &str) -> bool {
     let label = host.split('.').next().unwrap_or(host);
     let named = |word: &str| word.eq_ignore_ascii_case(label);
-    OWN_SERVERS.iter().any(|word| named(word)) && variable.split('_').any(named)
+    SELF_HOSTED_SERVICES.iter().any(|word| named(word)) && variable.split('_').any(named)
 }
 
 #[cfg(test)]
@@ -184,7 +187,7 @@ mod tests {
             ("OPENAI_API_KEY", "https://api.cheap-models.example/v1"),
             ("ANTHROPIC_API_KEY", "https://anthropic.saver.example/v1"),
         ] {
-            assert!(is_stranger(variable, url), "{variable} {url}");
+            assert!(is_foreign_host(variable, url), "{variable} {url}");
         }
         for (variable, url) in [
             ("OPENAI_API_KEY", "https://api.openai.com/v1"),
@@ -193,7 +196,7 @@ mod tests {
             ("OPENAI_API_KEY", "http://localhost:8000"),
             ("OPENAI_API_KEY", "$URL/v1"),
         ] {
-            assert!(!is_stranger(variable, url), "{variable} {url}");
+            assert!(!is_foreign_host(variable, url), "{variable} {url}");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! What shell commands do.
+//! Reads shell scripts into acts.
 
 mod cloud;
+mod cross_file;
 mod decoders;
 mod destruction;
 mod expansion;
@@ -9,7 +10,6 @@ mod functions;
 mod groups;
 mod installs;
 mod interpret;
-mod memory;
 mod programs;
 pub(super) mod tokens;
 
@@ -17,10 +17,10 @@ use std::{collections::HashMap, rc::Rc};
 
 use savoir_skill::Span;
 
-pub(super) use self::memory::{Memory, read_in};
+pub(super) use self::cross_file::{CrossFileShellState, sourced_scripts};
 use self::{
     decoders::{Alphabet, is_decoder, makes_letters},
-    expansion::Known,
+    expansion::KnownVariable,
     functions::Function,
     programs::{
         CERTIFICATES, PROTECTORS, TRACKS, TYPED_PASSWORD, encrypts, escaped, is_flag,
@@ -30,10 +30,10 @@ use self::{
     tokens::{Command, Pipeline, Word},
 };
 use super::{
-    act::{AGENT_QUESTIONS, Act, Acts, Code, Taint},
+    act::{AGENT_PROMPTS, Act, Acts, CodeOrigin, Taint},
     decode,
-    piece::Language,
-    place, value,
+    fragment::Language,
+    sensitive_path, value,
 };
 
 const FETCHERS: [&str; 12] = [
@@ -80,40 +80,40 @@ const WRAPPERS: [&str; 13] = [
 ];
 
 /// Most substitutions in each other that are followed, and the longest of them.
-const DEEPEST: usize = 4;
-const LONGEST_SUBSTITUTION: usize = 16 * 1024;
+const MAX_NESTED_SUBSTITUTIONS: usize = 4;
+const MAX_SUBSTITUTION_BYTES: usize = 16 * 1024;
 
 /// How often a text is turned into another alphabet or around in one pipeline, and the longest that
 /// is. That it was encoded is known all the same.
-const MOST_TURNS: usize = 8;
-const LONGEST_TURNED: usize = 64 * 1024;
+const MAX_LOOP_TURNS: usize = 8;
+const MAX_LOOP_BYTES: usize = 64 * 1024;
 
 /// How often a text is read in which functions call each other.
-const MOST_ROUNDS: usize = 4;
+const MAX_ROUNDS: usize = 4;
 
 /// Most items of a loop that are looked at where a file is written.
-const MOST_ITEMS: usize = 16;
+const MAX_ITEMS: usize = 16;
 
 /// Reads a text as shell.
 pub(super) fn read(text: &str) -> Acts {
-    read_script("", text, &mut Memory::default())
+    read_script("", text, &mut CrossFileShellState::default())
 }
 
 /// Reads one of several scripts that read each other in.
-pub(super) fn read_with(path: &str, text: &str, memory: &mut Memory) -> Acts {
-    read_script(path, text, memory)
+pub(super) fn read_with(path: &str, text: &str, state: &mut CrossFileShellState) -> Acts {
+    read_script(path, text, state)
 }
 
-fn read_script(path: &str, text: &str, memory: &mut Memory) -> Acts {
-    let mut script = tokens::parse_with(text, &memory.known);
+fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Acts {
+    let mut script = tokens::parse_with(text, &state.known);
     let mut known = std::mem::take(&mut script.known);
-    for (name, value) in &memory.known {
+    for (name, value) in &state.known {
         known.entry(name.clone()).or_insert_with(|| value.clone());
     }
     let mut reader = Reader {
         known: Rc::new(known),
-        variables: memory.variables.clone(),
-        functions: std::mem::take(&mut memory.functions),
+        variables: state.variables.clone(),
+        functions: std::mem::take(&mut state.functions),
         ..Reader::default()
     };
     let home: Rc<str> = path.into();
@@ -126,7 +126,7 @@ fn read_script(path: &str, text: &str, memory: &mut Memory) -> Acts {
     }
     // Twice, so that a function knows what it is called with further down.
     let functions = script.pipelines.iter().flatten().any(|one| one.function.is_some());
-    for round in 0..MOST_ROUNDS {
+    for round in 0..MAX_ROUNDS {
         // Once more where a function calls another with what it was called with.
         if round > 0 && !functions || round > 1 && !reader.is_new {
             break;
@@ -140,8 +140,8 @@ fn read_script(path: &str, text: &str, memory: &mut Memory) -> Acts {
             reader.pipeline(pipeline);
         }
     }
-    memory.keep(&reader.known, std::mem::take(&mut reader.variables));
-    memory.functions = std::mem::take(&mut reader.functions);
+    state.merge_variables(&reader.known, std::mem::take(&mut reader.variables));
+    state.functions = std::mem::take(&mut reader.functions);
     reader.acts.is_cut |= script.is_cut;
     if let Some(at) = text.find("with hidden answer").filter(|_| text.contains("display dialog")) {
         let asks = Act::Asks("a password in a window of its own");
@@ -191,7 +191,7 @@ struct Reader {
     functions: HashMap<Rc<str>, Function>,
     function: Option<Rc<str>>,
     /// Variables whose value is plain to see, for the substitutions.
-    known: Rc<HashMap<String, Known>>,
+    known: Rc<HashMap<String, KnownVariable>>,
     /// What loops go through, where it is written there.
     loops: HashMap<String, Vec<String>>,
     /// What is typed is not shown.
@@ -295,10 +295,11 @@ impl Reader {
                 taint.decoded = true;
                 turns += 1;
                 let text = printed.take().or_else(|| command.input.clone());
-                let text = text.filter(|text| turns < MOST_TURNS && text.len() < LONGEST_TURNED);
+                let text =
+                    text.filter(|text| turns < MAX_LOOP_TURNS && text.len() < MAX_LOOP_BYTES);
                 printed = text.map(|text| alphabet.turn(&text));
                 if let Some(text) = &printed {
-                    self.acts.inner(text.clone(), Some("another alphabet"), None, span);
+                    self.acts.push_embedded(text.clone(), Some("another alphabet"), None, span);
                 }
             } else if is_decoder(&name, arguments) {
                 taint.add(&flow);
@@ -307,7 +308,7 @@ impl Reader {
                 let text =
                     text.and_then(|text| decode::base64(&text).or_else(|| decode::hex(&text)));
                 if let Some(text) = &text {
-                    self.acts.inner(text.clone(), Some("an encoded text"), None, span);
+                    self.acts.push_embedded(text.clone(), Some("an encoded text"), None, span);
                 }
                 printed = text;
             } else if matches!(name.as_str(), "echo" | "printf") {
@@ -319,16 +320,22 @@ impl Reader {
                 }
                 if escaped(&said) {
                     taint.decoded = true;
-                    self.acts.inner(decode::escapes(&said), Some("an encoded text"), None, span);
+                    self.acts.push_embedded(
+                        decode::escapes(&said),
+                        Some("an encoded text"),
+                        None,
+                        span,
+                    );
                 }
                 printed = Some(said);
             } else if name == "rev" {
                 turns += 1;
                 let text = printed.take().or_else(|| command.input.clone());
-                let text = text.filter(|text| turns < MOST_TURNS && text.len() < LONGEST_TURNED);
+                let text =
+                    text.filter(|text| turns < MAX_LOOP_TURNS && text.len() < MAX_LOOP_BYTES);
                 printed = text.map(|text| text.chars().rev().collect());
                 if let Some(text) = &printed {
-                    self.acts.inner(text.clone(), Some("reversed letters"), None, span);
+                    self.acts.push_embedded(text.clone(), Some("reversed letters"), None, span);
                 }
                 taint.decoded = true;
             } else if !matches!(name.as_str(), "cat" | "tee" | "tr") {
@@ -340,14 +347,14 @@ impl Reader {
                 && command.redirects.iter().any(|redirect| redirect.writes)
             {
                 // A script that is written down here is one that runs later.
-                self.acts.inner(text.clone(), None, None, span);
+                self.acts.push_embedded(text.clone(), None, None, span);
             }
             for redirect in command.redirects.iter().filter(|redirect| redirect.writes) {
                 self.files.insert(redirect.target.text.clone(), taint.clone());
                 let text = printed.clone().or_else(|| command.input.clone()).unwrap_or_default();
                 if text.starts_with("#!") {
                     let script = decode::escapes(&text).replace("%%", "%");
-                    self.acts.inner(script, None, None, span);
+                    self.acts.push_embedded(script, None, None, span);
                 }
                 self.writes(&redirect.target, &text, span);
             }
@@ -412,7 +419,7 @@ impl Reader {
                 texts[2..].iter().for_each(|text| value.add(&path_taint(text)));
                 value.files |= texts[2..].iter().any(|text| is_users_files(text));
                 let items = texts[2..].iter().flat_map(|text| text.split_whitespace());
-                let items = items.take(MOST_ITEMS).map(str::to_owned).collect();
+                let items = items.take(MAX_ITEMS).map(str::to_owned).collect();
                 self.loops.insert(texts[0].to_owned(), items);
                 self.variables.insert(texts[0].to_owned(), value);
             }
@@ -431,7 +438,8 @@ impl Reader {
                 }
             }
             "cd" | "pushd" => {
-                let home = texts.first().is_none_or(|path| place::is_precious(path));
+                let home =
+                    texts.first().is_none_or(|path| sensitive_path::is_precious_folder(path));
                 self.is_home = home;
             }
             "stty" => self.is_silent = texts.contains(&"-echo"),
@@ -459,8 +467,8 @@ impl Reader {
             command.words.iter().chain(command.redirects.iter().map(|redirect| &redirect.target))
         {
             taint.add(&self.word_taint(word, span));
-            if let Some(what) =
-                place::credential(&word.text).or_else(|| place::searched(&word.text))
+            if let Some(what) = sensitive_path::credential_at(&word.text)
+                .or_else(|| sensitive_path::secrets_matched_by(&word.text))
             {
                 self.acts.push(Act::Names(what), span);
             }
@@ -526,7 +534,10 @@ impl Reader {
             taint.add(flow);
         }
         let sifts = matches!(name.as_str(), "grep" | "egrep" | "rg" | "awk" | "sed");
-        if flow.environment && sifts && texts.iter().any(|text| place::is_secret_name(text)) {
+        if flow.environment
+            && sifts
+            && texts.iter().any(|text| sensitive_path::is_secret_name(text))
+        {
             self.acts.push(Act::Secret("secrets of the environment"), span);
         }
         self.particular(&name, &texts, command, span, &mut taint);
@@ -592,10 +603,10 @@ impl Reader {
             }
         }
         if taint.decoded {
-            self.acts.push(Act::Executes(Code::Decoded), span);
+            self.acts.push(Act::Executes(CodeOrigin::Decoded), span);
         }
         if let Some(from) = taint.fetched {
-            self.acts.push(Act::Executes(Code::Fetched(from)), span);
+            self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
         }
     }
 
@@ -632,10 +643,11 @@ impl Reader {
                 self.acts.push(Act::Deletes("files of the user".into()), span);
             }
             "kubectl" | "oc" if has("apply") || has("create") => {
-                let shady =
-                    |url: &&&str| super::host::standing(url) == super::host::Standing::Shady;
+                let shady = |url: &&&str| {
+                    super::host::reputation(url) == super::host::HostReputation::Shady
+                };
                 if let Some(url) = texts.iter().filter(|text| text.contains("://")).find(shady) {
-                    self.acts.push(Act::Executes(Code::Fetched((*url).to_owned())), span);
+                    self.acts.push(Act::Executes(CodeOrigin::Fetched((*url).to_owned())), span);
                 }
             }
             "psql" | "pg_dump" | "mysqldump" | "mongodump" | "mongoexport" => {
@@ -811,7 +823,12 @@ impl Reader {
             "alias" => {
                 for text in texts {
                     if let Some((_, command)) = text.split_once('=') {
-                        self.acts.inner(command.to_owned(), None, Some(Language::Shell), span);
+                        self.acts.push_embedded(
+                            command.to_owned(),
+                            None,
+                            Some(Language::Shell),
+                            span,
+                        );
                     }
                 }
             }
@@ -836,13 +853,13 @@ impl Reader {
             "chmod" if texts.iter().any(|text| makes_executable(text)) => {
                 let fetched = texts.iter().find_map(|file| self.files.get(*file)?.fetched.clone());
                 if let Some(from) = fetched {
-                    self.acts.push(Act::Executes(Code::Fetched(from)), span);
+                    self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
                 }
             }
             _ => {}
         }
         if any("--dangerously-skip-permissions") || any("--dangerously-bypass-approvals") {
-            self.acts.push(Act::Unprotects(AGENT_QUESTIONS), span);
+            self.acts.push(Act::Unprotects(AGENT_PROMPTS), span);
         }
         if name == "git"
             && !taint.tokens.is_empty()
@@ -865,7 +882,7 @@ impl Reader {
             .get(name)
             .or_else(|| self.files.get(command.words.first()?.text.trim_start_matches("./")));
         if let Some(from) = own.and_then(|taint| taint.fetched.clone()) {
-            self.acts.push(Act::Executes(Code::Fetched(from)), span);
+            self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
         }
     }
 
@@ -883,7 +900,7 @@ impl Reader {
             || SHELLS.contains(&name)
                 && texts.iter().find(|text| !text.starts_with('-')).is_some_and(|text| local(text));
         if let Some(from) = self.unpacked.clone().filter(|_| starts) {
-            self.acts.push(Act::Executes(Code::Fetched(from)), span);
+            self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
         }
     }
 
@@ -893,7 +910,7 @@ impl Reader {
         let url = texts.iter().find(|text| text.contains("://")).filter(|_| direct);
         let known = texts.iter().find_map(|text| self.files.get(*text)?.fetched.clone());
         if let Some(from) = url.map(|url| (*url).to_owned()).or(known) {
-            self.acts.push(Act::Executes(Code::Fetched(from)), span);
+            self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
         }
     }
 
@@ -942,7 +959,9 @@ impl Reader {
             }
             match self.variables.get(variable) {
                 Some(known) => taint.add(&known.clone()),
-                None if place::is_secret_name(variable) => taint.tokens.push(variable.clone()),
+                None if sensitive_path::is_secret_name(variable) => {
+                    taint.tokens.push(variable.clone())
+                }
                 None => {}
             }
         }
@@ -962,7 +981,7 @@ impl Reader {
     /// Follows commands in a word; `input` is what they read.
     fn follow(&mut self, text: &str, input: &Taint, span: Span) -> Taint {
         let mut taint = Taint::default();
-        if self.depth >= DEEPEST || text.len() > LONGEST_SUBSTITUTION {
+        if self.depth >= MAX_NESTED_SUBSTITUTIONS || text.len() > MAX_SUBSTITUTION_BYTES {
             self.acts.push(Act::Obscures("commands are nested so deep that nobody follows"), span);
             return taint;
         }
@@ -996,9 +1015,9 @@ impl Reader {
         self.repeats = inner.repeats;
         self.is_new |= inner.is_new;
         self.acts.is_cut |= script.is_cut | inner.acts.is_cut;
-        inner.acts.seen.into_iter().for_each(|seen| self.acts.push(seen.act, span));
-        for found in inner.acts.inner {
-            self.acts.inner(found.text, found.cloak, found.language, span);
+        inner.acts.located.into_iter().for_each(|seen| self.acts.push(seen.act, span));
+        for found in inner.acts.embedded {
+            self.acts.push_embedded(found.text, found.hidden_in, found.language, span);
         }
         taint
     }
@@ -1037,7 +1056,11 @@ impl Reader {
         };
         let paths = items.iter().map(|item| target.text.replace(&format!("${name}"), item));
         let paths: Vec<String> = paths
-            .filter(|path| place::autostart(path).or_else(|| place::agent_file(path)).is_some())
+            .filter(|path| {
+                sensitive_path::autostart_entry(path)
+                    .or_else(|| sensitive_path::agent_file(path))
+                    .is_some()
+            })
             .collect();
         for path in paths {
             self.acts.push(Act::Writes { path, text: text.to_owned() }, span);

@@ -1,30 +1,30 @@
-//! What an expression is, as far as one can tell without running it.
+//! Values of expressions, as far as they are known without running the code.
 
 mod command;
+mod cross_file;
 mod form;
 mod harm;
 mod mail;
-mod memory;
 mod private;
 
 use savoir_skill::Span;
 
 pub(super) use self::{
     command::{feed, output_of, printed_secret, run},
+    cross_file::{CallArguments, CrossFileState},
     form::{asks_password, is_seed, posted},
     harm::Harm,
     mail::{mailed, message},
-    memory::{Given, Memory},
     private::{is_dotenv_path, keychain, sought, sought_names},
 };
 
 use super::{
-    act::{Act, Acts, Code, Taint},
-    piece::Language,
-    place, service,
+    act::{Act, Acts, CodeOrigin, Taint},
+    fragment::Language,
+    sensitive_path, service,
 };
 
-/// What stands for what is not known in a text.
+/// Placeholder for the unknown parts of a text.
 pub(super) const UNKNOWN: &str = "{}";
 
 /// What a person is asked for.
@@ -40,11 +40,9 @@ pub(super) const REQUESTS: &str = "requests of the user's programs";
 /// What one logs in with when it stands where a password belongs.
 const LOG_INS: [&str; 3] = [TYPED, "stored passwords", "keychains"];
 
-/// Most items of a list that are followed.
-pub(super) const MOST_ITEMS: usize = 4096;
+pub(super) const MAX_ITEMS: usize = 4096;
 
-/// Longest text that is put together.
-pub(super) const LONGEST: usize = 256 * 1024;
+pub(super) const MAX_TEXT_BYTES: usize = 256 * 1024;
 
 /// A value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,8 +69,8 @@ impl Value {
         Self { taint, ..Self::default() }
     }
 
-    /// The text, or what stands for it.
-    pub(super) fn shown(&self) -> &str {
+    /// The text, or [`UNKNOWN`].
+    pub(super) fn text_or_unknown(&self) -> &str {
         self.text.as_deref().unwrap_or(UNKNOWN)
     }
 
@@ -88,7 +86,7 @@ impl Value {
     /// Everything that it is made of, its items included.
     pub(super) fn all_taint(&self) -> Taint {
         let mut taint = self.taint.clone();
-        self.items.iter().take(MOST_ITEMS).for_each(|item| taint.add(&item.all_taint()));
+        self.items.iter().take(MAX_ITEMS).for_each(|item| taint.add(&item.all_taint()));
         taint
     }
 
@@ -111,7 +109,7 @@ impl Value {
     /// Puts a value under a key.
     pub(super) fn put(&mut self, key: &str, value: Self) {
         let entry = format!("{key}:");
-        let full = self.items.len() >= MOST_ITEMS;
+        let full = self.items.len() >= MAX_ITEMS;
         let known = self.items.iter_mut().find(|item| item.name.as_deref() == Some(&entry));
         match known {
             Some(known) => known.items = vec![value],
@@ -127,12 +125,12 @@ impl Value {
             taint.add(&value.all_taint());
         }
         let some = values.iter().any(|value| value.text.is_some());
-        let texts: Vec<&str> = values.iter().map(Self::shown).collect();
-        let text = some.then(|| texts.join(between)).filter(|text| text.len() <= LONGEST);
+        let texts: Vec<&str> = values.iter().map(Self::text_or_unknown).collect();
+        let text = some.then(|| texts.join(between)).filter(|text| text.len() <= MAX_TEXT_BYTES);
         Self { text, taint, ..Self::default() }
     }
 
-    /// What it says once decoded.
+    /// The decoded text.
     pub(super) fn decoded(&self, decode: impl Fn(&str) -> Option<String>) -> Self {
         let mut taint = self.taint.clone();
         taint.decoded = true;
@@ -141,35 +139,35 @@ impl Value {
 
     /// The numbers of a list as characters.
     pub(super) fn characters(&self) -> Option<String> {
-        let numbers = self.items.iter().take(MOST_ITEMS);
+        let numbers = self.items.iter().take(MAX_ITEMS);
         let text: Option<String> =
             numbers.map(|item| char::from_u32(u32::try_from(item.number()?).ok()?)).collect();
         text.filter(|text| !text.is_empty())
     }
 }
 
-/// Code in a value is executed.
+/// Records that the code in a value is executed.
 pub(super) fn execute(value: &Value, language: Language, span: Span, acts: &mut Acts) {
     let taint = value.all_taint();
     if let Some(from) = taint.fetched {
-        acts.push(Act::Executes(Code::Fetched(from)), span);
+        acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
     } else if taint.decoded || taint.data {
-        acts.push(Act::Executes(Code::Decoded), span);
+        acts.push(Act::Executes(CodeOrigin::Decoded), span);
     } else if value.known().is_none() {
-        acts.push(Act::Executes(Code::Computed), span);
+        acts.push(Act::Executes(CodeOrigin::Computed), span);
     }
     if let Some(text) = value.known() {
-        let cloak = taint.decoded.then_some("an encoded text");
-        acts.inner(text.to_owned(), cloak, Some(language), span);
+        let hidden_in = taint.decoded.then_some("an encoded text");
+        acts.push_embedded(text.to_owned(), hidden_in, Some(language), span);
     }
 }
 
-/// A file is read.
+/// Records that a file is read, and returns its contents.
 pub(super) fn read(path: &Value, span: Span, acts: &mut Acts) -> Value {
     let mut taint = path.taint.clone();
     taint.read = true;
-    let text = path.shown();
-    if let Some(what) = place::credential(text) {
+    let text = path.text_or_unknown();
+    if let Some(what) = sensitive_path::credential_at(text) {
         acts.push(Act::Secret(what), span);
         taint.add(&Taint::credential(what));
     } else if text != UNKNOWN {
@@ -182,7 +180,7 @@ pub(super) fn read(path: &Value, span: Span, acts: &mut Acts) -> Value {
     Value::tainted(taint)
 }
 
-/// Whether a file holds what is no code by its name.
+/// Whether a file is data, judging by its extension.
 fn is_data(path: &str) -> bool {
     const DATA: [&str; 14] = [
         ".txt", ".csv", ".tsv", ".png", ".jpg", ".jpeg", ".gif", ".ico", ".dat", ".bin", ".woff",
@@ -192,7 +190,7 @@ fn is_data(path: &str) -> bool {
     DATA.iter().any(|ending| path.ends_with(ending))
 }
 
-/// Something is sent to a host; `log_in` is what only proves who sends it.
+/// Records that data is sent to a host. `log_in` is what only authenticates the sender.
 pub(super) fn send(
     to: &Value,
     parts: &[&Value],
@@ -214,9 +212,9 @@ pub(super) fn send(
         sends.add(&taint);
     }
     sends.fetched = None;
-    let url = to.shown().to_owned();
+    let url = to.text_or_unknown().to_owned();
     acts.push(Act::Network { to: url.clone(), sends, log_in: proofs.tokens }, span);
-    if let Some(what) = place::credential(&url) {
+    if let Some(what) = sensitive_path::credential_at(&url) {
         acts.push(Act::Secret(what), span);
         return Value { taint: Taint::credential(what), ..Value::default() };
     }
@@ -234,13 +232,13 @@ pub(super) fn look_up(name: &Value, span: Span, acts: &mut Acts) -> Value {
     send(&Value { text, ..Value::default() }, &[&Value::tainted(sent)], &[], span, acts)
 }
 
-/// A file is written whose place and content somebody else has sent.
+/// Records that a file is written with a path and content from outside.
 pub(super) fn placed(path: &Value, text: &Value, span: Span, acts: &mut Acts) {
-    let anywhere = matches!(path.shown(), UNKNOWN | "~" | "~/{}" | "/{}");
+    let anywhere = matches!(path.text_or_unknown(), UNKNOWN | "~" | "~/{}" | "/{}");
     if let Some(from) = path.taint.fetched.clone().filter(|_| anywhere)
         && text.all_taint().fetched.is_some()
     {
-        acts.push(Act::Executes(Code::Fetched(from)), span);
+        acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
     }
 }
 
@@ -296,7 +294,7 @@ pub(super) fn is_home(path: &str) -> bool {
 /// How much worse one of several possible values is than the others.
 fn rank(value: &Value) -> usize {
     let own = match &value.text {
-        Some(text) if place::credential(text).is_some() => 3,
+        Some(text) if sensitive_path::credential_at(text).is_some() => 3,
         Some(text) if text.len() < 200 && output_of(&Value::text(text.as_str())).is_secret() => 3,
         _ if value.taint.is_secret() || value.taint.fetched.is_some() => 2,
         Some(text) => usize::from(!text.is_empty()),
@@ -309,7 +307,7 @@ fn rank(value: &Value) -> usize {
 /// The item of a list that a loop is judged by, with what all of them are made of.
 pub(super) fn worst_of(list: &Value) -> Value {
     let mut worst: Option<(usize, &Value)> = None;
-    for item in list.items.iter().take(MOST_ITEMS) {
+    for item in list.items.iter().take(MAX_ITEMS) {
         let rank = rank(item);
         if worst.is_none_or(|(known, _)| rank > known) {
             worst = Some((rank, item));
@@ -330,7 +328,7 @@ pub(super) fn worst_of(list: &Value) -> Value {
 /// A variable of the environment.
 pub(super) fn environment(name: &str) -> Value {
     let mut value = Value::default();
-    if place::is_secret_name(name) {
+    if sensitive_path::is_secret_name(name) {
         value.taint.tokens.push(name.to_owned());
     }
     if matches!(name, "HOME" | "USERPROFILE") {
@@ -339,20 +337,21 @@ pub(super) fn environment(name: &str) -> Value {
     value
 }
 
-/// Notes that a text in the code names a place where credentials are kept.
+/// Records that a text in the code mentions a credential file.
 pub(super) fn names(text: &str, span: Span, acts: &mut Acts) {
     if text.len() > 300 || text.contains('\n') {
         return;
     }
-    if let Some(what) =
-        place::credential(text).or_else(|| place::searched(text)).or_else(|| sought(text))
-        && !acts.seen.iter().any(|seen| seen.act == Act::Names(what))
+    if let Some(what) = sensitive_path::credential_at(text)
+        .or_else(|| sensitive_path::secrets_matched_by(text))
+        .or_else(|| sought(text))
+        && !acts.located.iter().any(|seen| seen.act == Act::Names(what))
     {
         acts.push(Act::Names(what), span);
     }
 }
 
-/// Options in which a client is told whom to talk to.
+/// Options of a client that set the address.
 const ADDRESSES: [&str; 16] = [
     "slackApiUrl",
     "apiUrl",
@@ -390,7 +389,7 @@ pub(super) fn client(name: &str, options: &[(&str, &Value)], span: Span, acts: &
     // Without a key these take the one of the environment.
     let class = name.rsplit('.').next().unwrap_or(name);
     let class = class.strip_prefix("Async").unwrap_or(class).to_ascii_uppercase();
-    if !key && service::is_name(&class) {
+    if !key && service::is_service_name(&class) {
         log_in.tokens.push(format!("{class}_API_KEY"));
     }
     if !log_in.tokens.is_empty() {
@@ -398,7 +397,7 @@ pub(super) fn client(name: &str, options: &[(&str, &Value)], span: Span, acts: &
     }
 }
 
-/// A variable of the environment is set that tells clients whom to talk to.
+/// Records that an environment variable is set which redirects clients.
 pub(super) fn redirect(variable: &str, url: &Value, span: Span, acts: &mut Acts) {
     let endings = ["_BASE_URL", "_API_BASE", "_ENDPOINT_URL", "_ENDPOINT"];
     let service = endings.iter().find_map(|ending| variable.strip_suffix(ending));

@@ -10,9 +10,9 @@ use serde::Serialize as _;
 use serde_json::Value;
 
 /// Maximum nesting depth.
-const MOST_DEPTH: usize = 128;
+const MAX_DEPTH: usize = 128;
 /// Default indentation, if the file has none.
-const STEP: &str = "  ";
+const DEFAULT_INDENT: &str = "  ";
 /// Maximum indentation that is copied from a file.
 const MOST_STEP: usize = 8;
 
@@ -362,7 +362,7 @@ impl Style {
         let step = match step {
             Some(step) if step.starts_with('\t') => "\t".to_owned(),
             Some(step) if step.len() <= MOST_STEP => step,
-            _ => STEP.to_owned(),
+            _ => DEFAULT_INDENT.to_owned(),
         };
         Self { line_end: if is_windows { "\r\n" } else { "\n" }, step }
     }
@@ -497,7 +497,7 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Option<Object>, Wrong> {
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             return self.wrong("the nesting is too deep");
         }
         match self.peek() {

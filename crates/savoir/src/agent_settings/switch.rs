@@ -32,7 +32,7 @@ pub(crate) enum Switch {
 
 /// Whose settings are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ScopeArgs {
+pub(crate) enum SettingsScope {
     User,
     Project,
 }
@@ -89,32 +89,34 @@ impl Switch {
     }
 
     /// The file to change; `None` if the agent has no settings file for projects.
-    pub(crate) fn file(self, whose: ScopeArgs, home: &Path, project: &Path) -> Option<PathBuf> {
+    pub(crate) fn file(self, scope: SettingsScope, home: &Path, project: &Path) -> Option<PathBuf> {
         let set =
             |name: &str| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
         let folder =
             |name: &str, otherwise: &str| set(name).unwrap_or_else(|| home.join(otherwise));
-        Some(match (self, whose) {
-            (Self::ClaudeCode, ScopeArgs::User) => {
+        Some(match (self, scope) {
+            (Self::ClaudeCode, SettingsScope::User) => {
                 folder("CLAUDE_CONFIG_DIR", ".claude").join("settings.json")
             }
-            (Self::ClaudeCode, ScopeArgs::Project) => project.join(".claude/settings.json"),
-            (Self::Codex, ScopeArgs::User) => folder("CODEX_HOME", ".codex").join("config.toml"),
-            (Self::Gemini, ScopeArgs::User) => home.join(".gemini/settings.json"),
-            (Self::Gemini, ScopeArgs::Project) => project.join(".gemini/settings.json"),
-            (Self::OpenCode, ScopeArgs::User) => {
+            (Self::ClaudeCode, SettingsScope::Project) => project.join(".claude/settings.json"),
+            (Self::Codex, SettingsScope::User) => {
+                folder("CODEX_HOME", ".codex").join("config.toml")
+            }
+            (Self::Gemini, SettingsScope::User) => home.join(".gemini/settings.json"),
+            (Self::Gemini, SettingsScope::Project) => project.join(".gemini/settings.json"),
+            (Self::OpenCode, SettingsScope::User) => {
                 with_comments(&folder("XDG_CONFIG_HOME", ".config").join("opencode"))
             }
-            (Self::OpenCode, ScopeArgs::Project) => with_comments(project),
-            (Self::OpenClaw, ScopeArgs::User) => home.join(".openclaw/openclaw.json"),
-            (Self::Codex | Self::OpenClaw, ScopeArgs::Project) => return None,
+            (Self::OpenCode, SettingsScope::Project) => with_comments(project),
+            (Self::OpenClaw, SettingsScope::User) => home.join(".openclaw/openclaw.json"),
+            (Self::Codex | Self::OpenClaw, SettingsScope::Project) => return None,
         })
     }
 
     /// All files in which a skill can be disabled.
     fn files(self, home: &Path, project: &Path) -> Vec<PathBuf> {
-        let both =
-            [ScopeArgs::User, ScopeArgs::Project].map(|whose| self.file(whose, home, project));
+        let both = [SettingsScope::User, SettingsScope::Project]
+            .map(|scope| self.file(scope, home, project));
         let personal = project.join(".claude/settings.local.json");
         let personal = (self == Self::ClaudeCode).then_some(personal);
         both.into_iter().flatten().chain(personal).collect()
@@ -184,7 +186,7 @@ impl Switch {
             Self::OpenClaw => {
                 jsonc::set_at(text, &["skills", "entries", name, "enabled"], &json!(false))?
             }
-            Self::Codex => codex(text, skill, Wanted::Off)?,
+            Self::Codex => codex(text, skill, DesiredState::Off)?,
         })
     }
 
@@ -208,7 +210,7 @@ impl Switch {
                     _ => text.to_owned(),
                 }
             }
-            Self::Codex => codex(text, skill, Wanted::On)?,
+            Self::Codex => codex(text, skill, DesiredState::On)?,
         })
     }
 }
@@ -225,7 +227,7 @@ fn denial(name: &str) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum DesiredState {
     On,
     Off,
 }
@@ -247,7 +249,7 @@ fn codex_entry(file: &Path) -> Result<Table, Wrong> {
 }
 
 /// Adds or removes the entries of Codex for the folders of a skill.
-fn codex(text: &str, skill: Skill<'_>, wanted: Wanted) -> Result<String, Wrong> {
+fn codex(text: &str, skill: Skill<'_>, wanted: DesiredState) -> Result<String, Wrong> {
     let wrong = |what: &str| Wrong { line: None, message: format!("`{what}` is not a table") };
     let mut document: DocumentMut = lines::plain(text).parse()?;
     let before = document.to_string();
@@ -266,8 +268,8 @@ fn codex(text: &str, skill: Skill<'_>, wanted: Wanted) -> Result<String, Wrong> 
             path == Some(&file) || path == Some(folder)
         };
         match wanted {
-            Wanted::On => entries.retain(|entry| !(is_it(entry) && is_off(entry))),
-            Wanted::Off => {
+            DesiredState::On => entries.retain(|entry| !(is_it(entry) && is_off(entry))),
+            DesiredState::Off => {
                 let known = entries.iter().position(is_it);
                 match known.and_then(|at| entries.get_mut(at)) {
                     Some(entry) if is_off(entry) => {}
@@ -277,7 +279,7 @@ fn codex(text: &str, skill: Skill<'_>, wanted: Wanted) -> Result<String, Wrong> 
             }
         }
     }
-    if wanted == Wanted::On {
+    if wanted == DesiredState::On {
         let is_named = |entry: &Table| entry.get("name").and_then(Item::as_str) == Some(skill.name);
         entries.retain(|entry| !(is_named(entry) && is_off(entry)));
     }

@@ -125,7 +125,7 @@ impl Common {
     }
 
     fn print(&self, value: &Value, text: &str) -> Result<(), CommandError> {
-        if self.json { output::json(value) } else { output::text(&output::harmless(text)) }
+        if self.json { output::json(value) } else { output::text(&output::sanitize(text)) }
     }
 }
 

@@ -12,7 +12,9 @@ use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    install_context::{Consent, InstallContext, OutputArgs, Report, ScopeArgs, told},
+    install_context::{
+        Consent, InstallContext, OutputArgs, Report, ScopeArgs, run_with_json_errors,
+    },
     installed::Installed,
     lookup::unknown,
     output,
@@ -43,44 +45,45 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     allow_blocked: Vec<String>,
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
     #[command(flatten)]
-    manner: OutputArgs,
+    output: OutputArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.manner.json, || adopt(args))
+    run_with_json_errors(args.output.json, || adopt(args))
 }
 
 fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
-    let door = args.whose.open()?;
-    let installed = Installed::open(args.whose.project())?;
+    let context = args.scope.open()?;
+    let installed = Installed::open(args.scope.project())?;
     installed.warn();
-    let entries = entries(args, &door, &installed)?;
-    door.doing("looking for installed skills");
-    let fetcher = (!args.offline).then_some(&door.fetcher);
-    let found = door.wait(door.shelf.found(&entries, fetcher, &door.trust))?;
-    door.done();
+    let entries = entries(args, &context, &installed)?;
+    context.doing("looking for installed skills");
+    let fetcher = (!args.offline).then_some(&context.fetcher);
+    let found = context.wait(context.skill_set.found(&entries, fetcher, &context.trust))?;
+    context.done();
     found.iter().for_each(tell);
-    let only_looks = args.manner.dry_run || !args.all && args.names.is_empty();
+    let only_looks = args.output.dry_run || !args.all && args.names.is_empty();
     if !only_looks {
         let ready = found.iter().filter_map(|found| found.ready().ok().cloned());
         let ready: Vec<_> = ready.collect();
-        door.refuse_blocked(&Consent::to_blocked(&args.allow_blocked), &ready)?;
-        ready.iter().try_for_each(|one| door.check_policy_from(one, None))?;
+        context.refuse_blocked(&Consent::to_blocked(&args.allow_blocked), &ready)?;
+        ready.iter().try_for_each(|one| context.check_policy_from(one, None))?;
     }
-    let (plan, done) = door.carry_out(|| Ok(door.shelf.adopt(&found)?), |_| Ok(!only_looks))?;
-    Report { json: args.manner.json, done }.print(&door, &[&plan], Map::new())?;
+    let (plan, done) =
+        context.carry_out(|| Ok(context.skill_set.adopt(&found)?), |_| Ok(!only_looks))?;
+    Report { json: args.output.json, done }.print(&context, &[&plan], Map::new())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The selected skills of this scope that are not in savoir.lock.
 fn entries<'a>(
     args: &Args,
-    door: &InstallContext,
+    context: &InstallContext,
     installed: &'a Installed,
 ) -> Result<Vec<&'a Entry>, CommandError> {
-    let scope = if door.is_global() { Scope::User } else { Scope::Project };
+    let scope = if context.is_global() { Scope::User } else { Scope::Project };
     let is_meant = |entry: &&Entry| {
         !matches!(entry.recorded(), Some(Origin::Savoir { .. }))
             && entry.places().iter().any(|place| place.scope() == scope)

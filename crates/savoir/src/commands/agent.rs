@@ -118,12 +118,12 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     // Registries are not searched yet.
     let others = Several::default();
     let set = args.set.as_deref();
-    let wish = Wish { agent: &agent, set, offers: &offers, others: &others, model: &model };
-    let assembly = assemble(&wish).map_err(|error| no_set(&error))?;
+    let request = Wish { agent: &agent, set, offers: &offers, others: &others, model: &model };
+    let assembly = assemble(&request).map_err(|error| no_set(&error))?;
     if args.json {
         output::json(&page::json(&agent, &assembly, &model))?;
     } else {
-        output::text(&output::harmless(&page::text(&agent, &assembly, &model)))?;
+        output::text(&output::sanitize(&page::text(&agent, &assembly, &model)))?;
     }
     Ok(ExitCode::from(u8::from(fails(args, &assembly))))
 }

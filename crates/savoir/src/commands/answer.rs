@@ -18,25 +18,25 @@ use serde_json::{Map, Value};
 use super::kb::Names;
 use crate::{
     error::CommandError,
-    events::{Ended, Form, Printer},
+    events::{EventFormat, Printer, RunEnd},
     model_errors, models, output, runtime,
-    storage_args::{Place, StorageArgs},
+    storage_args::{StorageArgs, StorageLocation},
 };
 
 /// A prompt for a model.
-pub(super) struct Asked<'a> {
+pub(super) struct PromptCommand<'a> {
     pub(super) skill: &'a Skill,
     pub(super) inputs: &'a Map<String, Value>,
     /// The skill's folder.
     pub(super) directory: Option<&'a str>,
     /// `provider:model`.
     pub(super) model: Option<&'a str>,
-    pub(super) form: Form,
+    pub(super) form: EventFormat,
     /// Why the run failed, for its record. With --json, the error is an event and is not returned.
     pub(super) failure: RefCell<Option<ErrorRecord>>,
 }
 
-impl Asked<'_> {
+impl PromptCommand<'_> {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
         let models = models::from_settings()?;
         let place = StorageArgs::default().place()?;
@@ -46,7 +46,7 @@ impl Asked<'_> {
         })
     }
 
-    async fn ask(&self, models: Models, place: &Place) -> Result<ExitCode, CommandError> {
+    async fn ask(&self, models: Models, place: &StorageLocation) -> Result<ExitCode, CommandError> {
         let (models, failure) = model_errors::choose(&models, self.model).await?;
         let (database, knowledge) = self.knowledge(&models, place).await?;
         let services = Services {
@@ -60,8 +60,9 @@ impl Asked<'_> {
         let run =
             PromptRun { skill, inputs, directory, model: None, user: None, held_to_outputs: true };
         let mut printer = Printer::new(self.form);
-        if self.form != Form::Json && skill.outputs.as_ref().is_some_and(Output::is_checked) {
-            printer.hold_back();
+        if self.form != EventFormat::Json && skill.outputs.as_ref().is_some_and(Output::is_checked)
+        {
+            printer.buffer_answer();
         }
         let running = async {
             // It fails if the user interrupted the run, which is reported below.
@@ -73,26 +74,26 @@ impl Asked<'_> {
         if let Some(database) = &services.database {
             database.close().await;
         }
-        let held = printer.take_held();
+        let buffered = printer.take_buffered();
         let error = match ended? {
-            Ended::Well => return self.print_checked(held.as_deref()),
-            Ended::Stopped => CommandError::findings("the run was stopped").named("stopped"),
-            Ended::Failed(message) => failure
+            RunEnd::Well => return self.print_checked(buffered.as_deref()),
+            RunEnd::Stopped => CommandError::findings("the run was stopped").named("stopped"),
+            RunEnd::Failed(message) => failure
                 .take()
                 .unwrap_or_else(|| CommandError::findings(message).named("run-failed")),
         };
-        if let Some(held) = held.filter(|held| !held.is_empty()) {
-            output::note(&held);
+        if let Some(buffered) = buffered.filter(|buffered| !buffered.is_empty()) {
+            output::note(&buffered);
         }
         let code = error.code().unwrap_or_default().into_owned();
         *self.failure.borrow_mut() = Some(ErrorRecord { code, message: error.to_string() });
         // The error was already printed as an event.
-        if self.form == Form::Json { Ok(error.report()) } else { Err(error) }
+        if self.form == EventFormat::Json { Ok(error.report()) } else { Err(error) }
     }
 
-    /// Prints an answer that was held back until it was checked.
-    fn print_checked(&self, held: Option<&str>) -> Result<ExitCode, CommandError> {
-        if let (Some(text), Some(promised)) = (held, &self.skill.outputs) {
+    /// Prints an answer that was buffered back until it was checked.
+    fn print_checked(&self, buffered: Option<&str>) -> Result<ExitCode, CommandError> {
+        if let (Some(text), Some(promised)) = (buffered, &self.skill.outputs) {
             match structured::validate_answer(promised, text) {
                 // Print the text of the model: parsing would change numbers and duplicate keys.
                 Ok(Answer::Json(_)) => {
@@ -108,7 +109,7 @@ impl Asked<'_> {
     async fn knowledge(
         &self,
         models: &Models,
-        place: &Place,
+        place: &StorageLocation,
     ) -> Result<(Option<Database>, Option<Knowledge>), CommandError> {
         let Some(base) = &self.skill.policy.knowledge_base else { return Ok((None, None)) };
         let missing = format!(

@@ -25,7 +25,7 @@ use crate::{
     error::CommandError,
     extra_grants::ExtraGrantsArgs,
     load,
-    lookup::{self, Target},
+    lookup::{self, SkillTarget},
     output, trust,
 };
 
@@ -113,15 +113,15 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     let path = find(skill, &approvals)?;
     let loaded = load::load(&path, None)?;
     load::require_usable(&loaded)?;
-    let subject = trust::subject(&loaded, Trust::User, &trust::believed()?)?;
-    trust::refuse_forbidden(&subject, None)?;
+    let loaded_skill = trust::load_skill(&loaded, Trust::User, &trust::believed()?)?;
+    trust::refuse_forbidden(&loaded_skill, None)?;
     let run_env = trust::run_env(&home)?;
     // Permissions that were added before stay until the approval is revoked.
-    let extra = approvals.extra_for(subject.path())?.and(&args.extra_grants.extra_grants()?);
-    let request = inspect(&subject, &run_env, &extra);
+    let extra = approvals.extra_for(loaded_skill.path())?.and(&args.extra_grants.extra_grants()?);
+    let request = inspect(&loaded_skill, &run_env, &extra);
     let fingerprint = Fingerprint::of(&request);
-    let kept = approvals.get(&request.path)?;
-    let (reasons, warnings) = match decide(&request, kept.as_ref()) {
+    let approval = approvals.get(&request.path)?;
+    let (reasons, warnings) = match decide(&request, approval.as_ref()) {
         Verdict::Refuse { reason, help } => {
             if args.json {
                 output::json(&as_json(&request, std::slice::from_ref(&reason), false))?;
@@ -135,7 +135,7 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     let warnings: Vec<String> = scan_warning(&request.path).into_iter().chain(warnings).collect();
     let length = if args.details { Length::Details } else { Length::Question };
     let page = Page { request: &request, reasons: &reasons, warnings: &warnings, length };
-    if kept.is_some_and(|kept| kept.fingerprint == fingerprint) {
+    if approval.is_some_and(|approval| approval.fingerprint == fingerprint) {
         if args.details && !args.json {
             print(page)?;
         }
@@ -145,7 +145,7 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
         if !ask::can_ask() {
             return Err(nobody(args, page)?);
         }
-        if ask::ask(page, Choices::Kept)? == Answer::No {
+        if ask::ask(page, Choices::UntilChanged)? == Answer::No {
             return Err(CommandError::refused(format!("{} is not approved", request.skill)));
         }
     } else if !args.json {
@@ -166,26 +166,26 @@ pub(super) fn scan_warning(path: &Path) -> Option<String> {
 /// Finds a skill by path or name, otherwise by the name of an approved skill.
 fn find(path_or_name: &str, approvals: &Approvals) -> Result<PathBuf, CommandError> {
     let unknown = match lookup::target(path_or_name) {
-        Ok(Target { skill, .. }) if skill.fetched.is_some() => {
+        Ok(SkillTarget { skill, .. }) if skill.fetched.is_some() => {
             return Err(CommandError::input("only installed skills can be approved")
                 .hint("install it first, or run it once with: savoir run"));
         }
-        Ok(Target { skill, tool: None }) => return Ok(skill.to_path_buf()),
+        Ok(SkillTarget { skill, tool: None }) => return Ok(skill.to_path_buf()),
         _ if Path::new(path_or_name).exists() => return Ok(path_or_name.into()),
-        Ok(Target { tool: Some(_), .. }) => {
+        Ok(SkillTarget { tool: Some(_), .. }) => {
             CommandError::input(format!("there is no skill at `{path_or_name}`"))
                 .hint("approve the whole skill: leave out the name of the tool")
         }
         Err(error) => error,
     };
     let mut places = approvals.list()?;
-    places.retain(|kept| kept.skill == path_or_name);
+    places.retain(|approval| approval.skill == path_or_name);
     match places.as_slice() {
         [] => Err(unknown),
         [only] => Ok(only.path.clone()),
         several => {
             let several: Vec<_> =
-                several.iter().map(|kept| kept.path.display().to_string()).collect();
+                several.iter().map(|approval| approval.path.display().to_string()).collect();
             let places = several.join(", ");
             Err(CommandError::input(format!("`{path_or_name}` is in several places: {places}"))
                 .hint("name the skill's folder"))

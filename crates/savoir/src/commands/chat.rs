@@ -27,19 +27,19 @@ use self::{
     person::{Lines, Person},
 };
 use crate::{
-    agent_skills::{AgentSkills, Which},
+    agent_skills::{AgentSkillArgs, AgentSkills},
     error::CommandError,
-    events::{self, Ended, Form, Printer},
+    events::{self, EventFormat, Printer, RunEnd},
+    gibberish_mode::GibberishMode,
     log_file,
-    mode::Mode,
     model_errors::{self, Failure},
     models, output, runtime, trust,
 };
 
 /// Maximum bytes of a question from standard input.
-const MOST_QUESTION: u64 = 1 << 20;
+const MAX_QUESTION_BYTES: u64 = 1 << 20;
 /// Minimum context size in tokens: the descriptions of skills and tools, and a short message.
-const LEAST_CONTEXT: usize = 4_000;
+const MIN_CONTEXT_TOKENS: usize = 4_000;
 
 /// Chat with a model that uses your skills and works in one folder
 #[derive(Debug, clap::Args)]
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     context: usize,
     /// Which skill tools to offer
     #[arg(long, value_name = "MODE", ignore_case = true, default_value = "Global")]
-    mode: Mode,
+    mode: GibberishMode,
     /// Do not ask before changing workspace files and running sandboxed commands
     #[arg(long)]
     autonomous: bool,
@@ -113,7 +113,7 @@ impl Args {
             return Ok(given.cloned());
         }
         let mut text = String::new();
-        let read = io::stdin().lock().take(MOST_QUESTION).read_to_string(&mut text);
+        let read = io::stdin().lock().take(MAX_QUESTION_BYTES).read_to_string(&mut text);
         read.map_err(|error| CommandError::input(format!("the question cannot be read: {error}")))?;
         if text.trim().is_empty() {
             return Err(CommandError::input("the question is empty")
@@ -131,22 +131,22 @@ impl Args {
 /// Parses --context; a smaller context has no room for the system prompt.
 fn at_least_a_page(text: &str) -> Result<usize, String> {
     let count = text.parse::<usize>().map_err(|error| error.to_string())?;
-    if count < LEAST_CONTEXT {
-        return Err(format!("a conversation needs at least {LEAST_CONTEXT} tokens"));
+    if count < MIN_CONTEXT_TOKENS {
+        return Err(format!("a conversation needs at least {MIN_CONTEXT_TOKENS} tokens"));
     }
     Ok(count)
 }
 
 /// An agent with its tools and conversation.
-struct Talk {
+struct ChatSession {
     agent: Agent,
     host: Arc<HostTools>,
     conversation: Conversation,
     failure: Failure,
-    form: Form,
+    form: EventFormat,
 }
 
-impl Talk {
+impl ChatSession {
     async fn new(args: &Args, person: Arc<Person>) -> Result<Self, CommandError> {
         let models = models::from_settings()?;
         let (models, failure) = model_errors::choose(&models, args.model.as_deref()).await?;
@@ -156,7 +156,7 @@ impl Talk {
         let folder = args.workspace.as_deref().unwrap_or(Path::new("."));
         let autonomy = if args.autonomous { Autonomy::InWorkspace } else { Autonomy::Asks };
         let host = HostTools::new(folder, &run_env, person.clone(), autonomy)?;
-        let which = Which { project: args.workspace.clone(), ..Which::default() };
+        let which = AgentSkillArgs { project: args.workspace.clone(), ..AgentSkillArgs::default() };
         let skills = AgentSkills::new(which, home.clone())?;
         let skills = Arc::new(if args.untrusted { skills.untrusted() } else { skills });
         // Protect skills: a model that changes a skill could change its own permissions.
@@ -187,12 +187,12 @@ impl Talk {
             limits: args.limits(),
             forks: if args.untrusted { Forks::Told } else { Forks::Apart },
         };
-        let form = Form::new(args.json, false);
+        let form = EventFormat::new(args.json, false);
         Ok(Self { agent, host, conversation: Conversation::default(), failure, form })
     }
 
     /// Prints one answer, until it ends or the user interrupts it.
-    async fn turn(&mut self, message: &str) -> Result<(Ended, Printer), CommandError> {
+    async fn turn(&mut self, message: &str) -> Result<(RunEnd, Printer), CommandError> {
         let (out, events) = Emitter::channel();
         let mut printer = Printer::new(self.form);
         let Self { agent, conversation, .. } = self;
@@ -211,15 +211,15 @@ impl Talk {
 
 async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
     let hangup = Hangup::listen()?;
-    let mut talk = Talk::new(args, Arc::new(Person::of_terminal())).await?;
+    let mut session = ChatSession::new(args, Arc::new(Person::of_terminal())).await?;
     let turn = tokio::select! {
-        turn = talk.turn(question) => turn,
-        () = hangup.heard() => Ok((Ended::Stopped, Printer::new(talk.form))),
+        turn = session.turn(question) => turn,
+        () = hangup.wait() => Ok((RunEnd::Stopped, Printer::new(session.form))),
     };
-    talk.host.settled().await;
+    session.host.settled().await;
     let (ended, printer) = turn?;
     let error = match ended {
-        Ended::Well => match printer.unapproved() {
+        RunEnd::Well => match printer.unapproved() {
             None => return Ok(ExitCode::SUCCESS),
             Some(tool) => CommandError::refused(format!(
                 "`{tool}` needed approval and was not run"
@@ -228,8 +228,8 @@ async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
             .hint("run it on a terminal, or use --autonomous for changes inside the workspace")
             .hint("approve the tools of a skill with: savoir approve SKILL"),
         },
-        Ended::Stopped => stopped(),
-        Ended::Failed(message) => talk.error(message),
+        RunEnd::Stopped => stopped(),
+        RunEnd::Failed(message) => session.error(message),
     };
     // The error was already printed as an event.
     if args.json { Ok(error.report()) } else { Err(error) }
@@ -243,32 +243,35 @@ fn stopped() -> CommandError {
 async fn converse(args: &Args) -> Result<ExitCode, CommandError> {
     let hangup = Hangup::listen()?;
     let lines = Arc::new(Lines::of_terminal());
-    let mut talk = Talk::new(args, Arc::new(Person::at(Arc::clone(&lines)))).await?;
+    let mut session = ChatSession::new(args, Arc::new(Person::at(Arc::clone(&lines)))).await?;
     output::note("Ask a question. /skills lists the skills, /quit quits, Ctrl-C stops an answer.");
     let ended = tokio::select! {
-        ended = talk_on(&mut talk, &lines) => ended,
-        () = hangup.heard() => Err(stopped()),
+        ended = converse_in_turns(&mut session, &lines) => ended,
+        () = hangup.wait() => Err(stopped()),
     };
-    talk.host.settled().await;
+    session.host.settled().await;
     ended
 }
 
-async fn talk_on(talk: &mut Talk, lines: &Lines) -> Result<ExitCode, CommandError> {
+async fn converse_in_turns(
+    session: &mut ChatSession,
+    lines: &Lines,
+) -> Result<ExitCode, CommandError> {
     loop {
         let Some(line) = lines.ask("> ").await else { return Ok(ExitCode::SUCCESS) };
         match line.trim() {
             "" => {}
             "/quit" | "/exit" => return Ok(ExitCode::SUCCESS),
-            "/skills" => list_skills(&*talk.agent.library).await?,
+            "/skills" => list_skills(&*session.agent.library).await?,
             word if word.starts_with('/') && !word.contains(' ') => {
                 output::note(&format!("unknown command {word}; use /skills or /quit"));
             }
-            message => match talk.turn(message).await?.0 {
-                Ended::Well => {}
-                Ended::Stopped => output::note("stopped"),
-                Ended::Failed(message) => {
+            message => match session.turn(message).await?.0 {
+                RunEnd::Well => {}
+                RunEnd::Stopped => output::note("stopped"),
+                RunEnd::Failed(message) => {
                     // The conversation goes on.
-                    let _ = talk.error(message).report();
+                    let _ = session.error(message).report();
                 }
             },
         }
@@ -279,7 +282,7 @@ async fn list_skills(library: &dyn Library) -> Result<(), CommandError> {
     let skills = library.skills().await.map_err(CommandError::findings)?;
     let lines: Vec<&str> = skills.iter().map(|skill| skill.line.as_str()).collect();
     let page = if lines.is_empty() { "no skills\n".to_owned() } else { lines.join("\n") + "\n" };
-    output::content(&output::harmless(&page))
+    output::content(&output::sanitize(&page))
 }
 
 impl From<WorkspaceError> for CommandError {

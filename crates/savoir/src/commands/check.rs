@@ -88,7 +88,7 @@ fn targets() -> impl TypedValueParser<Value = Target> {
 }
 
 /// The arguments combined with the settings.
-struct Plan {
+struct CheckPlan {
     format: Format,
     fixes: Option<Safety>,
     diff: bool,
@@ -100,7 +100,7 @@ struct Plan {
 /// Hints by the path as typed.
 type Hints = BTreeMap<PathBuf, String>;
 
-impl Plan {
+impl CheckPlan {
     fn new(args: &Args, config: &Config) -> Result<Self, CommandError> {
         let most = if args.risky { Safety::Unsafe } else { Safety::Safe };
         if args.risky && !args.fix && !args.diff {
@@ -134,7 +134,7 @@ impl Plan {
 }
 
 /// The result of checking one file.
-struct Outcome {
+struct CheckOutcome {
     path: String,
     source: Option<Source>,
     dialect: Option<Dialect>,
@@ -147,7 +147,7 @@ struct Outcome {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let config = Config::load(Path::new("."))?;
-    let mut plan = Plan::new(args, &config)?;
+    let mut plan = CheckPlan::new(args, &config)?;
     let found = lookup::find_all(&args.paths)?;
     let paths: Vec<PathBuf> = found.iter().map(|(found, _)| found.to_path_buf()).collect();
     for (path, unknown) in &found {
@@ -161,7 +161,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if single {
         let mut outcomes = Vec::new();
         discover::walk(&paths, &mut |candidate| {
-            outcomes.push(work(candidate, &plan));
+            outcomes.push(check_candidate(candidate, &plan));
             true
         });
         for outcome in outcomes {
@@ -179,21 +179,21 @@ const NAME_A_SKILL: &str = "pass a skill's folder, a folder above it, or a file"
 const BATCH: usize = 128;
 
 /// A batch for a worker, and the channel for its outcomes.
-type Job = (Vec<Candidate>, mpsc::Sender<Vec<Outcome>>);
+type Job = (Vec<Candidate>, mpsc::Sender<Vec<CheckOutcome>>);
 
 /// One thread walks the folders, several check skills, and this one prints in the order of the
 /// walk. The walker may be only some batches ahead of the printer, so memory does not grow with the
 /// number of skills. When printing fails, the queue closes and all threads end.
 fn in_parallel(
     paths: &[PathBuf],
-    plan: &Plan,
+    plan: &CheckPlan,
     report: &mut Report<'_>,
 ) -> Result<(), CommandError> {
     // The walker keeps one core busy.
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let workers = (cores - 1).max(1);
     let (to_work, jobs) = mpsc::channel::<Job>();
-    let (to_print, in_order) = mpsc::sync_channel::<mpsc::Receiver<Vec<Outcome>>>(workers * 8);
+    let (to_print, in_order) = mpsc::sync_channel::<mpsc::Receiver<Vec<CheckOutcome>>>(workers * 8);
     let jobs = Mutex::new(jobs);
     // A fix must be applied to every copy.
     let checks_copies = plan.fixes.is_some();
@@ -204,7 +204,10 @@ fn in_parallel(
                 loop {
                     let next = jobs.lock().map(|jobs| jobs.recv());
                     let Ok(Ok((batch, outcomes))) = next else { return };
-                    let done = batch.into_iter().map(|candidate| work(candidate, plan)).collect();
+                    let done = batch
+                        .into_iter()
+                        .map(|candidate| check_candidate(candidate, plan))
+                        .collect();
                     // It fails only if printing failed.
                     let _ = outcomes.send(done);
                 }
@@ -223,7 +226,7 @@ fn walk_in_batches(
     paths: &[PathBuf],
     checks_copies: bool,
     to_work: &mpsc::Sender<Job>,
-    to_print: &mpsc::SyncSender<mpsc::Receiver<Vec<Outcome>>>,
+    to_print: &mpsc::SyncSender<mpsc::Receiver<Vec<CheckOutcome>>>,
 ) {
     let send = |batch: Vec<Candidate>| {
         let (done, outcomes) = mpsc::channel();
@@ -245,12 +248,12 @@ fn walk_in_batches(
     send(batch);
 }
 
-fn work(candidate: Candidate, plan: &Plan) -> Outcome {
+fn check_candidate(candidate: Candidate, plan: &CheckPlan) -> CheckOutcome {
     match candidate {
         Candidate::Skill { path, folder: None, named: true, .. }
             if skill_archive::is_archive(&path) =>
         {
-            archive(&path, plan)
+            check_archive(&path, plan)
         }
         Candidate::Skill { path, folder, root, named } => {
             let origin = match (&root, named) {
@@ -260,28 +263,28 @@ fn work(candidate: Candidate, plan: &Plan) -> Outcome {
             };
             match load::source(&path, origin) {
                 Ok(source) => check_one(&path, folder.as_ref(), source, plan),
-                Err(problem) => failed(&path, *problem, false),
+                Err(problem) => failed_outcome(&path, *problem, false),
             }
         }
         Candidate::Unreadable { path, problem } => {
             let hint = plan.hints.get(&path).map_or(NAME_A_SKILL, String::as_str);
             let found = Diagnostic::error("unreadable-file", Span::default(), problem).help(hint);
-            failed(&path, found, true)
+            failed_outcome(&path, found, true)
         }
         Candidate::Empty { path } => {
             let message = "no SKILL.md below this folder";
             let found = Diagnostic::error("unreadable-file", Span::default(), message)
                 .help("pass a folder with skills, or create one with: savoir new NAME");
-            failed(&path, found, true)
+            failed_outcome(&path, found, true)
         }
     }
 }
 
 /// Checks the skill in an archive as an installation would read it. Nothing is unpacked, and
 /// fixes are not applied.
-fn archive(path: &Path, plan: &Plan) -> Outcome {
+fn check_archive(path: &Path, plan: &CheckPlan) -> CheckOutcome {
     let refused = |code, message: String| {
-        failed(path, Diagnostic::error(code, Span::default(), message), false)
+        failed_outcome(path, Diagnostic::error(code, Span::default(), message), false)
     };
     let bytes = match skill_archive::bytes(path) {
         Ok(bytes) => bytes,
@@ -299,17 +302,17 @@ fn archive(path: &Path, plan: &Plan) -> Outcome {
         Ok(source) => source,
         Err(error) => {
             let found = Diagnostic::error(error.code(), Span::default(), error.to_string());
-            return failed(&inside, found.help(error.help()), false);
+            return failed_outcome(&inside, found.help(error.help()), false);
         }
     };
     let (options, hints) = (plan.options.clone(), Hints::new());
-    let only_looks = Plan { fixes: None, options, hints, ..*plan };
+    let only_looks = CheckPlan { fixes: None, options, hints, ..*plan };
     check_one(&inside, Some(&tree.as_folder(folder.as_deref())), source, &only_looks)
 }
 
-fn failed(path: &Path, problem: Diagnostic, input_error: bool) -> Outcome {
-    Outcome {
-        path: shown(path),
+fn failed_outcome(path: &Path, problem: Diagnostic, input_error: bool) -> CheckOutcome {
+    CheckOutcome {
+        path: display_path(path),
         source: None,
         dialect: None,
         diagnostics: vec![problem],
@@ -323,12 +326,12 @@ fn check_one(
     path: &Path,
     folder: Option<&savoir_skill::Folder>,
     source: Source,
-    plan: &Plan,
-) -> Outcome {
+    plan: &CheckPlan,
+) -> CheckOutcome {
     let before = plan.fixes.map(|_| source.text().to_owned());
     let mut checked = check::check(source, folder, &plan.options);
-    let mut outcome = Outcome {
-        path: shown(path),
+    let mut outcome = CheckOutcome {
+        path: display_path(path),
         source: None,
         dialect: Some(checked.reading.detection.dialect),
         diagnostics: Vec::new(),
@@ -362,7 +365,7 @@ fn check_one(
 }
 
 /// The path with `/` as separator and without a leading `./`.
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     let text = path.to_string_lossy().replace('\\', "/");
     text.strip_prefix("./").unwrap_or(&text).to_owned()
 }
@@ -380,7 +383,7 @@ fn diff(path: &str, before: &str, after: &str) -> String {
 
 /// Prints outcomes and determines the exit code.
 struct Report<'a> {
-    plan: &'a Plan,
+    plan: &'a CheckPlan,
     out: Box<dyn std::io::Write>,
     renderer: Box<dyn Renderer>,
     summary: Summary,
@@ -390,7 +393,7 @@ struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(plan: &'a Plan) -> Self {
+    fn new(plan: &'a CheckPlan) -> Self {
         let style = TextStyle { color: output::wants_color(), ..TextStyle::default() };
         Self {
             plan,
@@ -410,7 +413,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    fn file(&mut self, outcome: Outcome) -> Result<(), CommandError> {
+    fn file(&mut self, outcome: CheckOutcome) -> Result<(), CommandError> {
         let errors = outcome.diagnostics.iter().filter(|found| found.is_error()).count();
         self.summary.files += 1;
         self.progress.tick(self.summary.files);
@@ -429,11 +432,11 @@ impl<'a> Report<'a> {
         self.summary.fixable_unsafe += with_fix(Safety::Unsafe);
         if self.plan.diff {
             if let Some(diff) = outcome.diff {
-                self.out.write_all(output::harmless(&diff).as_bytes())?;
+                self.out.write_all(output::sanitize(&diff).as_bytes())?;
             }
             if outcome.input_error {
                 for found in &outcome.diagnostics {
-                    eprintln!("error: {}: {}", output::harmless(&outcome.path), found.message);
+                    eprintln!("error: {}: {}", output::sanitize(&outcome.path), found.message);
                     if let Some(help) = &found.help {
                         eprintln!("hint: {help}");
                     }
@@ -485,17 +488,17 @@ struct Progress {
 }
 
 impl Progress {
-    const PAUSE: Duration = Duration::from_millis(200);
+    const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
     fn new() -> Self {
         // If findings go to the same terminal, a counter would clutter them.
         let terminal = io::stderr().is_terminal() && !io::stdout().is_terminal();
-        Self { terminal, next: Instant::now() + Self::PAUSE, shown: false }
+        Self { terminal, next: Instant::now() + Self::REDRAW_INTERVAL, shown: false }
     }
 
     fn tick(&mut self, count: usize) {
         if self.terminal && count.is_multiple_of(64) && Instant::now() >= self.next {
-            self.next = Instant::now() + Self::PAUSE;
+            self.next = Instant::now() + Self::REDRAW_INTERVAL;
             self.shown = true;
             eprint!("\rchecked {count} skills");
         }

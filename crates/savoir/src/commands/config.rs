@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     let mut out = output::stdout();
     for (name, value, origin) in settings {
-        writeln!(out, "{name} = {value}  # {}", output::harmless(&origin))?;
+        writeln!(out, "{name} = {value}  # {}", output::sanitize(&origin))?;
     }
     output::flush(out)?;
     Ok(ExitCode::SUCCESS)

@@ -146,7 +146,7 @@ fn text(report: &[FieldReport]) -> String {
             (None, None) => field.field.clone(),
         };
         let why = if field.why.is_empty() { String::new() } else { format!(": {}", field.why) };
-        text.push_str(&output::harmless(&format!("{how:12}  {place}{why}\n")));
+        text.push_str(&output::sanitize(&format!("{how:12}  {place}{why}\n")));
     }
     text + &format!("{} kept\n", output::plural(kept, "field"))
 }

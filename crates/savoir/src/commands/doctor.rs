@@ -47,7 +47,7 @@ fn sentence(level: Level) -> &'static str {
 fn print(support: &Support, level: Level) -> Result<(), CommandError> {
     let mut out = output::stdout();
     let mut line = |name: &str, state: &str, detail: &str| {
-        writeln!(out, "{state:<8} {name:<16} {}", output::harmless(detail))
+        writeln!(out, "{state:<8} {name:<16} {}", output::sanitize(detail))
     };
     for (name, part, detail) in [
         ("sandbox", &support.sandbox, "namespaces, a private root directory, a system call filter"),

@@ -77,25 +77,25 @@ async fn keep(
 ) -> Result<ExitCode, CommandError> {
     let owner = owner(skill_writer.database(), args.owner.as_deref()).await?;
     let wanted = package.name.clone();
-    let settled =
+    let imported =
         skill_writer.import(package, owner, By::Person).await.map_err(CommandError::input)?;
-    let name = &settled.file.name;
+    let name = &imported.file.name;
     let paths = skill_writer.paths(name).await?;
     if args.json {
-        let item = Item::new(&settled.file, &settled.facts, paths);
+        let item = Item::new(&imported.file, &imported.facts, paths);
         let item = serde_json::to_value(item).map_err(CommandError::input)?;
         output::json(&item)?;
     } else {
-        let what = if settled.is_new { "was added" } else { "was replaced" };
+        let what = if imported.is_new { "was added" } else { "was replaced" };
         let files =
             if paths.is_empty() { String::new() } else { format!(", with {} files", paths.len()) };
-        let off = if settled.facts.enabled { "" } else { "; it is still disabled" };
+        let off = if imported.facts.enabled { "" } else { "; it is still disabled" };
         let why = if *name == wanted {
             String::new()
         } else {
             format!("; the name {wanted} belongs to another skill")
         };
-        output::text(&output::harmless(&format!("{name} {what}{files}{off}{why}\n")))?;
+        output::text(&output::sanitize(&format!("{name} {what}{files}{off}{why}\n")))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use super::{show::Page, status::clash_json};
 use crate::{
     error::CommandError,
-    install_context::told,
-    installed::{Examined, Installed, Json, Locked, few, source, state},
+    install_context::run_with_json_errors,
+    installed::{ExaminedSkill, Installed, Json, Locked, few, source, state},
     load,
     lookup::{self, ordered},
     offline, output,
@@ -58,10 +58,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let wanted = published::Wanted::parse(&args.skill);
+    let wanted = published::PublishedRef::parse(&args.skill);
     let network = offline::network(args.offline);
     if args.remote.registry.is_some() {
-        return told(args.json, || {
+        return run_with_json_errors(args.json, || {
             let wanted = wanted.ok_or_else(|| no_name(&args.skill))?;
             let client = args.remote.client_on(network, wanted.name())?;
             published::run(&wanted, &client, &args.remote, args.json)
@@ -78,7 +78,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             && let Some(wanted) = wanted
             && let Some(client) = published::home(&wanted, &args.remote, network, &installed)?
         {
-            return told(args.json, || published::run(&wanted, &client?, &args.remote, args.json));
+            return run_with_json_errors(args.json, || {
+                published::run(&wanted, &client?, &args.remote, args.json)
+            });
         }
         let folder = match found {
             Some(folder) => folder,
@@ -91,13 +93,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         }
     }
     let examined = installed.examine(&entries);
-    let known: Vec<Known<'_>> =
-        examined.iter().map(|examined| Known::of(examined, &installed)).collect();
+    let known: Vec<InstalledDetails<'_>> =
+        examined.iter().map(|examined| InstalledDetails::of(examined, &installed)).collect();
     if args.json {
-        output::json(&json!({ "skills": known.iter().map(Known::json).collect::<Vec<_>>() }))?;
+        output::json(
+            &json!({ "skills": known.iter().map(InstalledDetails::json).collect::<Vec<_>>() }),
+        )?;
     } else {
-        let pages: Vec<String> = known.iter().map(Known::page).collect();
-        output::text(&output::harmless(&pages.join("\n")))?;
+        let pages: Vec<String> = known.iter().map(InstalledDetails::page).collect();
+        output::text(&output::sanitize(&pages.join("\n")))?;
     }
     let broken = examined.iter().any(|examined| examined.details.is_err());
     Ok(ExitCode::from(u8::from(broken)))
@@ -132,8 +136,8 @@ fn at<'a>(folder: &Path, installed: &'a Installed) -> Option<&'a Entry> {
 }
 
 /// An installed skill with the content of its files.
-struct Known<'a> {
-    examined: &'a Examined<'a>,
+struct InstalledDetails<'a> {
+    examined: &'a ExaminedSkill<'a>,
     installed: &'a Installed,
     locked: Option<&'a Locked>,
     skill: Option<Skill>,
@@ -152,8 +156,8 @@ struct FileSize {
     bytes: usize,
 }
 
-impl<'a> Known<'a> {
-    fn of(examined: &'a Examined<'a>, installed: &'a Installed) -> Self {
+impl<'a> InstalledDetails<'a> {
+    fn of(examined: &'a ExaminedSkill<'a>, installed: &'a Installed) -> Self {
         let entry = examined.entry;
         Self {
             examined,

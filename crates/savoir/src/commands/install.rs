@@ -17,9 +17,9 @@ use crate::{
     ask,
     error::CommandError,
     install_context::{
-        Arrived, Ask, Choice, Chosen, Consent, ForAgents, InstallContext, OutputArgs, Proposal,
-        Report, ScopeArgs, Skipped, SourceListing, agent, arrived, lacks_needs, list, one_per_name,
-        take_replacing, told, without_culprits, without_unmet_needs,
+        Choice, Chosen, Consent, FetchedSkills, ForAgents, InstallContext, OutputArgs, Proposal,
+        RegistryArgs, Report, ScopeArgs, Skipped, SourceListing, agent, arrived, lacks_needs, list,
+        one_per_name, run_with_json_errors, take_replacing, without_culprits, without_unmet_needs,
     },
     output,
 };
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
-    ask: Ask,
+    ask: RegistryArgs,
     /// List the skills of the sources without installing them
     #[arg(long, conflicts_with_all = ["all", "skill", "dry_run"])]
     list: bool,
@@ -64,18 +64,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LAYOUT", value_parser = ["gaia"])]
     layout: Option<String>,
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
     #[command(flatten)]
     consent: Consent,
     /// Install exactly what savoir.lock pins, or fail
     #[arg(long, conflicts_with_all = ["sources", "skill", "all", "list", "agent"])]
     frozen: bool,
     #[command(flatten)]
-    manner: OutputArgs,
+    output: OutputArgs,
 }
 
 pub(crate) fn run(mut args: Args) -> Result<ExitCode, CommandError> {
-    told(args.manner.json, || {
+    run_with_json_errors(args.output.json, || {
         if let Some(line) = pasted(&args.sources)? {
             args.take_line(line)?;
         }
@@ -93,7 +93,7 @@ impl Args {
         self.choice.all |= line.all || line.yes && line.skills.is_empty();
         self.sources = line.sources;
         self.choice.skill.extend(line.skills);
-        self.whose.global |= line.global;
+        self.scope.global |= line.global;
         // A `-y` in a copied command does not confirm: its author cannot agree for the user.
         self.list |= line.list;
         Ok(())
@@ -180,48 +180,48 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     if args.sources.is_empty() {
         args.check_nothing_chosen()?;
     }
-    let door = args.whose.open()?.asking(&args.ask);
+    let context = args.scope.open()?.with_registry_args(&args.ask);
     if args.sources.is_empty() {
-        let Args { agents, consent, ask, manner, .. } = args;
-        let wish = sync::SyncRequest { agents, consent, ask, only_looks: manner.dry_run };
-        return sync::sync(&door, &wish, args.manner, args.frozen);
+        let Args { agents, consent, ask, output, .. } = args;
+        let request = sync::SyncRequest { agents, consent, ask, only_looks: output.dry_run };
+        return sync::sync(&context, &request, args.output, args.frozen);
     }
-    let (asked, sources) = parsed(args, &door)?;
-    let mut stalls = stalls(&door, sources)?;
+    let (requested, sources) = parse_sources(args, &context)?;
+    let mut listings = list_sources(&context, sources)?;
     if args.list {
-        args.choice.narrow(&mut stalls)?;
-        list(&stalls, door.shelf.root(), args.manner.json)?;
+        args.choice.narrow(&mut listings)?;
+        list(&listings, context.skill_set.root(), args.output.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let chosen = if stalls.is_empty() { Chosen::default() } else { args.choice.of(&stalls)? };
-    let how = how(args, &door)?;
-    let state = door.shelf.state()?;
-    let by_name = chosen.by_name || !asked.is_empty();
-    let Arrived { ready, mut skipped } = fetched(&door, chosen.offers, &stalls)?;
+    let chosen = if listings.is_empty() { Chosen::default() } else { args.choice.of(&listings)? };
+    let how = install_options(args, &context)?;
+    let state = context.skill_set.state()?;
+    let by_name = chosen.by_name || !requested.is_empty();
+    let FetchedSkills { ready, mut skipped } = fetch_chosen(&context, chosen.offers, &listings)?;
     if args.choice.all {
-        skipped.extend(stalls.iter().flat_map(|stall| &stall.skipped).map(not_a_skill));
+        skipped.extend(listings.iter().flat_map(|listing| &listing.skipped).map(not_a_skill));
     }
     let ready = one_per_name(ready, &mut skipped, !args.consent.yes && ask::is_interactive())?;
-    let mut ready = published(&door, ready, asked, &args.ask)?;
+    let mut ready = add_published(&context, ready, requested, &args.ask)?;
     if by_name {
-        door.refuse_blocked(&args.consent, &ready)?;
-        door.refuse_forbidden(&ready)?;
+        context.refuse_blocked(&args.consent, &ready)?;
+        context.refuse_forbidden(&ready)?;
     }
-    skipped.extend(door.take_blocked(&args.consent, &mut ready)?);
-    skipped.extend(door.take_forbidden(&mut ready));
+    skipped.extend(context.take_blocked(&args.consent, &mut ready)?);
+    skipped.extend(context.take_forbidden(&mut ready));
     if args.choice.all {
         skipped.extend(take_replacing(&mut ready, &state.lock));
     }
-    skipped.extend(door.take_own_folders(&mut ready, &how.agents)?);
+    skipped.extend(context.take_own_folders(&mut ready, &how.agents)?);
     let ready = without_unmet_needs(ready, &state.lock, &mut skipped);
-    let extras = stalls.into_iter().flat_map(|stall| stall.not_installed).collect();
-    let batch = Batch { door: &door, args, how, agreed: state.lock, by_name, extras };
+    let extras = listings.into_iter().flat_map(|listing| listing.not_installed).collect();
+    let batch = Batch { context: &context, args, how, agreed: state.lock, by_name, extras };
     batch.carry_out(ready, skipped)
 }
 
 /// The skills of one command: some are installed, and some are skipped.
 struct Batch<'a> {
-    door: &'a InstallContext,
+    context: &'a InstallContext,
     args: &'a Args,
     how: Install,
     /// The lockfile before the install.
@@ -238,9 +238,9 @@ impl Batch<'_> {
         mut ready: Vec<Ready>,
         mut skipped: Vec<Skipped>,
     ) -> Result<ExitCode, CommandError> {
-        let Self { door, args, how, .. } = self;
+        let Self { context, args, how, .. } = self;
         // If one skill makes the plan fail, plan again without it.
-        while let Err(error) = door.shelf.install(&ready, how) {
+        while let Err(error) = context.skill_set.install(&ready, how) {
             if self.by_name && ready.len() == 1 {
                 return Err(error.into());
             }
@@ -250,19 +250,20 @@ impl Batch<'_> {
             return Err(nothing_left(skipped));
         }
         let agree = |plan: &mut Plan| self.agree(plan, &ready, &skipped);
-        let (plan, done) = door.carry_out(|| Ok(door.shelf.install(&ready, how)?), agree)?;
-        if !done && !args.manner.dry_run {
+        let (plan, done) =
+            context.carry_out(|| Ok(context.skill_set.install(&ready, how)?), agree)?;
+        if !done && !args.output.dry_run {
             return sync::not_agreed(false);
         }
         let mut more = Map::new();
         more.insert("skills".into(), ready.iter().map(arrived).collect());
         more.insert("skipped".into(), skipped.iter().map(Skipped::json).collect());
         more.insert("not_installed".into(), self.extras.iter().map(extra).collect());
-        Report { json: args.manner.json, done }.print(door, &[&plan], more)?;
+        Report { json: args.output.json, done }.print(context, &[&plan], more)?;
         if skipped.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
-        if !args.manner.json {
+        if !args.output.json {
             let count = plan.changes().iter().filter(|change| is_new(change)).count();
             let word = if done { "installed" } else { "would install" };
             output::text(&format!("{word} {count}, skipped {}\n", skipped.len()))?;
@@ -280,12 +281,12 @@ impl Batch<'_> {
             verb: "Install",
             ready,
             agreed: &self.agreed,
-            trusted: &self.door.trusted,
+            trusted: &self.context.trusted,
             skipped,
             always_asks: false,
             notes: &self.not_installed(),
         };
-        if self.args.manner.dry_run {
+        if self.args.output.dry_run {
             self.args.consent.show(proposal, plan);
             return Ok(false);
         }
@@ -332,87 +333,94 @@ fn nothing_left(skipped: Vec<Skipped>) -> CommandError {
 }
 
 /// The text of a source, and the parsed source.
-type Typed = (String, Source);
+type TypedSource = (String, Source);
 
 /// Parses the sources into published names and other sources.
-fn parsed(args: &Args, door: &InstallContext) -> Result<(Vec<Asked>, Vec<Typed>), CommandError> {
+fn parse_sources(
+    args: &Args,
+    context: &InstallContext,
+) -> Result<(Vec<Asked>, Vec<TypedSource>), CommandError> {
     let here = env::current_dir().map_err(|error| {
         CommandError::input(format!("the current folder cannot be read: {error}"))
     })?;
-    let (mut asked, mut sources) = (Vec::new(), Vec::new());
+    let (mut requested, mut sources) = (Vec::new(), Vec::new());
     for text in &args.sources {
-        let source = Source::parse(&args.ask.meant(text, door)?, &here)?;
+        let source = Source::parse(&args.ask.full_source(text, context)?, &here)?;
         match args.ask.named(&source)? {
-            Some(named) => asked.push(named),
+            Some(named) => requested.push(named),
             None => sources.push((text.clone(), source)),
         }
     }
-    Ok((asked, sources))
+    Ok((requested, sources))
 }
 
 /// Lists the skills of the sources.
-fn stalls(door: &InstallContext, sources: Vec<Typed>) -> Result<Vec<SourceListing>, CommandError> {
-    let mut stalls = Vec::with_capacity(sources.len());
+fn list_sources(
+    context: &InstallContext,
+    sources: Vec<TypedSource>,
+) -> Result<Vec<SourceListing>, CommandError> {
+    let mut listings = Vec::with_capacity(sources.len());
     for (typed, source) in sources {
-        door.doing(&format!("reading {typed}"));
-        let found = door.wait(door.fetcher.look(&source))?;
+        context.doing(&format!("reading {typed}"));
+        let found = context.wait(context.fetcher.look(&source))?;
         let pinned = matches!(source, Source::Url { digest: Some(_), .. });
         let Offers { skills: mut offers, skipped, not_installed } = found;
         if let Source::Folder(folder) = &source {
-            offers = door.without_installed_copies(folder, offers)?;
+            offers = context.without_installed_copies(folder, offers)?;
         }
-        stalls.push(SourceListing { typed, offers, skipped, not_installed, pinned });
+        listings.push(SourceListing { typed, offers, skipped, not_installed, pinned });
     }
-    door.done();
-    Ok(stalls)
+    context.done();
+    Ok(listings)
 }
 
 /// Adds skills from registries: those given by name, and missing dependencies.
-fn published(
-    door: &InstallContext,
+fn add_published(
+    context: &InstallContext,
     mut ready: Vec<Ready>,
-    asked: Vec<Asked>,
-    ask: &Ask,
+    requested: Vec<Asked>,
+    ask: &RegistryArgs,
 ) -> Result<Vec<Ready>, CommandError> {
-    let state = door.shelf.state()?;
+    let state = context.skill_set.state()?;
     let needed =
-        lacks_needs(&ready, &state) && door.registries(&state, ask)?.clients().next().is_some();
-    if !asked.is_empty() || needed {
-        let more = door.gather(&state, &ready, asked, Update::Nothing, ask)?;
+        lacks_needs(&ready, &state) && context.registries(&state, ask)?.clients().next().is_some();
+    if !requested.is_empty() || needed {
+        let more = context.gather(&state, &ready, requested, Update::Nothing, ask)?;
         ready.extend(more);
     }
     Ok(ready)
 }
 
 /// Fetches and checks the chosen skills and their dependencies in the same sources.
-fn fetched(
-    door: &InstallContext,
+fn fetch_chosen(
+    context: &InstallContext,
     chosen: Vec<Offer>,
-    stalls: &[SourceListing],
-) -> Result<Arrived, CommandError> {
-    let state = door.shelf.state()?;
-    let wanted = |offer: Offer| as_wanted(door, &state, offer, stalls);
+    listings: &[SourceListing],
+) -> Result<FetchedSkills, CommandError> {
+    let state = context.skill_set.state()?;
+    let wanted = |offer: Offer| as_wanted(context, &state, offer, listings);
     let chosen: Vec<(Offer, Why)> = chosen.into_iter().map(wanted).collect::<Result<_, _>>()?;
-    let Arrived { ready, skipped } = door.arrive_some(&chosen)?;
-    let offers: Vec<Offer> = stalls.iter().flat_map(|stall| stall.offers.clone()).collect();
-    let ready = door.with_needs(ready, &offers, &state.lock)?;
-    door.done();
-    Ok(Arrived { ready, skipped })
+    let FetchedSkills { ready, skipped } = context.fetch_some(&chosen)?;
+    let offers: Vec<Offer> = listings.iter().flat_map(|listing| listing.offers.clone()).collect();
+    let ready = context.with_needs(ready, &offers, &state.lock)?;
+    context.done();
+    Ok(FetchedSkills { ready, skipped })
 }
 
 /// The entry of a chosen skill in `savoir.toml`.
 fn as_wanted(
-    door: &InstallContext,
+    context: &InstallContext,
     state: &State,
     offer: Offer,
-    stalls: &[SourceListing],
+    listings: &[SourceListing],
 ) -> Result<(Offer, Why), CommandError> {
-    let mut wanted = install::wanted(&offer.place, door.shelf.root());
+    let mut wanted = install::wanted(&offer.place, context.skill_set.root());
     if let (Wanted::Url { url, integrity }, Place::Url { digest, .. }) = (&mut wanted, &offer.place)
     {
-        let is_pinned = stalls.iter().any(|stall| stall.pinned && stall.offers.contains(&offer));
+        let is_pinned =
+            listings.iter().any(|listing| listing.pinned && listing.offers.contains(&offer));
         let found = digest.integrity();
-        *integrity = pin(state, url).or_else(|| is_pinned.then(|| found.clone()));
+        *integrity = pinned_integrity(state, url).or_else(|| is_pinned.then(|| found.clone()));
         if integrity.as_ref().is_some_and(|pinned| *pinned != found) {
             return Err(CommandError::refused(format!(
                 "{url} does not match savoir.toml: its integrity is {found}"
@@ -425,17 +433,17 @@ fn as_wanted(
 }
 
 /// The integrity that `savoir.toml` pins for an address.
-fn pin(state: &State, address: &str) -> Option<String> {
+fn pinned_integrity(state: &State, address: &str) -> Option<String> {
     state.manifest.skills.values().find_map(|wanted| match wanted {
         Wanted::Url { url, integrity } if url == address => integrity.clone(),
         _ => None,
     })
 }
 
-fn how(args: &Args, door: &InstallContext) -> Result<Install, CommandError> {
-    let state = door.shelf.state()?;
-    let (occupied, edits) = (args.manner.occupied(), args.manner.edits());
-    let mut agents = door.agents(&args.agents, &state.manifest)?;
+fn install_options(args: &Args, context: &InstallContext) -> Result<Install, CommandError> {
+    let state = context.skill_set.state()?;
+    let (occupied, edits) = (args.output.occupied(), args.output.edits());
+    let mut agents = context.agents(&args.agents, &state.manifest)?;
     if let Some(layout) = &args.layout {
         agents.push(agent(layout).map_err(CommandError::input)?);
     }

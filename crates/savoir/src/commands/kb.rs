@@ -140,7 +140,7 @@ impl Common {
     }
 
     fn print(&self, value: &Value, text: &str) -> Result<(), CommandError> {
-        if self.json { output::json(value) } else { output::text(&output::harmless(text)) }
+        if self.json { output::json(value) } else { output::text(&output::sanitize(text)) }
     }
 }
 
@@ -245,7 +245,7 @@ async fn search(
         return Ok(ExitCode::SUCCESS);
     }
     let text: String = passages.iter().map(|passage| entry(passage, &names)).collect();
-    output::text(&output::harmless(&text))?;
+    output::text(&output::sanitize(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -177,7 +177,7 @@ pub(crate) fn make(args: &New) -> Result<ExitCode, CommandError> {
             "private_file": secret, "public_file": passed_on, "mode": mode,
         }));
     }
-    output::text(&output::harmless(&format!(
+    output::text(&output::sanitize(&format!(
         "key id         {}\npublic key     {}\n               {}\nprivate key    {}, mode {mode}\n\n\
          keep the private key secret; to trust skills that it signs, others run:\n  \
          savoir keys trust {} --publisher {}\n",
@@ -355,13 +355,13 @@ fn revoke(args: &Revoke) -> Result<ExitCode, CommandError> {
     TrustStore::revoke(&keyring.list(), &key_id, &args.reason)?;
     let store = keyring.trusted()?;
     // Revoking a key again keeps the first reason.
-    let Some(kept) = store.revocation(&key_id) else {
+    let Some(revocation) = store.revocation(&key_id) else {
         return Err(CommandError::input(format!("{key_id} was not revoked")));
     };
     if args.json {
-        return print(&json!(kept));
+        return print(&json!(revocation));
     }
-    output::text(&format!("revoked {}\n", revoked(kept)))?;
+    output::text(&format!("revoked {}\n", revoked(revocation)))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,13 +10,13 @@ use serde::Serialize;
 use self::rows::{Row, rows};
 use crate::{
     error::CommandError,
-    installed::{Examined, Installed, Json, Seen, Selection, source, state},
+    installed::{ExaminedSkill, Installed, Json, Seen, Selection, source, state},
     output, trust,
 };
 
 /// Widths of names and sources in the table; `--json` prints them in full.
-const NAME: usize = 32;
-const SOURCE: usize = 34;
+const MAX_NAME_WIDTH: usize = 32;
+const MAX_SOURCE_WIDTH: usize = 34;
 
 /// List the skills on this machine, whichever tool installed them
 #[derive(Debug, clap::Args)]
@@ -92,10 +92,10 @@ fn table(rows: &[Row<'_>]) -> String {
         .iter()
         .map(|row| {
             [
-                shortened(row.name, NAME),
-                shortened(row.version.as_deref().unwrap_or("-"), NAME),
+                shortened(row.name, MAX_NAME_WIDTH),
+                shortened(row.version.as_deref().unwrap_or("-"), MAX_NAME_WIDTH),
                 row.trust.into(),
-                shortened(row.short_source.as_deref().unwrap_or("-"), SOURCE),
+                shortened(row.short_source.as_deref().unwrap_or("-"), MAX_SOURCE_WIDTH),
                 row.scope().into(),
                 row.shown_agents().into(),
             ]
@@ -114,7 +114,7 @@ fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{start}…"))
 }
 
-fn long_table(examined: &[Examined<'_>], installed: &Installed) -> String {
+fn long_table(examined: &[ExaminedSkill<'_>], installed: &Installed) -> String {
     let mut seen = Seen::default();
     let rows: Vec<[Cow<'_, str>; 7]> = examined
         .iter()

@@ -6,13 +6,13 @@ use savoir_package::registry::{Client, Token, wire::WhoAmI};
 use serde_json::json;
 
 use crate::{
-    credentials::{self, Kept},
+    credentials::{self, StoredToken},
     error::CommandError,
-    install_context::told,
+    install_context::run_with_json_errors,
     output,
     remote::Remote,
     runtime,
-    session::{self, Rights},
+    session::{self, TokenArgs},
 };
 
 /// Log in to a registry to publish skills and to read private ones
@@ -45,20 +45,20 @@ pub(crate) struct Args {
           conflicts_with_all = ["email", "owner", "scope", "read_only", "namespace", "days"])]
     token: Option<String>,
     #[command(flatten)]
-    rights: Rights,
+    rights: TokenArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || login(args))
+    run_with_json_errors(args.json, || login(args))
 }
 
 fn login(args: &Args) -> Result<ExitCode, CommandError> {
     let client = args.remote.trusted()?;
     let address = client.address();
-    let (kept, who) = if let Some(email) = &args.email {
+    let (stored, who) = if let Some(email) = &args.email {
         if !args.json {
             output::note(&format!("logging in to {address}"));
         }
@@ -67,20 +67,20 @@ fn login(args: &Args) -> Result<ExitCode, CommandError> {
     } else {
         let token = session::token()?;
         let who = runtime::block_on(proven(&client, token.clone()))?;
-        (Kept::new(&token).of(who.email.clone()), who)
+        (StoredToken::new(&token).of(who.email.clone()), who)
     };
-    let file = credentials::save(&address, &kept)?;
+    let file = credentials::save(&address, &stored)?;
     if args.json {
         output::json(&json!({
             "registry": address, "email": who.email, "scopes": who.scopes,
-            "namespaces": who.namespaces, "expires_at": kept.expires_at, "file": file,
+            "namespaces": who.namespaces, "expires_at": stored.expires_at, "file": file,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let whose = who.email.as_deref().unwrap_or("an unknown account");
-    let end = kept.expires_at.as_deref().map(|end| format!(" until {end}")).unwrap_or_default();
-    output::text(&output::harmless(&format!(
-        "logged in to {address} as {whose}{end}\nthe token is stored in {}\n",
+    let account = who.email.as_deref().unwrap_or("an unknown account");
+    let end = stored.expires_at.as_deref().map(|end| format!(" until {end}")).unwrap_or_default();
+    output::text(&output::sanitize(&format!(
+        "logged in to {address} as {account}{end}\nthe token is stored in {}\n",
         file.display()
     )))?;
     Ok(ExitCode::SUCCESS)
@@ -92,8 +92,8 @@ async fn made(
     email: &str,
     password: &str,
     args: &Args,
-) -> Result<(Kept, WhoAmI), CommandError> {
-    let old = credentials::kept(&client.address())?.and_then(|kept| kept.id);
+) -> Result<(StoredToken, WhoAmI), CommandError> {
+    let old = credentials::load_token(&client.address())?.and_then(|stored| stored.id);
     let wanted = args.rights.wanted(format!("savoir on {}", session::host()));
     session::as_person(client, email, password, async |person: &Client| {
         let (info, token) = person.create_token(&wanted).await?;
@@ -110,8 +110,8 @@ async fn made(
             let _ = person.delete_token(&old).await;
         }
         let email = who.email.clone().or_else(|| Some(email.to_owned()));
-        let kept = Kept::new(&token).of(email).known_as(info.id, info.expires_at);
-        Ok((kept, who))
+        let stored = StoredToken::new(&token).of(email).known_as(info.id, info.expires_at);
+        Ok((stored, who))
     })
     .await
 }

@@ -7,9 +7,9 @@ use savoir_package::registry::Client;
 use serde_json::json;
 
 use crate::{
-    credentials::{self, Kept, TOKEN},
+    credentials::{self, StoredToken, TOKEN},
     error::CommandError,
-    install_context::told,
+    install_context::run_with_json_errors,
     output,
     remote::Remote,
     runtime, session,
@@ -44,22 +44,22 @@ pub(crate) struct Args {
 }
 
 /// Whether the token was revoked on the server.
-enum Ended {
-    Yes,
+enum Revocation {
+    Done,
     /// It is still valid, for this reason.
-    No(String),
+    Failed(String),
     /// It is still valid, because it was given to the user and others may use it.
-    Given,
+    NotOurs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || logout(args))
+    run_with_json_errors(args.json, || logout(args))
 }
 
 fn logout(args: &Args) -> Result<ExitCode, CommandError> {
     let client = args.remote.trusted()?;
     let address = client.address();
-    let Some(kept) = credentials::kept(&address)? else {
+    let Some(stored) = credentials::load_token(&address)? else {
         still_known(&address)?;
         return print(args, &address, None);
     };
@@ -67,14 +67,14 @@ fn logout(args: &Args) -> Result<ExitCode, CommandError> {
         Some(email) => Some((email.as_str(), session::secret("password")?)),
         None => None,
     };
-    let ended = if kept.id.is_some() || args.end || password.is_some() {
-        runtime::block_on(async { Ok(end(&client, &kept, password).await) })?
+    let ended = if stored.id.is_some() || args.end || password.is_some() {
+        runtime::block_on(async { Ok(end(&client, &stored, password).await) })?
     } else {
-        Ended::Given
+        Revocation::NotOurs
     };
     credentials::forget(&address)?;
     still_known(&address)?;
-    print(args, &address, Some((&kept, &ended)))
+    print(args, &address, Some((&stored, &ended)))
 }
 
 /// Warns about a token in the environment, which this program cannot unset.
@@ -85,20 +85,24 @@ fn still_known(address: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-async fn end(client: &Client, kept: &Kept, password: Option<(&str, String)>) -> Ended {
-    match try_to_end(client, kept, password).await {
-        Ok(()) => Ended::Yes,
-        Err(error) => Ended::No(error.to_string()),
+async fn end(
+    client: &Client,
+    stored: &StoredToken,
+    password: Option<(&str, String)>,
+) -> Revocation {
+    match try_to_end(client, stored, password).await {
+        Ok(()) => Revocation::Done,
+        Err(error) => Revocation::Failed(error.to_string()),
     }
 }
 
 async fn try_to_end(
     client: &Client,
-    kept: &Kept,
+    stored: &StoredToken,
     password: Option<(&str, String)>,
 ) -> Result<(), CommandError> {
-    let holder = || -> Result<Client, CommandError> { Ok(client.as_holder_of(kept.token()?)?) };
-    let id = match &kept.id {
+    let holder = || -> Result<Client, CommandError> { Ok(client.as_holder_of(stored.token()?)?) };
+    let id = match &stored.id {
         Some(id) => id.clone(),
         None => holder()?.whoami().await?.token_id.ok_or_else(|| {
             CommandError::findings("the registry did not return the id of the token")
@@ -116,39 +120,42 @@ async fn try_to_end(
 fn print(
     args: &Args,
     address: &str,
-    gone: Option<(&Kept, &Ended)>,
+    gone: Option<(&StoredToken, &Revocation)>,
 ) -> Result<ExitCode, CommandError> {
     let forgotten = format!("the token for {address} is removed from this machine");
     let (text, ended, why) = match gone {
         None => (format!("you were not logged in to {address}\n"), None, None),
-        Some((_, Ended::Yes)) => {
+        Some((_, Revocation::Done)) => {
             (format!("logged out of {address}; the token is revoked\n"), Some(true), None)
         }
-        Some((_, Ended::Given)) => {
+        Some((_, Revocation::NotOurs)) => {
             (format!("{forgotten}, and still valid: it was not created here\n"), Some(false), None)
         }
-        Some((_, Ended::No(why))) => {
+        Some((_, Revocation::Failed(why))) => {
             (format!("{forgotten}, but not revoked\n"), Some(false), Some(why))
         }
     };
-    let id = gone.and_then(|(kept, _)| kept.id.as_deref());
-    if let (Some((kept, Ended::No(_) | Ended::Given)), false) = (gone, args.json) {
+    let id = gone.and_then(|(stored, _)| stored.id.as_deref());
+    if let (Some((stored, Revocation::Failed(_) | Revocation::NotOurs)), false) = (gone, args.json)
+    {
         if let Some(why) = why {
             output::note(why);
         }
-        let whose = session::as_whom(kept.email.as_deref(), address, &args.remote);
+        let login_options = session::as_whom(stored.email.as_deref(), address, &args.remote);
         if id.is_none() {
-            output::note(&format!("find it with: savoir registry tokens list {whose}"));
+            output::note(&format!("find it with: savoir registry tokens list {login_options}"));
         }
         let id = id.map_or_else(|| "ID".to_owned(), shell_word);
-        output::note(&format!("revoke it with: savoir registry tokens revoke {id} {whose}"));
+        output::note(&format!(
+            "revoke it with: savoir registry tokens revoke {id} {login_options}"
+        ));
     }
     if args.json {
         output::json(&json!({
             "registry": address, "forgotten": gone.is_some(), "ended": ended, "why": why, "id": id,
         }))?;
     } else {
-        output::text(&output::harmless(&text))?;
+        output::text(&output::sanitize(&text))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -14,9 +14,9 @@ use savoir_server::mcp::{self, McpContext};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    agent_skills::{AgentSkills, Which},
+    agent_skills::{AgentSkillArgs, AgentSkills},
     error::CommandError,
-    mode::Mode,
+    gibberish_mode::GibberishMode,
     runtime, trust,
 };
 
@@ -38,13 +38,13 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    which: Which,
+    which: AgentSkillArgs,
     /// Offer the tools of these skills from the start
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pin: Vec<String>,
     /// Mode, for skills that depend on it
     #[arg(long, value_name = "MODE", ignore_case = true, default_value = "Global")]
-    mode: Mode,
+    mode: GibberishMode,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     start_log();
     let home = Home::from_environment()?;
-    let skills = Arc::new(AgentSkills::new(args.which.clone(), home.clone())?.noticing());
+    let skills = Arc::new(AgentSkills::new(args.which.clone(), home.clone())?.with_later_skills());
     let bench = SkillToolEnvironment {
         subjects: Arc::clone(&skills) as _,
         asker: Arc::new(mcp::Elicitation),
@@ -74,10 +74,10 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     };
     let library: Arc<dyn Library> = Arc::clone(&skills) as _;
     let tools = Some(Arc::new(SkillTools::new(bench)));
-    let desk =
+    let state =
         McpContext { library, files: skills, tools, lacking: None, pinned: args.pin.clone() };
     runtime::block_on(async {
-        Box::pin(mcp::serve_stdio(desk)).await.map_err(|error| failed(&error))
+        Box::pin(mcp::serve_stdio(state)).await.map_err(|error| failed(&error))
     })?;
     Ok(ExitCode::SUCCESS)
 }

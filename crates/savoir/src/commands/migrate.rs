@@ -155,7 +155,7 @@ fn text(args: &Args, reports: &[Report]) -> String {
     let reviews = plural(reviews, "item");
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{skills} {done}, {blocked} blocked; {reviews} to review");
-    output::harmless(&text)
+    output::sanitize(&text)
 }
 
 /// The report of one skill; notes that need no review are only in `--json`.

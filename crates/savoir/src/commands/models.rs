@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{error::CommandError, models, output, runtime};
 
 /// Most models of a provider that are printed; `--json` lists all.
-const SHOWN: usize = 20;
+const MAX_PRINTED_MODELS: usize = 20;
 
 /// List the available language models
 #[derive(Debug, clap::Args)]
@@ -65,35 +65,39 @@ fn print(listed: &[ProviderModels], embedding: Option<&str>) -> Result<(), Comma
     let mut out = output::stdout();
     for (at, ProviderModels { provider, default_model, models }) in listed.iter().enumerate() {
         let asked = if at == 0 { "  (default)" } else { "" };
-        writeln!(out, "{}{asked}", output::harmless(provider))?;
+        writeln!(out, "{}{asked}", output::sanitize(provider))?;
         match models {
             Ok(models) => {
                 let default = default_model.as_ref().or(models.first());
-                for model in models.iter().take(SHOWN) {
+                for model in models.iter().take(MAX_PRINTED_MODELS) {
                     let mark = if Some(model) == default { "*" } else { " " };
-                    writeln!(out, "  {mark} {}", output::harmless(model))?;
+                    writeln!(out, "  {mark} {}", output::sanitize(model))?;
                 }
                 if let Some(default) = default.filter(|default| !models.contains(default)) {
                     writeln!(
                         out,
                         "  * {} (not in the list of the provider)",
-                        output::harmless(default)
+                        output::sanitize(default)
                     )?;
                 }
-                if models.len() > SHOWN {
-                    writeln!(out, "    and {} more; --json lists all", models.len() - SHOWN)?;
+                if models.len() > MAX_PRINTED_MODELS {
+                    writeln!(
+                        out,
+                        "    and {} more; --json lists all",
+                        models.len() - MAX_PRINTED_MODELS
+                    )?;
                 }
             }
             Err(error) => {
-                writeln!(out, "  {}", output::harmless(&error.to_string()))?;
+                writeln!(out, "  {}", output::sanitize(&error.to_string()))?;
                 if let Some(help) = error.help() {
-                    writeln!(out, "  {}", output::harmless(&help))?;
+                    writeln!(out, "  {}", output::sanitize(&help))?;
                 }
             }
         }
     }
     match embedding {
-        Some(identity) => writeln!(out, "\nembedding: {}", output::harmless(identity))?,
+        Some(identity) => writeln!(out, "\nembedding: {}", output::sanitize(identity))?,
         None => writeln!(out, "\nembedding: none; knowledge is searched by words alone (BM25)")?,
     }
     output::flush(out)

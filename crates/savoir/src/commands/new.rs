@@ -56,11 +56,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         }
         Ok(())
     })?;
-    let mut told = String::new();
+    let mut text = String::new();
     for file in &files {
-        let _ = writeln!(told, "created {}", folder.join(&file.path).display());
+        let _ = writeln!(text, "created {}", folder.join(&file.path).display());
     }
-    let _ = writeln!(told, "check it with: savoir check {}", folder.display());
-    output::text(&output::harmless(&told))?;
+    let _ = writeln!(text, "check it with: savoir check {}", folder.display());
+    output::text(&output::sanitize(&text))?;
     Ok(ExitCode::SUCCESS)
 }

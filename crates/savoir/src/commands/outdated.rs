@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::update::warn_if_not_stored;
 use crate::{
     error::CommandError,
-    install_context::{Ask, InstallContext, ScopeArgs, told, withdrawn},
+    install_context::{InstallContext, RegistryArgs, ScopeArgs, run_with_json_errors, withdrawn},
     output,
 };
 
@@ -32,28 +32,28 @@ Examples:
 Exit codes: 0 checked, also if there are updates; 1 no source could be read.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    ask: Ask,
+    ask: RegistryArgs,
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || {
-        let door = args.whose.open()?.asking(&args.ask);
-        let state = door.shelf.state()?;
-        look(args, &door, &state)
+    run_with_json_errors(args.json, || {
+        let context = args.scope.open()?.with_registry_args(&args.ask);
+        let state = context.skill_set.state()?;
+        look(args, &context, &state)
     })
 }
 
 /// Lists skills with newer versions, and stores the result for `savoir list`.
-fn look(args: &Args, door: &InstallContext, state: &State) -> Result<ExitCode, CommandError> {
-    door.doing("checking for newer versions");
-    let found = door.look(state, &args.ask)?;
-    door.done();
-    warn_if_not_stored(updates::remember(&door.cache, door.shelf.root(), state, &found));
+fn look(args: &Args, context: &InstallContext, state: &State) -> Result<ExitCode, CommandError> {
+    context.doing("checking for newer versions");
+    let found = context.look(state, &args.ask)?;
+    context.done();
+    warn_if_not_stored(updates::remember(&context.cache, context.skill_set.root(), state, &found));
     let ended =
         if no_source_was_read(state, &found) { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     if args.json {
@@ -124,7 +124,7 @@ fn published_lines(name: &str, state: &State, published: &Published) -> Vec<Stri
         lines.push(newer(name, locked, within.as_ref()));
     }
     if let Some(beyond) = beyond {
-        lines.push(out_of_range(name, state, beyond));
+        lines.push(out_of_range_line(name, state, beyond));
     }
     let installed = locked.map(|version| format!(" {version}")).unwrap_or_default();
     if *yanked {
@@ -156,7 +156,7 @@ fn gone(name: &str, installed: &str, published: &Published) -> Option<String> {
 }
 
 /// Why a newer version is not an update, and how to install it.
-fn out_of_range(name: &str, state: &State, beyond: &Version) -> String {
+fn out_of_range_line(name: &str, state: &State, beyond: &Version) -> String {
     let source = state.lock.skills.get(name).and_then(|locked| locked.source.published(name));
     let (address, published) = source.unwrap_or(("", name));
     let needs = |range: &VersionRange| !range.matches(beyond);

@@ -19,18 +19,18 @@ use savoir_engine::{
 use savoir_skill::version::SkillRef;
 use serde_json::{Map, Value};
 
-use super::{answer::Asked, run::RunContext};
+use super::{answer::PromptCommand, run::RunContext};
 use crate::{error::CommandError, lookup::Lookup, output};
 
 /// Prepares the prompt, then sends it to a model or runs its code blocks.
 pub(super) fn run(
-    door: &RunContext<'_>,
+    context: &RunContext<'_>,
     pairs: &[(String, String)],
     exec_fences: bool,
     run_env: &RunEnvironment,
     extra: &ExtraGrants,
 ) -> Result<ExitCode, CommandError> {
-    let skill = &door.subject.skill;
+    let skill = &context.loaded_skill.skill;
     let inputs = match structured::inputs_from_pairs(pairs) {
         Ok(inputs) => inputs,
         Err(error) => return Err(RunError::call(error.code(), &error).into()),
@@ -42,7 +42,7 @@ pub(super) fn run(
         installed_version(reference, lookup.as_ref()?)
     };
     let host = Host { path: &path, installed: &installed, mcp_servers: None };
-    let folder = door.subject.folder.as_deref().map(|folder| folder.to_string_lossy());
+    let folder = context.loaded_skill.folder.as_deref().map(|folder| folder.to_string_lossy());
     // Without permissions and without code to run, there is nothing to announce.
     let quiet = !exec_fences && skill.permissions.is_empty();
     // The user may add permissions to those that the skill declares.
@@ -66,40 +66,41 @@ pub(super) fn run(
         output::note(warning);
     }
     if !exec_fences {
-        return put_to_model(door, &inputs, folder.as_deref());
+        return put_to_model(context, &inputs, folder.as_deref());
     }
     let fences = match fences_of(&skill.body, &prepared.prompt, None) {
         Ok(fences) => fences,
-        Err(error) => return door.turn_away(None, RunError::refused(error.code(), error)),
+        Err(error) => return context.refuse(None, RunError::refused(error.code(), error)),
     };
-    run_fences(door, &fences, &prepared.inputs, run_env, extra)
+    run_fences(context, &fences, &prepared.inputs, run_env, extra)
 }
 
 /// Sends the prompt to a model and records the run.
 fn put_to_model(
-    door: &RunContext<'_>,
+    context: &RunContext<'_>,
     inputs: &Map<String, Value>,
     directory: Option<&str>,
 ) -> Result<ExitCode, CommandError> {
-    door.warn_of_text();
-    let (skill, model, form) = (&door.subject.skill, door.model(), door.form());
-    let mut record = prompt_record(door.subject);
+    context.warn_of_text();
+    let (skill, model, form) = (&context.loaded_skill.skill, context.model(), context.form());
+    let mut record = prompt_record(context.loaded_skill);
     let started = Instant::now();
-    let asked = Asked { skill, inputs, directory, model, form, failure: RefCell::default() };
-    let ended = asked.run();
+    let command =
+        PromptCommand { skill, inputs, directory, model, form, failure: RefCell::default() };
+    let ended = command.run();
     record.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    record.error = asked.failure.take().or_else(|| {
+    record.error = command.failure.take().or_else(|| {
         let error = ended.as_ref().err()?;
         let code = error.code().unwrap_or_default().into_owned();
         Some(ErrorRecord { code, message: error.to_string() })
     });
     record.success = record.error.is_none();
-    door.keep(&mut record);
+    context.store_record(&mut record);
     ended
 }
 
 fn run_fences(
-    door: &RunContext<'_>,
+    context: &RunContext<'_>,
     fences: &[Fence],
     inputs: &Map<String, Value>,
     run_env: &RunEnvironment,
@@ -110,16 +111,16 @@ fn run_fences(
             .way_out("mark blocks as bash, sh, python or node")
             .into());
     }
-    let declared = door.subject.skill.outputs.as_ref();
+    let declared = context.loaded_skill.skill.outputs.as_ref();
     let mut printed = Vec::new();
     let mut took = Duration::ZERO;
     for fence in fences {
         let call = Call {
-            subject: door.subject,
+            subject: context.loaded_skill,
             tool: fence.interpreter,
             given: Given::Code { fence: fence.clone(), inputs: inputs.clone() },
             run_env,
-            mode: door.mode(),
+            mode: context.mode(),
             extra,
         };
         // The answer is the whole standard output. If the skill declares outputs, it is printed only
@@ -129,19 +130,19 @@ fn run_fences(
                 printed.extend_from_slice(bytes);
             }
             if stream == Stream::Stderr || declared.is_none() {
-                door.pass_on(stream, bytes);
+                context.pass_on(stream, bytes);
             }
         };
         let finished = match plan(&call) {
-            Ok(plan) => door.run_quietly(door.in_time(plan), collect)?,
-            Err(error) => return door.turn_away(Some(fence.interpreter), error),
+            Ok(plan) => context.run_quietly(context.in_time(plan), collect)?,
+            Err(error) => return context.refuse(Some(fence.interpreter), error),
         };
         took += Duration::from_millis(finished.envelope.duration_ms);
         if !finished.envelope.success {
             if declared.is_some() {
-                door.pass_on(Stream::Stdout, &printed);
+                context.pass_on(Stream::Stdout, &printed);
             }
-            return door.print_failed(&finished);
+            return context.print_failed(&finished);
         }
     }
     let printed = String::from_utf8_lossy(&printed);
@@ -152,9 +153,9 @@ fn run_fences(
             .map_err(|error| RunError::failed(error.code(), &error))?,
     };
     match answer {
-        Answer::Json(value) if door.is_json() => output::json(&Envelope::returned(value, took))?,
+        Answer::Json(value) if context.is_json() => output::json(&Envelope::returned(value, took))?,
         Answer::Json(value) => output::json(&value)?,
-        _ if door.is_json() => output::json(&Envelope::returned(printed.into(), took))?,
+        _ if context.is_json() => output::json(&Envelope::returned(printed.into(), took))?,
         // It was printed while the code ran.
         _ if declared.is_none() => {}
         _ => output::content(&format!("{printed}\n"))?,
@@ -164,7 +165,7 @@ fn run_fences(
 
 /// The version of an installed skill, preferably one that the reference allows.
 fn installed_version(reference: &SkillRef, lookup: &Lookup) -> Option<String> {
-    let fitting = lookup.candidates(&reference.to_string()).into_iter().next();
-    let found = fitting.or_else(|| lookup.candidates(&reference.name).into_iter().next())?;
+    let in_range = lookup.candidates(&reference.to_string()).into_iter().next();
+    let found = in_range.or_else(|| lookup.candidates(&reference.name).into_iter().next())?;
     Some(found.version.unwrap_or_else(|| "no version".to_owned()))
 }

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::{
     ask, config, credentials,
     error::CommandError,
-    install_context::{Progress, told},
+    install_context::{Progress, run_with_json_errors},
     installed, output,
     remote::Remote,
     runtime, skill_archive,
@@ -106,7 +106,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || publish(args))
+    run_with_json_errors(args.json, || publish(args))
 }
 
 /// A package that passed every check.
@@ -124,44 +124,44 @@ impl PublishRequest {
 }
 
 fn publish(args: &Args) -> Result<ExitCode, CommandError> {
-    let parcel = parcel(args)?;
-    let page = Page { parcel: &parcel, json: args.json };
-    refuse_blocked(args, &parcel)?;
+    let request = request(args)?;
+    let page = Page { request: &request, json: args.json };
+    refuse_blocked(args, &request)?;
     if args.dry_run {
         page.would(args.registry.as_deref())?;
         return Ok(ExitCode::SUCCESS);
     }
     let audit = args.audit_report.as_deref().map(audit).transpose()?;
-    let client = registry(args, &parcel)?;
+    let client = registry(args, &request)?;
     let address = client.address();
     agree(args, &page, &address)?;
     let publish = wire::Publish {
-        artifact: parcel.bytes.clone(),
-        filename: parcel.filename.clone(),
-        namespace: parcel.submission.name.namespace().map(str::to_owned),
+        artifact: request.bytes.clone(),
+        filename: request.filename.clone(),
+        namespace: request.submission.name.namespace().map(str::to_owned),
         name: args.name.clone(),
         version: args.version.clone(),
-        skill: String::from_utf8(parcel.submission.skill_md.clone()).ok(),
+        skill: String::from_utf8(request.submission.skill_md.clone()).ok(),
         changelog: args.changelog.clone(),
         audit,
     };
     let progress = Progress::default();
-    progress.show(&format!("publishing {}", parcel.submission.name));
+    progress.show(&format!("publishing {}", request.submission.name));
     let published = runtime::block_on(async { Ok(client.publish(&publish).await) });
     progress.clear();
     let published =
-        published?.map_err(|error| not_taken(error, &address, args, &parcel))?.published;
-    must_be_what_was_sent(&parcel, &published, &address)?;
+        published?.map_err(|error| not_taken(error, &address, args, &request))?.published;
+    must_be_what_was_sent(&request, &published, &address)?;
     page.did(&published, &address)?;
     if args.key.is_some() {
-        tell_unregistered(&client, &parcel)?;
+        tell_unregistered(&client, &request)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Warns that a signature does not count in the registry until its key is registered there.
-fn tell_unregistered(client: &Client, parcel: &PublishRequest) -> Result<(), CommandError> {
-    let Submission { name, signatures, .. } = &parcel.submission;
+fn tell_unregistered(client: &Client, request: &PublishRequest) -> Result<(), CommandError> {
+    let Submission { name, signatures, .. } = &request.submission;
     let known = runtime::block_on(async {
         Ok(match name.namespace() {
             Some(namespace) => client.keys(namespace).await,
@@ -187,11 +187,11 @@ fn tell_unregistered(client: &Client, parcel: &PublishRequest) -> Result<(), Com
 
 /// Fails if the registry published another name or version than the user confirmed.
 fn must_be_what_was_sent(
-    parcel: &PublishRequest,
+    request: &PublishRequest,
     published: &wire::Publication,
     address: &str,
 ) -> Result<(), CommandError> {
-    let Submission { name, version, .. } = &parcel.submission;
+    let Submission { name, version, .. } = &request.submission;
     let same_version = version.as_ref().is_none_or(|version| *version == published.version);
     if published.name == *name && same_version {
         return Ok(());
@@ -208,8 +208,8 @@ fn must_be_what_was_sent(
 }
 
 /// Reads, checks, signs and packs.
-fn parcel(args: &Args) -> Result<PublishRequest, CommandError> {
-    let asked = PublishOptions {
+fn request(args: &Args) -> Result<PublishRequest, CommandError> {
+    let options = PublishOptions {
         namespace: args.namespace.clone(),
         name: args.name.clone(),
         version: args.version.clone(),
@@ -218,7 +218,7 @@ fn parcel(args: &Args) -> Result<PublishRequest, CommandError> {
     let rejected = |rejection: Rejection| rejected(&args.path, &rejection);
     let (folder, tree) = files(&args.path)?;
     let folder = folder.as_deref();
-    let read = |tree: Tree| Submission::of_tree(tree, folder, &asked);
+    let read = |tree: Tree| Submission::of_tree(tree, folder, &options);
     let bare = || submission::unsigned(&tree).map_err(rejected);
     let mut submission = if args.unsigned {
         read(bare()?).map_err(rejected)?
@@ -234,7 +234,7 @@ fn parcel(args: &Args) -> Result<PublishRequest, CommandError> {
     must_be_its_name(args, &submission)?;
     if let Some(name) = &args.key {
         let signed = signed(&args.path, &submission, name)?;
-        submission = checked(signed, &submission, &asked).map_err(rejected)?;
+        submission = checked(signed, &submission, &options).map_err(rejected)?;
     }
     must_be_meant_as_text(args, &submission)?;
     refuse_unsigned(args, &submission)?;
@@ -242,7 +242,7 @@ fn parcel(args: &Args) -> Result<PublishRequest, CommandError> {
     // Read the archive again like the registry will.
     let skill_md = Some(submission.skill_md.clone());
     let submission =
-        Submission::read(&bytes, &PublishOptions { skill_md, ..asked }).map_err(rejected)?;
+        Submission::read(&bytes, &PublishOptions { skill_md, ..options }).map_err(rejected)?;
     let report = submission.tree.scan();
     Ok(PublishRequest { submission, filename, bytes, report })
 }
@@ -284,9 +284,9 @@ fn is_text(path: &Path) -> bool {
 fn checked(
     tree: Tree,
     before: &Submission,
-    asked: &PublishOptions,
+    options: &PublishOptions,
 ) -> Result<Submission, Rejection> {
-    Submission::of_tree(tree, Some(before.name.last()), asked)
+    Submission::of_tree(tree, Some(before.name.last()), options)
 }
 
 /// The files with a signature by the key of the user.
@@ -408,17 +408,17 @@ fn audit(path: &Path) -> Result<String, CommandError> {
 }
 
 /// The registry to publish in, without a token.
-fn home(args: &Args, parcel: &PublishRequest) -> Result<Client, CommandError> {
+fn home(args: &Args, request: &PublishRequest) -> Result<Client, CommandError> {
     let registries = Remote::default().all(Network::Online)?;
     Ok(match &args.registry {
         Some(typed) => registries.named(typed)?,
-        None => registries.client_of(&parcel.submission.name)?.clone(),
+        None => registries.client_of(&request.submission.name)?.clone(),
     })
 }
 
 /// The registry to publish in, with the token of the user.
-fn registry(args: &Args, parcel: &PublishRequest) -> Result<Client, CommandError> {
-    let address = home(args, parcel)?.address();
+fn registry(args: &Args, request: &PublishRequest) -> Result<Client, CommandError> {
+    let address = home(args, request)?.address();
     let Some(token) = credentials::token(&address, args.registry.as_deref())? else {
         return Err(CommandError::refused(format!("you are not logged in to {address}"))
             .named("unauthorized")

@@ -53,21 +53,21 @@ impl<'a> Recorded<'a> {
 }
 
 pub(super) fn run(
-    door: &RunContext<'_>,
+    context: &RunContext<'_>,
     mut plan: Plan,
     run_env: &RunEnvironment,
     extra: &ExtraGrants,
     reading: &Reading,
     into: Output,
 ) -> Result<ExitCode, CommandError> {
-    let subject = door.subject;
+    let loaded_skill = context.loaded_skill;
     let tool = plan.request.tool.clone().unwrap_or_default();
-    if let Err(refusal) = widen(&mut plan, subject, run_env, extra) {
+    if let Err(refusal) = widen(&mut plan, loaded_skill, run_env, extra) {
         return Err(RunError::from(refusal).into());
     }
-    let noted = Noted::of(&plan, subject, door.home());
-    let finished = door.run_quietly(plan, |stream, bytes| door.pass_on(stream, bytes))?;
-    let used = smallest(&finished.outcome, &noted, subject, run_env);
+    let noted = Noted::of(&plan, loaded_skill, context.home());
+    let finished = context.run_quietly(plan, |stream, bytes| context.pass_on(stream, bytes))?;
+    let used = smallest(&finished.outcome, &noted, loaded_skill, run_env);
     if !finished.envelope.success {
         output::note("the run failed, so no permissions were recorded");
         if !used.is_empty() {
@@ -76,39 +76,40 @@ pub(super) fn run(
         for permission in &used {
             output::note(&format!("  {permission}"));
         }
-        if door.is_json() {
+        if context.is_json() {
             output::json(&Recorded { used: &used, ..Recorded::of(&finished.envelope) })?;
             return Ok(ExitCode::from(exit_code(&finished.envelope)));
         }
-        return door.print_failed(&finished);
+        return context.print_failed(&finished);
     }
-    let all = match &subject.folder {
+    let all = match &loaded_skill.folder {
         Some(folder) => note(folder, &tool, &used)?,
         None => used.clone(),
     };
     let lines = declaration_lines(reading, &all);
     let declared = declared(reading, &all);
-    let skill = declared.as_ref().map_or(&subject.skill, |(_, reading)| &reading.skill);
+    let skill = declared.as_ref().map_or(&loaded_skill.skill, |(_, reading)| &reading.skill);
     // `all` leaves out permissions that others cover, so add all those of this call.
     let unsaid = unsaid(skill, &[&*all, &used].concat(), run_env);
-    let written = (into == Output::File).then(|| put(declared.as_ref(), &subject.file)).transpose();
-    if door.is_json() {
+    let written =
+        (into == Output::File).then(|| put(declared.as_ref(), &loaded_skill.file)).transpose();
+    if context.is_json() {
         // An error is printed as its own JSON document.
         written?;
         let (permissions, declaration_lines) = (Some(&*all), lines.as_deref());
         let envelope = &finished.envelope;
         output::json(&Recorded { envelope, used: &used, permissions, declaration_lines })?;
     } else {
-        door.print(&finished)?;
+        context.print(&finished)?;
         print(&tool, &used, lines.as_deref());
         if !unsaid.is_empty() {
-            let path = shell_word(&subject.path().display().to_string());
+            let path = shell_word(&loaded_skill.path().display().to_string());
             let options = options(&unsaid);
             output::note(&format!(
                 "to allow what this format cannot declare: savoir approve {path}{options}"
             ));
         }
-        if let Some(folder) = &subject.folder {
+        if let Some(folder) = &loaded_skill.folder {
             let path = folder.join(OBSERVED_FILE);
             let path = path.display();
             output::note(&format!("recorded in {path}; `savoir check` compares it with the skill"));
@@ -117,7 +118,7 @@ pub(super) fn run(
         written?;
     }
     if into == Output::File {
-        output::note(&format!("written to {}", subject.file.display()));
+        output::note(&format!("written to {}", loaded_skill.file.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

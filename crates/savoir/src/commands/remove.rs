@@ -10,7 +10,7 @@ use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    install_context::{InstallContext, OutputArgs, Report, ScopeArgs, agent, told},
+    install_context::{InstallContext, OutputArgs, Report, ScopeArgs, agent, run_with_json_errors},
 };
 
 /// Remove installed skills and the dependencies that only they need
@@ -31,38 +31,38 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "AGENT", value_delimiter = ',', value_parser = agent)]
     agent: Vec<&'static Agent>,
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
     #[command(flatten)]
-    manner: OutputArgs,
+    output: OutputArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.manner.json, || remove(args))
+    run_with_json_errors(args.output.json, || remove(args))
 }
 
 fn remove(args: &Args) -> Result<ExitCode, CommandError> {
-    let door = args.whose.open()?;
-    door.check_installed(&args.names, "remove")?;
-    let edits = args.manner.edits();
+    let context = args.scope.open()?;
+    context.check_installed(&args.names, "remove")?;
+    let edits = args.output.edits();
     let plan = || {
         Ok(if args.agent.is_empty() {
-            door.shelf.remove(&args.names, edits)?
+            context.skill_set.remove(&args.names, edits)?
         } else {
-            door.shelf.withdraw(&args.names, &args.agent, edits)?
+            context.skill_set.withdraw(&args.names, &args.agent, edits)?
         })
     };
     let agree = |plan: &mut Plan| {
-        refuse_edited(args, &door, plan)?;
-        Ok(!args.manner.dry_run)
+        refuse_edited(args, &context, plan)?;
+        Ok(!args.output.dry_run)
     };
-    let (plan, done) = door.carry_out(plan, agree)?;
-    Report { json: args.manner.json, done }.print(&door, &[&plan], Map::new())?;
+    let (plan, done) = context.carry_out(plan, agree)?;
+    Report { json: args.output.json, done }.print(&context, &[&plan], Map::new())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Refuses to remove a skill whose folder was edited: the folder would stay, and savoir.lock would
 /// no longer know it.
-fn refuse_edited(args: &Args, door: &InstallContext, plan: &Plan) -> Result<(), CommandError> {
+fn refuse_edited(args: &Args, context: &InstallContext, plan: &Plan) -> Result<(), CommandError> {
     let removed = |name: &str| {
         let is_removed =
             |change: &Change| matches!(change, Change::Removed { name: gone, .. } if gone == name);
@@ -72,7 +72,7 @@ fn refuse_edited(args: &Args, door: &InstallContext, plan: &Plan) -> Result<(), 
         .edited()
         .filter(|folder| folder.file_name().and_then(|name| name.to_str()).is_some_and(removed));
     let edited: Vec<String> =
-        edited.map(|folder| door.short(&folder.display().to_string())).collect();
+        edited.map(|folder| context.short(&folder.display().to_string())).collect();
     if edited.is_empty() {
         return Ok(());
     }

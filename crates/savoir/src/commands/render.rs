@@ -62,8 +62,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
         .map_err(|error| CommandError::findings(format!("{}: {error}", loaded.path.display())))?;
     let how = if found.fetched.is_some() { Trust::Untrusted } else { Trust::User };
     // A skill that cannot run can still be rendered.
-    if let Ok(subject) = trust::subject(&loaded, how, &trust::believed()?) {
-        trust::warn_of_text(subject.trust);
+    if let Ok(loaded_skill) = trust::load_skill(&loaded, how, &trust::believed()?) {
+        trust::warn_of_text(loaded_skill.trust);
     }
     output::content(&prompt)?;
     Ok(ExitCode::SUCCESS)

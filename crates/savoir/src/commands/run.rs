@@ -36,14 +36,13 @@ use crate::{
         record::{self, Output},
     },
     error::CommandError,
-    events::{self, Form},
+    events::{self, EventFormat},
     extra_grants::ExtraGrantsArgs,
+    gibberish_mode::GibberishMode,
     install_context::{self, Consent},
     load::{self, Loaded},
-    lookup::{self, Fetched, Target},
-    lost_files, missing_package,
-    mode::Mode,
-    output, screen, trust,
+    lookup::{self, Fetched, SkillTarget},
+    lost_files, missing_package, output, screen, trust,
 };
 
 /// Exit code that shells use for a program that Ctrl-C ended.
@@ -73,13 +72,13 @@ pub(crate) struct Args {
     #[arg(value_name = "SKILL[/TOOL]")]
     target: String,
     /// Parameter of the tool; may be repeated
-    #[arg(long = "param", short, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "param", short, value_name = "NAME=VALUE", value_parser = parse_pair)]
     params: Vec<(String, String)>,
     /// All parameters as one JSON object
     #[arg(long, value_name = "JSON", conflicts_with = "params")]
     params_json: Option<String>,
     /// Input of the prompt; may be repeated
-    #[arg(long = "input", short, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "input", short, value_name = "NAME=VALUE", value_parser = parse_pair)]
     inputs: Vec<(String, String)>,
     /// Run the code blocks of the prompt in the sandbox
     #[arg(long)]
@@ -95,7 +94,7 @@ pub(crate) struct Args {
     json: bool,
     /// Mode, for skills that declare modes [default: Global, or the first mode of the skill]
     #[arg(long, value_name = "MODE", ignore_case = true)]
-    mode: Option<Mode>,
+    mode: Option<GibberishMode>,
     /// Approve this run once; a refused run prints its fingerprint
     #[arg(long, value_name = "FINGERPRINT")]
     approve: Option<String>,
@@ -124,7 +123,7 @@ pub(crate) struct Args {
     extra_grants: ExtraGrantsArgs,
 }
 
-pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+pub(super) fn parse_pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
     if name.is_empty() {
         return Err("the name before `=` is empty".to_owned());
@@ -147,7 +146,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let home = Home::from_environment()?;
     let early = |code: &'static str, error: CommandError| error.named(code);
-    let Target { skill, tool } =
+    let SkillTarget { skill, tool } =
         lookup::target(&args.target).map_err(|error| early("no-skill", error))?;
     let loaded = load::load(&skill, None).map_err(|error| early("skill-unreadable", error))?;
     load::require_usable(&loaded).map_err(|error| early("skill-invalid", error))?;
@@ -160,33 +159,40 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
         trust = Trust::Untrusted;
         let ready = fetched.ready(&trust::believed()?)?;
         Consent::to_blocked(&args.allow_blocked).refuse_blocked(std::slice::from_ref(&ready))?;
-        output::aside(&install_context::described(&ready));
+        output::print_to_stderr(&install_context::described(&ready));
     }
-    let subject = match trust::subject(&loaded, trust, &trust::believed()?) {
-        Ok(subject) => subject,
+    let loaded_skill = match trust::load_skill(&loaded, trust, &trust::believed()?) {
+        Ok(loaded_skill) => loaded_skill,
         Err(error) => {
             if error.fault == Fault::Refused {
-                keep(&home, &mut unsound(&loaded, tool.as_deref(), &error));
+                store_record(
+                    &home,
+                    &mut mismatched_signature_record(&loaded, tool.as_deref(), &error),
+                );
             }
             return Err(error.into());
         }
     };
-    trust::refuse_forbidden(&subject, fetched.map(|fetched| fetched.origin.as_str()))?;
+    trust::refuse_forbidden(&loaded_skill, fetched.map(|fetched| fetched.origin.as_str()))?;
     let run_env = trust::run_env(&home)?;
     let approvals = Approvals::new(&home);
-    let extra = approvals.extra_for(subject.path())?.and(&args.extra_grants.extra_grants()?);
-    let door = RunContext {
+    let extra = approvals.extra_for(loaded_skill.path())?.and(&args.extra_grants.extra_grants()?);
+    let context = RunContext {
         args,
         home: &home,
-        subject: &subject,
+        loaded_skill: &loaded_skill,
         fetched,
         user_home: &run_env.home,
         again: Cell::new(None),
-        is_kept: Cell::new(false),
+        is_approved_for_later: Cell::new(false),
     };
-    let tool = tool.map(|tool| script_of(&subject, tool)).or_else(|| only_tool(&subject));
-    let ended = door.enter(tool.as_deref(), &run_env, &extra, &loaded.reading);
-    if tool.is_none() && subject.skill.tools.is_empty() { door.tell(ended) } else { ended }
+    let tool = tool.map(|tool| script_of(&loaded_skill, tool)).or_else(|| only_tool(&loaded_skill));
+    let ended = context.run_target(tool.as_deref(), &run_env, &extra, &loaded.reading);
+    if tool.is_none() && loaded_skill.skill.tools.is_empty() {
+        context.report_prompt_failure(ended)
+    } else {
+        ended
+    }
 }
 
 /// Rejects options that do not apply to an installed skill, or to one that is not installed.
@@ -196,8 +202,8 @@ fn unused_consent(args: &Args, is_fetched: bool) -> Option<CommandError> {
     };
     if is_fetched {
         let hint = "install it first";
-        let kept = "--write only applies to an installed skill";
-        return args.write.then(|| CommandError::input(kept).hint(hint));
+        let message = "--write only applies to an installed skill";
+        return args.write.then(|| CommandError::input(message).hint(hint));
     }
     if args.yes {
         return Some(wrong("--yes").hint("to approve an installed skill: savoir approve SKILL"));
@@ -206,20 +212,20 @@ fn unused_consent(args: &Args, is_fetched: bool) -> Option<CommandError> {
 }
 
 /// The record of a run that was refused because the skill does not match its signature.
-fn unsound(loaded: &Loaded, tool: Option<&str>, error: &RunError) -> Record {
+fn mismatched_signature_record(loaded: &Loaded, tool: Option<&str>, error: &RunError) -> Record {
     let folder = loaded.folder.as_ref().map(savoir_skill::Folder::root);
     let path = folder.unwrap_or(&loaded.path);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     unsound_record(&loaded.reading.skill, &path, tool, error)
 }
 
-fn keep(home: &Home, record: &mut Record) {
+fn store_record(home: &Home, record: &mut Record) {
     if let Err(error) = Records::new(home).add(record) {
-        unkept(&error);
+        warn_not_recorded(&error);
     }
 }
 
-fn unkept(error: &dyn std::fmt::Display) {
+fn warn_not_recorded(error: &dyn std::fmt::Display) {
     output::note(&format!("the run could not be recorded: {error}"));
 }
 
@@ -236,8 +242,8 @@ fn not_agreed(fetched: &Fetched) -> CommandError {
 }
 
 /// The path of a script that was named without its folder, if there is only one of that name.
-fn script_of(subject: &LoadedSkill, name: String) -> String {
-    let LoadedSkill { skill, .. } = subject;
+fn script_of(loaded_skill: &LoadedSkill, name: String) -> String {
+    let LoadedSkill { skill, .. } = loaded_skill;
     if name.contains('/') || call::tool(skill, &name).is_ok() {
         return name;
     }
@@ -248,32 +254,36 @@ fn script_of(subject: &LoadedSkill, name: String) -> String {
     }
 }
 
-fn only_tool(subject: &LoadedSkill) -> Option<String> {
-    match subject.skill.tools.as_slice() {
+fn only_tool(loaded_skill: &LoadedSkill) -> Option<String> {
+    match loaded_skill.skill.tools.as_slice() {
         [only] => Some(only.name.clone()),
         _ => None,
     }
 }
 
-fn several_tools(target: &str, subject: &LoadedSkill) -> CommandError {
-    let names: Vec<_> = subject.skill.tools.iter().map(|tool| tool.name.as_str()).collect();
+fn several_tools(target: &str, loaded_skill: &LoadedSkill) -> CommandError {
+    let names: Vec<_> = loaded_skill.skill.tools.iter().map(|tool| tool.name.as_str()).collect();
     let example = names.first().copied().unwrap_or_default();
-    CommandError::input(format!("{} has several tools: {}", subject.skill.name, names.join(", ")))
-        .hint(format!("name one: savoir run {}/{example}", target.trim_end_matches('/')))
+    CommandError::input(format!(
+        "{} has several tools: {}",
+        loaded_skill.skill.name,
+        names.join(", ")
+    ))
+    .hint(format!("name one: savoir run {}/{example}", target.trim_end_matches('/')))
 }
 
 /// The context that all ways to run a skill share.
 pub(super) struct RunContext<'a> {
     args: &'a Args,
     home: &'a Home,
-    pub(super) subject: &'a LoadedSkill,
+    pub(super) loaded_skill: &'a LoadedSkill,
     /// Set if the skill is not installed and was downloaded for this run.
     fetched: Option<&'a Fetched>,
     user_home: &'a Path,
     /// The answer to the offer to repeat a failed run with more permissions.
     again: Cell<Option<Agreed>>,
     /// Whether the permissions of the last run are approved for later runs as well.
-    is_kept: Cell<bool>,
+    is_approved_for_later: Cell<bool>,
 }
 
 /// Why a plan does not run.
@@ -283,7 +293,7 @@ struct NotAgreed {
 }
 
 impl RunContext<'_> {
-    fn enter(
+    fn run_target(
         &self,
         tool: Option<&str>,
         run_env: &RunEnvironment,
@@ -294,12 +304,12 @@ impl RunContext<'_> {
             return Err(error.named("invalid-call"));
         }
         if let (Some(tool), Some(error)) = (tool, self.not_in_mode()) {
-            return self.turn_away(Some(tool), error);
+            return self.refuse(Some(tool), error);
         }
         match tool {
             Some(tool) => self.run_tool(tool, run_env, extra, reading),
-            None if !self.subject.skill.tools.is_empty() => {
-                Err(several_tools(&self.args.target, self.subject).named("tool-not-named"))
+            None if !self.loaded_skill.skill.tools.is_empty() => {
+                Err(several_tools(&self.args.target, self.loaded_skill).named("tool-not-named"))
             }
             None if !self.args.exec_fences => {
                 self.agree_to_prompt()?;
@@ -313,7 +323,7 @@ impl RunContext<'_> {
     /// A hint for users who wanted to run a script of the skill.
     fn scripts(&self) -> Option<String> {
         let is_script = |path: &&String| path.starts_with("scripts/");
-        let first = self.subject.skill.resources.iter().find(is_script)?;
+        let first = self.loaded_skill.skill.resources.iter().find(is_script)?;
         let skill = shell_word(self.args.target.trim_end_matches('/'));
         Some(format!("to run one of its scripts: savoir run {skill}/{}", shell_word(first)))
     }
@@ -326,7 +336,7 @@ impl RunContext<'_> {
         reading: &Reading,
     ) -> Result<ExitCode, CommandError> {
         let (given, mode) = (self.given(tool)?, self.mode());
-        let call = Call { subject: self.subject, tool, given, run_env, mode, extra };
+        let call = Call { subject: self.loaded_skill, tool, given, run_env, mode, extra };
         match plan(&call) {
             Ok(plan) if self.args.record => {
                 let output = if self.args.write { Output::File } else { Output::Print };
@@ -336,7 +346,7 @@ impl RunContext<'_> {
             Err(error) if error.code == "missing-parameter" => {
                 Err(CommandError::from(error).hint("pass a parameter with --param NAME=VALUE"))
             }
-            Err(error) => self.turn_away(Some(tool), error),
+            Err(error) => self.refuse(Some(tool), error),
         }
     }
 
@@ -353,7 +363,10 @@ impl RunContext<'_> {
     }
 
     /// With --json, reports the failure of a prompt as an event, unless --exec-fences is set.
-    fn tell(&self, ended: Result<ExitCode, CommandError>) -> Result<ExitCode, CommandError> {
+    fn report_prompt_failure(
+        &self,
+        ended: Result<ExitCode, CommandError>,
+    ) -> Result<ExitCode, CommandError> {
         match ended {
             Err(error) if self.args.json && !self.args.exec_fences => events::report_failure(error),
             ended => ended,
@@ -388,13 +401,13 @@ impl RunContext<'_> {
 
     /// How to pass values to a tool or a prompt; repeats the typed arguments if they are NAME=VALUE.
     fn options_for(&self, words: &[String], tool: Option<&str>) -> String {
-        let tools: Vec<_> = self.subject.skill.tools.iter().map(|tool| &*tool.name).collect();
+        let tools: Vec<_> = self.loaded_skill.skill.tools.iter().map(|tool| &*tool.name).collect();
         let (option, hint) = match (tool, tools.as_slice()) {
             (Some(_), _) => ("--param", "pass parameters of a tool with --param".to_owned()),
             (None, []) => ("--input", "pass inputs of a prompt with --input".to_owned()),
             (None, tools) => return format!("name a tool: {}", tools.join(", ")),
         };
-        if words.is_empty() || words.iter().any(|word| pair(word).is_err()) {
+        if words.is_empty() || words.iter().any(|word| parse_pair(word).is_err()) {
             return hint;
         }
         let named = words.iter().map(|word| format!("{option} {}", shell_word(word)));
@@ -402,21 +415,21 @@ impl RunContext<'_> {
     }
 
     /// Fails before there is a plan; refusals are recorded nevertheless.
-    pub(super) fn turn_away(
+    pub(super) fn refuse(
         &self,
         tool: Option<&str>,
         error: RunError,
     ) -> Result<ExitCode, CommandError> {
         if error.fault == Fault::Refused {
-            self.keep(&mut refusal_record(self.subject, tool, &error));
+            self.store_record(&mut refusal_record(self.loaded_skill, tool, &error));
         }
         Err(error.into())
     }
 
     /// Whether the name is a file of the skill and not one of its tools.
     fn is_script(&self, name: &str) -> bool {
-        let folder = self.subject.folder.as_deref();
-        call::tool(&self.subject.skill, name).is_err()
+        let folder = self.loaded_skill.folder.as_deref();
+        call::tool(&self.loaded_skill.skill, name).is_err()
             && folder.is_some_and(|folder| folder.join(name).is_file())
     }
 
@@ -425,8 +438,8 @@ impl RunContext<'_> {
         if self.is_script(tool) {
             return Ok(Given::Words(words.clone()));
         }
-        if tool.contains('/') && call::tool(&self.subject.skill, tool).is_err() {
-            let folder = self.subject.path().display();
+        if tool.contains('/') && call::tool(&self.loaded_skill.skill, tool).is_err() {
+            let folder = self.loaded_skill.path().display();
             return Err(CommandError::input(format!("the file {tool} does not exist in {folder}"))
                 .named("unknown-tool")
                 .hint("name a script by its path in the skill's folder, or one of its tools"));
@@ -452,7 +465,7 @@ impl RunContext<'_> {
             if io::stdout().is_terminal() {
                 plan.print_at_once();
             }
-            let Failed { error, denials } = match self.run(self.in_time(plan)) {
+            let FailedRun { error, denials } = match self.run(self.in_time(plan)) {
                 Err(failed) => failed,
                 Ok(code) => return Ok(code),
             };
@@ -498,19 +511,20 @@ impl RunContext<'_> {
             "the run failed after something was denied; changes that it made before are not undone",
         );
         // Storing the answer would approve all permissions of the run, not only those of this question.
-        let is_kept = self.fetched.is_none() && !self.asks_again() && self.is_kept.get();
-        let choices = if is_kept { "[o]nce, [a]lways, [N]o" } else { "[o]nce, [N]o" };
+        let is_approved_for_later =
+            self.fetched.is_none() && !self.asks_again() && self.is_approved_for_later.get();
+        let choices = if is_approved_for_later { "[o]nce, [a]lways, [N]o" } else { "[o]nce, [N]o" };
         let question =
-            format!("Allow {}, and run it again? {choices}: ", output::harmless(&what.join(", ")));
+            format!("Allow {}, and run it again? {choices}: ", output::sanitize(&what.join(", ")));
         let meant = |line: &str| match line.trim().to_ascii_lowercase().as_str() {
             "o" | "once" | "y" | "yes" => Some(Some(Agreed::Once)),
-            "a" | "always" if is_kept => Some(Some(Agreed::Always)),
+            "a" | "always" if is_approved_for_later => Some(Some(Agreed::Always)),
             "" | "n" | "no" => Some(None),
             _ => None,
         };
         let agreed = ask::line(&question, &meant)?.flatten();
         let options = allowed.iter().filter_map(|denial| denial.option.as_ref());
-        let more = widening_of(options)?;
+        let more = extra_grants_of(options)?;
         Ok(agreed.map(|agreed| (agreed, more)))
     }
 
@@ -519,7 +533,7 @@ impl RunContext<'_> {
     }
 
     /// Asks for approval if needed, runs, and prints the result.
-    fn run(&self, plan: Plan) -> Result<ExitCode, Failed> {
+    fn run(&self, plan: Plan) -> Result<ExitCode, FailedRun> {
         let empty = plan.starts_empty().then_some(
             "it cannot see the files in the current folder; to allow that: --allow-read .",
         );
@@ -544,7 +558,7 @@ impl RunContext<'_> {
             // This is only a guess, so leave it out if the sandbox reported denials.
             let empty = empty.filter(|_| denials.is_empty()).map(str::to_owned);
             let hints = empty.into_iter().chain(self.missing_package(&finished));
-            Failed { error: hints.fold(error, CommandError::hint), denials }
+            FailedRun { error: hints.fold(error, CommandError::hint), denials }
         })
     }
 
@@ -558,7 +572,7 @@ impl RunContext<'_> {
 
     /// A hint on how to declare a package that a script did not find.
     fn missing_package(&self, finished: &Finished) -> Option<String> {
-        missing_package::hint(&finished.envelope.output, &self.subject.skill.resources)
+        missing_package::hint(&finished.envelope.output, &self.loaded_skill.skill.resources)
     }
 
     /// Applies --timeout to a plan.
@@ -571,7 +585,7 @@ impl RunContext<'_> {
 
     /// What was denied, and the command that allows it, except for risky permissions.
     fn hints(&self, denials: &[Denial]) -> Vec<String> {
-        let path = shell_word(&self.subject.path().display().to_string());
+        let path = shell_word(&self.loaded_skill.path().display().to_string());
         let allow = |options: &str| match self.fetched {
             Some(_) => format!("add{options}"),
             None => format!("savoir approve {path}{options}"),
@@ -619,23 +633,23 @@ impl RunContext<'_> {
     }
 
     pub(super) fn session(&self) -> Session<'_> {
-        Session { subject: self.subject, home: self.home, on_unkept: &unkept }
+        Session { subject: self.loaded_skill, home: self.home, on_unkept: &warn_not_recorded }
     }
 
     /// The mode of --mode; without it, one in which the tools of the skill can run.
     pub(super) fn mode(&self) -> &str {
-        let global = Mode::default().as_str();
-        let own = || self.subject.skill.policy.modes.first().map_or(global, String::as_str);
+        let global = GibberishMode::default().as_str();
+        let own = || self.loaded_skill.skill.policy.modes.first().map_or(global, String::as_str);
         match self.args.mode {
             Some(mode) => mode.as_str(),
-            None if manifest::is_offered(&self.subject.skill, global) => global,
+            None if manifest::is_offered(&self.loaded_skill.skill, global) => global,
             None => own(),
         }
     }
 
     /// The error if the tools of the skill are not available in the mode of --mode.
     fn not_in_mode(&self) -> Option<RunError> {
-        let skill = &self.subject.skill;
+        let skill = &self.loaded_skill.skill;
         let mode = self.args.mode?.as_str();
         if manifest::is_offered(skill, mode) {
             return None;
@@ -652,7 +666,7 @@ impl RunContext<'_> {
 
     /// Warns before a model reads the text of an untrusted skill.
     pub(super) fn warn_of_text(&self) {
-        trust::warn_of_text(self.subject.trust);
+        trust::warn_of_text(self.loaded_skill.trust);
     }
 
     pub(super) fn is_json(&self) -> bool {
@@ -674,8 +688,8 @@ impl RunContext<'_> {
         self.args.model.as_deref()
     }
 
-    pub(super) fn form(&self) -> Form {
-        Form::new(self.args.json, self.args.verbose)
+    pub(super) fn form(&self) -> EventFormat {
+        EventFormat::new(self.args.json, self.args.verbose)
     }
 
     /// Asks for approval of a plan if needed.
@@ -684,7 +698,7 @@ impl RunContext<'_> {
         let earlier = if self.args.record { Earlier::IsForgotten } else { Earlier::Counts };
         let mut question = match self.session().weigh(plan, earlier)? {
             Weighed::Run(decision) => {
-                self.is_kept.set(true);
+                self.is_approved_for_later.set(true);
                 trust::show_banner(plan.request.trust);
                 return Ok(decision);
             }
@@ -695,7 +709,7 @@ impl RunContext<'_> {
         }
         match self.answer(&question)? {
             Ok(agreed) => {
-                self.is_kept.set(agreed == Agreed::Always);
+                self.is_approved_for_later.set(agreed == Agreed::Always);
                 Ok(self.session().agree(&question, agreed)?)
             }
             Err(NotAgreed { verdict, error }) => {
@@ -707,7 +721,7 @@ impl RunContext<'_> {
 
     /// Whether every run asks, so that storing the answer would have no effect.
     fn asks_again(&self) -> bool {
-        let LoadedSkill { skill, trust, .. } = self.subject;
+        let LoadedSkill { skill, trust, .. } = self.loaded_skill;
         skill.policy.always_ask == Some(true) || *trust == Trust::Untrusted
     }
 
@@ -791,8 +805,8 @@ impl RunContext<'_> {
         }
     }
 
-    pub(super) fn keep(&self, record: &mut Record) {
-        keep(self.home, record);
+    pub(super) fn store_record(&self, record: &mut Record) {
+        store_record(self.home, record);
     }
 
     /// Prints the result of a run. Without --json, the output was printed while it ran.
@@ -816,19 +830,19 @@ impl RunContext<'_> {
 }
 
 /// A failed run, and what the sandbox denied.
-struct Failed {
+struct FailedRun {
     error: CommandError,
     denials: Vec<Denial>,
 }
 
-impl From<CommandError> for Failed {
+impl From<CommandError> for FailedRun {
     fn from(error: CommandError) -> Self {
         Self { error, denials: Vec::new() }
     }
 }
 
 /// The permissions that the options of denials allow.
-fn widening_of<'a>(
+fn extra_grants_of<'a>(
     options: impl Iterator<Item = &'a (&'static str, String)>,
 ) -> Result<ExtraGrants, CommandError> {
     let mut args = ExtraGrantsArgs::default();

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             for problem in &listing.problems {
                 // Still list the runs that can be read.
                 let _ =
-                    writeln!(io::stderr(), "warning: {}", output::harmless(&problem.to_string()));
+                    writeln!(io::stderr(), "warning: {}", output::sanitize(&problem.to_string()));
             }
             if args.json {
                 output::json(&listing.records)?;

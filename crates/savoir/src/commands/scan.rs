@@ -218,13 +218,13 @@ fn deep(tree: &Tree, format: Format) -> Result<Verdict, CommandError> {
     let vetted = Vetting::detect(Options::default()).vet_here(tree);
     match format {
         Format::Json => output::json(&vetted)?,
-        _ => output::text(&told(&vetted))?,
+        _ => output::text(&vetting_text(&vetted))?,
     }
     Ok(vetted.verdict)
 }
 
 /// The findings and the engines as text.
-fn told(vetted: &Vetted) -> String {
+fn vetting_text(vetted: &Vetted) -> String {
     let mut out = String::new();
     for finding in &vetted.findings {
         // Writing to a string cannot fail.

@@ -20,16 +20,19 @@ use savoir_package::{
 };
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, install_context::told, offline, output, remote::Remote, runtime};
+use crate::{
+    error::CommandError, install_context::run_with_json_errors, offline, output, remote::Remote,
+    runtime,
+};
 
 /// Width of the table if standard output is not a terminal.
-const WIDTH: usize = 100;
+const DEFAULT_WIDTH: usize = 100;
 /// Minimum width of the descriptions.
-const NARROW: usize = 20;
+const MIN_DESCRIPTION_WIDTH: usize = 20;
 /// Maximum number of results of one request.
-const MOST: u32 = 100;
+const MAX_RESULTS: u32 = 100;
 /// Maximum width of the tags.
-const TAGS: usize = 24;
+const MAX_TAGS_WIDTH: usize = 24;
 
 /// Find skills in registries
 #[derive(Debug, clap::Args)]
@@ -61,7 +64,7 @@ pub(crate) struct Args {
     author: Option<String>,
     /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = 20,
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RESULTS)))]
     limit: u32,
     #[command(flatten)]
     remote: Remote,
@@ -80,13 +83,13 @@ struct Hit {
 }
 
 /// A registry that did not answer.
-struct Silent {
+struct UnreachableRegistry {
     registry: String,
     error: RegistryError,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || search(args))
+    run_with_json_errors(args.json, || search(args))
 }
 
 fn search(args: &Args) -> Result<ExitCode, CommandError> {
@@ -107,21 +110,21 @@ fn search(args: &Args) -> Result<ExitCode, CommandError> {
         let answers = asked.iter().map(|(_, client)| ask(args, &registries, client));
         Ok(join_all(answers).await)
     })?;
-    let (mut hits, mut silent) = (Vec::new(), Vec::new());
+    let (mut hits, mut unreachable) = (Vec::new(), Vec::new());
     for ((title, client), answer) in asked.iter().zip(answers) {
         match answer {
             Ok(found) => hits.extend(
                 own(args, &registries, client, found)
                     .map(|summary| Hit { registry: title.clone(), summary }),
             ),
-            Err(error) => silent.push(Silent { registry: title.clone(), error }),
+            Err(error) => unreachable.push(UnreachableRegistry { registry: title.clone(), error }),
         }
     }
-    if silent.len() == asked.len() {
-        return Err(nobody(silent));
+    if unreachable.len() == asked.len() {
+        return Err(nobody(unreachable));
     }
     hits.truncate(args.limit as usize);
-    print(args, &hits, &silent, asked.len())
+    print(args, &hits, &unreachable, asked.len())
 }
 
 /// The namespaces that a registry is limited to. --registry has no such limit.
@@ -159,7 +162,7 @@ async fn ask_within(
     let alone: Vec<String> = namespaces.iter().map(|name| format!("_/{name}")).collect();
     if !args.is_listing() {
         let all: Vec<String> = namespaces.iter().cloned().chain(alone).collect();
-        return client.search_within(&args.words(), Some(MOST), &all).await;
+        return client.search_within(&args.words(), Some(MAX_RESULTS), &all).await;
     }
     let listed = namespaces.iter().map(|namespace| list_of(args, client, namespace));
     let listed: Vec<_> = stream::iter(listed).buffered(MAX_ASKED_AT_ONCE).collect().await;
@@ -168,7 +171,7 @@ async fn ask_within(
         items.extend(some?);
     }
     // Lists do not contain these, and a registry with lists may have no search.
-    if let Ok(found) = client.search_within(&args.words(), Some(MOST), &alone).await {
+    if let Ok(found) = client.search_within(&args.words(), Some(MAX_RESULTS), &alone).await {
         items.extend(found.items);
     }
     let mut known = HashSet::new();
@@ -181,7 +184,7 @@ async fn list_of(
     client: &Client,
     namespace: &str,
 ) -> Result<Vec<Summary>, RegistryError> {
-    let listing = Listing { namespace: Some(namespace.to_owned()), ..args.listing(MOST) };
+    let listing = Listing { namespace: Some(namespace.to_owned()), ..args.listing(MAX_RESULTS) };
     match client.list(&listing).await {
         Ok(found) => Ok(found.items),
         // The name of a skill without a namespace may not be valid for a namespace.
@@ -249,12 +252,12 @@ fn own<'a>(
     })
 }
 
-fn nobody(mut silent: Vec<Silent>) -> CommandError {
-    if silent.len() == 1 {
-        return silent.remove(0).error.into();
+fn nobody(mut unreachable: Vec<UnreachableRegistry>) -> CommandError {
+    if unreachable.len() == 1 {
+        return unreachable.remove(0).error.into();
     }
     let failed = CommandError::findings("no registry answered").named("no_answer");
-    silent
+    unreachable
         .iter()
         .fold(failed, |failed, one| failed.hint(format!("{}: {}", one.registry, one.error)))
 }
@@ -262,11 +265,11 @@ fn nobody(mut silent: Vec<Silent>) -> CommandError {
 fn print(
     args: &Args,
     hits: &[Hit],
-    silent: &[Silent],
+    unreachable: &[UnreachableRegistry],
     asked: usize,
 ) -> Result<ExitCode, CommandError> {
     if args.json {
-        let problems = silent.iter().map(|one| {
+        let problems = unreachable.iter().map(|one| {
             let (code, message) = (one.error.code(), one.error.to_string());
             json!({ "registry": one.registry, "code": code, "message": message })
         });
@@ -277,14 +280,14 @@ fn print(
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    for one in silent {
+    for one in unreachable {
         output::note(&format!("skipped {}: {}", one.registry, one.error));
     }
     if hits.is_empty() {
         output::text("no skills found\n")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let wide = output::width().unwrap_or(WIDTH);
+    let wide = output::width().unwrap_or(DEFAULT_WIDTH);
     output::text(&if asked > 1 { with_registries(hits, wide) } else { alone(hits, wide) })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -307,7 +310,7 @@ fn row(hit: &Hit) -> Row<'_> {
         output::cell(summary.latest_version.as_deref().unwrap_or("-")),
         summary.security_tier.as_str().into(),
         output::cell(&description.join(" ")).into_owned().into(),
-        cut(&output::cell(&summary.tags.join(", ")), TAGS).into_owned().into(),
+        cut(&output::cell(&summary.tags.join(", ")), MAX_TAGS_WIDTH).into_owned().into(),
     ]
 }
 
@@ -343,7 +346,7 @@ fn room(wide: usize, rows: &[Row<'_>], more: usize) -> usize {
         cells.max().unwrap_or(0).max(head[at].len())
     };
     let others: usize = [0, 1, 2, 4].into_iter().map(|at| widest(at) + 2).sum();
-    wide.saturating_sub(others + more).max(NARROW)
+    wide.saturating_sub(others + more).max(MIN_DESCRIPTION_WIDTH)
 }
 
 /// Shortens a text to a number of columns.

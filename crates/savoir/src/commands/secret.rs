@@ -17,12 +17,12 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
-    lookup::{self, Target},
+    lookup::{self, SkillTarget},
     output, session,
 };
 
 /// Maximum size of a value: it must fit into the environment of a program.
-const MOST_BYTES: u64 = 64 << 10;
+const MAX_SECRET_BYTES: u64 = 64 << 10;
 
 /// Store values that skills get as environment variables
 #[derive(Debug, clap::Args)]
@@ -123,12 +123,12 @@ fn value() -> Result<String, CommandError> {
     }
     let failed = |error: &dyn std::fmt::Display| {
         CommandError::input(format!("the value cannot be read: {error}"))
-            .hint(format!("give at most {MOST_BYTES} bytes of UTF-8 on standard input"))
+            .hint(format!("give at most {MAX_SECRET_BYTES} bytes of UTF-8 on standard input"))
     };
     let mut text = String::new();
-    let input = io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text);
+    let input = io::stdin().lock().take(MAX_SECRET_BYTES + 1).read_to_string(&mut text);
     input.map_err(|error| failed(&error))?;
-    if text.len() as u64 > MOST_BYTES || text.contains('\0') {
+    if text.len() as u64 > MAX_SECRET_BYTES || text.contains('\0') {
         return Err(failed(&"it is too long or contains a NUL byte"));
     }
     let value = text.strip_suffix('\n').unwrap_or(&text);
@@ -203,7 +203,7 @@ fn check_name(name: &str) -> Result<(), CommandError> {
 
 /// The folder or file for which approvals are stored.
 fn installed(text: &str) -> Result<PathBuf, CommandError> {
-    let Target { skill, tool } = lookup::target(text)?;
+    let SkillTarget { skill, tool } = lookup::target(text)?;
     if skill.fetched.is_some() || tool.is_some() {
         return Err(CommandError::input(format!("`{}` is not an installed skill", shown(text)))
             .hint("name a skill's folder, or install it first"));

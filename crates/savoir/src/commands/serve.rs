@@ -22,14 +22,14 @@ use tokio::net::TcpListener;
 
 use self::{greeting::Greeting, stop::Signals};
 use crate::{
-    agent_skills::OnDisk,
+    agent_skills::DiskSkillReader,
     config::{
         ADDRESS, Config, GRACE, LogFormat, LogLevel, Quota, RateLimit, Readers, Registration,
         ServeLayer,
     },
     error::CommandError,
     extractor, models, runtime,
-    storage_args::{Place, StorageArgs},
+    storage_args::{StorageArgs, StorageLocation},
     trust,
 };
 
@@ -165,7 +165,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let config = Config::load(Path::new("."))?;
     let settings = args.layer().over(config.serve.clone());
     require_urls(&settings)?;
-    let place = Place::new(&settings, &Home::from_environment()?)?;
+    let place = StorageLocation::new(&settings, &Home::from_environment()?)?;
     require_folder(&settings, &place)?;
     let models = models::models(&config)?;
     log::start(settings.log.unwrap_or_default(), settings.log_level.unwrap_or_default())?;
@@ -193,7 +193,7 @@ fn require_urls(settings: &ServeLayer) -> Result<(), CommandError> {
 }
 
 /// Tools run from files, because approvals store the digests of files.
-fn require_folder(settings: &ServeLayer, place: &Place) -> Result<(), CommandError> {
+fn require_folder(settings: &ServeLayer, place: &StorageLocation) -> Result<(), CommandError> {
     if settings.skill_tools == Some(true) && !place.has_folder() {
         let message = "--skill-tools: tools run only if skills are stored in a folder, not in S3";
         return Err(CommandError::input(message).hint("remove --skill-tools, or --storage"));
@@ -201,18 +201,21 @@ fn require_folder(settings: &ServeLayer, place: &Place) -> Result<(), CommandErr
     Ok(())
 }
 
-fn workshop(settings: &ServeLayer, place: &Place) -> Result<Option<ToolRunner>, CommandError> {
+fn tool_runner(
+    settings: &ServeLayer,
+    place: &StorageLocation,
+) -> Result<Option<ToolRunner>, CommandError> {
     if settings.skill_tools != Some(true) {
         return Ok(None);
     }
     let home = Home::from_environment()?;
     let run_env = trust::run_env(&home)?.keeping_folder(place.data());
-    Ok(Some(ToolRunner::new(home, run_env, Arc::new(OnDisk))))
+    Ok(Some(ToolRunner::new(home, run_env, Arc::new(DiskSkillReader))))
 }
 
 async fn serve(
     settings: ServeLayer,
-    place: Place,
+    place: StorageLocation,
     models: Models,
 ) -> Result<ExitCode, CommandError> {
     let signals = Signals::listen()?;
@@ -302,7 +305,7 @@ fn raise_open_files() {
 fn server_config(
     settings: &ServeLayer,
     address: SocketAddr,
-    place: &Place,
+    place: &StorageLocation,
 ) -> Result<ServerConfig, CommandError> {
     let default = ServerConfig::default();
     let hosts = settings.workflow_hosts.iter().flatten();
@@ -332,12 +335,12 @@ fn server_config(
         },
         integrations: settings.integrations.clone().unwrap_or_default(),
         chat_tools: settings.chat_tools.unwrap_or(default.chat_tools),
-        skill_tools: workshop(settings, place)?,
+        skill_tools: tool_runner(settings, place)?,
         ..default
     })
 }
 
-fn registry_config(settings: &ServeLayer, place: &Place) -> RegistryConfig {
+fn registry_config(settings: &ServeLayer, place: &StorageLocation) -> RegistryConfig {
     let detonates = settings.registry_detonation.unwrap_or(true);
     RegistryConfig {
         readers: settings.registry_readers.unwrap_or_default().into(),

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if args.json {
         output::json(&as_json(&loaded)?)?;
     } else {
-        output::text(&output::harmless(&page(&loaded)))?;
+        output::text(&output::sanitize(&page(&loaded)))?;
     }
     Ok(ExitCode::from(u8::from(!loaded.reading.is_usable())))
 }

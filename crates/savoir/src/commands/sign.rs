@@ -23,15 +23,15 @@ use serde_json::{Value, json};
 use crate::{
     error::CommandError,
     load, output,
-    trust::{Keyring, Whole, kind_and_key},
+    trust::{Keyring, SignedFolder, kind_and_key},
     write,
 };
 
-const RECORD: &str = "signature.json";
+const SIGNATURE_FILE: &str = "signature.json";
 /// The file of OpenSSF model signing.
-const BUNDLE: &str = "skill.oms.sig";
+const OMS_BUNDLE_FILE: &str = "skill.oms.sig";
 /// The file of an OpenPGP signature.
-const ARMOURED: &str = "signature.asc";
+const PGP_SIGNATURE_FILE: &str = "signature.asc";
 
 /// Sign a skill with a key
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// Folder of a skill
     path: PathBuf,
     #[command(flatten)]
-    with: With,
+    key_args: KeyArgs,
     /// Your name, stored in the signature [default: the trusted publisher of the key, else the
     /// name of the key]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["ssh_key", "ssh_signature", "print"], value_parser = super::publisher)]
@@ -68,7 +68,7 @@ pub(crate) struct Args {
 /// The key that signs.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
-struct With {
+struct KeyArgs {
     /// Name of your key, as `savoir keys list` shows it
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
@@ -87,7 +87,7 @@ struct With {
 }
 
 /// A signature that is not written yet.
-struct Made {
+struct NewSignature {
     /// The file of the skill that stores it.
     file: &'static str,
     bytes: Vec<u8>,
@@ -96,29 +96,29 @@ struct Made {
     publisher: Option<String>,
 }
 
-impl Made {
+impl NewSignature {
     /// The SHA-256 of each signed file: as the record lists them, else of all files but signatures.
     fn signed_files(&self, tree: &Tree) -> BTreeMap<String, String> {
         let record: Value = serde_json::from_slice(&self.bytes).unwrap_or_default();
         serde_json::from_value(record["files"].clone()).unwrap_or_else(|_| {
             let mut files = tree.digests();
-            files.remove(ARMOURED);
+            files.remove(PGP_SIGNATURE_FILE);
             files
         })
     }
 }
 
 /// What is signed, and the existing signatures.
-struct Work<'a> {
-    whole: &'a Whole,
+struct SigningJob<'a> {
+    signed_folder: &'a SignedFolder,
     name: &'a str,
     version: &'a str,
     store: TrustStore,
-    before: Before,
+    before: ExistingSignatures,
 }
 
 /// The existing signatures of the skill.
-enum Before {
+enum ExistingSignatures {
     /// All of them are valid, or there are none.
     Good,
     /// They do not match the skill, so they may be replaced.
@@ -127,33 +127,33 @@ enum Before {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let keyring = Keyring::of_user()?;
-    let whole = Whole::read(&args.path)?;
-    load::require_correct(&whole.loaded)?;
-    let version = whole.version().ok_or_else(|| without_version(&whole))?;
-    let (name, store) = (whole.name(), keyring.trusted()?);
-    let before = match trust::verify(&whole.tree, name, version, &store) {
-        Ok(_) => Before::Good,
-        Err(error) => Before::Stale(error),
+    let signed_folder = SignedFolder::read(&args.path)?;
+    load::require_correct(&signed_folder.loaded)?;
+    let version = signed_folder.version().ok_or_else(|| without_version(&signed_folder))?;
+    let (name, store) = (signed_folder.name(), keyring.trusted()?);
+    let before = match trust::verify(&signed_folder.tree, name, version, &store) {
+        Ok(_) => ExistingSignatures::Good,
+        Err(error) => ExistingSignatures::Stale(error),
     };
-    let work = Work { whole: &whole, name, version, store, before };
-    if args.with.print {
+    let work = SigningJob { signed_folder: &signed_folder, name, version, store, before };
+    if args.key_args.print {
         output::content(&String::from_utf8_lossy(&work.message()?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let made = match &args.with {
-        With { ssh_key: Some(path), .. } => {
+    let made = match &args.key_args {
+        KeyArgs { ssh_key: Some(path), .. } => {
             let signature = ssh::sign(path, &work.message()?).map_err(ssh_failed)?;
             work.with_ssh(signature)?
         }
-        With { ssh_signature: Some(path), .. } => work.with_ssh(signature_in(path)?)?,
-        With { oms_key: Some(path), .. } => work.with_bundle(path, args)?,
-        With { key, .. } => {
+        KeyArgs { ssh_signature: Some(path), .. } => work.with_ssh(signature_in(path)?)?,
+        KeyArgs { oms_key: Some(path), .. } => work.with_bundle(path, args)?,
+        KeyArgs { key, .. } => {
             let (key_name, key) = own_key(&keyring, key.as_deref())?;
             work.with_own(&key_name, &key, args)?
         }
     };
     let signed = work.proven(&made)?;
-    put(&whole.folder, &made)?;
+    put(&signed_folder.folder, &made)?;
     work.report(args, &made, &signed)
 }
 
@@ -228,9 +228,9 @@ pub(super) fn key_id_of(record: &[u8]) -> String {
     signers(record).into_iter().next().unwrap_or_default()
 }
 
-fn without_version(whole: &Whole) -> CommandError {
-    let path = whole.loaded.path.display();
-    let dialect = whole.loaded.reading.detection.dialect;
+fn without_version(signed_folder: &SignedFolder) -> CommandError {
+    let path = signed_folder.loaded.path.display();
+    let dialect = signed_folder.loaded.reading.detection.dialect;
     let hint = if dialect == Dialect::PROSE {
         "add a frontmatter first: savoir convert SKILL --to agentskills"
     } else if dialect.schema()["properties"].get("version").is_some() {
@@ -241,16 +241,16 @@ fn without_version(whole: &Whole) -> CommandError {
     CommandError::findings(format!("{path} has no version, which a signature needs")).hint(hint)
 }
 
-impl Work<'_> {
+impl SigningJob<'_> {
     /// The existing record of the skill.
     fn record(&self) -> Option<(&'static str, &[u8])> {
-        let place = trust::file_name(&self.whole.tree)?;
-        Some((place, &self.whole.tree.get(place)?.bytes))
+        let place = trust::file_name(&self.signed_folder.tree)?;
+        Some((place, &self.signed_folder.tree.get(place)?.bytes))
     }
 
     /// The existing record, if its signatures are valid.
     fn good_record(&self) -> Option<(&'static str, &[u8])> {
-        self.record().filter(|_| matches!(self.before, Before::Good))
+        self.record().filter(|_| matches!(self.before, ExistingSignatures::Good))
     }
 
     /// A record to add a signature to.
@@ -258,8 +258,8 @@ impl Work<'_> {
         if let Some((file, bytes)) = self.good_record() {
             return (file, bytes.to_vec());
         }
-        let file = self.record().map_or(RECORD, |(file, _)| file);
-        (file, trust::unsigned(&self.whole.tree, self.name, self.version))
+        let file = self.record().map_or(SIGNATURE_FILE, |(file, _)| file);
+        (file, trust::unsigned(&self.signed_folder.tree, self.name, self.version))
     }
 
     fn with_own(
@@ -267,12 +267,12 @@ impl Work<'_> {
         key_name: &str,
         key: &SigningKey,
         args: &Args,
-    ) -> Result<Made, CommandError> {
+    ) -> Result<NewSignature, CommandError> {
         let key_id = key.key_id();
         let mut others = self.good_record().map(|(_, bytes)| signers(bytes)).unwrap_or_default();
         others.retain(|other| *other != key_id);
         if !others.is_empty() && !args.replace {
-            let file = self.whole.folder.join(RECORD);
+            let file = self.signed_folder.folder.join(SIGNATURE_FILE);
             return Err(CommandError::refused(format!(
                 "{} has signatures that would be lost: {}",
                 file.display(),
@@ -284,10 +284,10 @@ impl Work<'_> {
         }
         let known = self.store.get(&key_id).map(|trusted| trusted.publisher.clone());
         let publisher = args.publisher.clone().or(known).unwrap_or_else(|| key_name.to_owned());
-        let file = self.record().map_or(RECORD, |(file, _)| file);
-        let bytes = trust::sign(&self.whole.tree, self.name, self.version, &publisher, key);
+        let file = self.record().map_or(SIGNATURE_FILE, |(file, _)| file);
+        let bytes = trust::sign(&self.signed_folder.tree, self.name, self.version, &publisher, key);
         let (kind, publisher) = (SignatureKind::Ed25519, Some(publisher));
-        Ok(Made { file, bytes, kind, key_id, publisher })
+        Ok(NewSignature { file, bytes, kind, key_id, publisher })
     }
 
     /// The bytes that other programs sign.
@@ -295,16 +295,16 @@ impl Work<'_> {
         trust::signed_bytes(&self.base().1).map_err(|error| self.wrong(&error))
     }
 
-    fn with_ssh(&self, signature: String) -> Result<Made, CommandError> {
+    fn with_ssh(&self, signature: String) -> Result<NewSignature, CommandError> {
         let (file, base) = self.base();
         let bytes = self.added(&base, Further::SshSig(signature))?;
         let key_id = signers(&bytes).pop().unwrap_or_default();
         // A second signature of the same key adds nothing.
         let bytes = if signers(&base).contains(&key_id) { base } else { bytes };
-        Ok(Made { file, bytes, kind: SignatureKind::SshSig, key_id, publisher: None })
+        Ok(NewSignature { file, bytes, kind: SignatureKind::SshSig, key_id, publisher: None })
     }
 
-    fn with_bundle(&self, path: &Path, args: &Args) -> Result<Made, CommandError> {
+    fn with_bundle(&self, path: &Path, args: &Args) -> Result<NewSignature, CommandError> {
         let failed = |error: OmsError| match error {
             OmsError::File(error) => error.into(),
             error => CommandError::input(format!("{}: {error}", path.display()))
@@ -315,13 +315,16 @@ impl Work<'_> {
         let key_id = key.public_key().map_err(failed)?.key_id();
         let publisher = args.publisher.clone();
         let says = publisher.as_deref().unwrap_or_default();
-        let bundle = oms::sign(&self.whole.tree, self.name, self.version, says, &key);
+        let bundle = oms::sign(&self.signed_folder.tree, self.name, self.version, says, &key);
         let bundle = bundle.map_err(failed)?;
         let kind = SignatureKind::Oms;
         let alone = self.record().is_none();
-        if alone && (self.whole.tree.get(BUNDLE).is_none() || self.replaces_bundle(args)) {
+        if alone
+            && (self.signed_folder.tree.get(OMS_BUNDLE_FILE).is_none()
+                || self.replaces_bundle(args))
+        {
             let bytes = format!("{bundle}\n").into_bytes();
-            return Ok(Made { file: BUNDLE, bytes, kind, key_id, publisher });
+            return Ok(NewSignature { file: OMS_BUNDLE_FILE, bytes, kind, key_id, publisher });
         }
         let (file, base) = self.base();
         let bytes = if signers(&base).contains(&key_id) {
@@ -329,11 +332,11 @@ impl Work<'_> {
         } else {
             self.added(&base, Further::Oms(bundle))?
         };
-        Ok(Made { file, bytes, kind, key_id, publisher })
+        Ok(NewSignature { file, bytes, kind, key_id, publisher })
     }
 
     fn replaces_bundle(&self, args: &Args) -> bool {
-        args.replace || matches!(self.before, Before::Stale(_))
+        args.replace || matches!(self.before, ExistingSignatures::Stale(_))
     }
 
     fn added(&self, record: &[u8], further: Further) -> Result<Vec<u8>, CommandError> {
@@ -341,7 +344,7 @@ impl Work<'_> {
     }
 
     fn wrong(&self, error: &SignatureError) -> CommandError {
-        let folder = self.whole.folder.display();
+        let folder = self.signed_folder.folder.display();
         let failed = match error {
             SignatureError::Revoked { .. } => CommandError::refused(format!("{folder}: {error}")),
             _ => {
@@ -352,33 +355,38 @@ impl Work<'_> {
     }
 
     /// The skill with its new signature, verified as others will verify it.
-    fn proven(&self, made: &Made) -> Result<Tree, CommandError> {
+    fn proven(&self, made: &NewSignature) -> Result<Tree, CommandError> {
         let mut signed = Tree::default();
-        let others = self.whole.tree.files().filter(|(path, _)| *path != made.file);
+        let others = self.signed_folder.tree.files().filter(|(path, _)| *path != made.file);
         let others = others.map(|(path, file)| (path.to_owned(), file.clone()));
         let added = File { bytes: made.bytes.clone(), executable: false };
         for (path, file) in others.chain([(made.file.to_owned(), added)]) {
             signed.add(path, file).map_err(|error| {
-                CommandError::findings(format!("{}: {error}", self.whole.folder.display()))
+                CommandError::findings(format!("{}: {error}", self.signed_folder.folder.display()))
             })?;
         }
         match trust::verify(&signed, self.name, self.version, &self.store) {
             Ok(_) => Ok(signed),
             Err(error) => Err(self.wrong(&error).hint(format!(
                 "nothing was written; first remove files with signatures that are no longer valid, \
-                 such as {BUNDLE} and {ARMOURED}"
+                 such as {OMS_BUNDLE_FILE} and {PGP_SIGNATURE_FILE}"
             ))),
         }
     }
 
-    fn report(&self, args: &Args, made: &Made, signed: &Tree) -> Result<ExitCode, CommandError> {
-        let permissions = &self.whole.loaded.reading.skill.permissions;
+    fn report(
+        &self,
+        args: &Args,
+        made: &NewSignature,
+        signed: &Tree,
+    ) -> Result<ExitCode, CommandError> {
+        let permissions = &self.signed_folder.loaded.reading.skill.permissions;
         let replaced = match &self.before {
             // The hint is not needed: the skill was just signed.
-            Before::Stale(error) => Some(without_way_out(&error.to_string())),
-            Before::Good => None,
+            ExistingSignatures::Stale(error) => Some(without_way_out(&error.to_string())),
+            ExistingSignatures::Good => None,
         };
-        let file = self.whole.folder.join(made.file);
+        let file = self.signed_folder.folder.join(made.file);
         if args.json {
             output::json(&json!({
                 "name": self.name, "version": self.version, "key_id": made.key_id,
@@ -391,7 +399,7 @@ impl Work<'_> {
         let by = made.publisher.as_deref().map(|name| format!("{name}, ")).unwrap_or_default();
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "signed         {}", shown(&self.whole.title()));
+        let _ = writeln!(text, "signed         {}", shown(&self.signed_folder.title()));
         let by = by + &kind_and_key(made.kind, &made.key_id);
         let _ = writeln!(text, "by             {}", shown(&by));
         let _ = writeln!(text, "written to     {}", file.display());
@@ -404,7 +412,7 @@ impl Work<'_> {
         let files = made.signed_files(signed).into_iter();
         let files = files.map(|(path, digest)| format!("{digest}  {path}"));
         lines(&mut text, "files", files, "none");
-        output::text(&output::harmless(&text))?;
+        output::text(&output::sanitize(&text))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -446,7 +454,7 @@ fn ssh_failed(error: SshError) -> CommandError {
 }
 
 /// Writes the signature into the skill's folder.
-fn put(folder: &Path, made: &Made) -> Result<(), CommandError> {
+fn put(folder: &Path, made: &NewSignature) -> Result<(), CommandError> {
     let path = folder.join(made.file);
     let failed = |why: &dyn std::fmt::Display| {
         CommandError::input(format!("{} cannot be written: {why}", path.display()))

@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use crate::{
     copies::group_copies,
     error::CommandError,
-    installed::{Examined, Installed, Json, Selection, few, in_parallel, state},
+    installed::{ExaminedSkill, Installed, Json, Selection, few, in_parallel, state},
     output,
 };
 
 /// Skills that are named in a line about several.
-const NAMED: usize = 5;
+const MAX_LISTED_SKILLS: usize = 5;
 
 /// Show skills that are modified, missing, outdated or installed twice
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 struct Status<'a> {
     installed: &'a Installed,
-    examined: Vec<Examined<'a>>,
+    examined: Vec<ExaminedSkill<'a>>,
     clashes: Vec<Clashing<'a>>,
     missing: Vec<Missing<'a>>,
 }
@@ -109,7 +109,7 @@ impl<'a> Status<'a> {
     /// Whether nothing is known to differ from what was installed.
     fn is_clean(&self) -> bool {
         let is_changed =
-            |examined: &Examined<'_>| matches!(state(examined).0, "modified" | "broken");
+            |examined: &ExaminedSkill<'_>| matches!(state(examined).0, "modified" | "broken");
         !self.examined.iter().any(is_changed)
             && self.missing.is_empty()
             && self.installed.warnings().next().is_none()
@@ -139,12 +139,12 @@ impl<'a> Status<'a> {
     }
 
     /// The folders of each skill: copies for several agents are one skill.
-    fn skills(&self) -> Vec<Vec<&Examined<'a>>> {
-        let mut by_name: BTreeMap<&str, Vec<&Examined<'a>>> = BTreeMap::new();
+    fn skills(&self) -> Vec<Vec<&ExaminedSkill<'a>>> {
+        let mut by_name: BTreeMap<&str, Vec<&ExaminedSkill<'a>>> = BTreeMap::new();
         for examined in &self.examined {
             by_name.entry(examined.entry.name()).or_default().push(examined);
         }
-        let identity = |examined: &&Examined<'a>| self.installed.identity(examined.entry);
+        let identity = |examined: &&ExaminedSkill<'a>| self.installed.identity(examined.entry);
         let skills = by_name.into_values().map(|of_name| match of_name.len() {
             1 => vec![of_name],
             _ => group_copies(of_name, identity),
@@ -275,9 +275,9 @@ impl<'a> Status<'a> {
             }
         }
         reasons.into_iter().map(|(why, names)| {
-            let mut shown = names[..names.len().min(NAMED)].join(", ");
-            if names.len() > NAMED {
-                let _ = write!(shown, " and {} more", names.len() - NAMED);
+            let mut shown = names[..names.len().min(MAX_LISTED_SKILLS)].join(", ");
+            if names.len() > MAX_LISTED_SKILLS {
+                let _ = write!(shown, " and {} more", names.len() - MAX_LISTED_SKILLS);
             }
             format!("{}: {}", output::cell(&shown), output::cell(&why))
         })
@@ -350,7 +350,7 @@ pub(super) fn clash_json(clash: &Clash<'_>) -> Value {
 }
 
 /// The clashes that involve one of these skills.
-fn clashes<'a>(examined: &[Examined<'a>], installed: &'a Installed) -> Vec<Clashing<'a>> {
+fn clashes<'a>(examined: &[ExaminedSkill<'a>], installed: &'a Installed) -> Vec<Clashing<'a>> {
     let names: std::collections::HashSet<&str> =
         examined.iter().map(|examined| examined.entry.name()).collect();
     let mut clashes = installed.ledger.clashes();

@@ -15,9 +15,9 @@ use savoir_package::{
 use serde_json::{Value, json};
 
 use crate::{
-    agent_settings::{Disabled, ScopeArgs, Skill, Switch, must_be, put, read, refuse_link_out},
+    agent_settings::{Disabled, SettingsScope, Skill, Switch, must_be, put, read, refuse_link_out},
     error::CommandError,
-    install_context::{agent, told},
+    install_context::{agent, run_with_json_errors},
     installed::Installed,
     lookup::unknown,
     output,
@@ -71,12 +71,12 @@ struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum DesiredState {
     Enabled,
     Disabled,
 }
 
-impl Wanted {
+impl DesiredState {
     fn word(self) -> &'static str {
         match self {
             Self::Enabled => "enabled",
@@ -86,11 +86,11 @@ impl Wanted {
 }
 
 pub(crate) fn enable(command: &Enable) -> Result<ExitCode, CommandError> {
-    told(command.args.json, || run(&command.args, Wanted::Enabled))
+    run_with_json_errors(command.args.json, || run(&command.args, DesiredState::Enabled))
 }
 
 pub(crate) fn disable(command: &Disable) -> Result<ExitCode, CommandError> {
-    told(command.args.json, || run(&command.args, Wanted::Disabled))
+    run_with_json_errors(command.args.json, || run(&command.args, DesiredState::Disabled))
 }
 
 /// A change to a settings file.
@@ -108,15 +108,15 @@ impl Edit {
     }
 }
 
-fn run(args: &Args, wanted: Wanted) -> Result<ExitCode, CommandError> {
+fn run(args: &Args, wanted: DesiredState) -> Result<ExitCode, CommandError> {
     let installed = Installed::open(None)?;
-    let work = Work { args, wanted, installed: &installed };
+    let job = SwitchJob { args, wanted, installed: &installed };
     // All edits are prepared before anything is written.
     let (mut edits, mut unserved) = (Vec::<Edit>::new(), Vec::new());
     for name in &args.names {
-        let entries = work.entries(name)?;
-        for agent in work.agents(name, &entries) {
-            match work.edit(name, agent, &entries, &edits)? {
+        let entries = job.entries(name)?;
+        for agent in job.agents(name, &entries) {
+            match job.edit(name, agent, &entries, &edits)? {
                 Some(edit) => edits.push(edit),
                 None => unserved.push((name.as_str(), agent)),
             }
@@ -133,8 +133,8 @@ fn run(args: &Args, wanted: Wanted) -> Result<ExitCode, CommandError> {
     let mut changed_own = Vec::new();
     for name in args.names.iter().filter(|_| args.agent.is_empty()) {
         let changed = match wanted {
-            Wanted::Disabled => own.disable(name, project),
-            Wanted::Enabled => own.enable(name, project),
+            DesiredState::Disabled => own.disable(name, project),
+            DesiredState::Enabled => own.enable(name, project),
         };
         changed_own.extend(changed.then_some(name.as_str()));
     }
@@ -154,17 +154,17 @@ fn run(args: &Args, wanted: Wanted) -> Result<ExitCode, CommandError> {
     if !changed_own.is_empty() {
         own.write(&home)?;
     }
-    report(&work, &edits, &unserved, &changed_own)?;
+    report(&job, &edits, &unserved, &changed_own)?;
     Ok(ExitCode::SUCCESS)
 }
 
-struct Work<'a> {
+struct SwitchJob<'a> {
     args: &'a Args,
-    wanted: Wanted,
+    wanted: DesiredState,
     installed: &'a Installed,
 }
 
-impl Work<'_> {
+impl SwitchJob<'_> {
     fn project(&self) -> &Path {
         self.installed.project().unwrap_or(Path::new("."))
     }
@@ -172,7 +172,7 @@ impl Work<'_> {
     /// The installed skills of a name; with --project, those that the project has.
     fn entries(&self, name: &str) -> Result<Vec<&Entry>, CommandError> {
         let found = self.installed.ledger.named(name);
-        if found.is_empty() && self.wanted == Wanted::Disabled {
+        if found.is_empty() && self.wanted == DesiredState::Disabled {
             return Err(unknown(name, self.installed));
         }
         let is_here = |entry: &&Entry| {
@@ -197,7 +197,7 @@ impl Work<'_> {
         let sees = |agent: &&&'static Agent| {
             let all = self.installed.ledger.named(name).iter();
             let seen = all.flat_map(Entry::agents).any(|known| known == **agent);
-            seen || self.wanted == Wanted::Enabled && has_rule(agent)
+            seen || self.wanted == DesiredState::Enabled && has_rule(agent)
         };
         self.installed.in_use.iter().filter(sees).copied().collect()
     }
@@ -212,14 +212,14 @@ impl Work<'_> {
     ) -> Result<Option<Edit>, CommandError> {
         let Some(switch) = Switch::of(agent) else { return Ok(None) };
         let home = self.installed.home();
-        let whose = if self.args.project { ScopeArgs::Project } else { ScopeArgs::User };
-        let file = switch.file(whose, home, self.project());
-        if let (ScopeArgs::Project, Some(file)) = (whose, &file) {
+        let scope = if self.args.project { SettingsScope::Project } else { SettingsScope::User };
+        let file = switch.file(scope, home, self.project());
+        if let (SettingsScope::Project, Some(file)) = (scope, &file) {
             refuse_link_out(self.project(), file)?;
         }
         // Codex has only settings of the user, which list skills by folder.
         let file = file.or_else(|| match switch {
-            Switch::Codex => switch.file(ScopeArgs::User, home, self.project()),
+            Switch::Codex => switch.file(SettingsScope::User, home, self.project()),
             _ => None,
         });
         let Some(file) = file else { return Ok(None) };
@@ -231,8 +231,8 @@ impl Work<'_> {
         let folders = folders(entries, agent);
         let skill = Skill { name, folders: &folders };
         let after = match self.wanted {
-            Wanted::Disabled => switch.disable(text, skill),
-            Wanted::Enabled => switch.enable(text, skill),
+            DesiredState::Disabled => switch.disable(text, skill),
+            DesiredState::Enabled => switch.enable(text, skill),
         };
         let after = after.map_err(|wrong| wrong.within(&file))?;
         Ok(Some(Edit { skill: name.to_owned(), agent, file, before, after }))
@@ -253,13 +253,13 @@ fn no_setting(name: &str, agent: &Agent) -> CommandError {
 }
 
 fn report(
-    work: &Work<'_>,
+    job: &SwitchJob<'_>,
     edits: &[Edit],
     unserved: &[(&str, &'static Agent)],
     own: &[&str],
 ) -> Result<(), CommandError> {
-    let state = work.wanted.word();
-    if work.args.json {
+    let state = job.wanted.word();
+    if job.args.json {
         let edits: Vec<Value> = edits
             .iter()
             .map(|edit| {
@@ -279,7 +279,7 @@ fn report(
     }
     let mut page = String::new();
     for edit in edits {
-        let file = work.installed.shown(&edit.file);
+        let file = job.installed.shown(&edit.file);
         let (name, title) = (&edit.skill, edit.agent.title);
         // Writing to a string cannot fail.
         let _ = if edit.changes() {
@@ -294,7 +294,7 @@ fn report(
     if page.is_empty() {
         page.push_str("nothing to do\n");
     }
-    output::text(&output::harmless(&page))?;
+    output::text(&output::sanitize(&page))?;
     for (name, agent) in unserved {
         output::note(&format!(
             "{} has no setting for this; savoir remove {name} --agent {} removes the skill from it",

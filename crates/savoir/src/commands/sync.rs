@@ -17,7 +17,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     error::CommandError,
     install_context::{
-        Ask, Consent, ForAgents, InstallContext, OutputArgs, Proposal, Report, ScopeArgs, told,
+        Consent, ForAgents, InstallContext, OutputArgs, Proposal, RegistryArgs, Report, ScopeArgs,
+        run_with_json_errors,
     },
     output,
 };
@@ -34,11 +35,11 @@ Skills that are in savoir.toml and not in savoir.lock are installed, as with `sa
 that you edited are kept, unless --force is given.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
     #[command(flatten)]
     agents: ForAgents,
     #[command(flatten)]
-    ask: Ask,
+    ask: RegistryArgs,
     #[command(flatten)]
     consent: Consent,
     /// Fail if savoir.lock does not match savoir.toml
@@ -48,22 +49,22 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
     #[command(flatten)]
-    manner: OutputArgs,
+    output: OutputArgs,
 }
 
 /// The options that decide what is installed, from where, and with whose consent.
 pub(super) struct SyncRequest<'a> {
     pub(super) agents: &'a ForAgents,
     pub(super) consent: &'a Consent,
-    pub(super) ask: &'a Ask,
+    pub(super) ask: &'a RegistryArgs,
     /// Nothing is written, so no consent is needed.
     pub(super) only_looks: bool,
 }
 
 impl Args {
-    fn wish(&self) -> SyncRequest<'_> {
-        let Self { agents, consent, ask, check, manner, .. } = self;
-        SyncRequest { agents, consent, ask, only_looks: *check || manner.dry_run }
+    fn sync_request(&self) -> SyncRequest<'_> {
+        let Self { agents, consent, ask, check, output, .. } = self;
+        SyncRequest { agents, consent, ask, only_looks: *check || output.dry_run }
     }
 }
 
@@ -72,81 +73,87 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         if args.check {
             return check(args);
         }
-        sync(&args.whose.open()?.asking(&args.ask), &args.wish(), args.manner, args.frozen)
+        sync(
+            &args.scope.open()?.with_registry_args(&args.ask),
+            &args.sync_request(),
+            args.output,
+            args.frozen,
+        )
     };
-    told(args.manner.json, open)
+    run_with_json_errors(args.output.json, open)
 }
 
 /// Updates savoir.lock to match savoir.toml, and the installed files to match savoir.lock.
 pub(super) fn sync(
-    door: &InstallContext,
-    wish: &SyncRequest<'_>,
-    manner: OutputArgs,
+    context: &InstallContext,
+    request: &SyncRequest<'_>,
+    output: OutputArgs,
     frozen: bool,
 ) -> Result<ExitCode, CommandError> {
-    let state = door.shelf.state()?;
+    let state = context.skill_set.state()?;
     let missing = state.stale();
     if frozen && !missing.is_empty() {
         return Err(out_of_date(&missing));
     }
-    let edits = manner.edits();
-    let mut told = Vec::new();
+    let edits = output.edits();
+    let mut plans_done = Vec::new();
     if !missing.is_empty() {
-        let (plan, done) = install_missing(door, wish, &missing, &state, manner)?;
+        let (plan, done) = install_missing(context, request, &missing, &state, output)?;
         if !done {
-            Report { json: manner.json, done }.print(door, &[&plan], Map::new())?;
-            return not_agreed(manner.dry_run);
+            Report { json: output.json, done }.print(context, &[&plan], Map::new())?;
+            return not_agreed(output.dry_run);
         }
-        told.push(plan);
+        plans_done.push(plan);
     }
-    let (plan, done) = door.carry_out(|| plan(door, wish, edits), |_| Ok(!manner.dry_run))?;
-    told.push(plan);
+    let (plan, done) =
+        context.carry_out(|| plan(context, request, edits), |_| Ok(!output.dry_run))?;
+    plans_done.push(plan);
     // With --frozen, tiers in the lock stay: other machines trust other keys.
     if !frozen {
-        let tiers = || Ok(door.shelf.refresh_tiers(&door.trust)?);
-        told.push(door.carry_out(tiers, |_| Ok(!manner.dry_run))?.0);
+        let tiers = || Ok(context.skill_set.refresh_tiers(&context.trust)?);
+        plans_done.push(context.carry_out(tiers, |_| Ok(!output.dry_run))?.0);
     }
-    let plans: Vec<&Plan> = told.iter().collect();
-    Report { json: manner.json, done }.print(door, &plans, Map::new())?;
+    let plans: Vec<&Plan> = plans_done.iter().collect();
+    Report { json: output.json, done }.print(context, &plans, Map::new())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Installs skills that are in savoir.toml and not in savoir.lock.
 fn install_missing(
-    door: &InstallContext,
-    wish: &SyncRequest<'_>,
+    context: &InstallContext,
+    request: &SyncRequest<'_>,
     missing: &[Stale],
     state: &State,
-    manner: OutputArgs,
+    output: OutputArgs,
 ) -> Result<(Plan, bool), CommandError> {
-    let ready = door.missing(missing, state, wish.ask)?;
-    door.refuse_blocked(wish.consent, &ready)?;
-    door.refuse_forbidden(&ready)?;
-    let agents = door.agents(wish.agents, &state.manifest)?;
+    let ready = context.missing(missing, state, request.ask)?;
+    context.refuse_blocked(request.consent, &ready)?;
+    context.refuse_forbidden(&ready)?;
+    let agents = context.agents(request.agents, &state.manifest)?;
     let install = Install {
         agents,
-        edits: manner.edits(),
-        occupied: manner.occupied(),
+        edits: output.edits(),
+        occupied: output.occupied(),
         ..Install::default()
     };
-    door.refuse_own_folders(&ready, &install.agents)?;
+    context.refuse_own_folders(&ready, &install.agents)?;
     let proposal = Proposal {
         verb: "Install",
         ready: &ready,
         agreed: &state.lock,
-        trusted: &door.trusted,
+        trusted: &context.trusted,
         skipped: &[],
         always_asks: false,
         notes: "",
     };
     let agree = |plan: &mut Plan| {
-        if manner.dry_run {
-            wish.consent.show(proposal, plan);
+        if output.dry_run {
+            request.consent.show(proposal, plan);
             return Ok(false);
         }
-        wish.consent.ask(proposal, plan)
+        request.consent.ask(proposal, plan)
     };
-    door.carry_out(|| Ok(door.shelf.install(&ready, &install)?), agree)
+    context.carry_out(|| Ok(context.skill_set.install(&ready, &install)?), agree)
 }
 
 /// The result of a command that changed nothing.
@@ -159,26 +166,30 @@ pub(super) fn not_agreed(dry_run: bool) -> Result<ExitCode, CommandError> {
 
 /// Plans the installation of the lock and fetches what is not in the store. The lock is consent to
 /// install exactly these files; skills that the scan blocks are still refused.
-fn plan(door: &InstallContext, wish: &SyncRequest<'_>, edits: Edits) -> Result<Plan, CommandError> {
-    let state = door.shelf.state()?;
-    let store = door.shelf.store();
+fn plan(
+    context: &InstallContext,
+    request: &SyncRequest<'_>,
+    edits: Edits,
+) -> Result<Plan, CommandError> {
+    let state = context.skill_set.state()?;
+    let store = context.skill_set.store();
     let mut fetched = BTreeMap::new();
-    let (mut ready, mut anew) = (Vec::new(), BTreeSet::new());
+    let (mut ready, mut reinstalled) = (Vec::new(), BTreeSet::new());
     for (name, locked) in &state.lock.skills {
         // The store has only skills that the user agreed to on this machine.
         if store.has(&locked.integrity) {
-            door.check_signature(name, locked)?;
+            context.check_signature(name, locked)?;
             continue;
         }
-        let arrived = match door.shelf.installed(name, locked)? {
+        let arrived = match context.skill_set.installed(name, locked)? {
             Some(tree) => {
-                anew.insert(name.clone());
-                door.as_arrived(name, locked, tree)?
+                reinstalled.insert(name.clone());
+                context.as_arrived(name, locked, tree)?
             }
             None if matches!(locked.source, LockedSource::Adopted { .. }) => continue,
             None => {
-                door.doing(&format!("fetching {name}"));
-                let arrived = fetch(door, &state, name, locked, wish.ask)?;
+                context.doing(&format!("fetching {name}"));
+                let arrived = fetch(context, &state, name, locked, request.ask)?;
                 fetched.insert(name.clone(), arrived.tree.clone());
                 arrived
             }
@@ -191,22 +202,22 @@ fn plan(door: &InstallContext, wish: &SyncRequest<'_>, edits: Edits) -> Result<P
             IndexError::from("it was changed by another process; run the command again")
         })
     };
-    let plan = door.shelf.sync(edits, &mut again)?;
+    let plan = context.skill_set.sync(edits, &mut again)?;
     // Fetched skills were just checked; stored ones may have been taken down since.
     let kept: BTreeSet<String> =
         plan.laid_out().into_iter().filter(|name| !new.contains(name)).collect();
-    anew.extend(kept.iter().cloned());
-    door.must_be_given(&state, anew, wish.ask)?;
-    door.done();
-    if !wish.only_looks {
-        door.refuse_blocked(wish.consent, &ready)?;
-        door.refuse_blocked(wish.consent, &kept_blocked(door, &state, &kept)?)?;
+    reinstalled.extend(kept.iter().cloned());
+    context.must_be_given(&state, reinstalled, request.ask)?;
+    context.done();
+    if !request.only_looks {
+        context.refuse_blocked(request.consent, &ready)?;
+        context.refuse_blocked(request.consent, &kept_blocked(context, &state, &kept)?)?;
         for one in &ready {
             // Files that came with a clone were not fetched, whatever source the lock names.
             let source = new.contains(&one.summary.name).then_some(&one.source);
-            door.check_policy_from(one, source)?;
+            context.check_policy_from(one, source)?;
         }
-        refuse_forbidden_kept(door, &state)?;
+        refuse_forbidden_kept(context, &state)?;
     }
     Ok(plan)
 }
@@ -214,55 +225,55 @@ fn plan(door: &InstallContext, wish: &SyncRequest<'_>, edits: Edits) -> Result<P
 /// The skills in the store that the scan blocked. The user may have allowed them in another project or
 /// under another name only.
 fn kept_blocked(
-    door: &InstallContext,
+    context: &InstallContext,
     state: &State,
     names: &BTreeSet<String>,
 ) -> Result<Vec<Ready>, CommandError> {
-    let store = door.shelf.store();
+    let store = context.skill_set.store();
     let locked = names.iter().filter_map(|name| Some((name, state.lock.skills.get(name)?)));
     let mut blocked = Vec::new();
     for (name, locked) in locked.filter(|(_, locked)| store.is_blocked(&locked.integrity)) {
         if let Some(tree) = store.get(&locked.integrity).map_err(InstallFailure::from)? {
-            blocked.push(door.as_arrived(name, locked, tree)?);
+            blocked.push(context.as_arrived(name, locked, tree)?);
         }
     }
     Ok(blocked)
 }
 
 /// Refuses skills in the store that a policy forbids.
-fn refuse_forbidden_kept(door: &InstallContext, state: &State) -> Result<(), CommandError> {
-    if door.policy.is_empty() {
+fn refuse_forbidden_kept(context: &InstallContext, state: &State) -> Result<(), CommandError> {
+    if context.policy.is_empty() {
         return Ok(());
     }
-    let store = door.shelf.store();
+    let store = context.skill_set.store();
     for (name, locked) in &state.lock.skills {
         if let Some(tree) = store.get(&locked.integrity).map_err(InstallFailure::from)? {
-            door.check_policy(&door.as_arrived(name, locked, tree)?)?;
+            context.check_policy(&context.as_arrived(name, locked, tree)?)?;
         }
     }
     Ok(())
 }
 
 fn fetch(
-    door: &InstallContext,
+    context: &InstallContext,
     state: &State,
     name: &str,
     locked: &LockedSkill,
-    ask: &Ask,
+    ask: &RegistryArgs,
 ) -> Result<Ready, CommandError> {
     let source = locked.source.clone();
     let tree = if matches!(source, LockedSource::Registry(_)) {
-        door.fetch_published(state, name, locked, ask)?
+        context.fetch_published(state, name, locked, ask)?
     } else {
-        let place = Place::parse(&source.to_string(), door.shelf.root())?;
-        door.wait(door.fetcher.fetch_locked(&place))?
+        let place = Place::parse(&source.to_string(), context.skill_set.root())?;
+        context.wait(context.fetcher.fetch_locked(&place))?
     };
     let found = tree.integrity();
     if found != locked.integrity {
         let (name, locked) = (name.to_owned(), locked.integrity.clone());
         return Err(InstallFailure::Integrity { name, locked, found }.into());
     }
-    door.as_arrived(name, locked, tree)
+    context.as_arrived(name, locked, tree)
 }
 
 fn out_of_date(stale: &[Stale]) -> CommandError {
@@ -274,24 +285,24 @@ fn out_of_date(stale: &[Stale]) -> CommandError {
 
 /// Prints differences without changing anything.
 fn check(args: &Args) -> Result<ExitCode, CommandError> {
-    let door = args.whose.look()?;
-    let stale = door.shelf.state()?.stale();
-    let plan = plan(&door, &args.wish(), args.manner.edits())?;
-    door.done();
+    let context = args.scope.open_read_only()?;
+    let stale = context.skill_set.state()?.stale();
+    let plan = plan(&context, &args.sync_request(), args.output.edits())?;
+    context.done();
     let left = plan.changes().iter().any(|change| matches!(change, Change::Left(_)));
     let differs = !stale.is_empty() || !plan.is_empty() || left;
     let mut more = Map::new();
     let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();
     more.insert("stale".into(), json!(lines));
     more.insert("in_sync".into(), Value::Bool(!differs));
-    if args.manner.json {
-        Report { json: true, done: false }.print(&door, &[&plan], more)?;
+    if args.output.json {
+        Report { json: true, done: false }.print(&context, &[&plan], more)?;
     } else if differs {
         for line in &lines {
             output::text(&format!("{}\n", output::cell(line)))?;
         }
         if !plan.changes().is_empty() {
-            Report { json: false, done: false }.print(&door, &[&plan], more)?;
+            Report { json: false, done: false }.print(&context, &[&plan], more)?;
         }
     } else {
         output::text("everything matches savoir.lock\n")?;

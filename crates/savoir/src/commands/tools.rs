@@ -19,10 +19,9 @@ use savoir_skill::{Skill, convert::with_tools_of_original, read};
 use crate::{
     discover::{self, Candidate},
     error::CommandError,
+    gibberish_mode::GibberishMode,
     load::{self, Origin},
-    lookup,
-    mode::Mode,
-    output,
+    lookup, output,
 };
 
 /// List the tools of skills, as text or in the format of a model API
@@ -43,7 +42,7 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
     /// Only tools that this mode of gibb.eri.sh offers
     #[arg(long, value_name = "MODE", ignore_case = true)]
-    mode: Option<Mode>,
+    mode: Option<GibberishMode>,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
@@ -88,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             .hint("name a folder with skills, or create one: savoir new NAME"));
     }
     for problem in &found.problems {
-        eprintln!("warning: {}", output::harmless(problem));
+        eprintln!("warning: {}", output::sanitize(problem));
     }
     if found.skills.is_empty() && !found.problems.is_empty() {
         let message = "no usable skill was found";
@@ -104,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         .filter(|skill| args.mode.is_none_or(|mode| manifest::is_offered(skill, mode.as_str())));
     let manifest = Manifest::new(offered);
     match if args.json { Format::Json } else { args.format } {
-        Format::Text => output::text(&output::harmless(&page(&manifest, &found.scripts)))?,
+        Format::Text => output::text(&output::sanitize(&page(&manifest, &found.scripts)))?,
         Format::Json => output::json(&manifest.json())?,
         Format::Openai => output::json(&manifest.openai())?,
         Format::Anthropic => output::json(&manifest.anthropic())?,

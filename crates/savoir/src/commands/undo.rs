@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    install_context::{Report, ScopeArgs, told},
+    install_context::{Report, ScopeArgs, run_with_json_errors},
 };
 
 /// Undo the last install, update, remove, sync or adopt
@@ -22,7 +22,7 @@ This restores all skill folders, savoir.toml and savoir.lock. The last 20 change
 can be undone, one after the other. Files edited after the change are kept, unless --force is given.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
     /// Discard edits that were made after the change
     #[arg(long, short)]
     force: bool,
@@ -35,14 +35,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || undo(args))
+    run_with_json_errors(args.json, || undo(args))
 }
 
 fn undo(args: &Args) -> Result<ExitCode, CommandError> {
-    let door = args.whose.open()?;
+    let context = args.scope.open()?;
     let edits = if args.force { Edits::Discard } else { Edits::Keep };
-    let plan = || Ok(door.shelf.undo(edits)?);
-    let (plan, done) = door.carry_out(plan, |_| Ok(!args.dry_run))?;
-    Report { json: args.json, done }.print(&door, &[&plan], Map::new())?;
+    let plan = || Ok(context.skill_set.undo(edits)?);
+    let (plan, done) = context.carry_out(plan, |_| Ok(!args.dry_run))?;
+    Report { json: args.json, done }.print(&context, &[&plan], Map::new())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -12,8 +12,8 @@ use super::sync;
 use crate::{
     error::CommandError,
     install_context::{
-        Arrived, Ask, Consent, Failed, InstallContext, OutputArgs, Proposal, Report, ScopeArgs,
-        Skipped, arrived, diff, summary, told,
+        Consent, FetchedSkills, InstallContext, OnFailure, OutputArgs, Proposal, RegistryArgs,
+        Report, ScopeArgs, Skipped, arrived, diff, run_with_json_errors, summary,
     },
     output,
 };
@@ -40,70 +40,71 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "names")]
     all: bool,
     #[command(flatten)]
-    ask: Ask,
+    ask: RegistryArgs,
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
     #[command(flatten)]
     consent: Consent,
     /// Show every changed line
     #[arg(long)]
     diff: bool,
     #[command(flatten)]
-    manner: OutputArgs,
+    output: OutputArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.manner.json, || update(args))
+    run_with_json_errors(args.output.json, || update(args))
 }
 
 fn update(args: &Args) -> Result<ExitCode, CommandError> {
-    let door = args.whose.open()?.asking(&args.ask);
-    let state = door.shelf.state()?;
-    door.check_installed(&args.names, "update")?;
+    let context = args.scope.open()?.with_registry_args(&args.ask);
+    let state = context.skill_set.state()?;
+    context.check_installed(&args.names, "update")?;
     let every: Vec<String> = state.lock.skills.keys().cloned().collect();
     let all = args.names.is_empty();
     let names = if all { &every } else { &args.names };
-    let failed = if all || names.len() > 1 { Failed::Skip } else { Failed::Stop };
-    let Arrived { ready, skipped } = door.newer(names, &state, failed, &args.consent, &args.ask)?;
-    if !args.manner.dry_run {
-        door.refuse_blocked(&args.consent, &ready)?;
-        door.refuse_forbidden(&ready)?;
+    let failed = if all || names.len() > 1 { OnFailure::Skip } else { OnFailure::Stop };
+    let FetchedSkills { ready, skipped } =
+        context.newer(names, &state, failed, &args.consent, &args.ask)?;
+    if !args.output.dry_run {
+        context.refuse_blocked(&args.consent, &ready)?;
+        context.refuse_forbidden(&ready)?;
     }
-    let how = Install { edits: args.manner.edits(), ..Install::default() };
-    let agreed = door.agreed(&state.lock);
+    let how = Install { edits: args.output.edits(), ..Install::default() };
+    let agreed = context.agreed(&state.lock);
     let agree = |plan: &mut Plan| {
         let notes = changed_files(args, plan);
         let proposal = Proposal {
             verb: "Update",
             ready: &ready,
             agreed: &agreed,
-            trusted: &door.trusted,
+            trusted: &context.trusted,
             skipped: &skipped,
             always_asks: true,
             notes: &notes,
         };
-        if args.manner.dry_run {
+        if args.output.dry_run {
             args.consent.show(proposal, plan);
             return Ok(false);
         }
         args.consent.ask(proposal, plan)
     };
-    let (plan, done) = door.carry_out(|| Ok(door.shelf.install(&ready, &how)?), agree)?;
-    remember_what_stays(args, &door, &state, names)?;
+    let (plan, done) = context.carry_out(|| Ok(context.skill_set.install(&ready, &how)?), agree)?;
+    remember_what_stays(args, &context, &state, names)?;
     let mut more = Map::new();
     more.insert("skills".into(), ready.iter().map(arrived).collect());
     more.insert("skipped".into(), skipped.iter().map(Skipped::json).collect());
-    if args.manner.json && args.diff {
+    if args.output.json && args.diff {
         more.insert("diff".into(), json!(diff(&plan)));
     }
-    if !done && !args.manner.dry_run {
-        return sync::not_agreed(args.manner.dry_run);
+    if !done && !args.output.dry_run {
+        return sync::not_agreed(args.output.dry_run);
     }
     // If every skill was skipped, only the summary is printed.
-    if args.manner.json || skipped.is_empty() || !plan.changes().is_empty() {
-        Report { json: args.manner.json, done }.print(&door, &[&plan], more)?;
+    if args.output.json || skipped.is_empty() || !plan.changes().is_empty() {
+        Report { json: args.output.json, done }.print(&context, &[&plan], more)?;
     }
-    if !skipped.is_empty() && !args.manner.json {
+    if !skipped.is_empty() && !args.output.json {
         let is_updated = |one: &&Change| matches!(one, Change::New { .. } | Change::Updated { .. });
         let count = plan.changes().iter().filter(is_updated).count();
         let word = if done { "updated" } else { "would update" };
@@ -121,7 +122,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
 
 /// The changed files, for the confirmation screen.
 fn changed_files(args: &Args, plan: &Plan) -> String {
-    match (args.manner.json, args.diff) {
+    match (args.output.json, args.diff) {
         (true, _) => String::new(),
         (false, true) => diff(plan),
         (false, false) => summary(plan),
@@ -132,26 +133,26 @@ fn changed_files(args: &Args, plan: &Plan) -> String {
 /// been taken down without a newer one.
 fn remember_what_stays(
     args: &Args,
-    door: &InstallContext,
+    context: &InstallContext,
     before: &State,
     names: &[String],
 ) -> Result<(), CommandError> {
-    let now = door.shelf.state()?;
+    let now = context.skill_set.state()?;
     let version = |state: &State, name: &String| {
         let locked = state.lock.skills.get(name)?;
         Some((locked.source.clone(), locked.version.clone()))
     };
     let stay = names.iter().filter(|name| version(before, name) == version(&now, name));
-    let found = door.look_at(&now, stay.cloned().collect(), &args.ask)?;
+    let found = context.look_at(&now, stay.cloned().collect(), &args.ask)?;
     if !found.is_empty() {
-        let kept = updates::remember_some(&door.cache, door.shelf.root(), &now, &found);
-        warn_if_not_stored(kept);
+        let stored = updates::remember_some(&context.cache, context.skill_set.root(), &now, &found);
+        warn_if_not_stored(stored);
     }
     Ok(())
 }
 
-pub(super) fn warn_if_not_stored(kept: Result<(), FileError>) {
-    if let Err(error) = kept {
+pub(super) fn warn_if_not_stored(stored: Result<(), FileError>) {
+    if let Err(error) = stored {
         output::note(&format!("the result could not be stored: {error}"));
     }
 }

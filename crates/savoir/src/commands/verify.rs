@@ -20,7 +20,7 @@ use crate::{
     error::CommandError,
     install_context::ScopeArgs,
     load, lookup, output,
-    trust::{Keyring, Whole, kind_and_key, subject},
+    trust::{Keyring, SignedFolder, kind_and_key, load_skill},
 };
 
 /// Verify the signatures and files of skills
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "paths")]
     all: bool,
     #[command(flatten)]
-    whose: ScopeArgs,
+    scope: ScopeArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -55,15 +55,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if let Some(names) = names(&args.paths)
-        && locked::are_locked(&args.whose, &names)?
+        && locked::are_locked(&args.scope, &names)?
     {
-        return locked::verify(&args.whose, &names, args.json);
+        return locked::verify(&args.scope, &names, args.json);
     }
     let store = Keyring::of_user()?.trusted()?;
     let mut worst = 0;
     let mut list = Vec::new();
     for (index, path) in args.paths.iter().enumerate() {
-        let found = lookup::find(path).and_then(|path| Examined::at(&path, &store));
+        let found = lookup::find(path).and_then(|path| VerifiedSkill::at(&path, &store));
         let (examined, failed) = match found {
             Ok(examined) => {
                 let failed = examined.failure();
@@ -105,45 +105,45 @@ fn names(paths: &[PathBuf]) -> Option<Vec<String>> {
 }
 
 /// The name and version that signatures are checked against. Without a lock, the skill states them.
-struct Expected<'a> {
+struct ExpectedIdentity<'a> {
     name: &'a str,
     version: &'a str,
 }
 
 /// A skill and the result of its signature check.
-struct Examined {
-    whole: Whole,
+struct VerifiedSkill {
+    signed_folder: SignedFolder,
     outcome: Result<Attestation, SignatureError>,
     differences: Vec<Difference>,
     /// Files that a run can see and no signature covers.
     uncovered: Vec<String>,
 }
 
-impl Examined {
+impl VerifiedSkill {
     fn at(path: &Path, store: &TrustStore) -> Result<Self, CommandError> {
-        let whole = Whole::read(path)?;
-        let version = whole.version().unwrap_or_default();
-        let expected = Expected { name: whole.name(), version };
-        let outcome = trust::verify(&whole.tree, expected.name, expected.version, store);
+        let signed_folder = SignedFolder::read(path)?;
+        let version = signed_folder.version().unwrap_or_default();
+        let expected = ExpectedIdentity { name: signed_folder.name(), version };
+        let outcome = trust::verify(&signed_folder.tree, expected.name, expected.version, store);
         let differences = match &outcome {
             Ok(_) => Vec::new(),
-            Err(_) => trust::differences(&whole.tree).unwrap_or_default(),
+            Err(_) => trust::differences(&signed_folder.tree).unwrap_or_default(),
         };
-        let uncovered = uncovered(&whole, &outcome, store);
-        Ok(Self { whole, outcome, differences, uncovered })
+        let uncovered = uncovered(&signed_folder, &outcome, store);
+        Ok(Self { signed_folder, outcome, differences, uncovered })
     }
 
     fn skill(&self) -> &Skill {
-        &self.whole.loaded.reading.skill
+        &self.signed_folder.loaded.reading.skill
     }
 
     /// Why the skill must not be used, if so.
     fn failure(&self) -> Option<CommandError> {
         // Changed files may cause other errors, so signatures are reported first.
         let Err(error) = &self.outcome else {
-            return load::require_usable(&self.whole.loaded).err();
+            return load::require_usable(&self.signed_folder.loaded).err();
         };
-        let folder = self.whole.folder.display();
+        let folder = self.signed_folder.folder.display();
         let failed = match error {
             SignatureError::Missing { .. }
             | SignatureError::Additional { .. }
@@ -173,7 +173,7 @@ impl Examined {
 
     fn print(&self, out: &mut impl Write, store: &TrustStore) -> io::Result<()> {
         let (green, red) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default());
-        field(out, "skill", &self.whole.title())?;
+        field(out, "skill", &self.signed_folder.title())?;
         match &self.outcome {
             Ok(attestation) => {
                 let (style, state) = match (&attestation.signed, attestation.unchecked.is_empty()) {
@@ -196,9 +196,9 @@ impl Examined {
         if self.outcome.is_ok() {
             field(out, "tier", self.tier().as_str())?;
         }
-        let files = self.whole.tree.digests().len();
+        let files = self.signed_folder.tree.digests().len();
         field(out, "files", &output::plural(files, "file"))?;
-        field(out, "integrity", &self.whole.tree.integrity())
+        field(out, "integrity", &self.signed_folder.tree.integrity())
     }
 
     fn print_signers(
@@ -208,7 +208,7 @@ impl Examined {
         store: &TrustStore,
     ) -> io::Result<()> {
         for signer in &attestation.signatures {
-            field(out, "signed by", &described(signer, store, self.whole.name()))?;
+            field(out, "signed by", &described(signer, store, self.signed_folder.name()))?;
         }
         for unchecked in &attestation.unchecked {
             let by = match &unchecked.key_id {
@@ -228,14 +228,15 @@ impl Examined {
 
 /// Files in the folder of a signed skill that a run can see and that are not part of the skill.
 fn uncovered(
-    whole: &Whole,
+    signed_folder: &SignedFolder,
     outcome: &Result<Attestation, SignatureError>,
     store: &TrustStore,
 ) -> Vec<String> {
     let is_signed = outcome.as_ref().is_ok_and(|attestation| attestation.signed.is_some());
     // A skill that cannot run for another reason has no such files.
-    let found = is_signed.then(|| subject(&whole.loaded, Trust::User, store).ok()).flatten();
-    found.map(|subject| subject.vouching.uncovered).unwrap_or_default()
+    let found =
+        is_signed.then(|| load_skill(&signed_folder.loaded, Trust::User, store).ok()).flatten();
+    found.map(|loaded_skill| loaded_skill.vouching.uncovered).unwrap_or_default()
 }
 
 /// A signer in one line.
@@ -259,7 +260,7 @@ fn field(out: &mut impl Write, label: &str, value: &str) -> io::Result<()> {
     writeln!(out, "{label:14} {}", shown(value))
 }
 
-fn as_json(path: &Path, examined: Option<&Examined>, failed: Option<&CommandError>) -> Value {
+fn as_json(path: &Path, examined: Option<&VerifiedSkill>, failed: Option<&CommandError>) -> Value {
     let mut map = Map::new();
     map.insert("path".into(), json!(path));
     map.insert("ok".into(), failed.is_none().into());
@@ -281,8 +282,8 @@ fn as_json(path: &Path, examined: Option<&Examined>, failed: Option<&CommandErro
             ("tier", json!(examined.tier())),
             ("differences", differences.collect()),
             ("not_covered", json!(examined.uncovered)),
-            ("files", json!(examined.whole.tree.digests().len())),
-            ("integrity", json!(examined.whole.tree.integrity())),
+            ("files", json!(examined.signed_folder.tree.digests().len())),
+            ("integrity", json!(examined.signed_folder.tree.integrity())),
         ] {
             map.insert(name.into(), value);
         }

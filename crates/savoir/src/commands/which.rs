@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::{
     error::CommandError,
-    install_context::told,
+    install_context::run_with_json_errors,
     installed::few,
     lookup::{Candidate, Lookup},
     output,
 };
 
 /// Digits of a digest to show.
-const DIGITS: usize = 12;
+const DIGEST_DIGITS: usize = 12;
 
 /// Show which skill a name refers to, and others of the same name
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || which(args))
+    run_with_json_errors(args.json, || which(args))
 }
 
 fn which(args: &Args) -> Result<ExitCode, CommandError> {
@@ -113,5 +113,5 @@ fn table(candidates: &[Candidate], lookup: &Lookup) -> String {
 /// The first digits of a digest, without its algorithm.
 fn digits(integrity: Option<&str>) -> String {
     let digits = integrity.and_then(|text| text.split_once('-')).map_or("-", |(_, digits)| digits);
-    digits.chars().take(DIGITS).collect()
+    digits.chars().take(DIGEST_DIGITS).collect()
 }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::show::Page;
-use crate::{error::CommandError, install_context::told, output, remote::Remote, runtime};
+use crate::{
+    error::CommandError, install_context::run_with_json_errors, output, remote::Remote, runtime,
+};
 
 /// Show your account and permissions at a registry
 #[derive(Debug, clap::Args)]
@@ -25,7 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || whoami(args))
+    run_with_json_errors(args.json, || whoami(args))
 }
 
 fn whoami(args: &Args) -> Result<ExitCode, CommandError> {
@@ -50,6 +52,6 @@ fn whoami(args: &Args) -> Result<ExitCode, CommandError> {
     page.field("role", who.role.as_deref().unwrap_or_default());
     page.list("scopes", who.scopes.into_iter());
     page.list("namespaces", who.namespaces.into_iter());
-    output::text(&output::harmless(&page.text))?;
+    output::text(&output::sanitize(&page.text))?;
     Ok(ExitCode::SUCCESS)
 }

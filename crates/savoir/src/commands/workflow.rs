@@ -1,6 +1,6 @@
 //! `savoir workflow`.
 
-mod shelf;
+mod installed_skills;
 
 use std::{
     fs,
@@ -23,10 +23,10 @@ use savoir_store::Checkpoint;
 use serde_json::json;
 use uuid::Uuid;
 
-use self::shelf::InstalledSkillLookup;
+use self::installed_skills::InstalledSkillLookup;
 use crate::{
     error::CommandError,
-    events::{self, Ended, Form, Printer},
+    events::{self, EventFormat, Printer, RunEnd},
     models,
     output::{self, plural},
     runtime,
@@ -139,7 +139,7 @@ fn check(path: &Path, json: bool) -> Result<ExitCode, CommandError> {
     } else if problem.is_none() {
         let name = workflow.name.as_deref().unwrap_or("a workflow");
         let text = format!("{name}: {}, all fine\n", plural(nodes.len(), "node"));
-        output::text(&output::harmless(&text))?;
+        output::text(&output::sanitize(&text))?;
     }
     match problem {
         None => Ok(ExitCode::SUCCESS),
@@ -218,7 +218,7 @@ async fn follow(
         checkpoint: Checkpoint::default(),
         resumed: false,
     };
-    let mut printer = Printer::new(Form::new(args.json, args.verbose));
+    let mut printer = Printer::new(EventFormat::new(args.json, args.verbose));
     let running = async {
         // After an interrupt, nobody reads the result.
         let _ = run_to_end(&host, run, &NoJournal, &out).await;
@@ -227,9 +227,9 @@ async fn follow(
     let (ended, ()) = tokio::join!(printer.follow(events), running);
     printer.print_sources(&super::kb::Names::new());
     let error = match ended? {
-        Ended::Well => return Ok(ExitCode::SUCCESS),
-        Ended::Stopped => CommandError::findings("the run was stopped").named("stopped"),
-        Ended::Failed(message) => failure(&message).named("workflow-failed"),
+        RunEnd::Well => return Ok(ExitCode::SUCCESS),
+        RunEnd::Stopped => CommandError::findings("the run was stopped").named("stopped"),
+        RunEnd::Failed(message) => failure(&message).named("workflow-failed"),
     };
     // With --json, the error was already an event.
     if args.json { Ok(error.report()) } else { Err(error) }

@@ -16,7 +16,7 @@ use savoir_skill::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Miss, report, take};
+use super::{OperationError, OperationResult, parse_input, report};
 
 #[derive(Deserialize)]
 struct Substitution {
@@ -58,58 +58,58 @@ struct Mapping {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct EventInput {
     event: String,
     data: Value,
 }
 
-pub(super) fn answer(op: &str, input: &Value) -> Answer {
+pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
     Ok(match op {
-        "validate_name" => verdict(agent_flow::check_name(&take::<String>(input)?)),
-        "normalize_name" => name::normalize(&take::<String>(input)?).into(),
-        "parse_skill_md" => match agent_flow::parse(&take::<String>(input)?) {
+        "validate_name" => verdict(agent_flow::check_name(&parse_input::<String>(input)?)),
+        "normalize_name" => name::normalize(&parse_input::<String>(input)?).into(),
+        "parse_skill_md" => match agent_flow::parse(&parse_input::<String>(input)?) {
             Ok(content) => {
                 json!({"ok": true, "frontmatter": content.frontmatter, "body": content.body})
             }
             Err(refusal) => verdict(Err(refusal)),
         },
         "substitute" => {
-            let Substitution { template, inputs, provided } = take(input)?;
+            let Substitution { template, inputs, provided } = parse_input(input)?;
             agent_flow::substitute(&template, &input_list(&inputs)?, &provided).into()
         }
         "validate_inputs" => {
-            let Provided { inputs, provided } = take(input)?;
+            let Provided { inputs, provided } = parse_input(input)?;
             verdict(agent_flow::check_inputs(&input_list(&inputs)?, &provided))
         }
-        "placeholder_validation" => placeholders(&take::<String>(input)?)?,
-        "size" => verdict(agent_flow::check_size(take(input)?)),
+        "placeholder_validation" => placeholders(&parse_input::<String>(input)?)?,
+        "size" => verdict(agent_flow::check_size(parse_input(input)?)),
         "parse_at_skill" => {
-            let message: String = take(input)?;
+            let message: String = parse_input(input)?;
             let (skill, text) = agent_flow::parse_at_skill(&message);
             json!([skill, text])
         }
         "llm_args" => {
-            let Run { skill } = take(input)?;
+            let Run { skill } = parse_input(input)?;
             let skill = report::reading(&skill, Dialect::AGENT_FLOW)?.skill;
             json!(agent_flow::model_settings(&skill))
         }
         "condition_eval" => {
-            let Condition { expr, ctx } = take(input)?;
+            let Condition { expr, ctx } = parse_input(input)?;
             condition::holds(&expr, &Scope::new("", &ctx, &Map::new())).into()
         }
         "workflow_skill_mapping" => {
-            let Mapping { input_mappings, outputs, variables } = take(input)?;
+            let Mapping { input_mappings, outputs, variables } = parse_input(input)?;
             let inputs = mapped_inputs(&input_mappings, &Scope::new("", &outputs, &variables));
-            inputs.map_err(|error| Miss::BadInput(error.to_string()))?.into()
+            inputs.map_err(|error| OperationError::BadInput(error.to_string()))?.into()
         }
         "sse_bytes" => {
-            let Told { event, data } = take(input)?;
+            let EventInput { event, data } = parse_input(input)?;
             event::sse(&event, &data).into()
         }
         "sse" => events::of_skill(input)?,
         "workflow" => events::of_workflow(input)?,
         "http" => http::answer(input)?,
-        _ => return Err(Miss::Unsupported),
+        _ => return Err(OperationError::Unsupported),
     })
 }
 
@@ -123,12 +123,12 @@ fn verdict(outcome: Result<(), Refusal>) -> Value {
 }
 
 /// Definitions of inputs, read as they are read in a file. JSON is YAML, too.
-fn input_list(inputs: &Value) -> Result<Vec<Input>, Miss> {
+fn input_list(inputs: &Value) -> Result<Vec<Input>, OperationError> {
     let text = format!("---\ninputs: {inputs}\n---\n");
     Ok(report::reading(&text, Dialect::AGENT_FLOW)?.skill.inputs)
 }
 
-fn placeholders(text: &str) -> Answer {
+fn placeholders(text: &str) -> OperationResult {
     let content = match agent_flow::parse(text) {
         Ok(content) => content,
         Err(refusal) => return Ok(verdict(Err(refusal))),

@@ -1,4 +1,4 @@
-//! How a result is held against what was expected.
+//! Compares a result with the expected one.
 //!
 //! Objects are compared as a subset, arrays element by element, `warnings` as a set; the values of
 //! a few keys must be equal to the last key; and some keys do not hold a value but a condition.

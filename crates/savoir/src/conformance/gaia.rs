@@ -12,7 +12,7 @@ use savoir_skill::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Miss, report, take};
+use super::{OperationError, OperationResult, parse_input, report};
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -20,35 +20,35 @@ enum Digested {
     Manifest { text: String },
 }
 
-pub(super) fn answer(op: &str, input: &Value) -> Answer {
+pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
     Ok(match op {
-        "permission" => grant(&take::<String>(input)?),
+        "permission" => grant(&parse_input::<String>(input)?),
         "semver_match" => {
-            let (version, range): (String, String) = take(input)?;
+            let (version, range): (String, String) = parse_input(input)?;
             let version = version::parse_version(&version).ok();
             let range = VersionRange::parse(&range).ok();
             version.zip(range).is_some_and(|(version, range)| range.matches(&version)).into()
         }
-        "semver_spec" => json!({"ok": VersionRange::parse(&take::<String>(input)?).is_ok()}),
-        "resolve" => resolve(take(input)?),
+        "semver_spec" => json!({"ok": VersionRange::parse(&parse_input::<String>(input)?).is_ok()}),
+        "resolve" => resolve(parse_input(input)?),
         "effective_tier" => {
-            let (claimed, attested): (Tier, Tier) = take(input)?;
+            let (claimed, attested): (Tier, Tier) = parse_input(input)?;
             permission::effective(claimed, attested).as_str().into()
         }
         "name" => {
-            let name: String = take(input)?;
+            let name: String = parse_input(input)?;
             let warnings: Vec<_> =
                 name::gaia_warnings(&name).into_iter().map(report::code).collect();
             json!({"ok": NameGrammar::Gaia.check(&name).is_ok(), "warnings": warnings})
         }
-        "version" => json!({"ok": version::parse_version(&take::<String>(input)?).is_ok()}),
-        "parse" => parse(&take::<String>(input)?)?,
+        "version" => json!({"ok": version::parse_version(&parse_input::<String>(input)?).is_ok()}),
+        "parse" => parse(&parse_input::<String>(input)?)?,
         "digest" => {
-            let Digested::Manifest { text } = take(input)?;
+            let Digested::Manifest { text } = parse_input(input)?;
             digest::manifest(&text).into()
         }
-        "yaml11_scalar" => resolve_plain(&take::<String>(input)?, YamlVersion::V1_1),
-        _ => return Err(Miss::Unsupported),
+        "yaml11_scalar" => resolve_plain(&parse_input::<String>(input)?, YamlVersion::V1_1),
+        _ => return Err(OperationError::Unsupported),
     })
 }
 
@@ -74,7 +74,7 @@ fn resolve((versions, range): (Vec<String>, String)) -> Value {
     chosen.map(ToString::to_string).into()
 }
 
-fn parse(text: &str) -> Answer {
+fn parse(text: &str) -> OperationResult {
     let reading = report::reading(text, Dialect::GAIA)?;
     if let Some(failure) = report::failure(&reading) {
         return Ok(failure);

@@ -18,7 +18,7 @@ use savoir_skill::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Miss, report, take};
+use super::{OperationError, OperationResult, parse_input, report};
 
 #[derive(Deserialize)]
 struct Call {
@@ -35,16 +35,16 @@ fn some_tool() -> String {
     "t".to_owned()
 }
 
-pub(super) fn answer(op: &str, input: &Value) -> Answer {
+pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
     match op {
-        "parse" => parse(&take::<String>(input)?),
-        "tokenize" => Ok(match command::tokenize(&take::<String>(input)?) {
+        "parse" => parse(&parse_input::<String>(input)?),
+        "tokenize" => Ok(match command::tokenize(&parse_input::<String>(input)?) {
             Ok(tokens) => tokens.iter().map(Token::text).collect(),
             Err(error) => failure(error.code(), &error),
         }),
-        "interpolate" => Ok(interpolate(take(input)?)),
-        "exec" => exec(&take(input)?),
-        _ => Err(Miss::Unsupported),
+        "interpolate" => Ok(interpolate(parse_input(input)?)),
+        "exec" => exec(&parse_input(input)?),
+        _ => Err(OperationError::Unsupported),
     }
 }
 
@@ -56,8 +56,8 @@ struct Execution {
 }
 
 /// Runs a command as the only tool of a skill named `demo`, in the sandbox.
-fn exec(execution: &Execution) -> Answer {
-    let unusable = |error: &dyn std::fmt::Display| Miss::BadInput(error.to_string());
+fn exec(execution: &Execution) -> OperationResult {
+    let unusable = |error: &dyn std::fmt::Display| OperationError::BadInput(error.to_string());
     let folder = tempfile::tempdir().map_err(|error| unusable(&error))?;
     let root = folder.path();
     let words = execution.argv.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''")));
@@ -72,13 +72,13 @@ fn exec(execution: &Execution) -> Answer {
     fs::write(&file, &text).map_err(|error| unusable(&error))?;
     let reading = report::reading(&text, Dialect::GIBBERISH)?;
     let store = TrustStore::default();
-    let subject = LoadedSkill::new(&reading, &file, file.parent(), Trust::Bundled, &store)
+    let loaded_skill = LoadedSkill::new(&reading, &file, file.parent(), Trust::Bundled, &store)
         .map_err(|error| unusable(&error))?;
     let mut run_env = RunEnvironment::at(root, &root.join("home"));
     let names = execution.parent_env_names.iter().flatten();
     run_env.variables = names.map(|name| (name.clone(), "value".to_owned())).collect();
     let call = run::Call {
-        subject: &subject,
+        subject: &loaded_skill,
         tool: "run",
         given: Given::Pairs(Vec::new()),
         run_env: &run_env,
@@ -86,7 +86,7 @@ fn exec(execution: &Execution) -> Answer {
         extra: &ExtraGrants::default(),
     };
     let finished = run::plan(&call)
-        .and_then(|plan| plan.run(&subject, &Home::at(&root.join("savoir")), &mut |_| {}));
+        .and_then(|plan| plan.run(&loaded_skill, &Home::at(&root.join("savoir")), &mut |_| {}));
     Ok(match finished {
         Err(error) => {
             json!({"ok": false, "error": report::code(&error.code), "message": error.message})
@@ -107,7 +107,7 @@ fn exec(execution: &Execution) -> Answer {
     })
 }
 
-fn parse(text: &str) -> Answer {
+fn parse(text: &str) -> OperationResult {
     let reading = report::reading(text, Dialect::GIBBERISH)?;
     if let Some(failure) = report::failure(&reading) {
         return Ok(failure);

@@ -8,7 +8,7 @@ use savoir_skill::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Miss, report, take};
+use super::{OperationError, OperationResult, parse_input, report};
 
 #[derive(Deserialize)]
 struct Introduced {
@@ -26,10 +26,10 @@ struct Idle {
     idle_days: Vec<u32>,
 }
 
-pub(super) fn answer(op: &str, input: &Value) -> Answer {
+pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
     match op {
         "allowed_tools" => {
-            let text = format!("---\n{}\n---\n", take::<String>(input)?);
+            let text = format!("---\n{}\n---\n", parse_input::<String>(input)?);
             let reading = report::reading(&text, Dialect::PERSONAL_AGENT)?;
             if let Some(failure) = report::failure(&reading) {
                 return Ok(failure);
@@ -38,18 +38,18 @@ pub(super) fn answer(op: &str, input: &Value) -> Answer {
             Ok(grants.iter().map(ToolGrant::normalized).collect())
         }
         "tool_alias" => {
-            let grants = allowed_tools::split(&take::<String>(input)?);
+            let grants = allowed_tools::split(&parse_input::<String>(input)?);
             Ok(grants.first().map(ToolGrant::normalized).unwrap_or_default().into())
         }
         "preamble" => {
-            let Introduced { name, description, when_to_use } = take(input)?;
+            let Introduced { name, description, when_to_use } = parse_input(input)?;
             Ok(personal_agent::preamble_line(&name, &description, when_to_use.as_deref()).into())
         }
         "curator" => {
-            let Idle { standing, idle_days } = take(input)?;
+            let Idle { standing, idle_days } = parse_input(input)?;
             let states = idle_days.into_iter().map(|days| standing.after(days));
             Ok(states.map(|state| json!({"state": state, "enabled": state.is_enabled()})).collect())
         }
-        _ => Err(Miss::Unsupported),
+        _ => Err(OperationError::Unsupported),
     }
 }

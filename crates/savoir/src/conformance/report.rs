@@ -1,9 +1,9 @@
-//! Readings as the vectors write them.
+//! Formats parsed skills as the vectors do.
 
 use savoir_skill::{Dialect, Reading, Severity, Source, read_as};
 use serde_json::{Value, json};
 
-use super::Miss;
+use super::OperationError;
 
 /// Codes that the vectors use for every dialect; what has no code among them is an invalid value.
 const CODES: [&str; 6] = [
@@ -29,9 +29,9 @@ const UNOPENED: [&str; 5] = [
 ];
 
 /// Reads a text in a dialect.
-pub(super) fn reading(text: &str, dialect: Dialect) -> Result<Reading, Miss> {
+pub(super) fn reading(text: &str, dialect: Dialect) -> Result<Reading, OperationError> {
     let source = Source::from_bytes(text.as_bytes().to_vec());
-    let source = source.map_err(|error| Miss::BadInput(error.to_string()))?;
+    let source = source.map_err(|error| OperationError::BadInput(error.to_string()))?;
     Ok(read_as(source, dialect, None))
 }
 

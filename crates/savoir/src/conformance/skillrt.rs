@@ -12,7 +12,7 @@ use savoir_skill::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Miss, report, take};
+use super::{OperationError, OperationResult, parse_input, report};
 
 #[derive(Deserialize)]
 struct Run {
@@ -39,17 +39,17 @@ struct Named {
     description: String,
 }
 
-pub(super) fn answer(op: &str, input: &Value) -> Answer {
+pub(super) fn answer(op: &str, input: &Value) -> OperationResult {
     match op {
-        "parse" => parse(&take::<String>(input)?),
-        "run" => run(&take(input)?),
-        "install" => install(&take::<Install>(input)?.text),
-        "list" => Ok(json!({"stdout": list(take::<Installed>(input)?.installed)})),
-        _ => Err(Miss::Unsupported),
+        "parse" => parse(&parse_input::<String>(input)?),
+        "run" => run(&parse_input(input)?),
+        "install" => install(&parse_input::<Install>(input)?.text),
+        "list" => Ok(json!({"stdout": list(parse_input::<Installed>(input)?.installed)})),
+        _ => Err(OperationError::Unsupported),
     }
 }
 
-fn parse(text: &str) -> Answer {
+fn parse(text: &str) -> OperationResult {
     let reading = report::reading(text, Dialect::SKILLRT)?;
     if let Some(failure) = report::failure(&reading) {
         return Ok(failure);
@@ -70,7 +70,7 @@ fn parse(text: &str) -> Answer {
     Ok(value)
 }
 
-fn run(call: &Run) -> Answer {
+fn run(call: &Run) -> OperationResult {
     let reading = report::reading(&call.text, Dialect::SKILLRT)?;
     if let Some(failure) = report::failure(&reading) {
         return Ok(failure);
@@ -113,7 +113,7 @@ fn is_on_path(program: &str) -> bool {
     find_program(program, &path).is_some()
 }
 
-fn install(text: &str) -> Answer {
+fn install(text: &str) -> OperationResult {
     let reading = report::reading(text, Dialect::SKILLRT)?;
     if let Some(failure) = report::failure(&reading) {
         return Ok(failure);

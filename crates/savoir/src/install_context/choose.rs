@@ -21,10 +21,10 @@ use crate::{
 };
 
 /// Skills that an error names.
-const NAMED: usize = 20;
+const MAX_LISTED_SKILLS: usize = 20;
 
 /// Characters of a description that are shown.
-const SHOWN: usize = 60;
+const MAX_DESCRIPTION_CHARS: usize = 60;
 
 /// Options that choose skills of a source.
 #[derive(Debug, Default, clap::Args)]
@@ -62,13 +62,13 @@ pub(crate) struct Chosen {
 
 impl Choice {
     /// The skills that the options or the user choose.
-    pub(crate) fn of(&self, stalls: &[SourceListing]) -> Result<Chosen, CommandError> {
+    pub(crate) fn of(&self, listings: &[SourceListing]) -> Result<Chosen, CommandError> {
         if !self.skill.is_empty() {
-            return Ok(Chosen { offers: self.named(stalls)?, by_name: true });
+            return Ok(Chosen { offers: self.named(listings)?, by_name: true });
         }
         let mut chosen = Chosen { offers: Vec::new(), by_name: !self.all };
-        for stall in stalls {
-            let offers = self.below_paths(stall)?;
+        for listing in listings {
+            let offers = self.below_paths(listing)?;
             match offers.as_slice() {
                 [_] => chosen.offers.extend(offers),
                 _ if self.all || !self.path.is_empty() => {
@@ -76,9 +76,9 @@ impl Choice {
                     chosen.offers.extend(offers);
                 }
                 _ if ask::is_interactive() => {
-                    chosen.offers.extend(picker::pick(&stall.typed, &offers)?);
+                    chosen.offers.extend(picker::pick(&listing.typed, &offers)?);
                 }
-                _ => return Err(several(stall, &offers)),
+                _ => return Err(several(listing, &offers)),
             }
         }
         if chosen.offers.is_empty() {
@@ -87,10 +87,10 @@ impl Choice {
         Ok(chosen)
     }
 
-    fn named(&self, stalls: &[SourceListing]) -> Result<Vec<Offer>, CommandError> {
+    fn named(&self, listings: &[SourceListing]) -> Result<Vec<Offer>, CommandError> {
         let mut offers: Vec<Offer> = Vec::new();
-        for stall in stalls {
-            offers.extend(self.below_paths(stall)?);
+        for listing in listings {
+            offers.extend(self.below_paths(listing)?);
         }
         let mut chosen: Vec<Offer> = Vec::new();
         for name in &self.skill {
@@ -98,16 +98,16 @@ impl Choice {
             let before = chosen.len();
             chosen.extend(found.cloned());
             if chosen.len() == before {
-                return Err(no_such_skill(name, stalls, &offers));
+                return Err(no_such_skill(name, listings, &offers));
             }
         }
         Ok(chosen)
     }
 
     /// Keeps only the skills below --path, and one of identical copies.
-    pub(crate) fn narrow(&self, stalls: &mut [SourceListing]) -> Result<(), CommandError> {
-        for stall in stalls {
-            stall.offers = self.below_paths(stall)?;
+    pub(crate) fn narrow(&self, listings: &mut [SourceListing]) -> Result<(), CommandError> {
+        for listing in listings {
+            listing.offers = self.below_paths(listing)?;
         }
         Ok(())
     }
@@ -126,16 +126,16 @@ impl Choice {
     }
 
     /// The skills of a source below --path, or all of them. Identical copies count once.
-    fn below_paths(&self, stall: &SourceListing) -> Result<Vec<Offer>, CommandError> {
+    fn below_paths(&self, listing: &SourceListing) -> Result<Vec<Offer>, CommandError> {
         if self.path.is_empty() {
-            return Ok(without_copies(&stall.offers));
+            return Ok(without_copies(&listing.offers));
         }
-        let root = Path::new(&stall.typed).canonicalize().unwrap_or_default();
+        let root = Path::new(&listing.typed).canonicalize().unwrap_or_default();
         let is_below = |offer: &&Offer| self.path.iter().any(|path| lies_below(offer, path, &root));
-        let found: Vec<Offer> = stall.offers.iter().filter(is_below).cloned().collect();
+        let found: Vec<Offer> = listing.offers.iter().filter(is_below).cloned().collect();
         if found.is_empty() {
             let paths = self.path.join(", ");
-            let message = format!("{} has no skill at {paths}", stall.typed);
+            let message = format!("{} has no skill at {paths}", listing.typed);
             return Err(CommandError::input(message)
                 .named("no_such_path")
                 .hint("`--list --json` shows where the skills are"));
@@ -159,8 +159,8 @@ fn without_copies(offers: &[Offer]) -> Vec<Offer> {
     kept.into_iter().map(|at| offers[at].clone()).collect()
 }
 
-fn no_such_skill(name: &str, stalls: &[SourceListing], offers: &[Offer]) -> CommandError {
-    let sources: Vec<&str> = stalls.iter().map(|stall| stall.typed.as_str()).collect();
+fn no_such_skill(name: &str, listings: &[SourceListing], offers: &[Offer]) -> CommandError {
+    let sources: Vec<&str> = listings.iter().map(|listing| listing.typed.as_str()).collect();
     let message = format!("{} has no skill `{name}`", sources.join(", "));
     let error = CommandError::input(message).named("no_such_skill");
     let error = match nearest(name, offers.iter().map(|offer| offer.name.as_str())) {
@@ -192,15 +192,15 @@ fn lies_below(offer: &Offer, path: &str, root: &Path) -> bool {
 
 /// Lists the skills of sources.
 pub(crate) fn list(
-    stalls: &[SourceListing],
+    listings: &[SourceListing],
     root: &Path,
     as_json: bool,
 ) -> Result<(), CommandError> {
-    if as_json { output::json(&json(stalls, root)) } else { output::text(&table(stalls)) }
+    if as_json { output::json(&json(listings, root)) } else { output::text(&table(listings)) }
 }
 
-fn table(stalls: &[SourceListing]) -> String {
-    let offers = stalls.iter().flat_map(|stall| &stall.offers);
+fn table(listings: &[SourceListing]) -> String {
+    let offers = listings.iter().flat_map(|listing| &listing.offers);
     let mut names = BTreeSet::new();
     // Skills of the same name are shown with their paths.
     if !offers.clone().all(|offer| names.insert(&offer.name)) {
@@ -219,7 +219,7 @@ fn table(stalls: &[SourceListing]) -> String {
     output::table(["NAME", "DESCRIPTION"], &rows)
 }
 
-fn json(stalls: &[SourceListing], root: &Path) -> Value {
+fn json(listings: &[SourceListing], root: &Path) -> Value {
     let offer = |offer: &Offer| {
         json!({
             "name": offer.name,
@@ -227,26 +227,27 @@ fn json(stalls: &[SourceListing], root: &Path) -> Value {
             "source": offer.place.text(root),
         })
     };
-    let stall = |stall: &SourceListing| {
+    let listing = |listing: &SourceListing| {
         json!({
-            "source": stall.typed,
-            "skills": stall.offers.iter().map(offer).collect::<Vec<_>>(),
+            "source": listing.typed,
+            "skills": listing.offers.iter().map(offer).collect::<Vec<_>>(),
         })
     };
-    json!({ "sources": stalls.iter().map(stall).collect::<Vec<_>>() })
+    json!({ "sources": listings.iter().map(listing).collect::<Vec<_>>() })
 }
 
-fn several(stall: &SourceListing, offers: &[Offer]) -> CommandError {
+fn several(listing: &SourceListing, offers: &[Offer]) -> CommandError {
     let count = offers.len();
-    CommandError::input(format!("{} has {count} skills: {}", stall.typed, names(offers)))
+    CommandError::input(format!("{} has {count} skills: {}", listing.typed, names(offers)))
         .named("several_skills")
         .hint("choose with --skill NAME, or take all with --all")
 }
 
 fn names(offers: &[Offer]) -> String {
-    let mut shown: Vec<&str> = offers.iter().take(NAMED).map(|offer| offer.name.as_str()).collect();
-    let more = format!("and {} more: see --list", offers.len().saturating_sub(NAMED));
-    if offers.len() > NAMED {
+    let mut shown: Vec<&str> =
+        offers.iter().take(MAX_LISTED_SKILLS).map(|offer| offer.name.as_str()).collect();
+    let more = format!("and {} more: see --list", offers.len().saturating_sub(MAX_LISTED_SKILLS));
+    if offers.len() > MAX_LISTED_SKILLS {
         shown.push(&more);
     }
     shown.join(", ")
@@ -254,7 +255,7 @@ fn names(offers: &[Offer]) -> String {
 
 fn shortened(text: Option<&str>) -> Cow<'_, str> {
     let text = text.unwrap_or_default();
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_DESCRIPTION_CHARS) {
         Some((end, _)) => Cow::Owned(format!("{}…", output::cell(text[..end].trim_end()))),
         None => output::cell(text),
     }

@@ -18,10 +18,10 @@ use super::Skipped;
 use crate::{ask, error::CommandError, output};
 
 /// Names that a message lists.
-const NAMED: usize = 8;
+const MAX_LISTED_NAMES: usize = 8;
 
 /// The value of --accept for all new permissions and tools.
-const EVERYTHING: &str = "all";
+const ACCEPT_ALL: &str = "all";
 
 /// Consent from the command line.
 #[derive(Debug, Default, clap::Args)]
@@ -63,7 +63,7 @@ impl Consent {
 
     /// Whether this was accepted by its name.
     pub(crate) fn accepts(&self, word: &str) -> bool {
-        self.accept.iter().any(|accepted| accepted == word || accepted == EVERYTHING)
+        self.accept.iter().any(|accepted| accepted == word || accepted == ACCEPT_ALL)
     }
 
     /// Shows what a plan installs and asks once, if consent is needed. Returns whether the user
@@ -81,18 +81,18 @@ impl Consent {
         let must_ask = !growth.is_empty() || open.iter().any(|open| !open.questions.is_empty());
         let is_asked = must_ask || proposal.always_asks && !self.yes && !plan.is_empty();
         if !is_asked || !must_ask && !ask::is_interactive() {
-            output::aside(&page);
+            output::print_to_stderr(&page);
             return Ok(true);
         }
         if !ask::can_ask() {
-            output::aside(&page);
+            output::print_to_stderr(&page);
             return Err(unanswered(&open, &growth));
         }
         let question = format!("{page}\n{}", screen.question());
         if ask::line(&question, &ask::yes_or_no)? != Some(true) {
             return Ok(false);
         }
-        accept(plan, EVERYTHING);
+        accept(plan, ACCEPT_ALL);
         Ok(true)
     }
 
@@ -101,7 +101,7 @@ impl Consent {
         self.accept_growth(plan);
         let growth: Vec<Growth> = plan.growth().to_vec();
         let open = self.open(proposal, plan);
-        output::aside(&Screen { open: &open, plan, proposal, growth: &growth }.page());
+        output::print_to_stderr(&Screen { open: &open, plan, proposal, growth: &growth }.page());
     }
 
     /// Accepts the new permissions and tools that the command line names.
@@ -112,14 +112,14 @@ impl Consent {
     }
 
     /// The skills that a plan installs or changes, with the open questions about each.
-    fn open<'a>(&self, proposal: Proposal<'a>, plan: &Plan) -> Vec<Open<'a>> {
+    fn open<'a>(&self, proposal: Proposal<'a>, plan: &Plan) -> Vec<OpenSkill<'a>> {
         let changed: BTreeSet<&str> = plan.changes().iter().filter_map(changed).collect();
         let ready = proposal.ready.iter();
         let ready = ready.filter(|ready| changed.contains(ready.summary.name.as_str()));
         ready.map(|ready| self.open_one(ready, proposal)).collect()
     }
 
-    fn open_one<'a>(&self, ready: &'a Ready, proposal: Proposal<'a>) -> Open<'a> {
+    fn open_one<'a>(&self, ready: &'a Ready, proposal: Proposal<'a>) -> OpenSkill<'a> {
         let trusted = proposal.trusted.covers(&ready.source).map(ToString::to_string);
         let old = proposal.agreed.skills.get(&ready.summary.name);
         let replaced = old.filter(|old| origin(&old.source) != origin(&ready.source));
@@ -139,7 +139,7 @@ impl Consent {
             Question::Review(_) => true,
         });
         let moved = old.and_then(|old| moved_tag(&old.source, &ready.source));
-        Open { ready, questions, before, moved, trusted }
+        OpenSkill { ready, questions, before, moved, trusted }
     }
 
     /// Skills that the scan blocks and that were not allowed by name, with the reason.
@@ -167,7 +167,7 @@ impl Consent {
         if names.is_empty() {
             return Ok(());
         }
-        output::aside(&page);
+        output::print_to_stderr(&page);
         Err(blocked(&names, ""))
     }
 
@@ -198,13 +198,13 @@ pub(crate) fn take_replacing(ready: &mut Vec<Ready>, lock: &Lock) -> Vec<Skipped
 /// The description of one skill.
 pub(crate) fn described(ready: &Ready) -> String {
     let mut page = String::new();
-    let open = Open { ready, questions: Vec::new(), before: None, moved: None, trusted: None };
+    let open = OpenSkill { ready, questions: Vec::new(), before: None, moved: None, trusted: None };
     screen::describe(&mut page, &open);
     page
 }
 
 /// A skill that a plan installs, and its open questions.
-struct Open<'a> {
+struct OpenSkill<'a> {
     ready: &'a Ready,
     questions: Vec<Question>,
     /// The source of the skill that it replaces, if different.
@@ -216,7 +216,7 @@ struct Open<'a> {
 }
 
 /// Digits of a commit to show.
-const COMMIT: usize = 7;
+const COMMIT_DIGITS: usize = 7;
 
 /// The note that the tag of an installed skill moved.
 fn moved_tag(old: &LockedSource, new: &LockedSource) -> Option<String> {
@@ -225,7 +225,7 @@ fn moved_tag(old: &LockedSource, new: &LockedSource) -> Option<String> {
         _ => None,
     };
     let (old, new) = (git(old)?, git(new)?);
-    let short = |commit: &Commit| commit.as_str()[..COMMIT].to_owned();
+    let short = |commit: &Commit| commit.as_str()[..COMMIT_DIGITS].to_owned();
     match (&old.reference, &new.reference) {
         (Some(Reference::Tag(tag)), Some(Reference::Tag(now)))
             if tag == now && old.url == new.url && old.commit != new.commit =>
@@ -275,7 +275,7 @@ fn origin(source: &LockedSource) -> String {
 }
 
 fn accept(plan: &mut Plan, word: &str) {
-    if word != EVERYTHING {
+    if word != ACCEPT_ALL {
         plan.accept(word);
         return;
     }
@@ -301,7 +301,7 @@ fn blocked(names: &[&str], findings: &str) -> CommandError {
 }
 
 /// The error if nobody can answer: the open questions and the missing flags.
-fn unanswered(open: &[Open<'_>], growth: &[Growth]) -> CommandError {
+fn unanswered(open: &[OpenSkill<'_>], growth: &[Growth]) -> CommandError {
     let asked = open.iter().filter(|open| !open.questions.is_empty());
     let names: Vec<&str> = asked.map(|open| open.ready.summary.name.as_str()).collect();
     let mut flags = Vec::new();
@@ -312,7 +312,7 @@ fn unanswered(open: &[Open<'_>], growth: &[Growth]) -> CommandError {
         let lines: Vec<String> = growth.iter().map(ToString::to_string).collect();
         flags.push(match growth {
             [one] => format!("--accept {}", shell_word(&right(one))),
-            _ => format!("--accept {EVERYTHING}"),
+            _ => format!("--accept {ACCEPT_ALL}"),
         });
         CommandError::refused(lines.join("\n")).named("wants_more")
     };
@@ -324,9 +324,10 @@ fn unanswered(open: &[Open<'_>], growth: &[Growth]) -> CommandError {
 }
 
 fn quoted(names: &[&str]) -> String {
-    let mut shown: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
-    if names.len() > NAMED {
-        shown.push(format!("{} more", names.len() - NAMED));
+    let mut shown: Vec<String> =
+        names.iter().take(MAX_LISTED_NAMES).map(|name| format!("`{name}`")).collect();
+    if names.len() > MAX_LISTED_NAMES {
+        shown.push(format!("{} more", names.len() - MAX_LISTED_NAMES));
     }
     match shown.as_slice() {
         [] | [_] => shown.concat(),

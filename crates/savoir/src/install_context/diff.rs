@@ -9,7 +9,7 @@ use similar::{ChangeTag, TextDiff};
 use crate::output;
 
 /// Lines around a change.
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// The changed files, each once even if several agents have it.
 fn different(plan: &Plan) -> Vec<FileChange<'_>> {
@@ -64,7 +64,8 @@ pub(crate) fn diff(plan: &Plan) -> String {
         };
         let diff = TextDiff::from_lines(before, after);
         let mut unified = diff.unified_diff();
-        for line in unified.context_radius(CONTEXT).missing_newline_hint(false).to_string().lines()
+        for line in
+            unified.context_radius(CONTEXT_LINES).missing_newline_hint(false).to_string().lines()
         {
             let style = match line.as_bytes().first() {
                 Some(b'+') => AnsiColor::Green.on_default(),
@@ -72,7 +73,7 @@ pub(crate) fn diff(plan: &Plan) -> String {
                 Some(b'@') => AnsiColor::Cyan.on_default(),
                 _ => Style::new(),
             };
-            let _ = writeln!(text, "{style}{}{style:#}", output::harmless(line));
+            let _ = writeln!(text, "{style}{}{style:#}", output::sanitize(line));
         }
     }
     text

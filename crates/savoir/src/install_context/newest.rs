@@ -17,7 +17,7 @@ use savoir_package::{
     source::{GitSource, Offer, Place, Reference, Source, SourceError, TagNow},
 };
 
-use super::{Arrived, Ask, Consent, InstallContext, Skipped};
+use super::{Consent, FetchedSkills, InstallContext, RegistryArgs, Skipped};
 use crate::{error::CommandError, output};
 
 impl InstallContext {
@@ -25,11 +25,11 @@ impl InstallContext {
     pub(crate) fn look(
         &self,
         state: &State,
-        ask: &Ask,
+        ask: &RegistryArgs,
     ) -> Result<BTreeMap<String, Availability>, CommandError> {
         let is_published =
             |locked: &LockedSkill| matches!(locked.source, LockedSource::Registry(_));
-        let elsewhere = updates::look(&self.fetcher, self.shelf.root(), state);
+        let elsewhere = updates::look(&self.fetcher, self.skill_set.root(), state);
         if !state.lock.skills.values().any(is_published) {
             return Ok(self.wait(elsewhere));
         }
@@ -45,7 +45,7 @@ impl InstallContext {
         &self,
         state: &State,
         mut names: BTreeSet<String>,
-        ask: &Ask,
+        ask: &RegistryArgs,
     ) -> Result<BTreeMap<String, Availability>, CommandError> {
         names.retain(|name| {
             let source = state.lock.skills.get(name).map(|locked| &locked.source);
@@ -63,9 +63,9 @@ impl InstallContext {
         &self,
         differences: &[Stale],
         state: &State,
-        ask: &Ask,
+        ask: &RegistryArgs,
     ) -> Result<Vec<Ready>, CommandError> {
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         let (mut published, mut unlocked) = (false, false);
         for one in differences {
             published |= matches!(one, Stale::Need { .. });
@@ -77,10 +77,10 @@ impl InstallContext {
                     continue;
                 }
                 let offer = self.newest(name, wanted)?;
-                asked.push((name.clone(), offer, Why::Asked(wanted.clone())));
+                requested.push((name.clone(), offer, Why::Asked(wanted.clone())));
             }
         }
-        let mut ready = self.named(asked, state)?;
+        let mut ready = self.named(requested, state)?;
         // Skills that the lock does not have are resolved; without a registry that is an error.
         if unlocked || published && self.registries(state, ask)?.clients().next().is_some() {
             ready.extend(self.gather(state, &ready, Vec::new(), Update::Nothing, ask)?);
@@ -89,16 +89,16 @@ impl InstallContext {
     }
 
     /// Fetches newer versions of locked skills, including dependencies. Unchanged skills are not
-    /// returned. With [`Failed::Skip`] a skill that fails does not stop the others.
+    /// returned. With [`OnFailure::Skip`] a skill that fails does not stop the others.
     pub(crate) fn newer(
         &self,
         names: &[String],
         state: &State,
-        failed: Failed,
+        failed: OnFailure,
         consent: &Consent,
-        ask: &Ask,
-    ) -> Result<Arrived, CommandError> {
-        let (mut asked, mut published) = (Vec::new(), BTreeSet::new());
+        ask: &RegistryArgs,
+    ) -> Result<FetchedSkills, CommandError> {
+        let (mut requested, mut published) = (Vec::new(), BTreeSet::new());
         let mut skipped = Vec::new();
         for name in names {
             let locked = state.lock.skills.get(name);
@@ -110,15 +110,15 @@ impl InstallContext {
                 return Err(InstallFailure::NotInstalled(name.clone()).into());
             }
             match self.newer_one(name, state, consent) {
-                Ok(Some(offer)) => asked.push((name.clone(), offer, Why::Newer)),
+                Ok(Some(offer)) => requested.push((name.clone(), offer, Why::Newer)),
                 Ok(None) => {}
-                Err(error) if failed == Failed::Skip => skipped.push(skip(name, state, error)),
+                Err(error) if failed == OnFailure::Skip => skipped.push(skip(name, state, error)),
                 Err(error) => return Err(error),
             }
         }
         let only_published = published.len() == names.len();
-        let mut arrived = self.named_some(asked, state)?;
-        if failed == Failed::Stop
+        let mut arrived = self.named_some(requested, state)?;
+        if failed == OnFailure::Stop
             && let Some(first) = arrived.skipped.pop()
         {
             return Err(first.error);
@@ -130,7 +130,7 @@ impl InstallContext {
             match self.gather(state, &ready, Vec::new(), update, ask) {
                 Ok(more) => ready.extend(more),
                 // A forged skill stops everything.
-                Err(error) if failed == Failed::Stop || only_published || error.is_refusal() => {
+                Err(error) if failed == OnFailure::Stop || only_published || error.is_refusal() => {
                     return Err(error);
                 }
                 Err(error) => {
@@ -147,7 +147,7 @@ impl InstallContext {
                     || locked.version != ready.summary.version
             })
         });
-        Ok(Arrived { ready, skipped })
+        Ok(FetchedSkills { ready, skipped })
     }
 
     /// The current version at the source of a skill; nothing if it is installed from its own folder.
@@ -163,8 +163,8 @@ impl InstallContext {
                 output::note(&format!("`{name}` is its own source, so there are no updates"));
                 return Ok(None);
             }
-            let kept = self.shelf.store().has(&locked.integrity);
-            if !kept && self.shelf.installed(name, locked)?.is_none() {
+            let is_stored = self.skill_set.store().has(&locked.integrity);
+            if !is_stored && self.skill_set.installed(name, locked)?.is_none() {
                 let (name, version) = (name.to_owned(), locked.version.clone());
                 return Err(InstallFailure::NotKept { name, version }.into());
             }
@@ -187,16 +187,16 @@ impl InstallContext {
     /// The skill of this name at its source in `savoir.toml`.
     fn newest(&self, name: &str, wanted: &Wanted) -> Result<Offer, CommandError> {
         self.doing(&format!("looking for {name}"));
-        Ok(self.wait(updates::newest(&self.fetcher, self.shelf.root(), name, wanted))?)
+        Ok(self.wait(updates::newest(&self.fetcher, self.skill_set.root(), name, wanted))?)
     }
 
     /// Fetches skills that must have these names, and their dependencies. One that fails is an error.
     fn named(
         &self,
-        asked: Vec<(String, Offer, Why)>,
+        requested: Vec<(String, Offer, Why)>,
         state: &State,
     ) -> Result<Vec<Ready>, CommandError> {
-        let Arrived { ready, skipped } = self.named_some(asked, state)?;
+        let FetchedSkills { ready, skipped } = self.named_some(requested, state)?;
         match skipped.into_iter().next() {
             Some(failed) => Err(failed.error),
             None => Ok(ready),
@@ -206,17 +206,17 @@ impl InstallContext {
     /// As [`Self::named`]. One that fails does not stop the others.
     fn named_some(
         &self,
-        asked: Vec<(String, Offer, Why)>,
+        requested: Vec<(String, Offer, Why)>,
         state: &State,
-    ) -> Result<Arrived, CommandError> {
+    ) -> Result<FetchedSkills, CommandError> {
         let mut names = BTreeMap::new();
-        for (name, offer, _) in &asked {
-            let source = locked_source(&offer.place, self.shelf.root())?;
+        for (name, offer, _) in &requested {
+            let source = locked_source(&offer.place, self.skill_set.root())?;
             names.insert(source.to_string(), name.clone());
         }
         let offers: Vec<(Offer, Why)> =
-            asked.into_iter().map(|(_, offer, why)| (offer, why)).collect();
-        let Arrived { mut ready, mut skipped } = self.arrive_some(&offers)?;
+            requested.into_iter().map(|(_, offer, why)| (offer, why)).collect();
+        let FetchedSkills { mut ready, mut skipped } = self.fetch_some(&offers)?;
         for failed in &mut skipped {
             if let Some(name) = names.get(&failed.source) {
                 failed.name.clone_from(name);
@@ -239,15 +239,15 @@ impl InstallContext {
             }
         }
         self.done();
-        Ok(Arrived { ready, skipped })
+        Ok(FetchedSkills { ready, skipped })
     }
 
     /// Whether the source of a skill is its folder for an agent.
     fn lies_at_home(&self, name: &str, locked: &LockedSkill) -> Result<bool, CommandError> {
         for id in &locked.agents {
             let agent = super::agent(id).map_err(CommandError::input)?;
-            let folder = self.shelf.agent_folder(agent)?.join(name);
-            if self.shelf.is_source(&locked.source, &folder) {
+            let folder = self.skill_set.agent_folder(agent)?.join(name);
+            if self.skill_set.is_source(&locked.source, &folder) {
                 return Ok(true);
             }
         }
@@ -273,13 +273,13 @@ impl InstallContext {
 
     /// The entry that a dependency would have in `savoir.toml`.
     fn as_locked(&self, locked: &LockedSkill) -> Result<Wanted, CommandError> {
-        let root = self.shelf.root();
+        let root = self.skill_set.root();
         Ok(wanted(&Place::parse(&locked.source.to_string(), root)?, root))
     }
 
     /// The tag that moved since a skill was locked, with the error.
     fn moved(&self, locked: &LockedSkill, offer: &Offer) -> Option<(SourceError, String)> {
-        let old = Place::parse(&locked.source.to_string(), self.shelf.root()).ok()?;
+        let old = Place::parse(&locked.source.to_string(), self.skill_set.root()).ok()?;
         let (Place::Git(old), Place::Git(new)) = (old, &offer.place) else { return None };
         match (&old.reference, &new.reference) {
             (Some(Reference::Tag(tag)), Some(Reference::Tag(now)))
@@ -287,8 +287,8 @@ impl InstallContext {
             {
                 let (url, tag) = (old.url, tag.clone());
                 let (locked, now) = (old.commit, TagNow::At(new.commit.clone()));
-                let told = tag.clone();
-                Some((SourceError::TagMoved { url, tag, locked, now }, told))
+                let moved_tag = tag.clone();
+                Some((SourceError::TagMoved { url, tag, locked, now }, moved_tag))
             }
             _ => None,
         }
@@ -297,7 +297,7 @@ impl InstallContext {
 
 /// What happens to other skills if one cannot be updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failed {
+pub(crate) enum OnFailure {
     /// None is updated.
     Stop,
     /// They are updated.

@@ -11,13 +11,13 @@ use savoir_package::source::{self, Watcher};
 use crate::output;
 
 /// Shorter tasks show no progress.
-const PATIENCE: Duration = Duration::from_millis(300);
+const DELAY: Duration = Duration::from_millis(300);
 
 /// Minimum time between updates.
-const PAUSE: Duration = Duration::from_millis(80);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(80);
 
 /// Maximum width, which every terminal has.
-const WIDTH: usize = 78;
+const MAX_WIDTH: usize = 78;
 
 /// The progress line. Without a terminal nothing is shown.
 #[derive(Debug)]
@@ -42,12 +42,12 @@ impl Default for Progress {
 impl Progress {
     pub(crate) fn show(&self, what: &str) {
         let mut line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let recently = line.shown.is_some_and(|shown| shown.elapsed() < PAUSE);
-        if !line.terminal || recently || line.since.elapsed() < PATIENCE {
+        let recently = line.shown.is_some_and(|shown| shown.elapsed() < REDRAW_INTERVAL);
+        if !line.terminal || recently || line.since.elapsed() < DELAY {
             return;
         }
         line.shown = Some(Instant::now());
-        let what: String = output::cell(what).chars().take(WIDTH).collect();
+        let what: String = output::cell(what).chars().take(MAX_WIDTH).collect();
         // A closed standard error is not a problem.
         let _ = write!(io::stderr(), "\r\x1b[2K{what}…");
         let _ = io::stderr().flush();

@@ -20,7 +20,7 @@ use crate::{error::CommandError, offline, output, remote::Remote};
 
 /// Options that choose registries and network access.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct Ask {
+pub(crate) struct RegistryArgs {
     #[command(flatten)]
     remote: Remote,
     /// Use only downloaded data, without network access
@@ -28,7 +28,7 @@ pub(crate) struct Ask {
     offline: bool,
 }
 
-impl Ask {
+impl RegistryArgs {
     /// Whether the network may be used.
     pub(crate) fn network(&self) -> Network {
         offline::network(self.offline)
@@ -37,14 +37,18 @@ impl Ask {
     /// Resolves a shorthand such as `acme/pdf`. It is a skill of the registry from --registry, of the
     /// one that the namespace belongs to, or of one that has it. It is a GitHub repository only if no
     /// registry is configured: otherwise anyone could take the name, or a similar one, on GitHub.
-    pub(crate) fn meant(&self, text: &str, door: &InstallContext) -> Result<String, CommandError> {
+    pub(crate) fn full_source(
+        &self,
+        text: &str,
+        context: &InstallContext,
+    ) -> Result<String, CommandError> {
         let text = text.trim();
         let as_typed = || Ok(text.to_owned());
         if !is_shorthand(text) {
             return as_typed();
         }
-        let state = door.shelf.state()?;
-        let registries = door.registries(&state, self)?;
+        let state = context.skill_set.state()?;
+        let registries = context.registries(&state, self)?;
         let typed = self.remote.registry.is_some();
         if !typed && registries.is_empty() && !has_published(&state) {
             return as_typed();
@@ -67,7 +71,7 @@ impl Ask {
             (Ok(name), None)
                 if !typed && registries.owner_of(name).is_none() && !has_home(&state, name) =>
             {
-                must_be_known(&registries, name, door)?;
+                must_be_known(&registries, name, context)?;
             }
             _ => {}
         }
@@ -109,11 +113,11 @@ fn published(state: &State) -> impl Iterator<Item = &str> {
 fn must_be_known(
     registries: &Registries,
     name: &Name,
-    door: &InstallContext,
+    context: &InstallContext,
 ) -> Result<(), CommandError> {
-    door.doing("asking the registry");
-    let found = door.wait(registries.find(name));
-    door.done();
+    context.doing("asking the registry");
+    let found = context.wait(registries.find(name));
+    context.done();
     let why = match found {
         Ok(Some(_)) => return Ok(()),
         Ok(None) if registries.clients().next().is_none() => {
@@ -144,12 +148,16 @@ fn no_name(text: &str, error: &NameError) -> CommandError {
 
 impl InstallContext {
     /// Applies `--offline` to sources.
-    pub(crate) fn asking(self, ask: &Ask) -> Self {
+    pub(crate) fn with_registry_args(self, ask: &RegistryArgs) -> Self {
         Self { fetcher: self.fetcher.with_network(ask.network()), ..self }
     }
 
     /// The registries in the order of their use.
-    pub(crate) fn registries(&self, state: &State, ask: &Ask) -> Result<Registries, CommandError> {
+    pub(crate) fn registries(
+        &self,
+        state: &State,
+        ask: &RegistryArgs,
+    ) -> Result<Registries, CommandError> {
         let mut settings = Settings::new(self.cache.join("registry"));
         settings.watcher = Some(progress::watcher(&self.progress));
         settings.network = ask.network();
@@ -163,15 +171,15 @@ impl InstallContext {
         arrived: &[Ready],
         asked: Vec<Asked>,
         update: Update,
-        ask: &Ask,
+        ask: &RegistryArgs,
     ) -> Result<Vec<Ready>, CommandError> {
         self.doing("asking the registry");
         let registries = self.registries(state, ask)?;
-        let wish = Wish { state, arrived, asked, update };
-        let gathered = self.wait(gather(&registries, &wish))?;
+        let request = Wish { state, arrived, asked, update };
+        let gathered = self.wait(gather(&registries, &request))?;
         self.done();
         for note in &gathered.notes {
-            output::note(&told(note));
+            output::note(&note_text(note));
         }
         let checked = Ready::check_all(gathered.arrivals, &self.trust).into_iter();
         let ready: Vec<Ready> = checked.collect::<Result<_, _>>()?;
@@ -190,7 +198,7 @@ impl InstallContext {
         &self,
         state: &State,
         mut names: BTreeSet<String>,
-        ask: &Ask,
+        ask: &RegistryArgs,
     ) -> Result<(), CommandError> {
         let skills = &state.lock.skills;
         let is_published = |name: &String| {
@@ -216,7 +224,7 @@ impl InstallContext {
         state: &State,
         name: &str,
         locked: &LockedSkill,
-        ask: &Ask,
+        ask: &RegistryArgs,
     ) -> Result<savoir_package::Tree, CommandError> {
         let registries = self.registries(state, ask)?;
         self.wait(registries.fetch_locked(name, locked)).map_err(ways_out)
@@ -258,7 +266,7 @@ fn ways_out(error: RegistryError) -> CommandError {
     }
 }
 
-fn told(note: &Note) -> String {
+fn note_text(note: &Note) -> String {
     match note {
         Note::Deprecated { name, version, message } => {
             format!("`{name}` {version} is deprecated: {message}")

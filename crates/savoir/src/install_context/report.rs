@@ -13,7 +13,7 @@ use super::InstallContext;
 use crate::{error::CommandError, output};
 
 /// New skills that are listed one by one.
-const SINGLY: usize = 10;
+const MAX_LISTED_SKILLS: usize = 10;
 
 /// Prints plans.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl Report {
     /// Prints the changes of plans, and `more` in JSON.
     pub(crate) fn print(
         self,
-        door: &InstallContext,
+        context: &InstallContext,
         plans: &[&Plan],
         mut more: serde_json::Map<String, Value>,
     ) -> Result<(), CommandError> {
@@ -44,7 +44,7 @@ impl Report {
         if !self.done && !nothing {
             text.push_str("nothing was changed; these changes would be made:\n");
         }
-        let is_counted = new_skills(changes()).0 > SINGLY;
+        let is_counted = new_skills(changes()).0 > MAX_LISTED_SKILLS;
         if is_counted {
             let (count, agents) = new_skills(changes());
             let _ = writeln!(text, "{count} new skills for {}", agents.join(", "));
@@ -55,7 +55,7 @@ impl Report {
         };
         for change in changes().filter(is_listed) {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{}", output::harmless(&door.short(&change.to_string())));
+            let _ = writeln!(text, "{}", output::sanitize(&context.short(&change.to_string())));
             losses(change, &mut text);
         }
         if changes().next().is_none() {
@@ -94,7 +94,7 @@ fn losses(change: &Change, text: &mut String) {
     {
         let how = if field.how == FieldOutcome::Dropped { "is dropped" } else { "is approximated" };
         let why = if field.why.is_empty() { String::new() } else { format!(": {}", field.why) };
-        let _ = writeln!(text, "  {}", output::harmless(&format!("{} {how}{why}", field.field)));
+        let _ = writeln!(text, "  {}", output::sanitize(&format!("{} {how}{why}", field.field)));
     }
 }
 

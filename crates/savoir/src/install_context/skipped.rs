@@ -37,11 +37,11 @@ impl Skipped {
     }
 
     pub(crate) fn json(&self) -> Value {
-        let mut told = json!({ "name": self.name, "source": self.source });
+        let mut json = json!({ "name": self.name, "source": self.source });
         if let Some(error) = self.error.to_json() {
-            told["error"] = error["error"].clone();
+            json["error"] = error["error"].clone();
         }
-        told
+        json
     }
 }
 

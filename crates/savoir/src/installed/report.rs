@@ -9,10 +9,10 @@ use savoir_package::{
 };
 use serde::Serialize;
 
-use super::{Examined, Installed, Locked};
+use super::{ExaminedSkill, Installed, Locked};
 
 /// How many agents are named before the others are counted.
-const NAMED: usize = 2;
+const MAX_NAMED_AGENTS: usize = 2;
 
 /// A skill as JSON.
 #[derive(Serialize)]
@@ -75,7 +75,7 @@ impl<'a> Json<'a> {
     }
 
     /// The same with the results of reading the skill.
-    pub(crate) fn examined(examined: &'a Examined<'a>, installed: &'a Installed) -> Self {
+    pub(crate) fn examined(examined: &'a ExaminedSkill<'a>, installed: &'a Installed) -> Self {
         let findings = Findings::of(examined, installed);
         let origin = examined.origin();
         Self { origin, findings: Some(findings), ..Self::seen(examined.entry, installed) }
@@ -83,7 +83,7 @@ impl<'a> Json<'a> {
 }
 
 impl<'a> Findings<'a> {
-    fn of(examined: &'a Examined<'a>, installed: &'a Installed) -> Self {
+    fn of(examined: &'a ExaminedSkill<'a>, installed: &'a Installed) -> Self {
         let details = examined.details.as_ref().ok();
         let (state, why) = state(examined);
         let locked = installed.locked_at(examined.entry);
@@ -104,7 +104,7 @@ impl<'a> Findings<'a> {
 }
 
 /// The state of a skill, and the reason if it is broken or unknown.
-pub(crate) fn state(examined: &Examined<'_>) -> (&'static str, Option<String>) {
+pub(crate) fn state(examined: &ExaminedSkill<'_>) -> (&'static str, Option<String>) {
     match (&examined.details, &examined.drift) {
         (Err(error), _) => ("broken", Some(error.to_string())),
         (Ok(_), Drift::Unmodified) => ("unmodified", None),
@@ -154,7 +154,7 @@ fn at<'a>(source: &'a str, reference: Option<&str>) -> Cow<'a, str> {
 /// `claude-code, codex +3`, or a dash.
 pub(crate) fn few<'a>(ids: impl Iterator<Item = &'a str>) -> String {
     let ids: Vec<&str> = ids.collect();
-    let named = ids.len().min(NAMED);
+    let named = ids.len().min(MAX_NAMED_AGENTS);
     let mut text = ids[..named].join(", ");
     if ids.len() > named {
         // Writing to a string cannot fail.

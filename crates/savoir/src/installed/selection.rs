@@ -9,7 +9,7 @@ use savoir_package::{
     ledger::Entry,
 };
 
-use super::{Examined, Installed};
+use super::{ExaminedSkill, Installed};
 use crate::{error::CommandError, lookup::unknown};
 
 /// Filters for installed skills.
@@ -23,10 +23,10 @@ pub(crate) struct Selection {
     agent: Vec<&'static Agent>,
     /// Only skills that this tool installed
     #[arg(long, value_name = "ORIGIN")]
-    pub(crate) origin: Option<Way>,
+    pub(crate) origin: Option<Installer>,
     /// Only skills of the project, or of the user
     #[arg(long, value_name = "SCOPE")]
-    scope: Option<ScopeArgs>,
+    scope: Option<ScopeFilter>,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub(crate) struct Selection {
 
 /// The tool that installed a skill.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Way {
+pub(crate) enum Installer {
     #[value(help = "Installed by Savoir")]
     Savoir,
     #[value(help = "Installed by `npx skills`")]
@@ -47,7 +47,7 @@ pub(crate) enum Way {
     Plain,
 }
 
-impl Way {
+impl Installer {
     fn word(self) -> &'static str {
         match self {
             Self::Savoir => "savoir",
@@ -60,7 +60,7 @@ impl Way {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ScopeArgs {
+enum ScopeFilter {
     Project,
     User,
 }
@@ -106,10 +106,10 @@ impl Selection {
     }
 
     fn takes(&self, entry: &Entry) -> bool {
-        let scope = self.scope.is_none_or(|whose| {
-            entry.places().iter().any(|place| match whose {
-                ScopeArgs::Project => place.scope() == Scope::Project,
-                ScopeArgs::User => place.scope() == Scope::User,
+        let scope = self.scope.is_none_or(|wanted| {
+            entry.places().iter().any(|place| match wanted {
+                ScopeFilter::Project => place.scope() == Scope::Project,
+                ScopeFilter::User => place.scope() == Scope::User,
             })
         });
         let is_wanted = |agent: &Agent| self.agent.iter().any(|wanted| wanted.id == agent.id);
@@ -118,7 +118,7 @@ impl Selection {
     }
 
     /// Whether the origin of a skill is selected.
-    pub(crate) fn takes_origin(&self, examined: &Examined<'_>) -> bool {
+    pub(crate) fn takes_origin(&self, examined: &ExaminedSkill<'_>) -> bool {
         self.takes_word(examined.origin().map_or("plain", |origin| origin.word()))
     }
 

@@ -22,9 +22,9 @@ use tempfile::TempDir;
 use crate::{error::CommandError, output, remote::Remote, runtime};
 
 /// The folder of private copies, in the cache folder.
-const FOLDER: &str = "tries";
+const COPIES_FOLDER: &str = "tries";
 /// How many skills of a source are listed in an error.
-const NAMED: usize = 20;
+const MAX_LISTED_SKILLS: usize = 20;
 
 #[derive(Debug)]
 pub(crate) struct Fetched {
@@ -59,7 +59,7 @@ impl Fetched {
         let name = if is_unsafe_path_name(called) { "skill" } else { called };
         let copy = tempfile::Builder::new()
             .prefix("skill-")
-            .tempdir_in(home.cache_folder(FOLDER)?)
+            .tempdir_in(home.cache_folder(COPIES_FOLDER)?)
             .map_err(|error| failed(&error))?;
         let path = copy.path().join(name);
         arrived.tree.write(&path).map_err(|error| failed(&error))?;
@@ -122,7 +122,7 @@ fn set_read_only(path: &Path, read_only: bool) -> io::Result<()> {
 }
 
 /// A skill before it is written to a folder.
-struct Arrived {
+struct FetchedTree {
     tree: Tree,
     called: String,
     source: LockedSource,
@@ -134,13 +134,13 @@ fn from_source(
     text: &str,
     here: &Path,
     home: &Home,
-) -> Result<Arrived, CommandError> {
+) -> Result<FetchedTree, CommandError> {
     let mut settings = Settings::new(home.cache().join("sources"));
     settings.network = crate::offline::network(false);
     let fetcher = Fetcher::new(settings);
     runtime::block_on(async {
         let (offer, tool) = choose(&fetcher, source, text).await?;
-        Ok(Arrived {
+        Ok(FetchedTree {
             tree: fetcher.fetch(&offer).await?,
             called: offer.called().to_owned(),
             source: locked_source(&offer.place, here)?,
@@ -150,7 +150,7 @@ fn from_source(
 }
 
 /// The newest version of a published skill that is in a range and was not yanked.
-fn from_registry(name: &str, range: &VersionRange) -> Result<Arrived, CommandError> {
+fn from_registry(name: &str, range: &VersionRange) -> Result<FetchedTree, CommandError> {
     let name = Name::parse(name).map_err(CommandError::input)?;
     let client = Remote::default().client_of(&name)?;
     let registry = client.address();
@@ -166,7 +166,7 @@ fn from_registry(name: &str, range: &VersionRange) -> Result<Arrived, CommandErr
         };
         let line = newest.ok_or_else(none)?;
         let tree = client.download(line).await?;
-        Ok(Arrived {
+        Ok(FetchedTree {
             tree,
             called: name.last().to_owned(),
             source: LockedSource::registry(&registry, &name),
@@ -230,8 +230,9 @@ fn pick(offers: &[Offer], path: &str) -> Option<(Offer, Option<String>)> {
 }
 
 fn several(text: &str, offers: &[Offer]) -> CommandError {
-    let mut names: Vec<&str> = offers.iter().take(NAMED).map(|offer| offer.name.as_str()).collect();
-    if offers.len() > NAMED {
+    let mut names: Vec<&str> =
+        offers.iter().take(MAX_LISTED_SKILLS).map(|offer| offer.name.as_str()).collect();
+    if offers.len() > MAX_LISTED_SKILLS {
         names.push("…");
     }
     let first = names.first().copied().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::{house::create_account, support::Sandbox};
+use crate::{live_server::create_account, support::Sandbox};
 
 #[test]
 fn accounts_are_made_listed_and_changed() {

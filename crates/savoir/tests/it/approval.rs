@@ -204,7 +204,7 @@ fn closed(path: &Path) {
 }
 
 #[test]
-fn revoking() {
+fn revoking_removes_approvals() {
     let sandbox = sandbox();
     sandbox.write("other/SKILL.md", TOOL.replace("name: demo", "name: other"));
     let approve_both = || {

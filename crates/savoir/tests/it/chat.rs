@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    house::{OutputArgs, Provider},
+    live_server::{Provider, ProviderBehavior},
     outside::{service, skipped},
     support::{Sandbox, Transcript},
 };
@@ -62,7 +62,7 @@ fn read_by_model(provider: &Provider) -> Vec<String> {
 #[test]
 fn one_question_gets_one_answer() {
     let sandbox = project();
-    let provider = Provider::new(OutputArgs::Says(&["Mon", "day."]));
+    let provider = Provider::new(ProviderBehavior::Says(&["Mon", "day."]));
     let run = chat(&sandbox, &["--once", "When is the meeting?"], |command| provider.of(command));
     assert_eq!((run.code, run.stdout.as_str()), (0, "Monday.\n"), "{run}");
     let asked = &provider.questions()[0];
@@ -95,7 +95,7 @@ fn one_question_gets_one_answer() {
 #[test]
 fn a_skill_is_followed_and_holds() {
     let sandbox = project();
-    let provider = Provider::new(OutputArgs::Calls(
+    let provider = Provider::new(ProviderBehavior::Calls(
         &[
             ("use_skill", r#"{"name": "reader"}"#),
             ("read_file", r#"{"path": "note.txt"}"#),
@@ -138,12 +138,12 @@ fn a_skill_is_followed_and_holds() {
 fn work_in_the_workspace_needs_a_person_or_their_word() {
     let calls: &[_] = &[("write_file", r#"{"path": "new.txt", "content": "x"}"#)];
     let sandbox = project();
-    let provider = Provider::new(OutputArgs::Calls(calls, &["I could not."]));
+    let provider = Provider::new(ProviderBehavior::Calls(calls, &["I could not."]));
     let run = chat(&sandbox, &["Write it."], |command| provider.of(command));
     assert_eq!((run.code, run.stdout.as_str()), (3, "I could not.\n"), "{run}");
     assert!(run.stderr.contains("error: `write_file` needed approval"), "{run}");
     assert!(!sandbox.path("project/new.txt").exists());
-    let provider = Provider::new(OutputArgs::Calls(calls, &["Written."]));
+    let provider = Provider::new(ProviderBehavior::Calls(calls, &["Written."]));
     let run = chat(&sandbox, &["Write it.", "--autonomous"], |command| provider.of(command));
     assert_eq!((run.code, sandbox.read("project/new.txt").as_str()), (0, "x"), "{run}");
 }
@@ -151,7 +151,7 @@ fn work_in_the_workspace_needs_a_person_or_their_word() {
 #[test]
 fn limits_end_an_answer_with_a_reason() {
     let sandbox = project();
-    let provider = Provider::new(OutputArgs::Calls(&[("list_dir", "{}"); 20], &["Never."]));
+    let provider = Provider::new(ProviderBehavior::Calls(&[("list_dir", "{}"); 20], &["Never."]));
     let run = chat(&sandbox, &["Go.", "--max-steps", "3"], |command| provider.of(command));
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run}");
     assert!(run.stderr.contains("error: the limit of 3 steps is reached"), "{run}");
@@ -172,7 +172,7 @@ fn a_model_is_sent_no_more_than_it_holds() {
         ("read_file", r#"{"path": "c.txt"}"#),
     ];
     for (words, left_out) in [(&["Go."][..], 0), (&["Go.", "--context", "4000"], 2)] {
-        let provider = Provider::new(OutputArgs::Calls(calls, &["Done."]));
+        let provider = Provider::new(ProviderBehavior::Calls(calls, &["Done."]));
         let run = chat(&sandbox, words, |command| provider.of(command));
         assert_eq!((run.code, run.stdout.as_str()), (0, "Done.\n"), "{run}");
         let read = read_by_model(&provider);
@@ -186,7 +186,7 @@ fn a_model_is_sent_no_more_than_it_holds() {
 #[test]
 fn what_is_wrong_is_told_before_anything_is_asked() {
     let sandbox = project();
-    let provider = Provider::new(OutputArgs::Says(&["x"]));
+    let provider = Provider::new(ProviderBehavior::Says(&["x"]));
     let run = chat(&sandbox, &["Hi"], |_| {});
     assert!(run.code == 2 && run.stderr.contains("no language model is configured"), "{run}");
     let run = chat(&sandbox, &[], |command| provider.of(command));
@@ -198,7 +198,7 @@ fn what_is_wrong_is_told_before_anything_is_asked() {
         (run.code, events(&run)[0]["data"]["code"].as_str()),
         (2, Some("workspace-unusable"))
     );
-    let refusing = Provider::new(OutputArgs::Refuses);
+    let refusing = Provider::new(ProviderBehavior::Refuses);
     let run = chat(&sandbox, &["Hi"], |command| refusing.of(command));
     assert!(run.code == 1 && run.stderr.contains("openai answered 401: the key is wrong"), "{run}");
     assert_eq!(provider.questions().len(), 0);
@@ -211,7 +211,7 @@ fn a_conversation_on_a_terminal_asks_before_it_writes() {
         ("write_file", r#"{"path": "no.txt", "content": "x"}"#),
         ("write_file", r#"{"path": "yes.txt", "content": "x"}"#),
     ];
-    let provider = Provider::new(OutputArgs::Calls(calls, &["That is all."]));
+    let provider = Provider::new(ProviderBehavior::Calls(calls, &["That is all."]));
     sandbox.write(
         "home/.config/savoir/config.toml",
         format!(
@@ -237,7 +237,7 @@ fn a_conversation_on_a_terminal_asks_before_it_writes() {
 #[test]
 fn an_interrupt_ends_an_answer_and_says_so() {
     let sandbox = project();
-    let provider = Provider::new(OutputArgs::Dawdles);
+    let provider = Provider::new(ProviderBehavior::Dawdles);
     let mut command = sandbox.command(&["chat", "--once", "Go on and on."]);
     command.current_dir(sandbox.path("project")).env("HOME", sandbox.path("home"));
     provider.of(&mut command);
@@ -256,7 +256,7 @@ fn an_interrupt_ends_an_answer_and_says_so() {
 /// A project whose model runs a command that does not end, and the program that asked it to.
 fn busy(sandbox: &Sandbox) -> (Provider, Child) {
     let calls: &[_] = &[("run_command", r#"{"command": "touch begun; sleep 60"}"#)];
-    let provider = Provider::new(OutputArgs::Calls(calls, &["Done."]));
+    let provider = Provider::new(ProviderBehavior::Calls(calls, &["Done."]));
     let mut command = sandbox.command(&["chat", "--autonomous", "--once", "Work."]);
     command.current_dir(sandbox.path("project")).env("HOME", sandbox.path("home"));
     provider.of(&mut command);
@@ -296,7 +296,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 #[test]
-fn whoever_ends_the_program_leaves_nothing_behind() {
+fn terminating_chat_leaves_no_processes() {
     if !can_run() {
         return;
     }
@@ -338,7 +338,7 @@ fn a_killed_program_leaves_nothing() {
 fn a_question_comes_from_a_pipe_too_and_a_pipe_agrees_to_nothing() {
     let sandbox = project();
     let calls: &[_] = &[("run_command", r#"{"command": "touch new.txt"}"#)];
-    let provider = Provider::new(OutputArgs::Calls(calls, &["No."]));
+    let provider = Provider::new(ProviderBehavior::Calls(calls, &["No."]));
     sandbox.write("question", "Make it.\ny\ny\n");
     let run = chat(&sandbox, &[], |command| {
         provider.of(command);
@@ -353,8 +353,10 @@ fn a_question_comes_from_a_pipe_too_and_a_pipe_agrees_to_nothing() {
 fn a_skill_is_carried_out_apart() {
     let sandbox = project();
     // The questions of both histories are answered by how many calls each has behind it.
-    let provider =
-        Provider::new(OutputArgs::Calls(&[("use_skill", r#"{"name": "apart"}"#)], &["Well."]));
+    let provider = Provider::new(ProviderBehavior::Calls(
+        &[("use_skill", r#"{"name": "apart"}"#)],
+        &["Well."],
+    ));
     let run = chat(&sandbox, &["--json", "Do it apart."], |command| provider.of(command));
     assert_eq!(run.code, 0, "{run}");
     let questions = provider.questions();

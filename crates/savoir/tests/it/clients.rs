@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::{
-    house::House,
+    live_server::House,
     outside::{python, service},
     support::Sandbox,
 };

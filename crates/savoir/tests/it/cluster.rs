@@ -1,4 +1,4 @@
-//! Several houses with one database and one bucket are one house.
+//! Several servers that share one database and one bucket.
 
 use std::{
     io::BufRead as _,
@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    house::{Answer, House, OutputArgs, Provider, events},
+    live_server::{Answer, House, Provider, ProviderBehavior, events},
     outside::{RunEnvironment, upload},
 };
 
@@ -54,7 +54,7 @@ fn a_login_is_good_at_both_and_ends_at_both() {
 #[test]
 fn runs_are_counted_together() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let provider = Provider::new(OutputArgs::Says(&["Hello."]));
+    let provider = Provider::new(ProviderBehavior::Says(&["Hello."]));
     let (one, two) = (run_env.house(&[], Some(&provider)), run_env.house(&[], Some(&provider)));
     let addresses = [one.address.as_str(), &two.address];
     let run = |number: usize, token: &str| {
@@ -79,9 +79,9 @@ fn runs_are_counted_together() {
 }
 
 #[test]
-fn what_one_writes_the_other_has() {
+fn both_servers_see_each_others_writes() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let provider = Provider::new(OutputArgs::Says(&["Good ", "day."]));
+    let provider = Provider::new(ProviderBehavior::Says(&["Good ", "day."]));
     let (one, two) = (run_env.house(&OFF, Some(&provider)), run_env.house(&OFF, Some(&provider)));
     let token = register(&one, "ada@example.com");
     let ask = |house: &House, method: &str, path: &str, body: Option<Value>| {
@@ -162,8 +162,10 @@ fn a_document_is_read_by_one_and_found_by_both() {
 #[test]
 fn a_run_whose_house_died_goes_on_elsewhere() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let (slow, quick) =
-        (Provider::new(OutputArgs::Dawdles), Provider::new(OutputArgs::Says(&["Done."])));
+    let (slow, quick) = (
+        Provider::new(ProviderBehavior::Dawdles),
+        Provider::new(ProviderBehavior::Says(&["Done."])),
+    );
     let one = run_env.house(&OFF, Some(&slow));
     let two = run_env.house(&OFF, Some(&quick));
     let token = register(&one, "ada@example.com");
@@ -335,10 +337,12 @@ fn at_once(houses: [&House; 2], path: &str, token: &str, body: Option<&Value>) -
 }
 
 #[test]
-fn of_many_at_once_one_wins() {
+fn of_concurrent_writes_one_wins() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let (no, slow) =
-        (Provider::new(OutputArgs::Refuses), Provider::new(OutputArgs::Slowly(&["On."; 4])));
+    let (no, slow) = (
+        Provider::new(ProviderBehavior::Refuses),
+        Provider::new(ProviderBehavior::Slowly(&["On."; 4])),
+    );
     let one = run_env.house(&OFF, Some(&no));
     let token = register(&one, "ada@example.com");
     let workflow = json!({"name": "w", "graph_data": {

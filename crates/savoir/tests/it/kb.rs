@@ -1,7 +1,7 @@
 //! `kb`: documents without a server.
 
 use crate::{
-    house::{OutputArgs, Provider},
+    live_server::{Provider, ProviderBehavior},
     support::Sandbox,
 };
 
@@ -107,7 +107,7 @@ fn a_skill_answers_from_its_knowledge_base() {
     sandbox.run(&["kb", "create", "handbook"]);
     sandbox.run(&["kb", "add", "handbook", "returns.md"]);
     sandbox.write("ask/SKILL.md", "---\nname: ask\ndescription: Answers.\nknowledge_base: handbook\ninputs:\n  - {name: question, label: Question, type: text, required: true}\nmodel: {temperature: 0.1, max_tokens: 50}\n---\n\n{{question}}\n");
-    let provider = Provider::new(OutputArgs::Says(&["Within 14 days."]));
+    let provider = Provider::new(ProviderBehavior::Says(&["Within 14 days."]));
     let text = sandbox.read("ask/SKILL.md").replace("handbook", "nowhere");
     sandbox.write("lost/SKILL.md", text.replace("name: ask", "name: lost"));
     let mut command = sandbox.command(&["run", "lost", "--input", "question=When?"]);

@@ -154,7 +154,7 @@ fn lists_are_filtered() {
 }
 
 #[test]
-fn words_that_mean_nothing() {
+fn invalid_filter_values_are_rejected() {
     let machine = Machine::with_all();
     let run = machine.run(&["list", "pd"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");

@@ -6,8 +6,6 @@ mod admin;
 mod agent;
 mod approval;
 mod bad_input;
-#[cfg(unix)]
-mod badinputs;
 mod chat;
 mod check;
 #[cfg(unix)]
@@ -16,19 +14,22 @@ mod clients;
 mod cluster;
 mod convert;
 #[cfg(unix)]
+mod crash_recovery;
+#[cfg(unix)]
 mod disclosure;
 mod documentation;
 mod generated;
 #[cfg(unix)]
-mod house;
+mod hostile_inputs;
+mod install;
 #[cfg(unix)]
 mod kb;
 #[cfg(unix)]
 mod list;
 #[cfg(unix)]
-mod lookup;
+mod live_server;
 #[cfg(unix)]
-mod losses;
+mod lookup;
 #[cfg(target_os = "linux")]
 mod mcp;
 #[cfg(unix)]
@@ -60,7 +61,6 @@ mod run;
 mod scan;
 mod serve;
 mod server_faults;
-mod shelf;
 #[cfg(target_os = "linux")]
 mod skill_tools;
 #[cfg(unix)]

@@ -2,18 +2,18 @@
 //!
 //! - [`Client`] is one client; each module below is one theme.
 
+mod changing_skills;
 mod conformance;
 mod converted;
-mod handing_on;
 mod install;
-mod later;
-mod manners;
 mod people;
+mod protocol_errors;
 mod real_agents;
 mod real_clients;
 mod relay;
 mod running;
 mod script;
+mod sharing_skills;
 
 use std::{
     env, fs,

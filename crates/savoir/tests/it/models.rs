@@ -1,4 +1,4 @@
-//! `models`, and what is said where there is none.
+//! `models`, and errors without a model.
 
 use std::{
     io::Read as _,
@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    house::{OutputArgs, Provider},
+    live_server::{Provider, ProviderBehavior},
     support::{GOOD, Sandbox},
 };
 
@@ -22,7 +22,7 @@ fn what_can_be_reached_is_listed() {
         "{run}"
     );
 
-    let provider = Provider::new(OutputArgs::Refuses);
+    let provider = Provider::new(ProviderBehavior::Refuses);
     let mut command = sandbox.command(&["models", "--json"]);
     provider.of(&mut command);
     let output = command.output().expect("savoir runs");
@@ -81,7 +81,7 @@ fn a_model_reads_where_the_folder_of_the_skill_is() {
     let sandbox = Sandbox::new();
     let text = "---\nname: shot\ndescription: Takes shots.\nmetadata:\n  openclaw:\n    requires: {bins: [sh]}\n---\n\nRun `{baseDir}/shot.sh`.\n";
     sandbox.write("shot/SKILL.md", text);
-    let provider = Provider::new(OutputArgs::Says(&["Done."]));
+    let provider = Provider::new(ProviderBehavior::Says(&["Done."]));
     let mut command = sandbox.command(&["run", "shot"]);
     provider.of(&mut command);
     let output = command.output().expect("savoir runs");
@@ -100,7 +100,7 @@ fn an_answer_is_held_against_what_the_skill_promises() {
     let sandbox = Sandbox::new();
     sandbox.write("review/SKILL.md", REVIEW);
     let run = |words: &'static [&'static str], json: &[&str]| {
-        let provider = Provider::new(OutputArgs::Says(words));
+        let provider = Provider::new(ProviderBehavior::Says(words));
         let mut command = sandbox.command(&[&["run", "review"], json].concat());
         provider.of(&mut command);
         let output = command.output().expect("savoir runs");
@@ -125,7 +125,7 @@ fn an_answer_is_held_against_what_the_skill_promises() {
 fn why_a_model_failed_is_told_to_who_asked_it() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", GOOD);
-    let provider = Provider::new(OutputArgs::Refuses);
+    let provider = Provider::new(ProviderBehavior::Refuses);
     let run = |words: &[&str]| {
         let mut command = sandbox.command(words);
         provider.of(&mut command);
@@ -149,7 +149,7 @@ fn why_a_model_failed_is_told_to_who_asked_it() {
 fn an_interrupt_ends_an_answer() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", GOOD);
-    let provider = Provider::new(OutputArgs::Dawdles);
+    let provider = Provider::new(ProviderBehavior::Dawdles);
     let mut command = sandbox.command(&["run", "demo"]);
     provider.of(&mut command);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("savoir");

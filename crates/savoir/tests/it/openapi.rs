@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    house::{House, OutputArgs, Provider},
+    live_server::{House, Provider, ProviderBehavior},
     outside::{service, upload},
     support::Sandbox,
 };
@@ -38,7 +38,7 @@ enabled = false
 fn the_server_keeps_to_its_document() {
     let Some(python) = service("SAVOIR_TEST_PYTHON", "schemathesis") else { return };
     let sandbox = Sandbox::new();
-    let provider = Provider::new(OutputArgs::Says(&["Good ", "day."]));
+    let provider = Provider::new(ProviderBehavior::Says(&["Good ", "day."]));
     let options = ["--rate-limit", "off", "--admin-email", ADMIN];
     let house = House::start(&sandbox, &options, Some(&provider));
     let token = crate::cluster::register(&house, ADMIN);

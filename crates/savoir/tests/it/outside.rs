@@ -16,7 +16,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use crate::{
-    house::{House, Provider},
+    live_server::{House, Provider},
     support::{Sandbox, Transcript, repository},
 };
 

@@ -61,7 +61,7 @@ fn a_skill_has_one_owner() {
 }
 
 #[test]
-fn what_is_no_skill() {
+fn importing_a_non_skill_is_rejected() {
     let sandbox = Sandbox::new();
     sandbox.write("bad.zip", "no zip");
     sandbox.write("empty.md", "");

@@ -1,4 +1,4 @@
-//! What no run may change, whoever agreed to it.
+//! Files that no run may change, even with consent.
 
 use std::{fs, process::Output};
 

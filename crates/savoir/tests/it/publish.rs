@@ -130,7 +130,7 @@ fn what_a_registry_needs_for_itself_is_no_name() {
 }
 
 #[test]
-fn who_claims_a_tier_signs() {
+fn claiming_a_tier_requires_a_signature() {
     let sandbox = sandbox(VERIFIED);
     let refused = run(&sandbox, &["publish", "pdf", "--dry-run"]);
     assert_eq!(refused.code, 3, "{refused}");

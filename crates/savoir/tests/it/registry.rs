@@ -2,14 +2,14 @@
 //! real connections.
 
 mod accounts;
-mod decided;
 mod files_only;
 mod finding;
+mod messages;
 mod real;
+mod review_decisions;
 mod server;
 mod signed;
 mod team;
-mod told;
 
 use std::{
     fs,

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     cluster::register,
-    house::House,
+    live_server::House,
     outside::RunEnvironment,
     registry_faults::{OFF, Publishers, some},
     support::{Sandbox, Transcript},

@@ -18,7 +18,7 @@ use savoir_skill::digest::sha256_hex;
 
 use crate::{
     cluster::register,
-    house::House,
+    live_server::House,
     outside::{RunEnvironment, skipped},
     support::Sandbox,
 };
@@ -361,7 +361,7 @@ pub(crate) fn wait_for_ready(house: &House, status: u16) -> String {
     }
 }
 
-pub(crate) fn login(house: &House) -> crate::house::Answer {
+pub(crate) fn login(house: &House) -> crate::live_server::Answer {
     let body = serde_json::json!({"email": "ada@example.com", "password": "secret-word"});
     house.ask("POST", "/api/v1/auth/login", "", Some(&body))
 }

@@ -1,4 +1,4 @@
-//! What people do with a registry that runs: the program against the program.
+//! Typical workflows with a running registry.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::register,
-    house::{House, create_account},
+    live_server::{House, create_account},
     outside::RunEnvironment,
     registry::piped,
     registry_faults::{OFF, SKILLS, large_skill, publish, send, skill},

@@ -17,7 +17,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    house::{House, OutputArgs, Provider, events},
+    live_server::{House, Provider, ProviderBehavior, events},
     support::Sandbox,
 };
 
@@ -79,7 +79,7 @@ fn examples_come_once_and_overwrite_nothing() {
 #[test]
 fn a_run_over_http_and_in_the_terminal_are_the_same() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(OutputArgs::Says(&["It ", "rained.", "\n"]));
+    let provider = Provider::new(ProviderBehavior::Says(&["It ", "rained.", "\n"]));
     let house = House::start(&sandbox, &[], Some(&provider));
     assert!(house.greeting.contains("openai: echo-1 by default, 1 model"), "{}", house.greeting);
     let token = house.log_in(&sandbox);
@@ -115,7 +115,7 @@ fn a_run_over_http_and_in_the_terminal_are_the_same() {
 #[test]
 fn a_stream_ends_with_words_when_the_server_stops() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(OutputArgs::Dawdles);
+    let provider = Provider::new(ProviderBehavior::Dawdles);
     let house = House::start(&sandbox, &["--grace", "0"], Some(&provider));
     let token = house.log_in(&sandbox);
     let inputs = json!({"inputs": {"article": "Rain fell."}});
@@ -138,7 +138,7 @@ fn a_stream_ends_with_words_when_the_server_stops() {
 #[test]
 fn a_second_signal_stops_at_once() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(OutputArgs::Dawdles);
+    let provider = Provider::new(ProviderBehavior::Dawdles);
     let house = House::start(&sandbox, &["--grace", "60"], Some(&provider));
     let token = house.log_in(&sandbox);
     let inputs = json!({"inputs": {"article": "Rain fell."}});

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::{
     cluster::register,
-    house::House,
+    live_server::House,
     outside::{RunEnvironment, skipped},
     registry_faults::{OFF, Publishers, login, publish, skill, wait_for_ready},
     support::Sandbox,

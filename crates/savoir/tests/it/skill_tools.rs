@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    house::{House, OutputArgs, Provider},
+    live_server::{House, Provider, ProviderBehavior},
     support::Sandbox,
 };
 
@@ -47,7 +47,7 @@ fn keep_text(house: &House, token: &str, text: &str) {
 #[test]
 fn a_tool_runs_once_the_operator_approved_its_skill() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(OutputArgs::Calls(CALLS, &["Done."]));
+    let provider = Provider::new(ProviderBehavior::Calls(CALLS, &["Done."]));
     let temporary = sandbox.path("temporary");
     std::fs::create_dir(&temporary).expect("a folder");
     let house = House::start_with(&sandbox, &["--chat-tools", "--skill-tools"], |command| {
@@ -79,7 +79,7 @@ fn a_tool_runs_once_the_operator_approved_its_skill() {
 #[test]
 fn a_conversation_has_the_tools_of_its_mode() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(OutputArgs::Calls(CALLS, &["Done."]));
+    let provider = Provider::new(ProviderBehavior::Calls(CALLS, &["Done."]));
     let house = House::start(&sandbox, &["--chat-tools", "--skill-tools"], Some(&provider));
     let token = house.log_in(&sandbox);
     keep_text(&house, &token, &DEMO.replace("read_only: true", "modes: [Dev]\nread_only: true"));
@@ -101,7 +101,7 @@ fn a_conversation_has_the_tools_of_its_mode() {
 #[test]
 fn without_the_option_there_are_no_tools_of_skills() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(OutputArgs::Calls(CALLS, &["Done."]));
+    let provider = Provider::new(ProviderBehavior::Calls(CALLS, &["Done."]));
     let house = House::start(&sandbox, &["--chat-tools"], Some(&provider));
     let token = house.log_in(&sandbox);
     keep(&house, &token);

@@ -10,7 +10,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    house::{House, OutputArgs, Provider},
+    live_server::{House, Provider, ProviderBehavior},
     support::Sandbox,
 };
 
@@ -34,7 +34,7 @@ fn without_streams_it_stops_at_once() {
 #[test]
 fn what_ends_in_time_ends_well() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(OutputArgs::Slowly(&["It ", "rained ", "all ", "day."]));
+    let provider = Provider::new(ProviderBehavior::Slowly(&["It ", "rained ", "all ", "day."]));
     let house = House::start(&sandbox, &["--grace", "20"], Some(&provider));
     let token = house.log_in(&sandbox);
     let inputs = json!({"inputs": {"article": "Rain fell."}});
@@ -60,7 +60,7 @@ fn what_ends_in_time_ends_well() {
 #[test]
 fn a_workflow_is_told_to_end_and_can_go_on_later() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(OutputArgs::Dawdles);
+    let provider = Provider::new(ProviderBehavior::Dawdles);
     let house = House::start(&sandbox, &["--grace", "1"], Some(&provider));
     let token = house.log_in(&sandbox);
     let graph = json!({
@@ -87,7 +87,7 @@ fn a_workflow_is_told_to_end_and_can_go_on_later() {
     // It let go of its lease: nobody has to wait for it.
     let id = text.split("\"execution_id\": \"").nth(1).and_then(|rest| rest.split('"').next());
     let path = format!("/api/v1/workflows/executions/{}/resume", id.expect("an id"));
-    let quick = Provider::new(OutputArgs::Says(&["Done."]));
+    let quick = Provider::new(ProviderBehavior::Says(&["Done."]));
     let house = House::start(&sandbox, &[], Some(&quick));
     let answer = house.ask("POST", &path, &token, None);
     assert_eq!(answer.status, 200, "{}", answer.body);

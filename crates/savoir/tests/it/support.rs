@@ -1,4 +1,4 @@
-//! Running the program in a folder of its own.
+//! Runs the program in a temporary folder.
 
 pub(crate) mod terminal;
 

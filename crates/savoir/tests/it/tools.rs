@@ -105,7 +105,7 @@ fn shared_names_are_qualified() {
 }
 
 #[test]
-fn what_cannot_be_used_is_left_out_aloud() {
+fn unusable_skills_are_skipped_with_a_warning() {
     let sandbox = Sandbox::with_examples();
     sandbox.write("bad/SKILL.md", "---\nname: bad\nmodes: [Dev]\n---\nno tools\n");
     let run = sandbox.run(&["tools", "examples/hello-world", "bad"]);

@@ -72,7 +72,7 @@ fn what_is_signed_is_told() {
 }
 
 #[test]
-fn there_and_back() {
+fn signing_and_verifying_round_trip() {
     let sandbox = sandbox();
     let unsigned = done(sandbox.run(&["verify", "demo"]));
     insta::assert_snapshot!("unsigned", unsigned);

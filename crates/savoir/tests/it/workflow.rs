@@ -1,7 +1,7 @@
 //! `workflow`: files without a server.
 
 use crate::{
-    house::{OutputArgs, Provider},
+    live_server::{Provider, ProviderBehavior},
     support::Sandbox,
 };
 
@@ -40,7 +40,7 @@ fn a_file_runs() {
     assert_eq!((run.code, lines.len()), (2, 2), "{run}");
     assert!(lines[0].contains(r#""code":"no-model","help":["#), "{run}");
     assert!(lines[1].starts_with(r#"{"event":"done""#), "{run}");
-    let provider = Provider::new(OutputArgs::Says(&["Call ", "the fire brigade."]));
+    let provider = Provider::new(ProviderBehavior::Says(&["Call ", "the fire brigade."]));
     let run = |more: &[&str]| {
         let words = ["workflow", "run", "triage.json", "--input", "The printer is on fire"];
         let mut command = sandbox.command(&[&words[..], more].concat());

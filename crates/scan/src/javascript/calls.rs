@@ -1,4 +1,4 @@
-//! What calls of JavaScript's and Node's library do.
+//! Effects of calls of JavaScript's and Node's standard library.
 
 use oxc_ast::ast::Expression;
 use savoir_skill::Span;
@@ -7,7 +7,7 @@ use super::{Reader, bare, dispatch, environment, library, member, sources};
 use crate::{
     act::{Act, Taint},
     decode,
-    piece::Language,
+    fragment::Language,
     value::{self, Value},
 };
 
@@ -55,21 +55,21 @@ pub(super) fn construct(
         "URL" | "url.URL" => {
             let taint = Value { items: arguments.to_vec(), ..Value::default() }.all_taint();
             // A path stands behind the address that follows it.
-            let base = arguments.get(1).filter(|base| base.shown().contains("://"));
+            let base = arguments.get(1).filter(|base| base.text_or_unknown().contains("://"));
             let text = match (base, first.text) {
                 (Some(base), Some(path)) if !path.contains("://") => {
-                    let (base, path) = (base.shown(), path.trim_start_matches('/'));
+                    let (base, path) = (base.text_or_unknown(), path.trim_start_matches('/'));
                     Some(format!("{}/{path}", base.trim_end_matches('/')))
                 }
-                (Some(base), None) => Some(base.shown().to_owned()),
+                (Some(base), None) => Some(base.text_or_unknown().to_owned()),
                 (_, text) => text,
             };
             Value { text, taint, ..Value::default() }
         }
         "Promise" => {
-            reader.memory.given.remove("resolve");
+            reader.state.call_arguments.remove("resolve");
             reader.invoke(&first, &[Value::named("resolve")], span);
-            let given = reader.memory.given.remove("resolve");
+            let given = reader.state.call_arguments.remove("resolve");
             given.and_then(|given| given.positional.into_iter().next()).unwrap_or_default()
         }
         "Worker" | "worker_threads.Worker" => {
@@ -115,7 +115,10 @@ pub(super) fn by_name(
     let acts = &mut reader.acts;
     Some(match name {
         "require" | "process.mainModule.require" | "module.require" => {
-            if first.known().is_none() && !first.shown().contains('/') && name == "require" {
+            if first.known().is_none()
+                && !first.text_or_unknown().contains('/')
+                && name == "require"
+            {
                 acts.push(Act::Obscures("a module is loaded by a name that is put together"), span);
             }
             if let Some(module) = first.known() {
@@ -214,7 +217,7 @@ pub(super) fn by_name(
         "os.homedir" => Value::text("~"),
         "path.join" | "path.resolve" => {
             let value = Value::joined(arguments, "/");
-            value::names(value.shown(), span, acts);
+            value::names(value.text_or_unknown(), span, acts);
             value
         }
         "path.dirname" => {
@@ -350,7 +353,9 @@ fn request(
             first.text = part.text;
         }
     }
-    if let Some(base) = receiver.text.as_deref().filter(|_| !first.shown().contains("://")) {
+    if let Some(base) =
+        receiver.text.as_deref().filter(|_| !first.text_or_unknown().contains("://"))
+    {
         first.text = Some(format!("{base}{}", first.text.as_deref().unwrap_or_default()));
     }
     let (mut parts, mut log_in) = (Vec::new(), Vec::new());
@@ -442,7 +447,7 @@ fn by_method<'t>(reader: &mut Reader<'t>, method: &str, call: &Call<'_, 't>) -> 
             reader.connected_at = span;
             let host =
                 first.under("host").or_else(|| arguments.get(1)).cloned().unwrap_or_default();
-            let taint = Taint::fetched(host.shown());
+            let taint = Taint::fetched(host.text_or_unknown());
             if let Some(at) = call.receiver_at {
                 reader.put_into(at, &taint);
             }
@@ -522,7 +527,7 @@ fn apply(
 }
 
 fn shell_started(reader: &mut Reader<'_>, program: &Value) {
-    let name = program.shown().rsplit('/').next().unwrap_or_default().to_owned();
+    let name = program.text_or_unknown().rsplit('/').next().unwrap_or_default().to_owned();
     reader.pipes_shell |=
         matches!(name.as_str(), "sh" | "bash" | "cmd.exe" | "powershell.exe" | "zsh");
 }

@@ -1,17 +1,17 @@
-//! How deep a text could nest, found out before anything recurses.
+//! Estimates how deep a script nests, before a recursive parser reads it.
 //!
 //! The parser has no bound of its own. Everything that can make it recurse is counted, whether it
 //! does or not: brackets that are open, and operators since the last end of a statement.
 
 /// Most levels that are parsed; real programs stay below a hundred.
-const DEEPEST: usize = 2_000;
+const MAX_BRACKET_DEPTH: usize = 2_000;
 
 /// Longest text that is parsed: what is longer was not written by a person.
-const LONGEST: usize = 1024 * 1024;
+const MAX_SCRIPT_BYTES: usize = 1024 * 1024;
 
 /// Refuses what could nest too deeply.
 pub(super) fn check(text: &str) -> Result<(), String> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_SCRIPT_BYTES {
         return Err("the file is too large to be read as a program".into());
     }
     let (mut open, mut chain) = (0_usize, 0_usize);
@@ -36,7 +36,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
         deepest = deepest.max(open + chain);
         at += 1;
     }
-    if deepest > DEEPEST { Err("it nests too deeply to be read".into()) } else { Ok(()) }
+    if deepest > MAX_BRACKET_DEPTH { Err("it nests too deeply to be read".into()) } else { Ok(()) }
 }
 
 /// Words after which a statement or an expression begins again.

@@ -1,9 +1,9 @@
-//! Functions that are chosen while running: out of a table, or by a name in pieces.
+//! Functions that are chosen at run time: from a table, or by a computed name.
 
 use super::{Reader, own_name};
 use crate::{
     act::{Act, Taint},
-    piece::Language,
+    fragment::Language,
     value::{self, Value},
 };
 use savoir_skill::Span;
@@ -15,7 +15,7 @@ pub(super) const ANY: &str = "one of several()";
 pub(super) const MADE: &str = "Function()";
 
 /// Most functions of a table that are followed.
-const MOST_CHOICES: usize = 64;
+const MAX_CHOICES: usize = 64;
 
 /// Names that nobody writes in pieces unless they shall not be seen.
 const TELLING: [&str; 16] = [
@@ -41,7 +41,7 @@ const TELLING: [&str; 16] = [
 pub(super) fn any_of(table: &Value) -> Option<Value> {
     let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
     let items: Vec<Value> =
-        values.filter(|value| value.name.is_some()).take(MOST_CHOICES).cloned().collect();
+        values.filter(|value| value.name.is_some()).take(MAX_CHOICES).cloned().collect();
     let table = table.name.is_none() && !items.is_empty();
     table.then(|| Value { name: Some(ANY.into()), items, ..Value::default() })
 }
@@ -63,8 +63,8 @@ impl Reader<'_> {
         let path = module.name.as_deref().filter(|name| name.starts_with('.')).unwrap_or_default();
         let name = path.rsplit('/').next().unwrap_or(path);
         let part = name.rsplit('.').next().unwrap_or(name);
-        let known = self.memory.constants.get(&exports_of(stem(path)));
-        let known = known.or_else(|| self.memory.constants.get(part));
+        let known = self.state.constants.get(&exports_of(stem(path)));
+        let known = known.or_else(|| self.state.constants.get(part));
         known.filter(|_| !path.is_empty()).unwrap_or(module).clone()
     }
 

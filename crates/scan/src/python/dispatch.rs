@@ -1,4 +1,4 @@
-//! Functions that are chosen while running: out of a table, by a name, by a decorator.
+//! Functions that are chosen at run time: from a table, by name, by a decorator.
 
 use ruff_python_ast::{Expr, StmtFunctionDef};
 use ruff_text_size::Ranged;
@@ -13,7 +13,7 @@ use crate::{
 pub(super) const ANY: &str = "one of several()";
 
 /// Most functions of a table that are followed.
-const MOST_CHOICES: usize = 64;
+const MAX_CHOICES: usize = 64;
 
 /// Functions that nobody looks up by a name in pieces unless it shall not be seen.
 const TELLING: [&str; 22] = [
@@ -55,7 +55,7 @@ pub(super) fn has_functions(value: &Value) -> bool {
 pub(super) fn any_of(table: &Value) -> Option<Value> {
     is_table(table).then(|| {
         let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
-        let items = values.filter(|value| value.name.is_some()).take(MOST_CHOICES).cloned();
+        let items = values.filter(|value| value.name.is_some()).take(MAX_CHOICES).cloned();
         Value {
             name: Some(ANY.into()),
             items: items.collect(),
@@ -83,11 +83,11 @@ impl<'t> Reader<'t> {
         name.taint.fetched.as_ref()?;
         // Going through all functions again and again counts as following them.
         self.steps += self.functions.len();
-        let start = name.shown().split("{}").next().unwrap_or_default();
+        let start = name.text_or_unknown().split("{}").next().unwrap_or_default();
         let mut names: Vec<&String> =
             self.functions.keys().filter(|known| known.starts_with(start)).collect();
         names.sort();
-        let items: Vec<Value> = names.into_iter().take(MOST_CHOICES).map(Value::named).collect();
+        let items: Vec<Value> = names.into_iter().take(MAX_CHOICES).map(Value::named).collect();
         (!items.is_empty()).then(|| Value { name: Some(ANY.into()), items, ..Value::default() })
     }
 
@@ -119,7 +119,7 @@ impl<'t> Reader<'t> {
                 let entries = value.items.iter().filter_map(Value::as_entry);
                 let given: Vec<_> =
                     entries.map(|(key, value)| (key.to_owned(), value.clone())).collect();
-                self.memory.hand_over(name, &[], &given);
+                self.state.record_call(name, &[], &given);
                 continue;
             }
             if sources::is_chat(&from) {
@@ -146,7 +146,7 @@ impl<'t> Reader<'t> {
         keywords: &[(String, Value)],
     ) {
         let Some(wrapper) = self.wrappers.get(name).cloned() else { return };
-        self.memory.hand_over(&wrapper, positional, keywords);
+        self.state.record_call(&wrapper, positional, keywords);
         if self.functions.contains_key(&wrapper) && wrapper != name {
             self.call_own(&wrapper, positional, keywords);
         }

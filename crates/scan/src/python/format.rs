@@ -1,10 +1,10 @@
-//! Texts with values put in the place of marks, as `%`, `.format` and templates do.
+//! String formatting: `%`, `.format` and templates.
 
-use super::super::value::{LONGEST, UNKNOWN, Value};
+use super::super::value::{MAX_TEXT_BYTES, UNKNOWN, Value};
 
 /// How a value is written down as code.
 pub(super) fn quoted(value: &Value) -> String {
-    format!("'{}'", value.shown().replace('\\', "\\\\").replace('\'', "\\'"))
+    format!("'{}'", value.text_or_unknown().replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 /// What is put together, with what it is made of.
@@ -26,7 +26,7 @@ pub(super) fn percent(template: &Value, values: &Value) -> Value {
     let list =
         if values.items.is_empty() { std::slice::from_ref(values) } else { &values.items[..] };
     let (mut result, mut rest, mut next) = (String::new(), text.as_str(), 0);
-    while let Some(at) = rest.find('%').filter(|_| result.len() <= LONGEST) {
+    while let Some(at) = rest.find('%').filter(|_| result.len() <= MAX_TEXT_BYTES) {
         result.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('%') {
@@ -56,7 +56,7 @@ pub(super) fn percent(template: &Value, values: &Value) -> Value {
 fn shown(value: Option<&Value>, as_code: bool) -> String {
     match value {
         Some(value) if as_code => quoted(value),
-        Some(value) => value.shown().to_owned(),
+        Some(value) => value.text_or_unknown().to_owned(),
         None => UNKNOWN.to_owned(),
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn braces(template: &Value, given: &[Value], keywords: &[(String, Val
         return Value { text: None, ..finished(String::new(), &made_of) };
     };
     let (mut result, mut rest, mut next) = (String::new(), text.as_str(), 0);
-    while let Some(at) = rest.find(['{', '}']).filter(|_| result.len() <= LONGEST) {
+    while let Some(at) = rest.find(['{', '}']).filter(|_| result.len() <= MAX_TEXT_BYTES) {
         result.push_str(&rest[..at]);
         let mark = &rest[at..=at];
         rest = &rest[at + 1..];
@@ -103,10 +103,10 @@ pub(super) fn braces(template: &Value, given: &[Value], keywords: &[(String, Val
 pub(super) fn substituted(template: &Value, keywords: &[(String, Value)]) -> Value {
     let mut made_of = vec![template];
     made_of.extend(keywords.iter().map(|(_, value)| value));
-    let mut parts = template.shown().split('$');
+    let mut parts = template.text_or_unknown().split('$');
     let mut result = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        if result.len() > LONGEST {
+        if result.len() > MAX_TEXT_BYTES {
             break;
         }
         let inner = part.strip_prefix('{');
@@ -128,13 +128,16 @@ mod tests {
     #[test]
     fn marks_are_filled() {
         let one = Value::text("a'b");
-        assert_eq!(percent(&Value::text("f(%r) 5%% %-4s"), &one).shown(), "f('a\\'b') 5% {}");
+        assert_eq!(
+            percent(&Value::text("f(%r) 5%% %-4s"), &one).text_or_unknown(),
+            "f('a\\'b') 5% {}"
+        );
         let entry = Value { items: vec![Value::entry("u", Value::text("x"))], ..Value::default() };
-        assert_eq!(percent(&Value::text("%(u)s %(v)r %é"), &entry).shown(), "x {} %é");
+        assert_eq!(percent(&Value::text("%(u)s %(v)r %é"), &entry).text_or_unknown(), "x {} %é");
         let given = [Value::text("x"), Value::text("y")];
         let named = [("n".to_owned(), Value::text("z"))];
         let filled = braces(&Value::text("{} {1!r} {n:>4} {{}} }"), &given, &named);
-        assert_eq!(filled.shown(), "x 'y' z {} }");
-        assert_eq!(substituted(&Value::text("a$n b${n}c"), &named).shown(), "az bzc");
+        assert_eq!(filled.text_or_unknown(), "x 'y' z {} }");
+        assert_eq!(substituted(&Value::text("a$n b${n}c"), &named).text_or_unknown(), "az bzc");
     }
 }

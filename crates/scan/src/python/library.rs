@@ -1,8 +1,8 @@
-//! What calls of packages do that send, ask, unpack or encrypt.
+//! Effects of calls of Python packages that send, ask, unpack or encrypt.
 
 use super::{Reader, calls::Call, path_of};
 use crate::{
-    act::{Act, Code, Taint},
+    act::{Act, CodeOrigin, Taint},
     value::{self, TYPED, Value, worst_of},
 };
 
@@ -22,7 +22,7 @@ pub(super) fn by_name<'t>(
         | "easygui.passwordbox"
         | "easygui.multpasswordbox" => asked(reader, call),
         _ if matches!(last, "askstring" | "Entry" | "CTkEntry")
-            && call.keyword("show").is_some_and(|mark| mark.shown() != "") =>
+            && call.keyword("show").is_some_and(|mark| mark.text_or_unknown() != "") =>
         {
             asked(reader, call)
         }
@@ -31,7 +31,9 @@ pub(super) fn by_name<'t>(
             let value = asked(reader, call);
             Value { items: vec![value, Value::default()], ..Value::default() }
         }
-        "input" | "click.prompt" | "rich.prompt.Prompt.ask" if value::is_seed(first.shown()) => {
+        "input" | "click.prompt" | "rich.prompt.Prompt.ask"
+            if value::is_seed(first.text_or_unknown()) =>
+        {
             Value::tainted(Taint::private(TYPED))
         }
         "asyncio.open_connection" => {
@@ -64,22 +66,22 @@ pub(super) fn by_name<'t>(
         "shutil.make_archive" => {
             let root = call.at(2, "root_dir").cloned().unwrap_or_default();
             let mut value = reader.read_file(&root, call.span);
-            value.taint.files |= value::is_users_folder(root.shown());
-            value.text = first.text.map(|text| format!("{text}.{}", ending(call)));
+            value.taint.files |= value::is_users_folder(root.text_or_unknown());
+            value.text = first.text.map(|text| format!("{text}.{}", extension(call)));
             let taint = value.taint.clone();
-            reader.memory.write(&value, &taint);
+            reader.state.write(&value, &taint);
             value
         }
         "shutil.unpack_archive" => {
             let taint = reader.read_file(&first, call.span).taint;
             let target = call.at(1, "extract_dir").cloned().unwrap_or_default();
-            reader.memory.write(&target, &taint);
+            reader.state.write(&target, &taint);
             Value::default()
         }
         "shutil.copyfileobj" => {
             let taint = first.all_taint();
             if let Some(target) = call.positional.get(1) {
-                reader.memory.write(&Value { name: None, ..target.clone() }, &taint);
+                reader.state.write(&Value { name: None, ..target.clone() }, &taint);
             }
             if let Some(at) = call.expressions.get(1) {
                 reader.put_into(at, &taint);
@@ -88,13 +90,13 @@ pub(super) fn by_name<'t>(
         }
         "json.dump" | "pickle.dump" | "yaml.dump" | "yaml.safe_dump" => {
             let target = call.at(1, "fp").cloned().unwrap_or_default();
-            reader.memory.write(&Value { name: None, ..target }, &first.all_taint());
+            reader.state.write(&Value { name: None, ..target }, &first.all_taint());
             Value::tainted(first.all_taint())
         }
         "importlib.util.spec_from_file_location" => {
             let path = call.at(1, "location").cloned().unwrap_or_default();
             let mut taint = path.all_taint();
-            taint.add(&reader.memory.contents(path.shown()));
+            taint.add(&reader.state.contents(path.text_or_unknown()));
             execute_fetched(reader, &taint, call);
             Value::tainted(taint)
         }
@@ -221,9 +223,9 @@ pub(super) fn by_method<'t>(
             if host.starts_with("tarfile.") || host.starts_with("zipfile.") =>
         {
             let mut taint = call.receiver.all_taint();
-            taint.add(&reader.memory.contents(call.receiver.shown()));
+            taint.add(&reader.state.contents(call.receiver.text_or_unknown()));
             let target = call.at(usize::from(method == "extract"), "path").cloned();
-            reader.memory.write(&target.unwrap_or_default(), &taint);
+            reader.state.write(&target.unwrap_or_default(), &taint);
             Value::tainted(taint)
         }
         "communicate" if name.starts_with("subprocess.") => {
@@ -339,7 +341,7 @@ fn host_of(call: &Call<'_, '_>) -> Value {
 fn container<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Value {
     let file = call.keyword("fileobj").cloned().unwrap_or_else(|| call.first());
     let mut taint = file.all_taint();
-    taint.add(&reader.memory.contents(file.shown()));
+    taint.add(&reader.state.contents(file.text_or_unknown()));
     // The variable is known where it is handed over by its place.
     let behind = call.expressions.first().and_then(path_of);
     let mut items: Vec<Value> = Vec::new();
@@ -351,7 +353,7 @@ fn container<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Va
     Value { name: Some(format!("{name}()")), text: file.text, items, taint }
 }
 
-fn ending(call: &Call<'_, '_>) -> String {
+fn extension(call: &Call<'_, '_>) -> String {
     match call.positional.get(1).and_then(Value::known) {
         Some("gztar") => "tar.gz".into(),
         Some(other) => other.to_owned(),
@@ -361,7 +363,7 @@ fn ending(call: &Call<'_, '_>) -> String {
 
 fn execute_fetched<'t>(reader: &mut Reader<'t>, taint: &Taint, call: &Call<'_, 't>) {
     if let Some(from) = &taint.fetched {
-        reader.acts.push(Act::Executes(Code::Fetched(from.clone())), call.span);
+        reader.acts.push(Act::Executes(CodeOrigin::Fetched(from.clone())), call.span);
     }
 }
 
@@ -370,7 +372,7 @@ fn chmod<'t>(reader: &mut Reader<'t>, path: &Value, call: &Call<'_, 't>) {
     let mode = call.positional.last().cloned().unwrap_or_default();
     let runs = mode.number().is_none_or(|mode| mode & 0o111 != 0);
     let mut taint = path.taint.clone();
-    taint.add(&reader.memory.contents(path.shown()));
+    taint.add(&reader.state.contents(path.text_or_unknown()));
     if runs {
         execute_fetched(reader, &taint, call);
     }

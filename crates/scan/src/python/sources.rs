@@ -105,7 +105,7 @@ pub(super) fn by_name<'t>(
         | "mss.MSS().grab" => {
             let taint = Taint::private(SCREEN);
             let file = call.keyword("output").or_else(|| call.keyword("imageFilename"));
-            reader.memory.write(file.unwrap_or(&first), &taint);
+            reader.state.write(file.unwrap_or(&first), &taint);
             Value { name: Some("image()".into()), ..Value::tainted(taint) }
         }
         "keyboard.record"
@@ -162,7 +162,7 @@ pub(super) fn by_method<'t>(
         "get_cookies" | "storage_state" | "cookies" if !is_library(host) => {
             let mut taint = call.receiver.all_taint();
             taint.add(&Taint::private(COOKIES));
-            reader.memory.write(call.keyword("path").unwrap_or(&Value::default()), &taint);
+            reader.state.write(call.keyword("path").unwrap_or(&Value::default()), &taint);
             Value::tainted(taint)
         }
         "send" | "execute_cdp_cmd"
@@ -177,7 +177,7 @@ pub(super) fn by_method<'t>(
         }
         "save" if host == "image()" => {
             let taint = call.receiver.all_taint();
-            reader.memory.write(&call.first(), &taint);
+            reader.state.write(&call.first(), &taint);
             if let Some(at) = call.expressions.first() {
                 reader.put_into(at, &taint);
             }
@@ -267,13 +267,13 @@ fn handle<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) {
 #[cfg(test)]
 mod tests {
     use crate::{
-        act::{Act, Code, Taint},
+        act::{Act, CodeOrigin, Taint},
         python::read,
     };
 
     fn sends(text: &str) -> Taint {
         let acts = read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        let sent = acts.seen.into_iter().find_map(|seen| match seen.act {
+        let sent = acts.located.into_iter().find_map(|seen| match seen.act {
             Act::Network { sends, .. } if sends.is_secret() => Some(sends),
             _ => None,
         });
@@ -282,7 +282,7 @@ mod tests {
 
     fn obeys(text: &str) -> bool {
         let acts = read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        acts.seen.iter().any(|seen| matches!(seen.act, Act::Executes(Code::Fetched(_))))
+        acts.located.iter().any(|seen| matches!(seen.act, Act::Executes(CodeOrigin::Fetched(_))))
     }
 
     #[test]

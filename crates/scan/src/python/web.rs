@@ -1,4 +1,4 @@
-//! What the users of a web application send to it: their log-ins, and what they type into forms.
+//! Data that users send to a Python web application: logins and form fields.
 
 use super::{Reader, calls::Call};
 use crate::{

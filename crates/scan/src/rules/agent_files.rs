@@ -1,16 +1,16 @@
-//! Files that steer agents.
+//! Rules about files that control agents.
 
 use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
     act::Act,
-    context::{Context, Told, sureness},
-    host::{Standing, standing, urls},
+    context::{Context, FindingDraft, confidence_that_code_runs},
+    fragment::{Language, Role, TextFragment},
+    host::{HostReputation, reputation, urls},
     passage::{Passage, passages},
-    piece::{Language, Piece, Role},
-    place,
     rule::rule,
+    sensitive_path,
 };
 
 rule! {
@@ -40,19 +40,19 @@ rule! {
 }
 
 fn agent_poisoning(context: &mut Context<'_>) {
-    context.each_act(&AGENT_POISONING, |piece, act, _| {
+    context.each_act(&AGENT_POISONING, |fragment, act, _| {
         let Act::Writes { path, .. } = act else { return None };
-        let what = place::agent_file(path)?;
+        let what = sensitive_path::agent_file(path)?;
         let home = path.starts_with('~')
             || path.starts_with("$HOME")
             || path.starts_with('/')
             || path.contains("{}/.");
-        let shown = piece.shown && piece.cloak.is_none();
+        let shown = fragment.is_shown_in_document && fragment.hidden_in.is_none();
         let severity = match (shown, home) {
             // Programs that rewrite such a file are more than a line to copy.
             (true, true)
-                if matches!(piece.language, Language::Python | Language::JavaScript)
-                    && piece.role == Role::Instructions =>
+                if matches!(fragment.language, Language::Python | Language::JavaScript)
+                    && fragment.role == Role::Instructions =>
             {
                 Severity::High
             }
@@ -64,31 +64,35 @@ fn agent_poisoning(context: &mut Context<'_>) {
             }
             (false, false) => Severity::Medium,
         };
-        Some(Told::new(severity, sureness(piece), format!("it writes to {what}: `{path}`")))
+        Some(FindingDraft::new(
+            severity,
+            confidence_that_code_runs(fragment),
+            format!("it writes to {what}: `{path}`"),
+        ))
     });
-    context.each_piece(&AGENT_POISONING, |piece| {
-        if piece.prose().is_none() {
+    context.each_piece(&AGENT_POISONING, |fragment| {
+        if fragment.prose().is_none() {
             return Vec::new();
         }
-        let found = announced(&piece.text).filter(|one| one.poison() >= POISON && !one.warns());
-        let told = |passage: Passage<'_>| {
+        let found = announced(&fragment.text).filter(|one| one.poison() >= POISON && !one.warns());
+        let draft = |passage: Passage<'_>| {
             let message =
                 "the agent shall change what steers agents, to obey or trust somebody else";
-            (passage.span, Told::new(Severity::High, Confidence::Medium, message))
+            (passage.span, FindingDraft::new(Severity::High, Confidence::Medium, message))
         };
-        found.map(told).collect()
+        found.map(draft).collect()
     });
     context.each_piece(&AGENT_POISONING, settings);
-    context.each_act(&AGENT_POISONING, |piece, act, _| {
+    context.each_act(&AGENT_POISONING, |fragment, act, _| {
         let Act::Network { to, .. } = act else { return None };
         let hooks = ["UserPromptSubmit", "PostToolUse", "PreToolUse", "SessionStart"];
-        let hooked = piece.depth > 0
-            && (!piece.shown || piece.role == Role::Instructions)
-            && hooks.iter().any(|hook| piece.whole().contains(hook));
+        let hooked = fragment.depth > 0
+            && (!fragment.is_shown_in_document || fragment.role == Role::Instructions)
+            && hooks.iter().any(|hook| fragment.file_text().contains(hook));
         let message = "a hook of the agent talks to a host";
-        let address = !piece.shown || to.contains("://");
-        (hooked && address && standing(to) != Standing::Local)
-            .then(|| Told::new(Severity::High, Confidence::Medium, message))
+        let address = !fragment.is_shown_in_document || to.contains("://");
+        (hooked && address && reputation(to) != HostReputation::Local)
+            .then(|| FindingDraft::new(Severity::High, Confidence::Medium, message))
     });
 }
 
@@ -112,8 +116,8 @@ fn announced(text: &str) -> impl Iterator<Item = Passage<'_>> {
 const POISON: u32 = 5;
 
 /// Settings in a file of the skill that take an agent's guard away or send it through a stranger.
-fn settings(piece: &Piece<'_>) -> Vec<(Span, Told)> {
-    let text: &str = &piece.text;
+fn settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+    let text: &str = &fragment.text;
     let loose = [
         "bypassPermissions",
         "enableAllProjectMcpServers",
@@ -125,7 +129,7 @@ fn settings(piece: &Piece<'_>) -> Vec<(Span, Told)> {
     ];
     let base = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "apiBase"];
     let mut found = Vec::new();
-    if piece.depth > 0 || piece.role == Role::Document {
+    if fragment.depth > 0 || fragment.role == Role::Document {
         return found;
     }
     // In instructions only what is written as a setting; they may speak about the words.
@@ -133,13 +137,13 @@ fn settings(piece: &Piece<'_>) -> Vec<(Span, Told)> {
         mark == "bypassPermissions" && text.contains("\"defaultMode\": \"bypassPermissions\"")
             || text.contains(&format!("\"{mark}\": true"))
     };
-    for mark in loose.iter().filter(|mark| piece.language == Language::Other || in_prose(mark)) {
+    for mark in loose.iter().filter(|mark| fragment.language == Language::Other || in_prose(mark)) {
         if let Some(at) = text.find(mark) {
             let message =
                 format!("a file of the skill has `{mark}`, which takes the agent's questions away");
             found.push((
                 Span::new(at, at + mark.len()),
-                Told::new(Severity::High, Confidence::Medium, message),
+                FindingDraft::new(Severity::High, Confidence::Medium, message),
             ));
         }
     }
@@ -147,7 +151,7 @@ fn settings(piece: &Piece<'_>) -> Vec<(Span, Told)> {
         for (at, _) in text.match_indices(mark) {
             let line = &text[at..text[at..].find('\n').map_or(text.len(), |end| at + end)];
             let strange = urls(line).into_iter().any(|(_, url)| {
-                matches!(standing(url), Standing::Named | Standing::Shady)
+                matches!(reputation(url), HostReputation::Named | HostReputation::Shady)
                     && ![
                         "anthropic.com",
                         "openai.com",
@@ -162,7 +166,7 @@ fn settings(piece: &Piece<'_>) -> Vec<(Span, Told)> {
                 let message = format!("`{mark}` sends all that the agent says through a stranger");
                 found.push((
                     Span::new(at, at + mark.len()),
-                    Told::new(Severity::High, Confidence::Medium, message),
+                    FindingDraft::new(Severity::High, Confidence::Medium, message),
                 ));
             }
         }

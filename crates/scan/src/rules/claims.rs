@@ -1,10 +1,10 @@
-//! Skills that promise to keep what is the user's on the user's machine.
+//! Rules about skills that break their own promise to keep data local.
 
 use crate::{Confidence, Severity};
 use crate::{
     act::{Act, Taint},
-    context::{Context, Told},
-    piece::Role,
+    context::{Context, FindingDraft},
+    fragment::Role,
 };
 
 use super::exfiltration::is_somebody;
@@ -58,20 +58,22 @@ pub(super) fn promises(context: &Context<'_>) -> bool {
     if SHORT.iter().chain(&PROMISES).any(|promise| description.contains(promise)) {
         return true;
     }
-    let own = context.parts.iter().filter(|part| {
-        part.piece.role == Role::Instructions && part.piece.depth == 0 && !part.piece.shown
+    let own = context.fragments.iter().filter(|analyzed| {
+        analyzed.fragment.role == Role::Instructions
+            && analyzed.fragment.depth == 0
+            && !analyzed.fragment.is_shown_in_document
     });
-    own.map(|part| part.piece.text.to_lowercase())
+    own.map(|analyzed| analyzed.fragment.text.to_lowercase())
         .any(|text| PROMISES.iter().any(|promise| text.contains(promise)))
 }
 
 /// What breaks such a promise: files go to somebody. Asking for something is no harm.
-pub(super) fn broken(act: &Act) -> Option<Told> {
+pub(super) fn broken(act: &Act) -> Option<FindingDraft> {
     let Act::Network { to, sends, .. } = act else { return None };
     let carries =
         matches!(sends, Taint { read: true, .. }) || sends.files || sends.private.is_some();
     (carries && is_somebody(to)).then(|| {
         let message = "the skill says that nothing leaves the machine, and the code sends files";
-        Told::new(Severity::High, Confidence::Medium, message)
+        FindingDraft::new(Severity::High, Confidence::Medium, message)
     })
 }

@@ -1,4 +1,4 @@
-//! What the code does, held against what the skill declares.
+//! Rules that compare what the code does with what the skill declares.
 
 use savoir_skill::{
     Span,
@@ -9,9 +9,9 @@ use savoir_skill::{
 use crate::{
     Confidence, Severity,
     act::Act,
-    context::{Context, Told},
-    host::{Standing, host, standing},
-    piece::{Piece, Role},
+    context::{Context, FindingDraft},
+    fragment::{Role, TextFragment},
+    host::{HostReputation, host, reputation},
     rule::rule,
 };
 
@@ -93,8 +93,8 @@ fn declared(context: &Context<'_>) -> Option<Vec<Permission>> {
 }
 
 /// Whether a piece is a program of the skill, and not an example in a text.
-fn runs(piece: &Piece<'_>) -> bool {
-    piece.role == Role::Script && !piece.shown
+fn runs(fragment: &TextFragment<'_>) -> bool {
+    fragment.role == Role::Script && !fragment.is_shown_in_document
 }
 
 fn grants(declared: &[Permission], domain: Domain) -> impl Iterator<Item = &Permission> {
@@ -103,9 +103,9 @@ fn grants(declared: &[Permission], domain: Domain) -> impl Iterator<Item = &Perm
 
 fn undeclared_network(context: &mut Context<'_>) {
     let Some(declared) = declared(context) else { return offline(context) };
-    context.each_act(&UNDECLARED_NETWORK, |piece, act, _| {
+    context.each_act(&UNDECLARED_NETWORK, |fragment, act, _| {
         let Act::Network { to, .. } = act else { return None };
-        if !runs(piece) || standing(to) == Standing::Local {
+        if !runs(fragment) || reputation(to) == HostReputation::Local {
             return None;
         }
         let scoped = host(to).filter(|host| !host.contains(['{', '$']));
@@ -119,7 +119,7 @@ fn undeclared_network(context: &mut Context<'_>) {
         });
         let place = scoped.map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
         (!granted).then(|| {
-            Told::new(
+            FindingDraft::new(
                 Severity::High,
                 Confidence::High,
                 format!("the code talks to {place}, which the skill does not declare"),
@@ -148,16 +148,16 @@ fn offline(context: &mut Context<'_>) {
     ];
     if !claims.iter().any(|claim| description.contains(claim)) {
         if super::claims::promises(context) {
-            context.each_act(&UNDECLARED_NETWORK, |piece, act, _| {
-                runs(piece).then(|| super::claims::broken(act)).flatten()
+            context.each_act(&UNDECLARED_NETWORK, |fragment, act, _| {
+                runs(fragment).then(|| super::claims::broken(act)).flatten()
             });
         }
         return;
     }
-    context.each_act(&UNDECLARED_NETWORK, |piece, act, _| {
+    context.each_act(&UNDECLARED_NETWORK, |fragment, act, _| {
         let Act::Network { to, .. } = act else { return None };
-        (runs(piece) && standing(to) != Standing::Local).then(|| {
-            Told::new(
+        (runs(fragment) && reputation(to) != HostReputation::Local).then(|| {
+            FindingDraft::new(
                 Severity::High,
                 Confidence::Medium,
                 "the description says that the skill stays offline, and the code talks to a host",
@@ -231,17 +231,19 @@ rule! {
 
 fn undeclared_program(context: &mut Context<'_>) {
     let Some(declared) = declared(context) else { return };
-    context.each_act(&UNDECLARED_PROGRAM, |piece, act, _| {
+    context.each_act(&UNDECLARED_PROGRAM, |fragment, act, _| {
         let Act::Program(name) = act else { return None };
         // A shell script is started as a whole; what it uses is granted or missed when it runs.
-        if !runs(piece) || piece.depth == 0 && piece.language == crate::piece::Language::Shell {
+        if !runs(fragment)
+            || fragment.depth == 0 && fragment.language == crate::fragment::Language::Shell
+        {
             return None;
         }
         let wanted =
             Permission { domain: Domain::Shell, level: Level::Execute, scope: Some(name.clone()) };
         let granted = declared.iter().any(|one| one.covers(&wanted));
         (!granted).then(|| {
-            Told::new(
+            FindingDraft::new(
                 Severity::High,
                 Confidence::Medium,
                 format!("the code starts `{name}`, which the skill does not declare"),
@@ -313,7 +315,7 @@ rule! {
 
 fn undeclared_files(context: &mut Context<'_>) {
     let Some(declared) = declared(context) else { return };
-    context.each_act(&UNDECLARED_FILES, |piece, act, _| {
+    context.each_act(&UNDECLARED_FILES, |fragment, act, _| {
         let (path, level, verb) = match act {
             Act::Reads(path) => (path, Level::Read, "reads"),
             Act::Writes { path, .. } => (path, Level::Write, "writes"),
@@ -321,13 +323,13 @@ fn undeclared_files(context: &mut Context<'_>) {
         };
         // Only what lies outside for certain.
         let outside = path.starts_with('/') || path.starts_with("~/");
-        if !runs(piece) || !outside || path.starts_with("/tmp") || path.contains(['{', '$']) {
+        if !runs(fragment) || !outside || path.starts_with("/tmp") || path.contains(['{', '$']) {
             return None;
         }
         let wanted = Permission { domain: Domain::Filesystem, level, scope: Some(path.clone()) };
         let granted = declared.iter().any(|one| one.covers(&wanted));
         (!granted).then(|| {
-            Told::new(
+            FindingDraft::new(
                 Severity::Medium,
                 Confidence::Medium,
                 format!("the code {verb} `{path}`, which the skill does not declare"),
@@ -397,13 +399,13 @@ rule! {
 
 fn unused_permission(context: &mut Context<'_>) {
     let Some(declared) = declared(context) else { return };
-    let code = context.parts.iter().filter(|part| runs(&part.piece)).count();
+    let code = context.fragments.iter().filter(|analyzed| runs(&analyzed.fragment)).count();
     if code == 0 {
         return;
     }
     let any = |wanted: fn(&Act) -> bool| {
-        let parts = context.parts.iter().filter(|part| runs(&part.piece));
-        parts.flat_map(|part| &part.acts.seen).any(|seen| wanted(&seen.act))
+        let parts = context.fragments.iter().filter(|analyzed| runs(&analyzed.fragment));
+        parts.flat_map(|analyzed| &analyzed.acts.located).any(|seen| wanted(&seen.act))
     };
     let network = any(|act| {
         matches!(
@@ -423,18 +425,18 @@ fn unused_permission(context: &mut Context<'_>) {
             unused.push(one.to_string());
         }
     }
-    context.each_piece(&UNUSED_PERMISSION, |piece| {
-        if piece.role != Role::Instructions || piece.depth > 0 {
+    context.each_piece(&UNUSED_PERMISSION, |fragment| {
+        if fragment.role != Role::Instructions || fragment.depth > 0 {
             return Vec::new();
         }
         let each = unused.iter().map(|one| {
-            let at = piece.text.find(one.as_str()).unwrap_or(0);
-            let told = Told::new(
+            let at = fragment.text.find(one.as_str()).unwrap_or(0);
+            let draft = FindingDraft::new(
                 Severity::Low,
                 Confidence::Medium,
                 format!("no code seems to need `{one}`"),
             );
-            (Span::new(at, at + one.len().min(piece.text.len() - at)), told)
+            (Span::new(at, at + one.len().min(fragment.text.len() - at)), draft)
         });
         each.collect()
     });

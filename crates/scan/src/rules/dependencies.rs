@@ -1,4 +1,4 @@
-//! What a skill brings along from others.
+//! Rules about packages that a skill installs.
 
 mod sources;
 
@@ -6,10 +6,10 @@ use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    act::{Act, Code},
-    context::{Context, Told},
-    host::{Standing, standing},
-    piece::{Piece, Role},
+    act::{Act, CodeOrigin},
+    context::{Context, FindingDraft},
+    fragment::{Role, TextFragment},
+    host::{HostReputation, reputation},
     rule::rule,
 };
 
@@ -246,14 +246,14 @@ fn typosquat(context: &mut Context<'_>) {
         let known = if manager == "npm" { NPM } else { PYPI };
         let meant = imitated(&name, known)?;
         let message = format!("`{name}` is nearly `{meant}`");
-        Some(Told::new(Severity::High, Confidence::Medium, message))
+        Some(FindingDraft::new(Severity::High, Confidence::Medium, message))
     };
     context.each_act(&TYPOSQUAT, |_, act, _| match act {
         Act::Installs { manager, package } => judge(manager, package),
         _ => None,
     });
-    context.each_piece(&TYPOSQUAT, |piece| {
-        let listed = listed(piece).into_iter();
+    context.each_piece(&TYPOSQUAT, |fragment| {
+        let listed = listed(fragment).into_iter();
         listed
             .filter_map(|(manager, package, span)| Some((span, judge(manager, &package)?)))
             .collect()
@@ -287,15 +287,15 @@ fn bare_name(package: &str) -> &str {
 }
 
 /// Packages that a file lists.
-fn listed(piece: &Piece<'_>) -> Vec<(&'static str, String, Span)> {
-    if piece.depth > 0 && piece.cloak.is_none() {
+fn listed(fragment: &TextFragment<'_>) -> Vec<(&'static str, String, Span)> {
+    if fragment.depth > 0 && fragment.hidden_in.is_none() {
         return Vec::new();
     }
-    let name = piece.path.rsplit(['/', '!']).next().unwrap_or_default();
-    if name.starts_with("requirements") && crate::gather::ending(name) == "txt" {
+    let name = fragment.path.rsplit(['/', '!']).next().unwrap_or_default();
+    if name.starts_with("requirements") && crate::collect::extension(name) == "txt" {
         let mut at = 0;
         let mut found = Vec::new();
-        for line in piece.text.split_inclusive('\n') {
+        for line in fragment.text.split_inclusive('\n') {
             let package = line.split('#').next().unwrap_or_default().trim();
             if !package.is_empty() && !package.starts_with('-') {
                 found.push(("pip", package.to_owned(), Span::new(at, at + line.trim_end().len())));
@@ -307,13 +307,13 @@ fn listed(piece: &Piece<'_>) -> Vec<(&'static str, String, Span)> {
     if name != "package.json" {
         return Vec::new();
     }
-    let json: serde_json::Value = serde_json::from_str(&piece.text).unwrap_or_default();
+    let json: serde_json::Value = serde_json::from_str(&fragment.text).unwrap_or_default();
     let mut found = Vec::new();
     for field in ["dependencies", "devDependencies", "optionalDependencies"] {
         for (package, version) in
             json.get(field).and_then(serde_json::Value::as_object).into_iter().flatten()
         {
-            let at = piece.text.find(&format!("\"{package}\"")).unwrap_or(0);
+            let at = fragment.text.find(&format!("\"{package}\"")).unwrap_or(0);
             let version = version.as_str().unwrap_or_default();
             found.push((
                 "npm",
@@ -351,8 +351,8 @@ rule! {
 }
 
 fn unpinned_dependency(context: &mut Context<'_>) {
-    context.each_piece(&UNPINNED_DEPENDENCY, |piece| {
-        let listed = listed(piece).into_iter();
+    context.each_piece(&UNPINNED_DEPENDENCY, |fragment| {
+        let listed = listed(fragment).into_iter();
         listed
             .filter(|(manager, package, _)| match *manager {
                 "pip" => !package.contains("==") && !package.contains(" @ "),
@@ -364,15 +364,15 @@ fn unpinned_dependency(context: &mut Context<'_>) {
             })
             .map(|(_, package, span)| {
                 let message = format!("`{}` has no version", bare_name(&package));
-                (span, Told::new(Severity::Low, Confidence::High, message))
+                (span, FindingDraft::new(Severity::Low, Confidence::High, message))
             })
             .collect()
     });
-    context.each_act(&UNPINNED_DEPENDENCY, |piece, act, _| {
+    context.each_act(&UNPINNED_DEPENDENCY, |fragment, act, _| {
         let Act::Installs { package, .. } = act else { return None };
         let remote = package.starts_with("git+") || package.starts_with("http");
-        (remote && piece.role == Role::Script).then(|| {
-            Told::new(
+        (remote && fragment.role == Role::Script).then(|| {
+            FindingDraft::new(
                 Severity::Medium,
                 Confidence::High,
                 format!("`{package}` is installed from wherever it is today"),
@@ -413,47 +413,58 @@ fn foreign_index(context: &mut Context<'_>) {
         if sources::is_usual(url) || sources::is_own(url, &about) {
             return None;
         }
-        let severity = match standing(url) {
-            Standing::Local | Standing::Known => return None,
-            Standing::Shady | Standing::Named => Severity::High,
-            Standing::Unknown => Severity::Medium,
+        let severity = match reputation(url) {
+            HostReputation::Local | HostReputation::KnownVariable => return None,
+            HostReputation::Shady | HostReputation::Named => Severity::High,
+            HostReputation::Unknown => Severity::Medium,
         };
-        Some(Told::new(severity, Confidence::High, format!("packages come from {url}")))
+        Some(FindingDraft::new(severity, Confidence::High, format!("packages come from {url}")))
     });
-    context.each_piece(&FOREIGN_INDEX, |piece| sources::foreign(piece, &about));
+    context.each_piece(&FOREIGN_INDEX, |fragment| sources::foreign(fragment, &about));
     context.each_piece(&FOREIGN_INDEX, handed_secrets);
 }
 
 /// Secrets that are handed to somebody else's program: an action of a build, an MCP server.
-fn handed_secrets(piece: &Piece<'_>) -> Vec<(Span, Told)> {
-    let text: &str = &piece.text;
-    if piece.depth > 0 {
+fn handed_secrets(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+    let text: &str = &fragment.text;
+    if fragment.depth > 0 {
         return Vec::new();
     }
     let mut found = Vec::new();
     if let Some(at) = text.find("toJSON(secrets)").or_else(|| text.find("toJson(secrets)")) {
         let message = "a build hands all its secrets to somebody else's program";
-        found.push((Span::new(at, at + 15), Told::new(Severity::High, Confidence::High, message)));
+        found.push((
+            Span::new(at, at + 15),
+            FindingDraft::new(Severity::High, Confidence::High, message),
+        ));
     }
     if text.contains("privileged: true") && (text.contains("- /:/") || text.contains("pid: host")) {
         let at = text.find("privileged: true").unwrap_or(0);
         let message = "a container gets the whole machine";
-        found.push((Span::new(at, at + 16), Told::new(Severity::High, Confidence::High, message)));
+        found.push((
+            Span::new(at, at + 16),
+            FindingDraft::new(Severity::High, Confidence::High, message),
+        ));
     }
     if text.contains("pull_request_target") && text.contains("permissions: write-all") {
         let at = text.find("pull_request_target").unwrap_or(0);
         let message = "a build runs the code of strangers with all rights";
-        found.push((Span::new(at, at + 19), Told::new(Severity::High, Confidence::High, message)));
+        found.push((
+            Span::new(at, at + 19),
+            FindingDraft::new(Severity::High, Confidence::High, message),
+        ));
     }
     for (at, _) in text.match_indices("\"env\"").filter(|_| text.contains("mcpServers")) {
         let end = text[at..].find('}').map_or(text.len(), |end| at + end);
         let parts = text[at..end].split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let services: std::collections::BTreeSet<&str> =
-            parts.filter_map(crate::service::of).collect();
+            parts.filter_map(crate::service::service_of_secret).collect();
         if services.len() > 2 {
             let message = "one MCP server gets the secrets of several services";
-            found
-                .push((Span::new(at, end), Told::new(Severity::High, Confidence::Medium, message)));
+            found.push((
+                Span::new(at, end),
+                FindingDraft::new(Severity::High, Confidence::Medium, message),
+            ));
         }
     }
     found
@@ -486,29 +497,31 @@ rule! {
 
 fn install_script(context: &mut Context<'_>) {
     // Classes in a `setup.py` that run while the package is installed.
-    context.each_act(&INSTALL_SCRIPT, |piece, act, _| {
-        let setup = piece.path.ends_with("setup.py") && piece.whole().contains("cmdclass");
+    context.each_act(&INSTALL_SCRIPT, |fragment, act, _| {
+        let setup =
+            fragment.path.ends_with("setup.py") && fragment.file_text().contains("cmdclass");
         let runs = matches!(act, Act::Network { .. } | Act::Executes(_) | Act::Secret(_));
-        (setup && runs && !piece.shown).then(|| {
+        (setup && runs && !fragment.is_shown_in_document).then(|| {
             let message = "installing the package runs code that talks to a host or executes more";
-            Told::new(Severity::High, Confidence::Medium, message)
+            FindingDraft::new(Severity::High, Confidence::Medium, message)
         })
     });
-    let fetches = context.parts.iter().any(|part| {
-        (part.piece.path.ends_with("package.json")
-            || part.piece.role == Role::Script && !part.piece.shown)
-            && part.acts.seen.iter().any(|seen| {
+    let fetches = context.fragments.iter().any(|analyzed| {
+        (analyzed.fragment.path.ends_with("package.json")
+            || analyzed.fragment.role == Role::Script && !analyzed.fragment.is_shown_in_document)
+            && analyzed.acts.located.iter().any(|seen| {
                 matches!(
                     seen.act,
-                    Act::Network { .. } | Act::Executes(Code::Fetched(_) | Code::Decoded)
+                    Act::Network { .. }
+                        | Act::Executes(CodeOrigin::Fetched(_) | CodeOrigin::Decoded)
                 )
             })
     });
-    context.each_piece(&INSTALL_SCRIPT, |piece| {
-        if !piece.path.ends_with("package.json") || piece.depth > 0 {
+    context.each_piece(&INSTALL_SCRIPT, |fragment| {
+        if !fragment.path.ends_with("package.json") || fragment.depth > 0 {
             return Vec::new();
         }
-        let json: serde_json::Value = serde_json::from_str(&piece.text).unwrap_or_default();
+        let json: serde_json::Value = serde_json::from_str(&fragment.text).unwrap_or_default();
         let mut found = Vec::new();
         for name in ["preinstall", "install", "postinstall", "prepare"] {
             let Some(command) =
@@ -530,9 +543,10 @@ fn install_script(context: &mut Context<'_>) {
                 continue;
             }
             let severity = if fetches { Severity::High } else { Severity::Medium };
-            let at = piece.text.find(&format!("\"{name}\"")).unwrap_or(0);
-            let told = Told::new(severity, Confidence::High, format!("`{name}` runs `{command}`"));
-            found.push((Span::new(at, at + name.len() + 2), told));
+            let at = fragment.text.find(&format!("\"{name}\"")).unwrap_or(0);
+            let draft =
+                FindingDraft::new(severity, Confidence::High, format!("`{name}` runs `{command}`"));
+            found.push((Span::new(at, at + name.len() + 2), draft));
         }
         found
     });

@@ -1,14 +1,13 @@
-//! Secrets that are read, and secrets that leave.
+//! Rules about secrets that code reads or sends.
 
 use crate::{
     Confidence, Severity,
     act::{Act, Acts, Taint},
-    context::{Context, Told, sureness},
-    host::{Standing, host, is_bare, is_drop, standing, urls},
-    piece::{Language, Piece, Role, fence_language},
-    place,
+    context::{Context, FindingDraft, confidence_that_code_runs},
+    fragment::{Language, Role, TextFragment, fence_language},
+    host::{HostReputation, host, is_bare, is_drop, reputation, urls},
     rule::rule,
-    service,
+    sensitive_path, service,
 };
 use savoir_skill::{Span, markdown::Outline};
 
@@ -45,13 +44,13 @@ rule! {
 }
 
 fn exfiltration(context: &mut Context<'_>) {
-    context.each_act(&EXFILTRATION, |piece, act, acts| {
+    context.each_act(&EXFILTRATION, |fragment, act, acts| {
         let Act::Network { to, sends, log_in } = act else { return None };
         let place = host(to).map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
-        let told = |severity, confidence, what: &str| {
-            Some(Told::new(severity, confidence, format!("{what} sent to {place}")))
+        let draft = |severity, confidence, what: &str| {
+            Some(FindingDraft::new(severity, confidence, format!("{what} sent to {place}")))
         };
-        if standing(to) == Standing::Local {
+        if reputation(to) == HostReputation::Local {
             return None;
         }
         // The metadata service answers with credentials of this very machine; it is no place to send
@@ -59,25 +58,25 @@ fn exfiltration(context: &mut Context<'_>) {
         if host(to).is_some_and(|host| METADATA_SERVICES.contains(&host.as_str())) {
             return None;
         }
-        let sure = sureness(piece);
+        let sure = confidence_that_code_runs(fragment);
         match sends {
             Taint { credential: Some(what), .. } => {
-                told(Severity::Critical, sure, &format!("{what} are"))
+                draft(Severity::Critical, sure, &format!("{what} are"))
             }
             Taint { environment: true, .. } => {
-                told(Severity::Critical, sure, "all variables of the environment are")
+                draft(Severity::Critical, sure, "all variables of the environment are")
             }
             Taint { tokens, .. } if tokens.iter().any(|token| token == ".env") => {
-                told(Severity::High, sure, "the variables of `.env` are")
+                draft(Severity::High, sure, "the variables of `.env` are")
             }
-            Taint { files: true, .. } => told(Severity::High, sure, "files of the user are"),
+            Taint { files: true, .. } => draft(Severity::High, sure, "files of the user are"),
             Taint { private: Some(what), .. } if is_somebody(to) => {
-                told(Severity::High, Confidence::Medium, &format!("{what} are"))
+                draft(Severity::High, Confidence::Medium, &format!("{what} are"))
             }
             Taint { tokens, .. }
                 if tokens.iter().chain(log_in).any(|token| is_database(token)) && is_web(to) =>
             {
-                told(
+                draft(
                     Severity::High,
                     Confidence::Medium,
                     "the address and password of a database are",
@@ -86,29 +85,34 @@ fn exfiltration(context: &mut Context<'_>) {
             Taint { tokens, .. }
                 if tokens.iter().chain(log_in).any(|token| is_wallet(token)) && is_somebody(to) =>
             {
-                told(Severity::High, Confidence::Medium, "the keys of a wallet are")
+                draft(Severity::High, Confidence::Medium, "the keys of a wallet are")
             }
             Taint { tokens, .. } if !tokens.is_empty() && is_drop(to) => {
-                told(Severity::Critical, sure, &format!("the secret `{}` is", tokens[0]))
+                draft(Severity::Critical, sure, &format!("the secret `{}` is", tokens[0]))
             }
             Taint { tokens, .. }
-                if tokens.iter().chain(log_in).any(|token| service::is_stranger(token, to)) =>
+                if tokens.iter().chain(log_in).any(|token| service::is_foreign_host(token, to)) =>
             {
                 let mut all = tokens.iter().chain(log_in);
-                let token = all.find(|token| service::is_stranger(token, to)).map_or("", |s| s);
+                let token = all.find(|token| service::is_foreign_host(token, to)).map_or("", |s| s);
                 let message = format!("the secret `{token}`, which belongs to another service, is");
-                told(Severity::High, sure, &message)
+                draft(Severity::High, sure, &message)
             }
             Taint { tokens, .. }
                 if is_somebody(to)
                     && tokens.iter().chain(log_in).any(|token| has_own_host(token, to, acts)) =>
             {
-                told(Severity::High, Confidence::Medium, "a secret that belongs to another host is")
+                draft(
+                    Severity::High,
+                    Confidence::Medium,
+                    "a secret that belongs to another host is",
+                )
             }
             Taint { tokens, .. } if tokens.len() > 2 => {
-                let example = piece.shown && (piece.role != Role::Instructions || !is_somebody(to));
+                let example = fragment.is_shown_in_document
+                    && (fragment.role != Role::Instructions || !is_somebody(to));
                 let severity = if example { Severity::Medium } else { Severity::High };
-                told(severity, Confidence::Medium, "several secrets of the environment are")
+                draft(severity, Confidence::Medium, "several secrets of the environment are")
             }
             _ => None,
         }
@@ -121,7 +125,7 @@ fn exfiltration(context: &mut Context<'_>) {
 /// Whether an address is written down that belongs to none of the services that everybody knows.
 pub(super) fn is_somebody(to: &str) -> bool {
     let known = host(to).is_some_and(|host| host.contains('.') && !host.contains(['{', '$', '<']));
-    known && standing(to) != Standing::Local && !service::is_known(to)
+    known && reputation(to) != HostReputation::Local && !service::is_known_host(to)
 }
 
 /// Whether a secret is how a program reaches a database.
@@ -149,7 +153,7 @@ fn has_own_host(token: &str, to: &str, acts: &Acts) -> bool {
         host(url).is_some_and(|host| host.split('.').any(|one| one.eq_ignore_ascii_case(word)))
     };
     let other = |act: &Act| matches!(act, Act::Network { to, .. } if named(to));
-    word.len() > 3 && !named(to) && acts.seen.iter().any(|seen| other(&seen.act))
+    word.len() > 3 && !named(to) && acts.located.iter().any(|seen| other(&seen.act))
 }
 
 /// Whether a secret opens a wallet: no service needs it.
@@ -166,10 +170,10 @@ fn is_web(to: &str) -> bool {
 }
 
 /// A request or a setting that is written down: a secret of one service beside the address of another.
-fn written_down(piece: &Piece<'_>) -> Vec<(Span, Told)> {
-    let text: &str = &piece.text;
-    let data = piece.language == Language::Other && piece.depth == 0;
-    if !data && piece.language != Language::Markdown || piece.depth > 0 {
+fn written_down(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+    let text: &str = &fragment.text;
+    let data = fragment.language == Language::Other && fragment.depth == 0;
+    if !data && fragment.language != Language::Markdown || fragment.depth > 0 {
         return Vec::new();
     }
     let outline = Outline::new(text, Span::new(0, text.len()));
@@ -187,7 +191,7 @@ fn written_down(piece: &Piece<'_>) -> Vec<(Span, Told)> {
         let Some(part) = text.get(block.start..block.end) else { continue };
         let words = part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let known: Vec<(usize, &str)> = words
-            .filter(|word| service::of(word).is_some())
+            .filter(|word| service::service_of_secret(word).is_some())
             .map(|word| (word.as_ptr() as usize - part.as_ptr() as usize, word))
             .filter(|(at, _)| is_use(&part[..*at]))
             .collect();
@@ -195,15 +199,15 @@ fn written_down(piece: &Piece<'_>) -> Vec<(Span, Told)> {
             // With the address of its own service there, it belongs to that.
             let stranger = known.iter().find(|(used, variable)| {
                 used.abs_diff(at) < 250
-                    && service::is_stranger(variable, url)
-                    && !urls(part).iter().any(|(_, other)| service::is_own(variable, other))
+                    && service::is_foreign_host(variable, url)
+                    && !urls(part).iter().any(|(_, other)| service::is_own_host(variable, other))
             });
             let stranger = stranger.map(|(_, variable)| variable);
             if let Some(variable) = stranger {
                 let message =
                     format!("the secret `{variable}` stands beside the address of another service");
                 let span = Span::new(block.start + at, block.start + at + url.len());
-                found.push((span, Told::new(Severity::High, Confidence::Medium, message)));
+                found.push((span, FindingDraft::new(Severity::High, Confidence::Medium, message)));
             }
         }
     }
@@ -248,27 +252,31 @@ rule! {
 }
 
 fn credential_access(context: &mut Context<'_>) {
-    context.each_act(&CREDENTIAL_ACCESS, |piece, act, acts| {
+    context.each_act(&CREDENTIAL_ACCESS, |fragment, act, acts| {
         if let Act::Names(what) = act {
-            return named(piece, what, acts);
+            return named(fragment, what, acts);
         }
         let Act::Secret(what) = act else { return None };
-        let network = acts.seen.iter().any(|seen| matches!(seen.act, Act::Network { .. }));
+        let network = acts.located.iter().any(|seen| matches!(seen.act, Act::Network { .. }));
         // Most of what a machine in a cloud asks about itself is where and what it is.
-        if *what == place::METADATA && !acts.seen.iter().any(|seen| goes_elsewhere(&seen.act)) {
+        if *what == sensitive_path::METADATA
+            && !acts.located.iter().any(|seen| goes_elsewhere(&seen.act))
+        {
             return None;
         }
-        let shown = piece.shown && piece.cloak.is_none() && piece.role == Role::Document;
+        let shown = fragment.is_shown_in_document
+            && fragment.hidden_in.is_none()
+            && fragment.role == Role::Document;
         let severity = if shown { Severity::Medium } else { Severity::High };
         let message = if network {
             format!("{what} are read, and the same code talks to a host")
         } else {
             format!("{what} are read")
         };
-        Some(Told::new(severity, sureness(piece), message))
+        Some(FindingDraft::new(severity, confidence_that_code_runs(fragment), message))
     });
-    for (path, told) in super::steering::found(context) {
-        context.tell_file(&CREDENTIAL_ACCESS, &path, told);
+    for (path, draft) in super::steering::found(context) {
+        context.report_file(&CREDENTIAL_ACCESS, &path, draft);
     }
 }
 
@@ -276,24 +284,24 @@ fn credential_access(context: &mut Context<'_>) {
 fn goes_elsewhere(act: &Act) -> bool {
     let Act::Network { to, .. } = act else { return false };
     let own = host(to).is_some_and(|host| METADATA_SERVICES.contains(&host.as_str()));
-    !own && standing(to) != Standing::Local
+    !own && reputation(to) != HostReputation::Local
 }
 
 /// Code that names a place of credentials, and sends something to a host.
-fn named(piece: &Piece<'_>, what: &str, acts: &Acts) -> Option<Told> {
-    if piece.shown && piece.cloak.is_none() {
+fn named(fragment: &TextFragment<'_>, what: &str, acts: &Acts) -> Option<FindingDraft> {
+    if fragment.is_shown_in_document && fragment.hidden_in.is_none() {
         return None;
     }
-    if what == place::METADATA {
+    if what == sensitive_path::METADATA {
         return None;
     }
-    let to = acts.seen.iter().find_map(|seen| match &seen.act {
-        Act::Network { to, .. } if standing(to) != Standing::Local => Some(to),
+    let to = acts.located.iter().find_map(|seen| match &seen.act {
+        Act::Network { to, .. } if reputation(to) != HostReputation::Local => Some(to),
         _ => None,
     })?;
     let place = host(to).map_or_else(|| "a host".to_owned(), |host| format!("`{host}`"));
     let message = format!("the same code names where {what} lie and talks to {place}");
-    Some(Told::new(Severity::High, Confidence::Medium, message))
+    Some(FindingDraft::new(Severity::High, Confidence::Medium, message))
 }
 
 rule! {
@@ -325,7 +333,7 @@ rule! {
 }
 
 fn raw_address(context: &mut Context<'_>) {
-    context.each_act(&RAW_ADDRESS, |piece, act, _| {
+    context.each_act(&RAW_ADDRESS, |fragment, act, _| {
         let Act::Network { to, .. } = act else { return None };
         let message = match host(to) {
             Some(host) if is_bare(to) => format!("it talks to the bare address {host}"),
@@ -335,20 +343,22 @@ fn raw_address(context: &mut Context<'_>) {
             _ => return None,
         };
         // In another document it may be an example; the agent does what SKILL.md says.
-        let example = piece.shown && piece.cloak.is_none() && piece.role != Role::Instructions;
+        let example = fragment.is_shown_in_document
+            && fragment.hidden_in.is_none()
+            && fragment.role != Role::Instructions;
         let severity = if example { Severity::Medium } else { Severity::High };
-        Some(Told::new(severity, sureness(piece), message))
+        Some(FindingDraft::new(severity, confidence_that_code_runs(fragment), message))
     });
-    context.each_piece(&RAW_ADDRESS, |piece| {
-        if piece.language != Language::Markdown {
+    context.each_piece(&RAW_ADDRESS, |fragment| {
+        if fragment.language != Language::Markdown {
             return Vec::new();
         }
-        let bare = urls(&piece.text).into_iter().filter(|(_, url)| is_bare(url));
+        let bare = urls(&fragment.text).into_iter().filter(|(_, url)| is_bare(url));
         bare.map(|(at, url)| {
             let message = format!("a link leads to a bare address: {url}");
             (
                 Span::new(at, at + url.len()),
-                Told::new(Severity::Medium, Confidence::Medium, message),
+                FindingDraft::new(Severity::Medium, Confidence::Medium, message),
             )
         })
         .collect()

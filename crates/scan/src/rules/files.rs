@@ -1,11 +1,11 @@
-//! What files are.
+//! Rules about file types: programs, locked archives, unread files.
 
 use crate::{
     Confidence, Severity,
     act::Act,
-    archive::{self, Kind},
-    context::{Context, Told, sureness},
-    gather::ending,
+    archive::{self, FileType},
+    collect::extension,
+    context::{Context, FindingDraft, confidence_that_code_runs},
     rule::rule,
 };
 
@@ -51,9 +51,10 @@ rule! {
 fn binary_program(context: &mut Context<'_>) {
     let files = context.files;
     for (path, bytes) in files.iter() {
-        if let Kind::Program(what) = archive::kind(bytes) {
-            let told = Told::new(Severity::High, Confidence::High, format!("the file is {what}"));
-            context.tell_file(&BINARY_PROGRAM, path, told);
+        if let FileType::Program(what) = archive::file_type(bytes) {
+            let draft =
+                FindingDraft::new(Severity::High, Confidence::High, format!("the file is {what}"));
+            context.report_file(&BINARY_PROGRAM, path, draft);
         }
     }
 }
@@ -75,7 +76,7 @@ rule! {
 fn disguised_file(context: &mut Context<'_>) {
     let files = context.files;
     for (path, bytes) in files.iter() {
-        let ending = ending(path);
+        let ending = extension(path);
         let harmless = matches!(
             ending.as_str(),
             "png"
@@ -105,25 +106,27 @@ fn disguised_file(context: &mut Context<'_>) {
         if !harmless {
             continue;
         }
-        let told = match archive::kind(bytes) {
-            Kind::Program(what) => Told::new(
+        let draft = match archive::file_type(bytes) {
+            FileType::Program(what) => FindingDraft::new(
                 Severity::Critical,
                 Confidence::High,
                 format!("the file calls itself .{ending} and is {what}"),
             ),
-            Kind::Zip | Kind::Packed(_) => Told::new(
+            FileType::Zip | FileType::Packed(_) => FindingDraft::new(
                 Severity::High,
                 Confidence::High,
                 format!("the file calls itself .{ending} and is an archive"),
             ),
-            Kind::Other if is_picture(&ending) && bytes.starts_with(b"#!") => Told::new(
-                Severity::Critical,
-                Confidence::High,
-                format!("the file calls itself .{ending} and is a script"),
-            ),
+            FileType::Other if is_picture(&ending) && bytes.starts_with(b"#!") => {
+                FindingDraft::new(
+                    Severity::Critical,
+                    Confidence::High,
+                    format!("the file calls itself .{ending} and is a script"),
+                )
+            }
             _ => continue,
         };
-        context.tell_file(&DISGUISED_FILE, path, told);
+        context.report_file(&DISGUISED_FILE, path, draft);
     }
 }
 
@@ -173,20 +176,24 @@ rule! {
 }
 
 fn locked_archive(context: &mut Context<'_>) {
-    context.each_act(&LOCKED_ARCHIVE, |piece, act, _| {
+    context.each_act(&LOCKED_ARCHIVE, |fragment, act, _| {
         (*act == Act::Unlocks).then(|| {
-            Told::new(Severity::High, sureness(piece), "an archive is unlocked with a password")
+            FindingDraft::new(
+                Severity::High,
+                confidence_that_code_runs(fragment),
+                "an archive is unlocked with a password",
+            )
         })
     });
     let files = context.files;
     for (path, bytes) in files.iter() {
-        if let Kind::Packed(what) = archive::kind(bytes) {
-            let told = Told::new(
+        if let FileType::Packed(what) = archive::file_type(bytes) {
+            let draft = FindingDraft::new(
                 Severity::High,
                 Confidence::Medium,
                 format!("the file is packed with {what} and is not looked into"),
             );
-            context.tell_file(&LOCKED_ARCHIVE, path, told);
+            context.report_file(&LOCKED_ARCHIVE, path, draft);
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Hosts that carry the name of a service that they are not.
+//! Rules about hosts that imitate the name of a known service.
 
 use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
     act::Act,
-    context::{Context, Told, sureness},
+    context::{Context, FindingDraft, confidence_that_code_runs},
+    fragment::{Language, Role, TextFragment},
     host::{host, urls},
-    piece::{Language, Piece, Role},
     rule::rule,
     service,
 };
@@ -41,30 +41,30 @@ rule! {
 }
 
 fn imitated_host(context: &mut Context<'_>) {
-    context.each_act(&IMITATED_HOST, |piece, act, _| {
+    context.each_act(&IMITATED_HOST, |fragment, act, _| {
         let Act::Network { to, .. } = act else { return None };
-        let example = piece.shown && piece.role == Role::Document;
+        let example = fragment.is_shown_in_document && fragment.role == Role::Document;
         let severity = if example { Severity::Medium } else { Severity::High };
-        Some(Told::new(severity, sureness(piece), message(to)?))
+        Some(FindingDraft::new(severity, confidence_that_code_runs(fragment), message(to)?))
     });
     context.each_piece(&IMITATED_HOST, settings);
 }
 
 /// Addresses in settings of the skill, which its scripts talk to.
-fn settings(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+fn settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     const ENDINGS: [&str; 6] = [".toml", ".yaml", ".yml", ".json", ".ini", ".env"];
-    let is_settings = ENDINGS.iter().any(|ending| piece.path.ends_with(ending));
-    if piece.language != Language::Other || piece.depth > 0 || !is_settings {
+    let is_settings = ENDINGS.iter().any(|ending| fragment.path.ends_with(ending));
+    if fragment.language != Language::Other || fragment.depth > 0 || !is_settings {
         return Vec::new();
     }
-    let found = urls(&piece.text).into_iter().filter_map(|(at, url)| {
-        let told = Told::new(Severity::High, Confidence::Medium, message(url)?);
-        Some((Span::new(at, at + url.len()), told))
+    let found = urls(&fragment.text).into_iter().filter_map(|(at, url)| {
+        let draft = FindingDraft::new(Severity::High, Confidence::Medium, message(url)?);
+        Some((Span::new(at, at + url.len()), draft))
     });
     found.collect()
 }
 
 fn message(url: &str) -> Option<String> {
-    let name = service::imitated(url)?.to_lowercase();
+    let name = service::imitated_service(url)?.to_lowercase();
     Some(format!("`{}` has the name of {name} and is not {name}'s", host(url)?))
 }

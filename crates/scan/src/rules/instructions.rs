@@ -1,4 +1,4 @@
-//! Sentences that steer the agent against its user.
+//! Rules about instructions that turn the agent against its user.
 
 use std::sync::LazyLock;
 
@@ -6,12 +6,12 @@ use savoir_skill::Span;
 
 use crate::{
     Confidence, Rule, Severity,
-    context::{Context, Told},
+    context::{Context, FindingDraft},
+    fragment::{Language, Role, TextFragment},
     hidden,
-    host::Standing,
+    host::HostReputation,
     passage::{Passage, passages, passages_at},
     phrase::{Phrases, Word},
-    piece::{Language, Piece, Role},
     rule::rule,
 };
 
@@ -133,14 +133,14 @@ rule! {
 }
 
 fn concealment(context: &mut Context<'_>) {
-    context.each_piece(&CONCEALMENT, |piece| {
-        let Some(prose) = piece.prose() else { return Vec::new() };
+    context.each_piece(&CONCEALMENT, |fragment| {
+        let Some(prose) = fragment.prose() else { return Vec::new() };
         let mut found = Vec::new();
         for passage in passages(&prose.text) {
             if let Some((span, message)) = betrays(&passage)
-                && !is_quoted(piece, &prose.text, span)
+                && !is_quoted(fragment, &prose.text, span)
             {
-                found.push((span, Told::new(Severity::High, Confidence::Medium, message)));
+                found.push((span, FindingDraft::new(Severity::High, Confidence::Medium, message)));
             }
             let Some(span) = passage.hides_at() else { continue };
             // `Do not mention X in the summary unless …` is about the summary.
@@ -149,11 +149,11 @@ fn concealment(context: &mut Context<'_>) {
             if !passage.warns()
                 && !excepted
                 && !is_advice(&passage)
-                && !is_quoted(piece, &prose.text, span)
+                && !is_quoted(fragment, &prose.text, span)
             {
                 let said = span.slice(&prose.text).split_whitespace().collect::<Vec<_>>().join(" ");
                 let message = format!("the user shall not know: \"{said}\"");
-                found.push((span, Told::new(Severity::High, Confidence::Medium, message)));
+                found.push((span, FindingDraft::new(Severity::High, Confidence::Medium, message)));
             }
         }
         found
@@ -213,28 +213,30 @@ rule! {
 }
 
 fn hidden_instructions(context: &mut Context<'_>) {
-    context.each_piece(&HIDDEN_INSTRUCTIONS, |piece| {
+    context.each_piece(&HIDDEN_INSTRUCTIONS, |fragment| {
         let mut found = Vec::new();
-        let text = matches!(piece.language, Language::Other | Language::Markdown | Language::Shell);
-        if piece.cloak.is_some() && text {
-            for passage in passages(&piece.text) {
+        let text =
+            matches!(fragment.language, Language::Other | Language::Markdown | Language::Shell);
+        if fragment.hidden_in.is_some() && text {
+            for passage in passages(&fragment.text) {
                 if let Some(message) = ordered(&passage) {
                     // A list of test prompts has such sentences; with a target they do harm.
                     let target = passage.destination() > 0 || passage.secrets() > 0;
-                    let severity = match piece.role {
+                    let severity = match fragment.role {
                         Role::Data if !target => Severity::High,
                         _ => Severity::Critical,
                     };
-                    let told = Told::new(severity, Confidence::High, format!("a text {message}"));
-                    found.push((Span::new(0, piece.text.len()), told));
+                    let draft =
+                        FindingDraft::new(severity, Confidence::High, format!("a text {message}"));
+                    found.push((Span::new(0, fragment.text.len()), draft));
                 }
             }
         }
-        if piece.cloak.is_none() {
-            aside(piece, &mut found);
+        if fragment.hidden_in.is_none() {
+            aside(fragment, &mut found);
         }
-        if piece.language == Language::Markdown && piece.depth == 0 {
-            padding(piece, &mut found);
+        if fragment.language == Language::Markdown && fragment.depth == 0 {
+            padding(fragment, &mut found);
         }
         found
     });
@@ -258,13 +260,13 @@ fn ordered(passage: &Passage<'_>) -> Option<&'static str> {
 }
 
 /// Orders in comments, docstrings, alternative texts and the like.
-fn aside(piece: &Piece<'_>, found: &mut Vec<(Span, Told)>) {
-    for aside in hidden::asides(piece) {
+fn aside(fragment: &TextFragment<'_>, found: &mut Vec<(Span, FindingDraft)>) {
+    for aside in hidden::find_hidden_texts(fragment) {
         let passages = passages_at(&aside.text, 0);
         let weighed = passages.iter().filter_map(|passage| Some((weigh_aside(passage)?, passage)));
         let Some((weight, passage)) = weighed.max_by_key(|(weight, _)| *weight) else { continue };
         // Who documents a parameter does not speak to a model.
-        if piece.language != Language::Markdown && !passage.matches(&ADDRESSED) && weight < 8 {
+        if fragment.language != Language::Markdown && !passage.matches(&ADDRESSED) && weight < 8 {
             continue;
         }
         // Data files hold texts for many purposes, such as prompts to test with; a comment in a
@@ -273,13 +275,13 @@ fn aside(piece: &Piece<'_>, found: &mut Vec<(Span, Told)>) {
         let sure = plain
             && weight > 5
             && aside.what == "a comment"
-            && piece.language == Language::Markdown;
-        let told = Told::new(
+            && fragment.language == Language::Markdown;
+        let draft = FindingDraft::new(
             if sure { Severity::Critical } else { Severity::High },
             if sure { Confidence::High } else { Confidence::Medium },
             format!("{} gives the agent orders that readers do not see", aside.what),
         );
-        found.push((aside.span, told));
+        found.push((aside.span, draft));
     }
 }
 
@@ -352,19 +354,20 @@ static ADDRESSED: LazyLock<Phrases> = LazyLock::new(|| {
 });
 
 /// Text behind a screen of blank lines or blanks.
-fn padding(piece: &Piece<'_>, found: &mut Vec<(Span, Told)>) {
-    let text: &str = &piece.text;
+fn padding(fragment: &TextFragment<'_>, found: &mut Vec<(Span, FindingDraft)>) {
+    let text: &str = &fragment.text;
     for gap in ["\n".repeat(40), " ".repeat(300)] {
         let Some(at) = memchr::memmem::find(text.as_bytes(), gap.as_bytes()) else { continue };
         let rest = text[at..].trim_start();
         if !rest.is_empty() && rest.len() < 20_000 && !rest.starts_with('|') {
             let start = text.len() - rest.len();
-            let told = Told::new(
+            let draft = FindingDraft::new(
                 Severity::High,
                 Confidence::Medium,
                 "text stands behind a screen of blanks",
             );
-            found.push((near_boundaries(text, Span::new(start, text.len().min(start + 80))), told));
+            found
+                .push((near_boundaries(text, Span::new(start, text.len().min(start + 80))), draft));
         }
     }
 }
@@ -431,8 +434,8 @@ static AGAIN: LazyLock<Phrases> = LazyLock::new(|| {
 });
 
 fn remote_instructions(context: &mut Context<'_>) {
-    context.each_piece(&REMOTE_INSTRUCTIONS, |piece| {
-        let Some(prose) = piece.prose() else { return Vec::new() };
+    context.each_piece(&REMOTE_INSTRUCTIONS, |fragment| {
+        let Some(prose) = fragment.prose() else { return Vec::new() };
         let mut found = Vec::new();
         let all = passages(&prose.text);
         // The address may stand in the paragraph before.
@@ -445,10 +448,9 @@ fn remote_instructions(context: &mut Context<'_>) {
             if passage.warns() || !passage.matches(&FOLLOW) {
                 continue;
             }
-            let remote = passage
-                .links()
-                .iter()
-                .any(|(_, standing)| !matches!(standing, Standing::Known | Standing::Unknown));
+            let remote = passage.links().iter().any(|(_, standing)| {
+                !matches!(standing, HostReputation::KnownVariable | HostReputation::Unknown)
+            });
             let remote = remote || passage.has_address();
             let mut weight = if remote { 2 } else { 0 };
             weight += u32::from(passage.matches(&FETCHES));
@@ -458,7 +460,10 @@ fn remote_instructions(context: &mut Context<'_>) {
             weight += if claims { 3 } else { 0 };
             if weight >= 4 && (remote || claims) {
                 let message = "the agent shall follow what somebody else says, who can change it";
-                found.push((passage.span, Told::new(Severity::High, Confidence::Medium, message)));
+                found.push((
+                    passage.span,
+                    FindingDraft::new(Severity::High, Confidence::Medium, message),
+                ));
             }
         }
         found
@@ -482,8 +487,8 @@ fn sentences(
     phrases: &Phrases,
     judge: impl Fn(&str, &str) -> Option<(Severity, String)>,
 ) {
-    context.each_piece(rule, |piece| {
-        let Some(prose) = piece.prose() else { return Vec::new() };
+    context.each_piece(rule, |fragment| {
+        let Some(prose) = fragment.prose() else { return Vec::new() };
         let (text, words) = (prose.text.as_str(), prose.words.as_slice());
         let mut found = Vec::new();
         for (_, from, to) in phrases.find(words) {
@@ -494,11 +499,11 @@ fn sentences(
             }
             let next = words.get(to).map_or("", |word| word.text.as_str());
             let Some((severity, message)) = judge(&said, next) else { continue };
-            let quoted = is_quoted(piece, text, span);
+            let quoted = is_quoted(fragment, text, span);
             let confidence = if quoted { Confidence::Low } else { Confidence::Medium };
             let severity = if quoted { Severity::Medium } else { severity };
             if !(quoted && is_about_attacks(text, span)) {
-                found.push((span, Told::new(severity, confidence, message)));
+                found.push((span, FindingDraft::new(severity, confidence, message)));
             }
         }
         found
@@ -514,8 +519,8 @@ fn extent(words: &[Word], from: usize, to: usize) -> Span {
 const NEAR: usize = 600;
 
 /// Whether a sentence is only talked about.
-fn is_quoted(piece: &Piece<'_>, text: &str, span: Span) -> bool {
-    if piece.cloak.is_some() {
+fn is_quoted(fragment: &TextFragment<'_>, text: &str, span: Span) -> bool {
+    if fragment.hidden_in.is_some() {
         return false;
     }
     let near = Span::new(span.start.saturating_sub(NEAR), (span.end + NEAR).min(text.len()));

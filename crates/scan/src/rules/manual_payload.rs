@@ -1,15 +1,15 @@
-//! Programs that the user is made to fetch and start by hand.
+//! Rules about programs that the user is asked to download and start.
 
 use std::sync::LazyLock;
 
 use crate::{
     Confidence, Severity,
-    context::{Context, Told},
+    context::{Context, FindingDraft},
+    fragment::{Language, TextFragment, fence_language},
     hidden,
-    host::Standing,
+    host::HostReputation,
     passage::{self, Passage, passages_at},
     phrase::Phrases,
-    piece::{Language, Piece, fence_language},
     rule::rule,
 };
 use savoir_skill::{Span, markdown::Outline};
@@ -194,12 +194,12 @@ const SHARES: [&str; 14] = [
 ];
 
 fn manual_payload(context: &mut Context<'_>) {
-    context.each_piece(&MANUAL_PAYLOAD, |piece| {
-        let Some(prose) = piece.prose() else { return printed(piece) };
-        let mut found = boxes(piece);
+    context.each_piece(&MANUAL_PAYLOAD, |fragment| {
+        let Some(prose) = fragment.prose() else { return printed(fragment) };
+        let mut found = boxes(fragment);
         for passage in sections(&prose.text) {
-            if let Some(told) = payload(&passage) {
-                found.push((passage.span, told));
+            if let Some(draft) = payload(&passage) {
+                found.push((passage.span, draft));
             }
         }
         found
@@ -207,9 +207,9 @@ fn manual_payload(context: &mut Context<'_>) {
 }
 
 /// Messages to the user that a document shows as they are to be printed.
-fn boxes(piece: &Piece<'_>) -> Vec<(Span, Told)> {
-    let text: &str = &piece.text;
-    if piece.language != Language::Markdown {
+fn boxes(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+    let text: &str = &fragment.text;
+    if fragment.language != Language::Markdown {
         return Vec::new();
     }
     let outline = Outline::new(text, Span::new(0, text.len()));
@@ -228,7 +228,7 @@ fn boxes(piece: &Piece<'_>) -> Vec<(Span, Told)> {
 }
 
 /// A command that is put into the clipboard, for the user to paste.
-fn clipboard(piece: &Piece<'_>) -> Option<(Span, Told)> {
+fn clipboard(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
     const CLIPBOARDS: [&str; 7] = [
         "pbcopy",
         "xclip",
@@ -238,29 +238,30 @@ fn clipboard(piece: &Piece<'_>) -> Option<(Span, Told)> {
         "Set-Clipboard",
         "clip.exe",
     ];
-    let text: &str = &piece.text;
+    let text: &str = &fragment.text;
     let at = CLIPBOARDS.iter().find_map(|mark| text.find(mark))?;
     let fetches = ["curl ", "wget ", "mshta", "iwr ", "irm "].iter().any(|one| text.contains(one));
     let runs = ["$(", "| sh", "| bash", "|sh", "|bash", "iex", "mshta"];
     let lower = text.to_lowercase();
     let pastes = lower.contains("paste") && (lower.contains("terminal") || lower.contains("win"));
     let message = "a command is put into the clipboard for the user to paste and run";
-    (fetches && pastes && runs.iter().any(|mark| text.contains(mark)))
-        .then(|| (Span::new(at, at + 4), Told::new(Severity::High, Confidence::High, message)))
+    (fetches && pastes && runs.iter().any(|mark| text.contains(mark))).then(|| {
+        (Span::new(at, at + 4), FindingDraft::new(Severity::High, Confidence::High, message))
+    })
 }
 
 /// What a script tells its user to do: texts between three quotes, and here-documents.
-fn printed(piece: &Piece<'_>) -> Vec<(Span, Told)> {
-    if piece.depth > 0 {
+fn printed(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+    if fragment.depth > 0 {
         return Vec::new();
     }
-    if let Some(found) = clipboard(piece) {
+    if let Some(found) = clipboard(fragment) {
         return vec![found];
     }
-    if !matches!(piece.language, Language::Shell | Language::Python) {
+    if !matches!(fragment.language, Language::Shell | Language::Python) {
         return Vec::new();
     }
-    let texts = hidden::asides(piece)
+    let texts = hidden::find_hidden_texts(fragment)
         .into_iter()
         .filter(|text| text.what != "a comment" && !text.text.trim_start().starts_with('<'));
     let found = texts.filter_map(|text| Some((text.span, payload(&Passage::new(&text.text, 0))?)));
@@ -271,24 +272,24 @@ fn printed(piece: &Piece<'_>) -> Vec<(Span, Told)> {
 const PAYLOAD: u32 = 6;
 
 /// How much speaks for a download by hand that nobody can look into.
-fn payload(passage: &Passage<'_>) -> Option<Told> {
+fn payload(passage: &Passage<'_>) -> Option<FindingDraft> {
     let lower = passage.text.to_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
     let links = passage.links();
     let strange = || {
-        links
-            .iter()
-            .filter(|(_, standing)| !matches!(standing, Standing::Known | Standing::Unknown))
+        links.iter().filter(|(_, standing)| {
+            !matches!(standing, HostReputation::KnownVariable | HostReputation::Unknown)
+        })
     };
     if passage.matches(&CLICK_FIX)
         && !passage.warns()
         && (!links.is_empty() || has(&["verif", "clipboard"]))
     {
         let message = "the user shall paste a command that nobody sees";
-        return Some(Told::new(Severity::High, Confidence::High, message));
+        return Some(FindingDraft::new(Severity::High, Confidence::High, message));
     }
     let trick = passage.matches(&TRICK) || has(&["管理员身份", "误报", "白名单", "杀毒"]);
-    let shady = links.iter().any(|(_, standing)| *standing == Standing::Shady);
+    let shady = links.iter().any(|(_, standing)| *standing == HostReputation::Shady);
     let fetches = has(&["download", "://", " get ", "fetch", "下载", "laden", "descargar"]);
     let (program, archive) = (has(&PROGRAMS), has(&ARCHIVES) && fetches);
     let direct = strange().any(|(url, _)| {
@@ -300,7 +301,8 @@ fn payload(passage: &Passage<'_>) -> Option<Told> {
     let share = links.iter().any(|(url, _)| SHARES.iter().any(|share| url.contains(share)));
     let any =
         program || archive || direct || visits || share || shady || trick && has(&["download"]);
-    let known = !links.is_empty() && links.iter().all(|(_, one)| *one == Standing::Known);
+    let known =
+        !links.is_empty() && links.iter().all(|(_, one)| *one == HostReputation::KnownVariable);
     if known || strange().next().is_none() && !(trick && fetches) || !any {
         return None;
     }
@@ -327,14 +329,14 @@ fn payload(passage: &Passage<'_>) -> Option<Told> {
         && (program || shady || passage.says(&["password"]))
     {
         let message = "the user shall download an archive, unlock it and run what is inside";
-        return Some(Told::new(Severity::Critical, Confidence::High, message));
+        return Some(FindingDraft::new(Severity::Critical, Confidence::High, message));
     }
     // A text about attacks names the same things; it needs more.
     let enough = if passage.warns() { PAYLOAD + 2 } else { PAYLOAD };
     (weight >= enough).then(|| {
         let message =
             "the user shall download or paste something and run it before the skill works";
-        Told::new(Severity::High, Confidence::Medium, message)
+        FindingDraft::new(Severity::High, Confidence::Medium, message)
     })
 }
 

@@ -1,13 +1,13 @@
-//! Code that does not want to be read.
+//! Rules about obfuscated code.
 
 use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    act::{Act, Code},
-    context::{Context, Told, sureness},
+    act::{Act, CodeOrigin},
+    context::{Context, FindingDraft, confidence_that_code_runs},
     decode,
-    piece::{Language, Role},
+    fragment::{Language, Role},
     rule::rule,
 };
 
@@ -38,12 +38,12 @@ rule! {
 }
 
 fn dynamic_code(context: &mut Context<'_>) {
-    context.each_act(&DYNAMIC_CODE, |piece, act, _| {
-        let severity = if piece.cloak.is_some() { Severity::High } else { Severity::Medium };
-        (*act == Act::Executes(Code::Computed)).then(|| {
-            Told::new(
+    context.each_act(&DYNAMIC_CODE, |fragment, act, _| {
+        let severity = if fragment.hidden_in.is_some() { Severity::High } else { Severity::Medium };
+        (*act == Act::Executes(CodeOrigin::Computed)).then(|| {
+            FindingDraft::new(
                 severity,
-                sureness(piece),
+                confidence_that_code_runs(fragment),
                 "it executes code that is put together while it runs",
             )
         })
@@ -82,37 +82,38 @@ rule! {
 const LONG_LINE: usize = 5_000;
 
 fn obfuscation(context: &mut Context<'_>) {
-    context.each_act(&OBFUSCATION, |piece, act, _| {
+    context.each_act(&OBFUSCATION, |fragment, act, _| {
         let Act::Obscures(how) = act else { return None };
-        let confidence = if piece.shown { Confidence::Low } else { Confidence::Medium };
-        Some(Told::new(Severity::High, confidence, *how))
+        let confidence =
+            if fragment.is_shown_in_document { Confidence::Low } else { Confidence::Medium };
+        Some(FindingDraft::new(Severity::High, confidence, *how))
     });
-    context.each_piece(&OBFUSCATION, |piece| {
+    context.each_piece(&OBFUSCATION, |fragment| {
         let code =
-            matches!(piece.language, Language::Python | Language::JavaScript | Language::Shell);
-        if !code || piece.shown || piece.role != Role::Script {
+            matches!(fragment.language, Language::Python | Language::JavaScript | Language::Shell);
+        if !code || fragment.is_shown_in_document || fragment.role != Role::Script {
             return Vec::new();
         }
-        let names = piece.text.match_indices("_0x").take(20).count();
+        let names = fragment.text.match_indices("_0x").take(20).count();
         let mut found = Vec::new();
         if names >= 10 {
-            let at = piece.text.find("_0x").unwrap_or(0);
-            let told = Told::new(
+            let at = fragment.text.find("_0x").unwrap_or(0);
+            let draft = FindingDraft::new(
                 Severity::High,
                 Confidence::High,
                 "the names were made unreadable by a program",
             );
-            found.push((Span::new(at, (at + 40).min(piece.text.len())), told));
+            found.push((Span::new(at, (at + 40).min(fragment.text.len())), draft));
         }
         let mut at = 0;
-        for line in piece.text.split_inclusive('\n') {
+        for line in fragment.text.split_inclusive('\n') {
             if line.len() > LONG_LINE && decode::entropy(line.as_bytes()) > 5.7 {
-                let told = Told::new(
+                let draft = FindingDraft::new(
                     Severity::High,
                     Confidence::Medium,
                     "a very long line is noise to a reader",
                 );
-                found.push((Span::at(at), told));
+                found.push((Span::at(at), draft));
                 break;
             }
             at += line.len();

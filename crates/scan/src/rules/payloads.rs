@@ -1,11 +1,11 @@
-//! Code that comes from elsewhere and does harm here.
+//! Rules about code that is downloaded or decoded and executed.
 
 use crate::{
     Confidence, Severity,
-    act::{Act, Code},
-    context::{Context, Told, sureness},
-    host::{Standing, standing},
-    piece::{Piece, Role},
+    act::{Act, CodeOrigin},
+    context::{Context, FindingDraft, confidence_that_code_runs},
+    fragment::{Role, TextFragment},
+    host::{HostReputation, reputation},
     rule::rule,
 };
 
@@ -36,26 +36,26 @@ rule! {
 }
 
 fn download_and_execute(context: &mut Context<'_>) {
-    context.each_act(&DOWNLOAD_AND_EXECUTE, |piece, act, _| {
-        let Act::Executes(Code::Fetched(url)) = act else { return None };
+    context.each_act(&DOWNLOAD_AND_EXECUTE, |fragment, act, _| {
+        let Act::Executes(CodeOrigin::Fetched(url)) = act else { return None };
         let place = crate::host::host(url)
             .map_or_else(|| "somewhere".to_owned(), |host| format!("`{host}`"));
         let message = format!("code from {place} is executed without anyone having read it");
-        let (severity, confidence) = match standing(url) {
-            Standing::Local => return None,
-            Standing::Known => (Severity::Low, Confidence::High),
-            Standing::Shady => (Severity::Critical, sureness(piece)),
-            Standing::Unknown => (unseen(piece, Severity::Medium), Confidence::Medium),
-            Standing::Named => (Severity::High, Confidence::Medium),
+        let (severity, confidence) = match reputation(url) {
+            HostReputation::Local => return None,
+            HostReputation::KnownVariable => (Severity::Low, Confidence::High),
+            HostReputation::Shady => (Severity::Critical, confidence_that_code_runs(fragment)),
+            HostReputation::Unknown => (unseen(fragment, Severity::Medium), Confidence::Medium),
+            HostReputation::Named => (Severity::High, Confidence::Medium),
         };
-        Some(Told::new(severity, confidence, message))
+        Some(FindingDraft::new(severity, confidence, message))
     });
 }
 
 /// What nobody sees is worse.
-fn unseen(piece: &Piece<'_>, shown: Severity) -> Severity {
-    let script = piece.role == Role::Script && !piece.shown;
-    if piece.cloak.is_some() || script { Severity::High } else { shown }
+fn unseen(fragment: &TextFragment<'_>, shown: Severity) -> Severity {
+    let script = fragment.role == Role::Script && !fragment.is_shown_in_document;
+    if fragment.hidden_in.is_some() || script { Severity::High } else { shown }
 }
 
 rule! {
@@ -87,11 +87,11 @@ rule! {
 }
 
 fn decode_and_execute(context: &mut Context<'_>) {
-    context.each_act(&DECODE_AND_EXECUTE, |piece, act, _| {
-        (*act == Act::Executes(Code::Decoded)).then(|| {
-            Told::new(
+    context.each_act(&DECODE_AND_EXECUTE, |fragment, act, _| {
+        (*act == Act::Executes(CodeOrigin::Decoded)).then(|| {
+            FindingDraft::new(
                 Severity::Critical,
-                sureness(piece),
+                confidence_that_code_runs(fragment),
                 "an encoded text is executed, so that readers do not see what runs",
             )
         })
@@ -124,14 +124,25 @@ rule! {
 }
 
 fn reverse_shell(context: &mut Context<'_>) {
-    context.each_act(&REVERSE_SHELL, |piece, act, _| {
-        let confidence =
-            if piece.shown && piece.cloak.is_none() { Confidence::Medium } else { sureness(piece) };
+    context.each_act(&REVERSE_SHELL, |fragment, act, _| {
+        let confidence = if fragment.is_shown_in_document && fragment.hidden_in.is_none() {
+            Confidence::Medium
+        } else {
+            confidence_that_code_runs(fragment)
+        };
         if let Act::Opens(what) = act {
-            return Some(Told::new(Severity::High, sureness(piece), format!("it opens {what}")));
+            return Some(FindingDraft::new(
+                Severity::High,
+                confidence_that_code_runs(fragment),
+                format!("it opens {what}"),
+            ));
         }
         (*act == Act::ReverseShell).then(|| {
-            Told::new(Severity::Critical, confidence, "a shell is connected to a remote host")
+            FindingDraft::new(
+                Severity::Critical,
+                confidence,
+                "a shell is connected to a remote host",
+            )
         })
     });
 }
@@ -162,13 +173,17 @@ rule! {
 }
 
 fn destructive_command(context: &mut Context<'_>) {
-    context.each_act(&DESTRUCTIVE_COMMAND, |piece, act, _| {
+    context.each_act(&DESTRUCTIVE_COMMAND, |fragment, act, _| {
         let Act::Deletes(what) = act else { return None };
         let what =
             if what.contains(' ') { what.clone() } else { format!("everything below `{what}`") };
-        let shown = piece.shown && piece.role != Role::Instructions;
+        let shown = fragment.is_shown_in_document && fragment.role != Role::Instructions;
         let severity = if shown { Severity::Medium } else { Severity::High };
-        Some(Told::new(severity, sureness(piece), format!("it deletes {what}")))
+        Some(FindingDraft::new(
+            severity,
+            confidence_that_code_runs(fragment),
+            format!("it deletes {what}"),
+        ))
     });
 }
 
@@ -198,8 +213,13 @@ rule! {
 }
 
 fn coin_mining(context: &mut Context<'_>) {
-    context.each_act(&COIN_MINING, |piece, act, _| {
-        let confidence = if piece.shown { Confidence::Medium } else { sureness(piece) };
-        (*act == Act::Mines).then(|| Told::new(Severity::Critical, confidence, "it digs for coins"))
+    context.each_act(&COIN_MINING, |fragment, act, _| {
+        let confidence = if fragment.is_shown_in_document {
+            Confidence::Medium
+        } else {
+            confidence_that_code_runs(fragment)
+        };
+        (*act == Act::Mines)
+            .then(|| FindingDraft::new(Severity::Critical, confidence, "it digs for coins"))
     });
 }

@@ -1,14 +1,14 @@
-//! What stays after the skill is done.
+//! Rules about code that starts again later or weakens the system.
 
 use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    act::{AGENT_QUESTIONS, Act, CLOUD_BACKUPS, CLOUD_GUARDS, CLOUD_KEYS, CLOUD_RECORDS},
-    context::{Context, Told, sureness},
-    piece::{Piece, Role},
-    place,
+    act::{AGENT_PROMPTS, Act, CLOUD_AUDIT_LOG, CLOUD_BACKUPS, CLOUD_KEYS, CLOUD_MONITORING},
+    context::{Context, FindingDraft, confidence_that_code_runs},
+    fragment::{Role, TextFragment},
     rule::rule,
+    sensitive_path,
 };
 
 rule! {
@@ -38,50 +38,57 @@ rule! {
 }
 
 fn persistence(context: &mut Context<'_>) {
-    context.each_act(&PERSISTENCE, |piece, act, _| {
+    context.each_act(&PERSISTENCE, |fragment, act, _| {
         let (what, harmless) = match act {
             Act::Persists(what) => (*what, false),
-            Act::Writes { path, text } => (place::autostart(path)?, is_harmless(text)),
+            Act::Writes { path, text } => {
+                (sensitive_path::autostart_entry(path)?, is_harmless(text))
+            }
             _ => return None,
         };
-        let severity = match (harmless, piece.shown && piece.cloak.is_none()) {
-            (true, _) => Severity::Low,
-            (false, true) if what == "a key for logging in" => Severity::High,
-            (false, true) => Severity::Medium,
-            (false, false) => Severity::High,
-        };
-        Some(Told::new(severity, sureness(piece), format!("it sets up {what}")))
+        let severity =
+            match (harmless, fragment.is_shown_in_document && fragment.hidden_in.is_none()) {
+                (true, _) => Severity::Low,
+                (false, true) if what == "a key for logging in" => Severity::High,
+                (false, true) => Severity::Medium,
+                (false, false) => Severity::High,
+            };
+        Some(FindingDraft::new(
+            severity,
+            confidence_that_code_runs(fragment),
+            format!("it sets up {what}"),
+        ))
     });
     context.each_piece(&PERSISTENCE, login_keys);
     context.each_piece(&PERSISTENCE, editor_tasks);
 }
 
 /// A key that somebody else logs in with.
-fn login_keys(piece: &Piece<'_>) -> Vec<(Span, Told)> {
-    let text: &str = &piece.text;
+fn login_keys(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+    let text: &str = &fragment.text;
     let key = ["ssh-ed25519 AAAA", "ssh-rsa AAAA", "ecdsa-sha2-nistp256 AAAA"];
     let at = key.iter().find_map(|key| text.find(key)).filter(|_| text.contains("authorized_key"));
-    let told = |at: usize| {
+    let draft = |at: usize| {
         let message = "it sets up a key for logging in";
-        (Span::new(at, at + 16), Told::new(Severity::High, Confidence::Medium, message))
+        (Span::new(at, at + 16), FindingDraft::new(Severity::High, Confidence::Medium, message))
     };
-    at.filter(|_| piece.depth == 0).map(told).into_iter().collect()
+    at.filter(|_| fragment.depth == 0).map(draft).into_iter().collect()
 }
 
 /// Tasks that an editor starts as soon as a folder is opened.
-fn editor_tasks(piece: &Piece<'_>) -> Vec<(Span, Told)> {
-    let text: &str = &piece.text;
+fn editor_tasks(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+    let text: &str = &fragment.text;
     let runs = ["fetch(", "curl ", "wget ", "node -e", "python -c", "python3 -c", "base64", "http"];
     let at = text.find("\"folderOpen\"").filter(|_| {
-        piece.depth == 0
-            && piece.path.ends_with("tasks.json")
+        fragment.depth == 0
+            && fragment.path.ends_with("tasks.json")
             && runs.iter().any(|mark| text.contains(mark))
     });
-    let told = |at: usize| {
+    let draft = |at: usize| {
         let message = "it sets up a task that the editor starts by itself";
-        (Span::new(at, at + 12), Told::new(Severity::High, Confidence::Medium, message))
+        (Span::new(at, at + 12), FindingDraft::new(Severity::High, Confidence::Medium, message))
     };
-    at.map(told).into_iter().collect()
+    at.map(draft).into_iter().collect()
 }
 
 /// What installers write into the shell's start-up file.
@@ -123,23 +130,31 @@ rule! {
 
 fn protection_disabled(context: &mut Context<'_>) {
     // One of them is a step of cleaning up; several leave an account without anything.
-    let cloud = [CLOUD_RECORDS, CLOUD_GUARDS, CLOUD_BACKUPS, CLOUD_KEYS];
-    let acts = || context.parts.iter().flat_map(|part| &part.acts.seen);
+    let cloud = [CLOUD_AUDIT_LOG, CLOUD_MONITORING, CLOUD_BACKUPS, CLOUD_KEYS];
+    let acts = || context.fragments.iter().flat_map(|analyzed| &analyzed.acts.located);
     let gone =
         cloud.iter().filter(|what| acts().any(|seen| seen.act == Act::Unprotects(what))).count();
-    context.each_act(&PROTECTION_DISABLED, |piece, act, _| {
+    context.each_act(&PROTECTION_DISABLED, |fragment, act, _| {
         let Act::Unprotects(what) = act else { return None };
         if cloud.contains(what) && gone > 2 {
             let message = format!("it switches off {what}, and more of that kind");
-            return Some(Told::new(Severity::High, Confidence::Medium, message));
+            return Some(FindingDraft::new(Severity::High, Confidence::Medium, message));
         }
         if matches!(*what, CLOUD_BACKUPS | CLOUD_KEYS) {
             let message = format!("it deletes {what}");
-            return Some(Told::new(Severity::Medium, sureness(piece), message));
+            return Some(FindingDraft::new(
+                Severity::Medium,
+                confidence_that_code_runs(fragment),
+                message,
+            ));
         }
-        let document = piece.role == Role::Document && piece.cloak.is_none();
-        let told = piece.shown && (*what == AGENT_QUESTIONS || document);
-        let severity = if told { Severity::Medium } else { Severity::High };
-        Some(Told::new(severity, sureness(piece), format!("it switches off {what}")))
+        let document = fragment.role == Role::Document && fragment.hidden_in.is_none();
+        let is_example = fragment.is_shown_in_document && (*what == AGENT_PROMPTS || document);
+        let severity = if is_example { Severity::Medium } else { Severity::High };
+        Some(FindingDraft::new(
+            severity,
+            confidence_that_code_runs(fragment),
+            format!("it switches off {what}"),
+        ))
     });
 }

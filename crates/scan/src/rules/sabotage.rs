@@ -1,10 +1,10 @@
-//! Instructions that destroy what the user needs, or take protections away.
+//! Rules about instructions that destroy the user's data or remove protections.
 
 use std::sync::LazyLock;
 
 use crate::{
     Confidence, Severity,
-    context::{Context, Told},
+    context::{Context, FindingDraft},
     passage::{Passage, passages},
     phrase::Phrases,
     rule::rule,
@@ -98,11 +98,11 @@ const WEAKENINGS: [&str; 22] = [
 ];
 
 fn destructive_instructions(context: &mut Context<'_>) {
-    context.each_piece(&DESTRUCTIVE_INSTRUCTIONS, |piece| {
-        let Some(prose) = piece.prose() else { return Vec::new() };
+    context.each_piece(&DESTRUCTIVE_INSTRUCTIONS, |fragment| {
+        let Some(prose) = fragment.prose() else { return Vec::new() };
         let all = passages(&prose.text);
-        let told = |message| Told::new(Severity::High, Confidence::Medium, message);
-        let found = all.iter().filter_map(|one| Some((one.span, told(harm(one)?))));
+        let draft = |message| FindingDraft::new(Severity::High, Confidence::Medium, message);
+        let found = all.iter().filter_map(|one| Some((one.span, draft(harm(one)?))));
         found.collect()
     });
 }

@@ -1,14 +1,14 @@
-//! Secrets that travel with the skill.
+//! Rules about secrets that are stored in a skill.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    context::{Context, Told},
+    collect::extension,
+    context::{Context, FindingDraft},
     decode,
-    gather::ending,
-    piece::Role,
+    fragment::Role,
     rule::rule,
 };
 
@@ -82,12 +82,13 @@ const EXAMPLES: [&str; 14] = [
 ];
 
 fn embedded_secret(context: &mut Context<'_>) {
-    context.each_piece(&EMBEDDED_SECRET, |piece| {
-        if piece.depth > 0 && piece.cloak.is_none() {
+    context.each_piece(&EMBEDDED_SECRET, |fragment| {
+        if fragment.depth > 0 && fragment.hidden_in.is_none() {
             return Vec::new();
         }
-        let text: &str = &piece.text;
-        let severity = if piece.role == Role::Document { Severity::Medium } else { Severity::High };
+        let text: &str = &fragment.text;
+        let severity =
+            if fragment.role == Role::Document { Severity::Medium } else { Severity::High };
         let mut found = Vec::new();
         for (start, what, least) in FORMS {
             for at in memchr::memmem::find_iter(text.as_bytes(), start) {
@@ -107,7 +108,7 @@ fn embedded_secret(context: &mut Context<'_>) {
                     let span = Span::new(at, at + start.len() + 4);
                     found.push((
                         span,
-                        Told::new(
+                        FindingDraft::new(
                             severity,
                             Confidence::High,
                             format!("it has what looks like {what}"),
@@ -127,13 +128,13 @@ fn embedded_secret(context: &mut Context<'_>) {
             if begins && !pattern && body.len() > 200 && is_real(&body) {
                 found.push((
                     Span::new(at, at + 16),
-                    Told::new(Severity::High, Confidence::High, "it has a private key"),
+                    FindingDraft::new(Severity::High, Confidence::High, "it has a private key"),
                 ));
             }
         }
-        if let Some(span) = signing_key(&piece.path, text) {
+        if let Some(span) = signing_key(&fragment.path, text) {
             let message = "it is the secret half of a key that signs skills";
-            found.push((span, Told::new(Severity::High, Confidence::High, message)));
+            found.push((span, FindingDraft::new(Severity::High, Confidence::High, message)));
         }
         found
     });
@@ -142,7 +143,7 @@ fn embedded_secret(context: &mut Context<'_>) {
 /// Where the key begins in a file that `savoir keys` wrote: 32 bytes in Base64, on a line of their own.
 fn signing_key(path: &str, text: &str) -> Option<Span> {
     let line = text.trim();
-    let bytes = (ending(path) == "key").then(|| STANDARD.decode(line).ok()).flatten()?;
+    let bytes = (extension(path) == "key").then(|| STANDARD.decode(line).ok()).flatten()?;
     let at = text.len() - text.trim_start().len();
     (bytes.len() == 32 && is_real(line)).then(|| Span::new(at, at + 4))
 }

@@ -1,11 +1,11 @@
-//! Secrets and private texts that the agent is told to ask for, to read or to send.
+//! Rules about secrets that the agent is told to ask for, read or send.
 
 use std::sync::LazyLock;
 
 use crate::{
     Confidence, Severity,
     act::Act,
-    context::{Context, Told},
+    context::{Context, FindingDraft},
     host,
     passage::{Passage, passages},
     phrase::Phrases,
@@ -84,7 +84,7 @@ fn own_key(passage: &Passage<'_>) -> bool {
                 word.len() > 3 && host.split('.').any(|label| label.eq_ignore_ascii_case(word))
             })
         };
-        passage.links().iter().any(|(url, _)| service::is_own(variable, url) || named(url))
+        passage.links().iter().any(|(url, _)| service::is_own_host(variable, url) || named(url))
     })
 }
 
@@ -137,10 +137,10 @@ fn secret_solicitation(context: &mut Context<'_>) {
     context.each_act(&SECRET_SOLICITATION, |_, act, _| {
         let Act::Asks(what) = act else { return None };
         let message = format!("the user is asked for {what}");
-        Some(Told::new(Severity::High, Confidence::Medium, message))
+        Some(FindingDraft::new(Severity::High, Confidence::Medium, message))
     });
-    context.each_piece(&SECRET_SOLICITATION, |piece| {
-        let Some(prose) = piece.prose() else { return Vec::new() };
+    context.each_piece(&SECRET_SOLICITATION, |fragment| {
+        let Some(prose) = fragment.prose() else { return Vec::new() };
         let mut found = Vec::new();
         let all = passages(&prose.text);
         for (index, passage) in all.iter().enumerate() {
@@ -150,7 +150,10 @@ fn secret_solicitation(context: &mut Context<'_>) {
                 fills_in(passage, next?, &both).or_else(|| packs(passage, next?, &both))
             });
             let Some(message) = message else { continue };
-            found.push((passage.span, Told::new(Severity::High, Confidence::Medium, message)));
+            found.push((
+                passage.span,
+                FindingDraft::new(Severity::High, Confidence::Medium, message),
+            ));
         }
         found
     });
@@ -276,9 +279,10 @@ fn solicits(passage: &Passage<'_>) -> Option<String> {
     }
     let stranger = passage.secret_variable().filter(|variable| {
         let stranger = |(url, _): &(&str, _)| {
-            service::is_stranger(variable, url) && (passage.sends() > 0 || is_quoted(passage, url))
+            service::is_foreign_host(variable, url)
+                && (passage.sends() > 0 || is_quoted(passage, url))
         };
-        let own = passage.links().iter().any(|(url, _)| service::is_own(variable, url));
+        let own = passage.links().iter().any(|(url, _)| service::is_own_host(variable, url));
         !own && passage.links().iter().any(stranger)
     });
     if let Some(variable) = stranger {

@@ -1,4 +1,4 @@
-//! Data files that tell a script which credentials to open.
+//! Rules about data files that tell a script which credentials to open.
 //!
 //! A script that goes through a list of paths looks harmless, and so does a list of paths. Together
 //! they read what the list names.
@@ -8,11 +8,11 @@ use std::collections::HashSet;
 use crate::{
     Confidence, Severity,
     act::Act,
-    context::{Context, Part, Told},
-    gather::ending,
-    host::{Standing, standing},
-    piece::{Language, Role},
-    place, service,
+    collect::extension,
+    context::{AnalyzedFragment, Context, FindingDraft},
+    fragment::{Language, Role},
+    host::{HostReputation, reputation},
+    sensitive_path, service,
 };
 
 /// Endings of files that hold lists and settings.
@@ -24,17 +24,21 @@ const SENDERS: [&str; 8] = ["curl", "wget", "scp", "rsync", "nc", "ncat", "ftp",
 
 /// Files of the skill that name places of credentials, while a script that opens them talks to a
 /// host: their paths, and what they name.
-pub(super) fn found(context: &Context<'_>) -> Vec<(String, Told)> {
-    if !context.parts.iter().any(|part| part.piece.role == Role::Script && sends(part)) {
+pub(super) fn found(context: &Context<'_>) -> Vec<(String, FindingDraft)> {
+    if !context
+        .fragments
+        .iter()
+        .any(|analyzed| analyzed.fragment.role == Role::Script && sends(analyzed))
+    {
         return Vec::new();
     }
     // What scripts name, and what those name that take variables by any name.
     let (mut all, mut takers): (HashSet<&str>, HashSet<&str>) = Default::default();
-    for part in &context.parts {
-        if part.piece.role != Role::Script || part.piece.depth > 0 {
+    for analyzed in &context.fragments {
+        if analyzed.fragment.role != Role::Script || analyzed.fragment.depth > 0 {
             continue;
         }
-        let text: &str = &part.piece.text;
+        let text: &str = &analyzed.fragment.text;
         let any_name = text.contains("environ") || text.contains("process.env[");
         let words = text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '_' | '-'));
         for word in words.filter(|word| word.contains('.')) {
@@ -45,31 +49,31 @@ pub(super) fn found(context: &Context<'_>) -> Vec<(String, Told)> {
         }
     }
     let mut found = Vec::new();
-    for part in &context.parts {
-        let piece = &part.piece;
-        let list = piece.depth == 0
-            && piece.language == Language::Other
-            && LISTS.contains(&ending(&piece.path).as_str());
+    for analyzed in &context.fragments {
+        let fragment = &analyzed.fragment;
+        let list = fragment.depth == 0
+            && fragment.language == Language::Other
+            && LISTS.contains(&extension(&fragment.path).as_str());
         if !list {
             continue;
         }
-        let place = named_in(&piece.text);
-        let Some(what) = place.or_else(|| variables_in(&piece.text)) else { continue };
-        let name = piece.path.rsplit('/').next().unwrap_or(&piece.path);
+        let place = named_in(&fragment.text);
+        let Some(what) = place.or_else(|| variables_in(&fragment.text)) else { continue };
+        let name = fragment.path.rsplit('/').next().unwrap_or(&fragment.path);
         let named = if place.is_some() { &all } else { &takers };
         if named.contains(name) {
             let message = format!("it lists where {what} lie, for a script that talks to a host");
-            let told = Told::new(Severity::High, Confidence::Medium, message);
-            found.push((piece.path.to_string(), told));
+            let draft = FindingDraft::new(Severity::High, Confidence::Medium, message);
+            found.push((fragment.path.to_string(), draft));
         }
     }
     found
 }
 
 /// Whether code talks to somebody else.
-fn sends(part: &Part<'_>) -> bool {
-    part.acts.seen.iter().any(|seen| match &seen.act {
-        Act::Network { to, .. } => standing(to) != Standing::Local,
+fn sends(analyzed: &AnalyzedFragment<'_>) -> bool {
+    analyzed.acts.located.iter().any(|seen| match &seen.act {
+        Act::Network { to, .. } => reputation(to) != HostReputation::Local,
         Act::Program(name) => SENDERS.contains(&name.as_str()),
         _ => false,
     })
@@ -78,7 +82,7 @@ fn sends(part: &Part<'_>) -> bool {
 /// Whether a text lists secrets of several services.
 fn variables_in(text: &str) -> Option<&'static str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let mut services: Vec<&str> = words.filter_map(service::of).collect();
+    let mut services: Vec<&str> = words.filter_map(service::service_of_secret).collect();
     services.sort_unstable();
     services.dedup();
     (services.len() > 2).then_some("secrets of several services")
@@ -93,7 +97,7 @@ fn named_in(text: &str) -> Option<&'static str> {
     if first == ["abandon", "ability", "able", "about"] {
         return Some("phrases of wallets");
     }
-    if !place::may_hold_credentials(text) {
+    if !sensitive_path::may_name_credentials(text) {
         return None;
     }
     let words = text.split(['"', '\'', '\n', ',', '=', '|', ';', '\t']);
@@ -106,7 +110,7 @@ fn named_in(text: &str) -> Option<&'static str> {
             STARTS.iter().any(|start| word.starts_with(start))
                 || word.starts_with('.') && word.contains('/') && !word.starts_with("./")
         })
-        .find_map(place::credential)
+        .find_map(sensitive_path::credential_at)
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Characters that readers do not see.
+//! Rules about invisible characters.
 
 use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    context::{Context, Told},
-    piece::{Language, Piece},
+    context::{Context, FindingDraft},
+    fragment::{Language, TextFragment},
     rule::rule,
 };
 
@@ -36,21 +36,21 @@ rule! {
 }
 
 fn hidden_text(context: &mut Context<'_>) {
-    context.each_piece(&HIDDEN_TEXT, |piece| {
-        if piece.text.is_ascii() || piece.depth > 0 && piece.cloak.is_none() {
+    context.each_piece(&HIDDEN_TEXT, |fragment| {
+        if fragment.text.is_ascii() || fragment.depth > 0 && fragment.hidden_in.is_none() {
             return Vec::new();
         }
-        let mut found = runs(piece);
-        found.extend(interleaved(piece));
+        let mut found = runs(fragment);
+        found.extend(interleaved(fragment));
         found
     });
 }
 
 /// A word with characters without width between its letters: no reader finds it by searching.
-fn interleaved(piece: &Piece<'_>) -> Option<(Span, Told)> {
+fn interleaved(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
     const MANY: usize = 12;
     let (mut count, mut start, mut blank_before) = (0, 0, false);
-    for (at, c) in piece.text.char_indices() {
+    for (at, c) in fragment.text.char_indices() {
         let blank = matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{ad}');
         match (blank, blank_before) {
             (true, false) => {
@@ -66,19 +66,19 @@ fn interleaved(piece: &Piece<'_>) -> Option<(Span, Told)> {
         blank_before = blank;
         if count >= MANY {
             let message = "characters without width stand between the letters of a text";
-            let told = Told::new(Severity::High, Confidence::High, message);
-            return Some((Span::new(start, at + c.len_utf8()), told));
+            let draft = FindingDraft::new(Severity::High, Confidence::High, message);
+            return Some((Span::new(start, at + c.len_utf8()), draft));
         }
     }
     None
 }
 
 /// Runs of characters that cannot be seen.
-fn runs(piece: &Piece<'_>) -> Vec<(Span, Told)> {
+fn runs(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let mut found = Vec::new();
     let mut tags = Run::default();
     let mut blanks = Run::default();
-    for (at, c) in piece.text.char_indices() {
+    for (at, c) in fragment.text.char_indices() {
         let tag = matches!(u32::from(c), 0xe0001..=0xe007f | 0xe0100..=0xe01ef);
         let blank = matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{180e}' | '\u{3164}');
         tags.step(tag, at, c);
@@ -87,7 +87,7 @@ fn runs(piece: &Piece<'_>) -> Vec<(Span, Told)> {
         if let Some((span, text)) = tags
             .ended
             .take()
-            .filter(|(_, text)| text.chars().count() > 3 && !is_flag(&piece.text, text, at))
+            .filter(|(_, text)| text.chars().count() > 3 && !is_flag(&fragment.text, text, at))
         {
             let words: String = text
                 .chars()
@@ -95,12 +95,12 @@ fn runs(piece: &Piece<'_>) -> Vec<(Span, Told)> {
                 .filter(char::is_ascii_graphic)
                 .take(60)
                 .collect();
-            let told = Told::new(
+            let draft = FindingDraft::new(
                 Severity::Critical,
                 Confidence::High,
                 format!("characters that cannot be seen spell `{words}`"),
             );
-            found.push((span, told));
+            found.push((span, draft));
         }
         if let Some((span, text)) = blanks.ended.take() {
             let count = text.chars().count();
@@ -108,10 +108,12 @@ fn runs(piece: &Piece<'_>) -> Vec<(Span, Told)> {
                 let message = format!(
                     "{count} characters without width stand in a row, enough to spell something"
                 );
-                found.push((span, Told::new(Severity::Critical, Confidence::High, message)));
+                found
+                    .push((span, FindingDraft::new(Severity::Critical, Confidence::High, message)));
             } else if count >= 4 {
                 let message = format!("{count} characters without width stand in a row");
-                found.push((span, Told::new(Severity::Medium, Confidence::Medium, message)));
+                found
+                    .push((span, FindingDraft::new(Severity::Medium, Confidence::Medium, message)));
             }
         }
     }
@@ -170,11 +172,11 @@ rule! {
 }
 
 fn bidi_override(context: &mut Context<'_>) {
-    context.each_piece(&BIDI_OVERRIDE, |piece| {
-        if piece.text.is_ascii() || piece.depth > 0 && piece.cloak.is_none() {
+    context.each_piece(&BIDI_OVERRIDE, |fragment| {
+        if fragment.text.is_ascii() || fragment.depth > 0 && fragment.hidden_in.is_none() {
             return Vec::new();
         }
-        let turns = piece
+        let turns = fragment
             .text
             .char_indices()
             .filter(|(_, c)| matches!(c, '\u{202d}' | '\u{202e}' | '\u{2066}'..='\u{2068}'));
@@ -183,11 +185,14 @@ fn bidi_override(context: &mut Context<'_>) {
             .map(|(at, c)| {
                 // Isolates keep names of other scripts in order; overrides have no such use.
                 let over =
-                    matches!(c, '\u{202d}' | '\u{202e}') || piece.language != Language::Markdown;
+                    matches!(c, '\u{202d}' | '\u{202e}') || fragment.language != Language::Markdown;
                 let severity = if over { Severity::High } else { Severity::Medium };
                 let message =
                     format!("U+{:04X} turns the direction of the text around", u32::from(c));
-                (Span::new(at, at + c.len_utf8()), Told::new(severity, Confidence::High, message))
+                (
+                    Span::new(at, at + c.len_utf8()),
+                    FindingDraft::new(severity, Confidence::High, message),
+                )
             })
             .collect()
     });

@@ -1,6 +1,6 @@
-//! What commands of cloud services switch off or destroy.
+//! Cloud commands that switch off protections or destroy data.
 
-use crate::act::{CLOUD_BACKUPS, CLOUD_GUARDS, CLOUD_KEYS, CLOUD_RECORDS};
+use crate::act::{CLOUD_AUDIT_LOG, CLOUD_BACKUPS, CLOUD_KEYS, CLOUD_MONITORING};
 
 /// Services of AWS that watch an account.
 const AWS_GUARDS: [&str; 13] = [
@@ -32,11 +32,11 @@ pub(super) fn takes_away(name: &str, texts: &[&str]) -> Option<&'static str> {
     let deletes = has("delete") || has("disable") || has("destroy") || has("purge");
     match name {
         "aws" if has("stop-logging") || has("delete-trail") || has("delete-flow-logs") => {
-            Some(CLOUD_RECORDS)
+            Some(CLOUD_AUDIT_LOG)
         }
-        "aws" if has("delete-log-group") || has("put-event-selectors") => Some(CLOUD_RECORDS),
-        "aws" if AWS_GUARDS.iter().any(|verb| has(verb)) => Some(CLOUD_GUARDS),
-        "aws" if has("inspector2") && has("disable") => Some(CLOUD_GUARDS),
+        "aws" if has("delete-log-group") || has("put-event-selectors") => Some(CLOUD_AUDIT_LOG),
+        "aws" if AWS_GUARDS.iter().any(|verb| has(verb)) => Some(CLOUD_MONITORING),
+        "aws" if has("inspector2") && has("disable") => Some(CLOUD_MONITORING),
         "aws"
             if after("--backup-retention-period") == Some("0")
                 || has("--bypass-governance-retention")
@@ -59,10 +59,10 @@ pub(super) fn takes_away(name: &str, texts: &[&str]) -> Option<&'static str> {
         "gcloud"
             if deletes && has("logging") && (has("sinks") || has("logs") || has("buckets")) =>
         {
-            Some(CLOUD_RECORDS)
+            Some(CLOUD_AUDIT_LOG)
         }
         "gcloud" if deletes && (any("securitycenter") || has("monitoring") || has("scc")) => {
-            Some(CLOUD_GUARDS)
+            Some(CLOUD_MONITORING)
         }
         "gcloud" if deletes && (has("snapshots") || has("backups") || has("--no-backup")) => {
             Some(CLOUD_BACKUPS)
@@ -71,10 +71,10 @@ pub(super) fn takes_away(name: &str, texts: &[&str]) -> Option<&'static str> {
         "az" if deletes
             && (has("diagnostic-settings") || has("log-profiles") || has("activity-log")) =>
         {
-            Some(CLOUD_RECORDS)
+            Some(CLOUD_AUDIT_LOG)
         }
-        "az" if deletes && (has("lock") || has("alert") || has("policy")) => Some(CLOUD_GUARDS),
-        "az" if has("security") && has("pricing") && any("ree") => Some(CLOUD_GUARDS),
+        "az" if deletes && (has("lock") || has("alert") || has("policy")) => Some(CLOUD_MONITORING),
+        "az" if has("security") && has("pricing") && any("ree") => Some(CLOUD_MONITORING),
         "az" if deletes && (has("backup") || has("snapshot") || has("recovery-point")) => {
             Some(CLOUD_BACKUPS)
         }
@@ -84,7 +84,7 @@ pub(super) fn takes_away(name: &str, texts: &[&str]) -> Option<&'static str> {
             if has("delete")
                 && (any("webhookconfiguration") || any("falco") || any("gatekeeper")) =>
         {
-            Some(CLOUD_GUARDS)
+            Some(CLOUD_MONITORING)
         }
         "kubectl" | "oc" if has("delete") && has("--all") && any("volumesnapshot") => {
             Some(CLOUD_BACKUPS)
@@ -103,12 +103,12 @@ mod tests {
             let words: Vec<&str> = command.split(' ').collect();
             takes_away(words[0], &words[1..])
         };
-        assert_eq!(what("aws cloudtrail stop-logging --name x"), Some(CLOUD_RECORDS));
+        assert_eq!(what("aws cloudtrail stop-logging --name x"), Some(CLOUD_AUDIT_LOG));
         assert_eq!(
             what("aws rds modify-db-instance --backup-retention-period 0"),
             Some(CLOUD_BACKUPS)
         );
-        assert_eq!(what("gcloud logging sinks delete all"), Some(CLOUD_RECORDS));
+        assert_eq!(what("gcloud logging sinks delete all"), Some(CLOUD_AUDIT_LOG));
         assert_eq!(
             what("az backup protection disable --delete-backup-data true"),
             Some(CLOUD_BACKUPS)

@@ -1,12 +1,12 @@
-//! Programs that turn an encoded text into what it says.
+//! Programs that decode text.
 
 use super::tokens::Word;
 
 /// Longest alphabet that is looked at.
-const LONGEST: usize = 512;
+const MAX_BYTES: usize = 512;
 
 /// Fewest letters that an alphabet moves when it hides something.
-const FEWEST: usize = 8;
+const MIN_COUNT: usize = 8;
 
 /// Calls of other languages that decode, as they stand in one-liners.
 const CALLS: [&str; 14] = [
@@ -104,7 +104,7 @@ impl Alphabet {
         let mut targets: Vec<char> = moved.map(|(_, to)| *to).collect();
         targets.sort_unstable();
         targets.dedup();
-        (targets.len() >= FEWEST).then_some(Self { from, to })
+        (targets.len() >= MIN_COUNT).then_some(Self { from, to })
     }
 
     /// A text in the other alphabet.
@@ -118,7 +118,7 @@ impl Alphabet {
 }
 
 fn plain(set: &str) -> Vec<char> {
-    set.chars().take(LONGEST).collect()
+    set.chars().take(MAX_BYTES).collect()
 }
 
 /// The characters of a set of `tr`, with ranges written out.
@@ -131,10 +131,10 @@ fn expand(set: &str) -> Vec<char> {
     let set = plain(&set);
     let mut all = Vec::new();
     let mut at = 0;
-    while at < set.len() && all.len() < LONGEST {
+    while at < set.len() && all.len() < MAX_BYTES {
         match (set.get(at + 1), set.get(at + 2)) {
             (Some('-'), Some(last)) if *last >= set[at] => {
-                all.extend((set[at]..=*last).take(LONGEST));
+                all.extend((set[at]..=*last).take(MAX_BYTES));
                 at += 3;
             }
             _ => {

@@ -1,4 +1,4 @@
-//! What commands destroy: files, history, backups.
+//! Commands that destroy files, history or backups.
 
 use savoir_skill::Span;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     act::{Act, Taint},
-    place, service,
+    sensitive_path, service,
 };
 
 /// What people keep for themselves, by the endings of its names.
@@ -78,7 +78,7 @@ impl Reader {
         let login = url.split("://").nth(1).and_then(|rest| rest.split_once('@'));
         let written = login.is_some_and(|(login, _)| !login.contains(['$', '{', '<', '/']));
         let everything = texts.iter().any(|text| matches!(*text, "--mirror" | "--all"));
-        if texts.contains(&"push") && (written || everything) && !service::is_known(&url) {
+        if texts.contains(&"push") && (written || everything) && !service::is_known_host(&url) {
             let sends = Taint { files: true, ..Taint::default() };
             self.acts.push(Act::Network { to: url, sends, log_in: Vec::new() }, span);
         }
@@ -86,7 +86,9 @@ impl Reader {
 
     pub(super) fn removes(&mut self, texts: &[&str], span: Span) {
         let deep = texts.iter().any(|text| text.starts_with('-') && text.contains(['r', 'R']));
-        let target = texts.iter().find(|text| !text.starts_with('-') && place::is_precious(text));
+        let target = texts
+            .iter()
+            .find(|text| !text.starts_with('-') && sensitive_path::is_precious_folder(text));
         let everything = |text: &&&str| {
             let path = text.trim_start_matches("./");
             matches!(path, "*" | ".*" | ".") || path.starts_with('$') && !path.contains('/')
@@ -132,14 +134,14 @@ impl Reader {
         let deletes = texts.contains(&"-delete")
             || started.is_some_and(empties_each)
             || matches!(first.rsplit('/').next(), Some("rm" | "unlink" | "shred"));
-        let precious = roots.iter().find(|root| place::is_precious(root));
+        let precious = roots.iter().find(|root| sensitive_path::is_precious_folder(root));
         let own = names.is_empty() && !texts.contains(&"-empty")
             || names.iter().any(|name| *name == ".git" || is_document(name));
         if let (true, true, Some(root)) = (deletes, own, precious) {
             self.acts.push(Act::Deletes((**root).to_owned()), span);
         }
         let Some(words) = started.filter(|words| !words.is_empty()) else { return };
-        if self.depth > super::DEEPEST {
+        if self.depth > super::MAX_NESTED_SUBSTITUTIONS {
             return self
                 .acts
                 .push(Act::Obscures("commands are nested so deep that nobody follows"), span);

@@ -1,4 +1,4 @@
-//! What `$name`, `${name…}`, `$(…)` and lists become.
+//! Expands `$name`, `${name…}`, `$(…)` and lists.
 
 use std::rc::Rc;
 
@@ -9,17 +9,17 @@ use super::{
 use crate::decode;
 
 /// Longest `${…}` that is looked into, and most of them in each other.
-const LONGEST: usize = 4096;
-const DEEPEST: usize = 16;
+const MAX_VALUE_BYTES: usize = 4096;
+const MAX_NESTED_EXPANSIONS: usize = 16;
 
 /// Longest word that values are put into, and most bytes of values in one text. Where there is more,
 /// that is told.
-pub(super) const LONGEST_WORD: usize = 64 * 1024;
-const MOST_PUT: usize = 1024 * 1024;
+pub(super) const MAX_WORD_BYTES: usize = 64 * 1024;
+const MAX_EXPANDED_BYTES: usize = 1024 * 1024;
 
 /// A value that is plain to see, and where its pieces were put together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownVariable {
     pub(super) text: String,
     seams: Vec<usize>,
     /// Variables in it that always mean the same.
@@ -40,8 +40,8 @@ impl Parser<'_> {
         let plain = word.substitutions.is_empty()
             && word.variables.len() < 3
             && word.variables.iter().all(|name| is_fixed(name) || is_argument(name));
-        if plain && word.text.len() < LONGEST && (!own || scoped.is_some()) {
-            let known = Known {
+        if plain && word.text.len() < MAX_VALUE_BYTES && (!own || scoped.is_some()) {
+            let known = KnownVariable {
                 text: word.text.clone(),
                 // Those of the name of a program are enough.
                 seams: word.seams.iter().copied().take(16).collect(),
@@ -68,7 +68,7 @@ impl Parser<'_> {
         open.or(self.scope.as_ref()).map(|function| format!("{function}()\n{name}"))
     }
 
-    fn value(&self, name: &str) -> Option<&Known> {
+    fn value(&self, name: &str) -> Option<&KnownVariable> {
         let around = |name: &str| self.around.and_then(|around| around.get(name));
         let find = |name: &str| {
             self.known.get(name).or_else(|| around(name)).or_else(|| self.outer.get(name))
@@ -226,7 +226,8 @@ impl Parser<'_> {
 
     /// Whether a value of this length can still be put into a word; if not, that is told.
     fn fits(&mut self, length: usize, word: &Word) -> bool {
-        let full = word.text.len() + length > LONGEST_WORD || self.put + length > MOST_PUT;
+        let full =
+            word.text.len() + length > MAX_WORD_BYTES || self.put + length > MAX_EXPANDED_BYTES;
         self.is_full |= full && length > 0;
         self.put += length;
         !full
@@ -266,7 +267,7 @@ impl Parser<'_> {
             return;
         }
         self.put(&name, word);
-        if fallback && self.nesting < DEEPEST && end - start < LONGEST {
+        if fallback && self.nesting < MAX_NESTED_EXPANSIONS && end - start < MAX_VALUE_BYTES {
             let at = end - other.len() + 1;
             let value = self.fallback(at, end);
             if other.starts_with('=') {
@@ -317,7 +318,7 @@ impl Parser<'_> {
         let bytes = self.bytes.get(start..)?;
         let (mut depth, mut quote) = (0_usize, None);
         let mut at = 0;
-        while let Some(byte) = bytes.get(at).filter(|_| at < LONGEST) {
+        while let Some(byte) = bytes.get(at).filter(|_| at < MAX_VALUE_BYTES) {
             match (quote, *byte) {
                 (_, b'\\') => at += 1,
                 (Some(mark), byte) if byte == mark => quote = None,
@@ -350,7 +351,7 @@ fn changed(value: &str, how: &str) -> Option<String> {
         let (from, to) = rest.split_once('/').unwrap_or((rest, ""));
         let (from, to) = (bare(from).filter(|from| !from.is_empty())?, bare(to)?);
         let text = if every { value.replace(&from, &to) } else { value.replacen(&from, &to, 1) };
-        return (text.len() < LONGEST).then_some(text);
+        return (text.len() < MAX_VALUE_BYTES).then_some(text);
     }
     if let Some(cut) = how.strip_prefix('#') {
         let cut = bare(cut.trim_start_matches('#'))?;

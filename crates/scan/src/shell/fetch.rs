@@ -1,11 +1,11 @@
-//! Programs that talk to web servers: what they are given to send, and where they put the answer.
+//! Programs that talk to web servers: what they send, and where they write the response.
 
 use savoir_skill::Span;
 
 use super::{Reader, tokens::Word};
 use crate::{
     act::{Act, Taint},
-    host, place,
+    host, sensitive_path,
 };
 
 /// Options whose value is sent, or names the file that is.
@@ -147,7 +147,7 @@ impl Reader {
 
     pub(super) fn read_place(&mut self, path: &str, span: Span) -> Taint {
         let mut taint = self.contents(path);
-        if let Some(what) = place::credential(path) {
+        if let Some(what) = sensitive_path::credential_at(path) {
             self.acts.push(Act::Secret(what), span);
             taint.add(&Taint::credential(what));
         } else if path.contains('/') && !path.contains("://") && !path.contains(' ') {

@@ -1,4 +1,4 @@
-//! What functions are called with, and loops go through, where that makes up an address.
+//! Arguments of shell functions and items of loops that become part of an address.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -6,7 +6,7 @@ use savoir_skill::Span;
 
 use super::{
     FETCHERS, Reader,
-    expansion::LONGEST_WORD,
+    expansion::MAX_WORD_BYTES,
     program,
     programs::path_taint,
     tokens::{Command, Word},
@@ -15,11 +15,11 @@ use crate::{act::Taint, host};
 
 /// Most different calls of one function that are followed, and most commands that are read once more
 /// for them. Where there are more, that is told.
-const MOST_CALLS: usize = 256;
-const MOST_REPEATS: usize = 4_000;
+const MAX_CALLS: usize = 256;
+const MAX_REPEATS: usize = 4_000;
 
 /// Most arguments of a call.
-const MOST_ARGUMENTS: usize = 16;
+const MAX_ARGUMENTS: usize = 16;
 
 /// Read once more for an item of a loop, not for a call.
 const ITEM: usize = usize::MAX;
@@ -47,7 +47,7 @@ impl Function {
     fn remember(&mut self, texts: Vec<String>, taints: Vec<Taint>) -> bool {
         if let Some((_, before)) = self.known.get(&texts).and_then(|at| self.calls.get_mut(*at)) {
             before.iter_mut().zip(&taints).for_each(|(before, taint)| before.add(taint));
-        } else if self.calls.len() < MOST_CALLS {
+        } else if self.calls.len() < MAX_CALLS {
             self.known.insert(texts.clone(), self.calls.len());
             self.calls.push((texts, taints));
             return true;
@@ -80,7 +80,7 @@ impl Reader {
             return Taint::default();
         }
         let mut taints = Vec::new();
-        for word in arguments.iter().take(MOST_ARGUMENTS) {
+        for word in arguments.iter().take(MAX_ARGUMENTS) {
             let mut taint = self.word_taint(word, span);
             taint.add(&path_taint(&word.text));
             taints.push(taint);
@@ -97,7 +97,7 @@ impl Reader {
         function.input.add(flow);
         let prints = function.prints.clone();
         if arguments.iter().any(|word| is_address(&word.text)) {
-            let texts = arguments.iter().take(MOST_ARGUMENTS).map(|word| word.text.clone());
+            let texts = arguments.iter().take(MAX_ARGUMENTS).map(|word| word.text.clone());
             self.is_new |= function.remember(texts.collect(), taints);
         }
         prints
@@ -148,7 +148,7 @@ impl Reader {
             return;
         };
         self.acts.is_cut |= function.is_cut;
-        let left = MOST_REPEATS.saturating_sub(self.repeats) + 1;
+        let left = MAX_REPEATS.saturating_sub(self.repeats) + 1;
         let calls: Vec<Vec<String>> =
             function.calls.iter().take(left).map(|(texts, _)| texts.clone()).collect();
         for (at, texts) in calls.iter().enumerate() {
@@ -163,7 +163,7 @@ impl Reader {
     }
 
     fn once_more(&mut self, command: &Command, call: usize, span: Span, flow: &Taint) -> bool {
-        if self.repeats >= MOST_REPEATS {
+        if self.repeats >= MAX_REPEATS {
             self.acts.is_cut = true;
             return false;
         }
@@ -178,7 +178,7 @@ impl Reader {
 /// Puts a value in wherever a name stands, unless the text would become too long.
 fn put_in(text: &mut String, name: &str, value: &str) -> bool {
     let length = text.len() + text.matches(name).count() * value.len();
-    if length > LONGEST_WORD {
+    if length > MAX_WORD_BYTES {
         return false;
     }
     *text = text.replace(name, value);
@@ -201,7 +201,7 @@ fn filled(word: &Word, texts: &[String], is_cut: &mut bool) -> Vec<Word> {
     }
     let mut word = word.clone();
     // `$10` before `$1`.
-    for number in (1..=MOST_ARGUMENTS).rev() {
+    for number in (1..=MAX_ARGUMENTS).rev() {
         let name = number.to_string();
         if word.variables.contains(&name) {
             let text = texts.get(number - 1).map_or("", String::as_str);

@@ -1,4 +1,4 @@
-//! Groups of commands: what goes into them and what they print together.
+//! Groups of commands: their common input and output.
 //!
 //! `( a; b ) | c`, `{ a; b; } > file`, `for … do … done | c`, `if … fi | c`
 

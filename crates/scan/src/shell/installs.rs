@@ -1,9 +1,9 @@
-//! What package managers are told to install, and from where.
+//! Packages that package managers install, and where they come from.
 
 use savoir_skill::Span;
 
 use super::Reader;
-use crate::act::{Act, Code};
+use crate::act::{Act, CodeOrigin};
 
 /// Whether an address is one of the places where projects publish what they build.
 fn is_forge(url: &str) -> bool {
@@ -51,12 +51,12 @@ impl Reader {
             let text = &text.split_once(" @ ").map_or(*text, |(_, address)| address.trim());
             let web = text.starts_with("http://") || text.starts_with("https://");
             if web && !is_forge(text) {
-                self.acts.push(Act::Executes(Code::Fetched((*text).to_owned())), span);
+                self.acts.push(Act::Executes(CodeOrigin::Fetched((*text).to_owned())), span);
             }
             // A file that was fetched before is as good as the address that it came from.
             let from = self.contents(text).fetched;
             if let Some(from) = from.filter(|from| !is_forge(from)) {
-                self.acts.push(Act::Executes(Code::Fetched(from)), span);
+                self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
             }
             self.acts.push(Act::Installs { manager, package: (*text).to_owned() }, span);
             if verbs.is_empty() {

@@ -1,4 +1,4 @@
-//! What interpreters are given to execute.
+//! Code that is passed to an interpreter.
 
 use savoir_skill::Span;
 
@@ -9,9 +9,10 @@ use super::{
     tokens::{Command, Word},
 };
 use crate::{
-    act::{Act, Code, Taint},
-    decode, host,
-    piece::Language,
+    act::{Act, CodeOrigin, Taint},
+    decode,
+    fragment::Language,
+    host,
 };
 
 impl Reader {
@@ -22,13 +23,18 @@ impl Reader {
         }
         if let Some(last) = arguments.last().filter(|last| name == "ssh" && last.text.contains(' '))
         {
-            self.acts.inner(last.text.clone(), None, Some(Language::Shell), last.span);
+            self.acts.push_embedded(last.text.clone(), None, Some(Language::Shell), last.span);
         }
         for words in arguments.windows(3) {
             let program = words[0].text.rsplit('/').next().unwrap_or_default();
             let flag = words[1].text.as_str();
             if SHELLS.contains(&program) && matches!(flag, "-c" | "-lc" | "-ec") {
-                self.acts.inner(words[2].text.clone(), None, language_of(program), words[2].span);
+                self.acts.push_embedded(
+                    words[2].text.clone(),
+                    None,
+                    language_of(program),
+                    words[2].span,
+                );
             }
         }
     }
@@ -45,7 +51,7 @@ impl Reader {
     ) {
         let language = language_of(name);
         if let Some(input) = command.input.as_deref().or(printed) {
-            self.acts.inner(input.to_owned(), None, language, span);
+            self.acts.push_embedded(input.to_owned(), None, language, span);
         }
         let mut taint = Taint::default();
         if let Some(here) = &command.here {
@@ -79,7 +85,7 @@ impl Reader {
             at.and_then(|at| arguments.get(at + 1))
         };
         if let Some(code) = flagged(&["-c", "-e", "--eval", "-lc", "-ic", "-command", "/c"]) {
-            self.acts.inner(code.text.clone(), None, language, code.span);
+            self.acts.push_embedded(code.text.clone(), None, language, code.span);
             let code = code.clone();
             taint.add(&self.word_taint(&code, span));
             if command.words.first().is_some_and(|word| word.text == "xargs") {
@@ -88,7 +94,7 @@ impl Reader {
         } else if name == "eval" {
             let text =
                 arguments.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-            self.acts.inner(text, None, language, span);
+            self.acts.push_embedded(text, None, language, span);
             for word in arguments {
                 taint.add(&self.word_taint(word, span));
             }
@@ -107,7 +113,7 @@ impl Reader {
         {
             taint.decoded = true;
             if let Some(text) = decode::base64(&code.text) {
-                self.acts.inner(text, Some("an encoded text"), Some(Language::Shell), span);
+                self.acts.push_embedded(text, Some("an encoded text"), Some(Language::Shell), span);
             }
         }
         if matches!(name, "iex" | "invoke-expression" | "powershell" | "pwsh") {
@@ -125,10 +131,10 @@ impl Reader {
             }
         }
         if let Some(from) = taint.fetched {
-            self.acts.push(Act::Executes(Code::Fetched(from)), span);
+            self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
         }
         if taint.decoded {
-            self.acts.push(Act::Executes(Code::Decoded), span);
+            self.acts.push(Act::Executes(CodeOrigin::Decoded), span);
         }
     }
 }

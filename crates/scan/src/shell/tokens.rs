@@ -1,11 +1,11 @@
-//! Shell text as commands: words, pipes, redirections, substitutions and here-documents.
+//! Parses shell text into commands: words, pipes, redirections, substitutions, here-documents.
 
 use std::{collections::HashMap, rc::Rc};
 
 use savoir_skill::Span;
 
 use super::{
-    expansion::Known,
+    expansion::KnownVariable,
     groups::{Edge, Opened},
 };
 
@@ -26,14 +26,14 @@ pub(crate) struct Word {
     pub(crate) span: Span,
 }
 
-/// Most pieces of a word that are told apart; the name of a program has fewer letters.
-const MOST_SEAMS: usize = 64;
+/// Enough for the name of a program, which has fewer letters.
+const MAX_SEAMS: usize = 64;
 
 impl Word {
     /// Notes that another piece begins here.
     pub(super) fn seam(&mut self) {
         let at = self.text.len();
-        if at > 0 && self.seams.len() < MOST_SEAMS && self.seams.last() != Some(&at) {
+        if at > 0 && self.seams.len() < MAX_SEAMS && self.seams.last() != Some(&at) {
             self.seams.push(at);
         }
     }
@@ -76,13 +76,13 @@ pub(crate) struct Command {
 pub(crate) type Pipeline = Vec<Command>;
 
 /// Most commands of one text that are followed.
-const MOST: usize = 50_000;
+const MAX_COMMANDS: usize = 50_000;
 
-/// What a text was read as.
+/// A parsed script.
 pub(crate) struct Script {
     pub(crate) pipelines: Vec<Pipeline>,
     /// Variables whose value is plain to see.
-    pub(super) known: HashMap<String, Known>,
+    pub(super) known: HashMap<String, KnownVariable>,
     /// Whether there was more than is followed.
     pub(crate) is_cut: bool,
 }
@@ -94,14 +94,14 @@ pub(crate) fn parse(text: &str) -> Script {
 }
 
 /// Reads a text as commands, with variables that were set elsewhere.
-pub(super) fn parse_with(text: &str, outer: &HashMap<String, Known>) -> Script {
+pub(super) fn parse_with(text: &str, outer: &HashMap<String, KnownVariable>) -> Script {
     parse_in(text, outer, None)
 }
 
 /// Reads commands that stand in the body of a function.
 pub(super) fn parse_in(
     text: &str,
-    outer: &HashMap<String, Known>,
+    outer: &HashMap<String, KnownVariable>,
     scope: Option<Rc<str>>,
 ) -> Script {
     let mut parser = Parser::new(text, outer);
@@ -116,11 +116,11 @@ pub(super) struct Parser<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
     /// Variables with a value that is plain to see.
-    pub(super) known: HashMap<String, Known>,
+    pub(super) known: HashMap<String, KnownVariable>,
     /// Those of the text around this one, and of files that it reads.
-    pub(super) outer: &'a HashMap<String, Known>,
+    pub(super) outer: &'a HashMap<String, KnownVariable>,
     /// Those of the text that a here-document stands in.
-    pub(super) around: Option<&'a HashMap<String, Known>>,
+    pub(super) around: Option<&'a HashMap<String, KnownVariable>>,
     /// What `${name:=value}` sets on the way.
     pub(super) assigned: Vec<(String, Word)>,
     /// How many `${…}` this one is in.
@@ -144,7 +144,7 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a str, outer: &'a HashMap<String, Known>) -> Self {
+    pub(super) fn new(text: &'a str, outer: &'a HashMap<String, KnownVariable>) -> Self {
         Self {
             text,
             bytes: text.as_bytes(),
@@ -170,7 +170,7 @@ impl<'a> Parser<'a> {
     fn run(&mut self) {
         let mut pipeline = Pipeline::new();
         let mut command = Command::default();
-        while self.at < self.bytes.len() && self.pipelines.len() < MOST {
+        while self.at < self.bytes.len() && self.pipelines.len() < MAX_COMMANDS {
             match self.bytes[self.at] {
                 b' ' | b'\t' | b'\r' => self.at += 1,
                 b'$' if self.separator() > 0 => self.at += self.separator(),

@@ -1,4 +1,4 @@
-//! Harmful skills of our own making, in eleven sets: most must ask for a look, at least.
+//! Checks the detection rate on labelled harmful skills.
 //!
 //! Their authors saw neither the rules nor each other's sets. The rules were fitted with the sets in
 //! sight, one after the other, so what they reach here says how much a change spoils, and not how much

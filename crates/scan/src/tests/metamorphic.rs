@@ -1,4 +1,4 @@
-//! Wrapping a payload must not give it a better verdict.
+//! Checks that wrapping a payload does not improve the verdict.
 
 use std::io::{Cursor, Write as _};
 

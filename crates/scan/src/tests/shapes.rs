@@ -1,4 +1,4 @@
-//! What the report looks like, and what files that are not text give.
+//! Checks the shape of reports, and files that are not text.
 
 use proptest::prelude::*;
 use savoir_skill::permission::Tier;

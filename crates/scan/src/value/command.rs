@@ -1,13 +1,12 @@
-//! Commands that a program starts.
+//! Commands that a program starts, and which secrets they print.
 
 use savoir_skill::Span;
 
-use super::{CLIPBOARD, Memory, SCREEN, TYPED, UNKNOWN, Value};
+use super::{CLIPBOARD, CrossFileState, SCREEN, TYPED, UNKNOWN, Value};
 use crate::{
-    act::{Act, Acts, Code, Taint},
-    host,
-    piece::Language,
-    place, shell,
+    act::{Act, Acts, CodeOrigin, Taint},
+    fragment::Language,
+    host, sensitive_path, shell,
 };
 
 /// Commands whose output is a credential, and what it is.
@@ -125,16 +124,16 @@ const INTERPRETERS: [&str; 18] = [
 /// The words of a command, with what is not known of them.
 fn words_of(command: &Value) -> String {
     if command.items.is_empty() {
-        return command.shown().to_owned();
+        return command.text_or_unknown().to_owned();
     }
-    command.items.iter().map(Value::shown).collect::<Vec<_>>().join(" ")
+    command.items.iter().map(Value::text_or_unknown).collect::<Vec<_>>().join(" ")
 }
 
 /// A command in a value is run by a shell, or by itself when it is a list; `input` is what it reads.
 pub(crate) fn run(
     command: &Value,
     input: Option<&Value>,
-    memory: &Memory,
+    state: &CrossFileState,
     span: Span,
     acts: &mut Acts,
 ) {
@@ -142,29 +141,29 @@ pub(crate) fn run(
     let text = words_of(command);
     if command.items.is_empty() {
         if command.text.is_some() {
-            let cloak = taint.decoded.then_some("an encoded text");
-            acts.inner(text.clone(), cloak, Some(Language::Shell), span);
+            let hidden_in = taint.decoded.then_some("an encoded text");
+            acts.push_embedded(text.clone(), hidden_in, Some(Language::Shell), span);
         }
     } else {
         let word = |item: &Value| match item.name.as_deref() {
             // The interpreter that runs this very program.
             Some("sys.executable") => "python3".to_owned(),
             Some("process.execPath" | "process.argv0") => "node".to_owned(),
-            _ => item.shown().to_owned(),
+            _ => item.text_or_unknown().to_owned(),
         };
         let words: Vec<String> = command.items.iter().map(word).collect();
         let found = shell::read_words(&words, span);
-        found.seen.into_iter().for_each(|seen| acts.push(seen.act, span));
-        acts.inner.extend(found.inner.into_iter().map(|mut inner| {
+        found.located.into_iter().for_each(|seen| acts.push(seen.act, span));
+        acts.embedded.extend(found.embedded.into_iter().map(|mut inner| {
             inner.span = span;
             inner
         }));
     }
-    if let Some(from) = fetched_program(command, memory) {
-        acts.push(Act::Executes(Code::Fetched(from)), span);
+    if let Some(from) = fetched_program(command, state) {
+        acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
     }
     if taint.decoded {
-        acts.push(Act::Executes(Code::Decoded), span);
+        acts.push(Act::Executes(CodeOrigin::Decoded), span);
     }
     let lower = text.to_lowercase();
     if lower.contains("hidden answer") || lower.contains("hiddenanswer") {
@@ -172,12 +171,12 @@ pub(crate) fn run(
     }
     for word in text.split_whitespace() {
         let file = word.trim_start_matches(['@', '-', '=']).rsplit(['=', '@']).next();
-        taint.add(&Taint { fetched: None, ..memory.contents(file.unwrap_or(word)) });
+        taint.add(&Taint { fetched: None, ..state.contents(file.unwrap_or(word)) });
     }
     if let Some(input) = input {
         let given = input.all_taint();
         if let Some(from) = given.fetched.clone().filter(|_| reads_code(&text)) {
-            acts.push(Act::Executes(Code::Fetched(from)), span);
+            acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);
         }
         taint.add(&given);
     }
@@ -213,13 +212,13 @@ pub(crate) fn feed(command: &str, taint: &Taint, span: Span, acts: &mut Acts) {
 }
 
 /// Where a program comes from that a command starts, when it was fetched.
-fn fetched_program(command: &Value, memory: &Memory) -> Option<String> {
+fn fetched_program(command: &Value, state: &CrossFileState) -> Option<String> {
     if command.items.is_empty() {
         let from = command.taint.fetched.as_ref();
-        let parts = command.shown().split(['|', ';', '&', '\n']);
+        let parts = command.text_or_unknown().split(['|', ';', '&', '\n']);
         return parts.into_iter().find_map(|part| {
             let words = part.split_whitespace().map(|word| {
-                let known = memory.contents(word).fetched;
+                let known = state.contents(word).fetched;
                 (
                     word.to_owned(),
                     known.or_else(|| from.filter(|_| word.contains(UNKNOWN)).cloned()),
@@ -229,10 +228,11 @@ fn fetched_program(command: &Value, memory: &Memory) -> Option<String> {
         });
     }
     let words = command.items.iter().map(|item| {
-        let known = memory.contents(item.shown()).fetched;
-        let unknown = item.known().is_none() || place::credential(item.shown()).is_some();
+        let known = state.contents(item.text_or_unknown()).fetched;
+        let unknown = item.known().is_none()
+            || sensitive_path::credential_at(item.text_or_unknown()).is_some();
         let own = item.all_taint().fetched.filter(|_| unknown);
-        (item.shown().to_owned(), known.or(own))
+        (item.text_or_unknown().to_owned(), known.or(own))
     });
     started(&words.collect::<Vec<_>>())
 }
@@ -314,7 +314,7 @@ pub(crate) fn output_of(command: &Value) -> Taint {
     if words.len() > 4096 {
         return taint;
     }
-    taint.credential = words.split_whitespace().find_map(place::credential);
+    taint.credential = words.split_whitespace().find_map(sensitive_path::credential_at);
     let lower = words.to_lowercase();
     if DIALOGS.iter().any(|dialog| lower.contains(dialog)) {
         taint.credential = Some(TYPED);
@@ -329,7 +329,7 @@ pub(crate) fn output_of(command: &Value) -> Taint {
         taint.private = taint.private.or(copied.map(|(_, what)| *what));
         taint.environment |= matches!(part, "env" | "printenv" | "set" | "export -p");
         if let Some(name) = part.strip_prefix("printenv ")
-            && place::is_secret_name(name)
+            && sensitive_path::is_secret_name(name)
         {
             taint.tokens.push(name.to_owned());
         }

@@ -1,4 +1,4 @@
-//! Pages that ask for passwords.
+//! Web pages that ask for passwords.
 
 /// Fields into which people type what nobody else shall know.
 const FIELDS: [&str; 12] = [

@@ -1,4 +1,4 @@
-//! Harm that only several calls together do.
+//! Harm that several calls do together.
 
 use savoir_skill::Span;
 

@@ -1,4 +1,4 @@
-//! People who get a mail without having been named by whoever sends it.
+//! Mail recipients that are fixed in the code instead of chosen by the sender.
 
 use savoir_skill::Span;
 
@@ -9,7 +9,7 @@ use crate::act::{Act, Acts, Taint};
 const MAILS: &str = "mails of the user";
 
 /// Most recipients that are looked at.
-const MOST: usize = 64;
+const MAX_MAIL_PARTS: usize = 64;
 
 /// Addresses that are written down, and whether there are others.
 fn addresses(value: &Value, found: &mut Vec<String>, others: &mut bool, depth: usize) {
@@ -17,13 +17,13 @@ fn addresses(value: &Value, found: &mut Vec<String>, others: &mut bool, depth: u
     if let Some(inner) = inner.filter(|_| depth < 4) {
         return addresses(inner, found, others, depth + 1);
     }
-    for item in value.items.iter().take(MOST).filter(|_| depth < 4) {
+    for item in value.items.iter().take(MAX_MAIL_PARTS).filter(|_| depth < 4) {
         addresses(item, found, others, depth + 1);
     }
     if !value.items.is_empty() {
         return;
     }
-    let text = value.shown();
+    let text = value.text_or_unknown();
     *others |= text.contains(UNKNOWN);
     if text.len() > 2_000 {
         return;
@@ -67,7 +67,7 @@ pub(crate) fn mailed(open: &[&Value], hidden: &[&Value], span: Span, acts: &mut 
 
 /// A message that is an object: `{ to, cc, bcc }`.
 pub(crate) fn message(message: &Value, span: Span, acts: &mut Acts) {
-    if message.items.len() > MOST {
+    if message.items.len() > MAX_MAIL_PARTS {
         return;
     }
     let under = |keys: &[&str]| -> Vec<&Value> {
@@ -87,7 +87,7 @@ mod tests {
         let open: Vec<&Value> = open.iter().collect();
         let hidden: Vec<&Value> = hidden.iter().collect();
         mailed(&open, &hidden, Span::new(0, 0), &mut acts);
-        acts.seen.len()
+        acts.located.len()
     }
 
     #[test]

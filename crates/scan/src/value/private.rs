@@ -1,4 +1,4 @@
-//! Files that are looked for because they hold secrets, and entries of keychains.
+//! Searches for files with secrets, and entries of keychains.
 
 use crate::{
     act::{Act, Acts, Taint},
@@ -87,7 +87,7 @@ pub(crate) fn sought_names(list: &Value, span: Span, acts: &mut Acts) {
     if names.count() * 2 > list.items.len()
         && marks(&all) > 1
         && all.contains('.')
-        && !acts.seen.iter().any(|seen| seen.act == Act::Names(SOUGHT))
+        && !acts.located.iter().any(|seen| seen.act == Act::Names(SOUGHT))
     {
         acts.push(Act::Names(SOUGHT), span);
     }
@@ -104,14 +104,14 @@ pub(crate) fn is_dotenv_path(path: &str) -> bool {
 
 /// What an entry of the keychain is: the program's own, or one that belongs to somebody else.
 pub(crate) fn keychain(service: &Value, span: Span, acts: &mut Acts) -> Value {
-    let name = service.shown();
+    let name = service.text_or_unknown();
     let lower = name.to_lowercase();
     let words = || lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.len() > 2);
     // `Chrome Safe Storage`, `gh:github.com`, `aws-vault`: another program has put it there.
     let foreign = lower.contains("safe storage")
         || lower.contains("login")
         || name.contains('.') && !name.contains(UNKNOWN) && !lower.starts_with("com.")
-        || words().any(|word| service::is_name(&word.to_ascii_uppercase()));
+        || words().any(|word| service::is_service_name(&word.to_ascii_uppercase()));
     if foreign {
         acts.push(Act::Secret("keychains"), span);
         return Value::tainted(Taint::credential("keychains"));

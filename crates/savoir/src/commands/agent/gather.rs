@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The folder of skills next to an agent file.
-const BESIDE: &str = "skills";
+const SKILLS_FOLDER: &str = "skills";
 
 /// Searches for skills, the nearest places first.
 pub(super) struct Gatherer<'a> {
@@ -64,7 +64,7 @@ impl<'a> Gatherer<'a> {
 
     /// Adds the skills in the folder next to the agent file.
     pub(super) fn beside(&mut self, file: &Path) {
-        let folder = file.parent().unwrap_or(Path::new("")).join(BESIDE);
+        let folder = file.parent().unwrap_or(Path::new("")).join(SKILLS_FOLDER);
         if folder.is_dir() {
             discover::walk(&[folder], &mut |candidate| {
                 if let Candidate::Skill { path, .. } = candidate {

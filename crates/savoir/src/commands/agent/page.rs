@@ -99,7 +99,7 @@ pub(super) fn text(agent: &AgentFile, assembly: &Assembly<'_>, model: &Model) ->
         let _ = write!(page, "\npermissions\n{}", grants(&assembly.grants));
     }
     if !assembly.constraints.is_empty() {
-        let _ = write!(page, "\nrequirements, {}\n", told(model));
+        let _ = write!(page, "\nrequirements, {}\n", model_text(model));
         page.push_str(&constraints(agent, &assembly.constraints));
     }
     if !assembly.findings.is_empty() {
@@ -169,7 +169,7 @@ fn grants(grants: &[Grant]) -> String {
 }
 
 /// A short description of the model.
-fn told(model: &Model) -> String {
+fn model_text(model: &Model) -> String {
     let name = model.name.as_deref().unwrap_or("an unspecified model");
     let size = match model.parameters {
         Some(size) => format!(" with {} parameters", Quantity::Parameters.amount(size)),

@@ -22,23 +22,23 @@ pub(crate) fn run(json: bool) -> Result<ExitCode, CommandError> {
 }
 
 /// One approval on two or three lines.
-fn entry(kept: &Approval) -> String {
-    let day = kept.approved_at.get(..10).unwrap_or(&kept.approved_at);
+fn entry(approval: &Approval) -> String {
+    let day = approval.approved_at.get(..10).unwrap_or(&approval.approved_at);
     let mut text = format!(
         "{}  {}\n  approved on {} by {}, fingerprint {}\n",
-        shown(&kept.skill),
-        shown(&kept.path.to_string_lossy()),
+        shown(&approval.skill),
+        shown(&approval.path.to_string_lossy()),
         shown(day),
-        shown(&kept.by),
-        shown(kept.fingerprint.short()),
+        shown(&approval.by),
+        shown(approval.fingerprint.short()),
     );
     let added: Vec<String> = [
-        ("--allow-read", &kept.extra.read),
-        ("--allow-write", &kept.extra.write),
-        ("--allow-host", &kept.extra.hosts),
-        ("--allow-private-host", &kept.extra.private_hosts),
-        ("--allow-program", &kept.extra.programs),
-        ("--allow-env", &kept.extra.env),
+        ("--allow-read", &approval.extra.read),
+        ("--allow-write", &approval.extra.write),
+        ("--allow-host", &approval.extra.hosts),
+        ("--allow-private-host", &approval.extra.private_hosts),
+        ("--allow-program", &approval.extra.programs),
+        ("--allow-env", &approval.extra.env),
     ]
     .into_iter()
     .flat_map(|(option, list)| list.iter().map(move |entry| format!("{option} {}", shown(entry))))

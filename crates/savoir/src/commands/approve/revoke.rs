@@ -21,10 +21,10 @@ pub(crate) fn run(skill: Option<&str>) -> Result<ExitCode, CommandError> {
             .hint("list approved skills with: savoir approve --list"));
     }
     let mut text = String::new();
-    for kept in &revoked {
-        let path = kept.path.to_string_lossy();
+    for approval in &revoked {
+        let path = approval.path.to_string_lossy();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "revoked {}  {}", shown(&kept.skill), shown(&path));
+        let _ = writeln!(text, "revoked {}  {}", shown(&approval.skill), shown(&path));
     }
     if revoked.is_empty() {
         text.push_str("no skill was approved\n");

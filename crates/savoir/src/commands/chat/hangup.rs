@@ -11,20 +11,20 @@ pub(super) struct Hangup(watch::Receiver<bool>);
 impl Hangup {
     /// Starts listening for SIGTERM and SIGHUP. Ctrl-C only stops an answer.
     pub(super) fn listen() -> Result<Self, CommandError> {
-        let (told, heard) = watch::channel(false);
+        let (sender, receiver) = watch::channel(false);
         let waiting = signals()
             .map_err(|error| CommandError::input(format!("cannot listen for signals: {error}")))?;
         tokio::spawn(async move {
             waiting.await;
             // Without a receiver, the conversation has already ended.
-            let _ = told.send(true);
+            let _ = sender.send(true);
         });
-        Ok(Self(heard))
+        Ok(Self(receiver))
     }
 
     /// Waits for a signal; returns immediately if one was received before.
-    pub(super) async fn heard(&self) {
-        if self.0.clone().wait_for(|told| *told).await.is_err() {
+    pub(super) async fn wait(&self) {
+        if self.0.clone().wait_for(|hung_up| *hung_up).await.is_err() {
             std::future::pending::<()>().await;
         }
     }

@@ -16,7 +16,7 @@ use tokio::sync::{Mutex, mpsc};
 use crate::{ask, output};
 
 /// How often a question is repeated after an invalid answer.
-const TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// Lines that the user types.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Person {
         if shown.is_err() {
             return Consent::Nobody;
         }
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let Some(line) = typed.answer(question).await else { return Consent::Declined };
             match ask::Choices::OnceOrAlways.answer(&line) {
                 Some(ask::Answer::Once) => return Consent::Once,

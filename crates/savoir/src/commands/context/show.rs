@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if args.json {
         output::json(&preamble)?;
     } else {
-        output::content(&output::harmless(&preamble.text()))?;
+        output::content(&output::sanitize(&preamble.text()))?;
         for Unusable { name, reason } in &preamble.unusable {
             output::note(&format!("{} is left out: {}", output::cell(name), output::cell(reason)));
         }

@@ -17,14 +17,14 @@ use super::super::show::Page;
 use crate::{error::CommandError, findings, installed::Installed, output, remote::Remote, runtime};
 
 /// Most versions and changelog lines that are printed; `--json` has all.
-const SHOWN: usize = 20;
+const MAX_PRINTED_LINES: usize = 20;
 
-pub(super) struct Wanted {
+pub(super) struct PublishedRef {
     name: Name,
     range: VersionRange,
 }
 
-impl Wanted {
+impl PublishedRef {
     /// Parses `NAME` or `NAME@RANGE`; `None` if no published skill can have the name.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, range) = match text.split_once('@') {
@@ -42,7 +42,7 @@ impl Wanted {
 /// The registry that `savoir install` would use: that of the namespace, even if only a lockfile
 /// names it. `None` if no registry is configured.
 pub(super) fn home(
-    wanted: &Wanted,
+    wanted: &PublishedRef,
     remote: &Remote,
     network: Network,
     installed: &Installed,
@@ -69,7 +69,7 @@ fn locked_home(name: &Name, installed: &Installed) -> Option<String> {
 }
 
 /// One version of a skill, and the list of all versions.
-struct Known {
+struct PublishedDetails {
     registry: String,
     line: IndexLine,
     package: Package,
@@ -80,7 +80,7 @@ struct Known {
 }
 
 pub(super) fn run(
-    wanted: &Wanted,
+    wanted: &PublishedRef,
     client: &Client,
     remote: &Remote,
     as_json: bool,
@@ -89,12 +89,12 @@ pub(super) fn run(
     if as_json {
         output::json(&known.json())?;
     } else {
-        output::text(&output::harmless(&known.page(remote)))?;
+        output::text(&output::sanitize(&known.page(remote)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn ask(client: &Client, wanted: &Wanted) -> Result<Known, RegistryError> {
+async fn ask(client: &Client, wanted: &PublishedRef) -> Result<PublishedDetails, RegistryError> {
     let unknown =
         || RegistryError::Unknown { name: wanted.name.clone(), registry: client.address() };
     let package = client.index(&wanted.name).await?.ok_or_else(unknown)?;
@@ -111,7 +111,7 @@ async fn ask(client: &Client, wanted: &Wanted) -> Result<Known, RegistryError> {
         |line: &&IndexLine| (!line.yanked, line.version.pre.is_empty(), line.version.clone());
     let line = fits.max_by_key(rank).ok_or_else(none)?.clone();
     let (description, detail) = match client.version(&wanted.name, &line.version).await {
-        Ok(detail) => (said(&detail, "description"), Some(detail)),
+        Ok(detail) => (detail_text(&detail, "description"), Some(detail)),
         // A static mirror has only files.
         Err(RegistryError::NoVersion(_)) => {
             let tree = client.download(&line).await?;
@@ -120,15 +120,15 @@ async fn ask(client: &Client, wanted: &Wanted) -> Result<Known, RegistryError> {
         }
         Err(error) => return Err(error),
     };
-    Ok(Known { registry: client.address(), line, package, description, detail })
+    Ok(PublishedDetails { registry: client.address(), line, package, description, detail })
 }
 
 /// A text field of the frontmatter.
-fn said(detail: &VersionDetail, key: &str) -> String {
+fn detail_text(detail: &VersionDetail, key: &str) -> String {
     detail.manifest.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-impl Known {
+impl PublishedDetails {
     fn json(&self) -> Value {
         let versions = self.package.iter().rev().map(|line| {
             json!({
@@ -151,7 +151,7 @@ impl Known {
 
     fn page(&self, remote: &Remote) -> String {
         let (line, detail) = (&self.line, self.detail.as_ref());
-        let says = |key| detail.map(|detail| said(detail, key)).unwrap_or_default();
+        let says = |key| detail.map(|detail| detail_text(detail, key)).unwrap_or_default();
         let mut page = Page::default();
         page.field("name", &line.name.to_string());
         page.field("version", &line.version.to_string());
@@ -206,9 +206,9 @@ impl Known {
             page.field("yanked", "existing installs keep working, new installs skip this version");
             page.field("reason", self.line.yanked_reason.as_deref().unwrap_or_default());
         }
-        let told = self.detail.as_ref().and_then(|detail| detail.deprecated.as_deref());
-        let told = told.or(self.line.deprecated.as_deref());
-        page.field("deprecated", told.unwrap_or_default());
+        let deprecated = self.detail.as_ref().and_then(|detail| detail.deprecated.as_deref());
+        let deprecated = deprecated.or(self.line.deprecated.as_deref());
+        page.field("deprecated", deprecated.unwrap_or_default());
     }
 
     fn versions(&self, page: &mut Page) {
@@ -228,9 +228,9 @@ impl Known {
         };
         let mut lines: Vec<&IndexLine> = self.package.iter().collect();
         lines.sort_by(|one, other| other.version.cmp(&one.version));
-        let more = lines.len().saturating_sub(SHOWN);
+        let more = lines.len().saturating_sub(MAX_PRINTED_LINES);
         let more = (more > 0).then(|| format!("and {more} more: see --json"));
-        page.list("versions", lines.into_iter().take(SHOWN).map(shown).chain(more));
+        page.list("versions", lines.into_iter().take(MAX_PRINTED_LINES).map(shown).chain(more));
     }
 
     fn install(&self, remote: &Remote) -> String {
@@ -247,9 +247,11 @@ impl Known {
 /// The first lines of the changelog.
 fn changes(text: &str) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
-    match lines.len().saturating_sub(SHOWN) {
+    match lines.len().saturating_sub(MAX_PRINTED_LINES) {
         0 => lines.join("\n"),
-        more => format!("{}\nand {more} more lines: see --json", lines[..SHOWN].join("\n")),
+        more => {
+            format!("{}\nand {more} more lines: see --json", lines[..MAX_PRINTED_LINES].join("\n"))
+        }
     }
 }
 
@@ -267,7 +269,7 @@ fn audited(audit: &Audit, page: &mut Page) {
 
 /// A finding with its severity.
 fn finding(finding: &Value) -> String {
-    let grave = findings::said(finding, &["severity", "level"]);
+    let grave = findings::finding_text(finding, &["severity", "level"]);
     let line = findings::line(finding);
     if grave.is_empty() { line } else { format!("{}  {line}", output::cell(&grave)) }
 }
@@ -278,22 +280,22 @@ mod tests {
 
     #[test]
     fn what_can_be_asked_about() {
-        let wanted = Wanted::parse("acme/pdf@^1.2").unwrap();
+        let wanted = PublishedRef::parse("acme/pdf@^1.2").unwrap();
         assert_eq!(
             (wanted.name.to_string(), wanted.range.to_string()),
             ("acme/pdf".into(), "^1.2".into())
         );
-        assert!(Wanted::parse("pdf").unwrap().range.is_any());
+        assert!(PublishedRef::parse("pdf").unwrap().range.is_any());
         for text in ["./pdf", "Pdf", "pdf@not a range", ".claude/skills/pdf", ""] {
-            assert!(Wanted::parse(text).is_none(), "{text}");
+            assert!(PublishedRef::parse(text).is_none(), "{text}");
         }
     }
 
     #[test]
     fn long_changelogs_are_cut() {
         assert_eq!(changes("\none\ntwo\n"), "one\ntwo");
-        let told = changes(&"line\n".repeat(SHOWN + 3));
-        assert!(told.ends_with("line\nand 3 more lines: see --json"), "{told}");
+        let text = changes(&"line\n".repeat(MAX_PRINTED_LINES + 3));
+        assert!(text.ends_with("line\nand 3 more lines: see --json"), "{text}");
     }
 
     #[test]

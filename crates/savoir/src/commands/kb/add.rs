@@ -24,7 +24,7 @@ use super::{Common, Open, document_json, row};
 use crate::{error::CommandError, extractor, output};
 
 /// How often the progress of a document is polled.
-const EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(
     open: &Open,
@@ -35,7 +35,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, CommandError> {
     let base = open.base(base).await?;
     let indexer = Indexer::new(open.knowledge.clone(), extractor::extractor());
-    let mut adding = Adding { open, base, indexer, replace, taken: HashSet::new() };
+    let mut adding = DocumentAdder { open, base, indexer, replace, taken: HashSet::new() };
     let mut failed = false;
     let mut answers: Vec<Value> = Vec::new();
     for file in files {
@@ -54,7 +54,7 @@ pub(super) async fn run(
                 Ok(added) => added.row(),
                 Err(error) => format!("{:<10}  {}: {error}", "refused", file.display()),
             };
-            output::text(&format!("{}\n", output::harmless(&line)))?;
+            output::text(&format!("{}\n", output::sanitize(&line)))?;
         }
     }
     if common.json {
@@ -65,7 +65,7 @@ pub(super) async fn run(
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-struct Adding<'a> {
+struct DocumentAdder<'a> {
     open: &'a Open,
     base: Base,
     indexer: Indexer,
@@ -76,23 +76,23 @@ struct Adding<'a> {
 }
 
 /// The result for one file.
-struct Added {
+struct AddedDocument {
     document: Document,
-    change: Change,
+    change: DocumentChange,
 }
 
 #[derive(Clone, Copy)]
-enum Change {
+enum DocumentChange {
     Added,
     Replaced,
     Unchanged,
 }
 
-impl Added {
+impl AddedDocument {
     fn row(&self) -> String {
         let done = match (self.change, self.document.status) {
-            (Change::Replaced, Status::Completed) => "replaced",
-            (Change::Unchanged, _) => "unchanged",
+            (DocumentChange::Replaced, Status::Completed) => "replaced",
+            (DocumentChange::Unchanged, _) => "unchanged",
             _ => return row(&self.document),
         };
         format!("{done:<10}  {}", self.document.filename)
@@ -101,17 +101,17 @@ impl Added {
     fn json(&self) -> Value {
         let mut value = document_json(&self.document);
         value["change"] = match self.change {
-            Change::Added => "added",
-            Change::Replaced => "replaced",
-            Change::Unchanged => "unchanged",
+            DocumentChange::Added => "added",
+            DocumentChange::Replaced => "replaced",
+            DocumentChange::Unchanged => "unchanged",
         }
         .into();
         value
     }
 }
 
-impl Adding<'_> {
-    async fn add(&mut self, file: &Path) -> Result<Added, CommandError> {
+impl DocumentAdder<'_> {
+    async fn add(&mut self, file: &Path) -> Result<AddedDocument, CommandError> {
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_default();
         let bytes = read(file)?;
@@ -120,7 +120,7 @@ impl Adding<'_> {
             known.into_iter().filter(|known| known.filename == name).collect();
         if let Some(document) = self.twin(&namesakes, &bytes).await? {
             self.taken.insert(name);
-            return Ok(Added { document, change: Change::Unchanged });
+            return Ok(AddedDocument { document, change: DocumentChange::Unchanged });
         }
         // Files of one name in several folders are not versions of one document.
         if !self.taken.insert(name.clone()) {
@@ -130,7 +130,7 @@ impl Adding<'_> {
         self.make_sure_of_room(&namesakes)?;
         let document = self.read_in(&name, bytes).await?;
         let change = self.replace(&namesakes, document.status).await?;
-        Ok(Added { document, change })
+        Ok(AddedDocument { document, change })
     }
 
     /// The document with the same bytes that was indexed with the same model.
@@ -179,13 +179,17 @@ impl Adding<'_> {
     }
 
     /// Removes the replaced documents. A document that failed replaces only others that failed.
-    async fn replace(&self, older: &[Document], status: Status) -> Result<Change, CommandError> {
+    async fn replace(
+        &self,
+        older: &[Document],
+        status: Status,
+    ) -> Result<DocumentChange, CommandError> {
         let is_outdated =
             |known: &&Document| status == Status::Completed || known.status == Status::Failed;
-        let mut change = Change::Added;
+        let mut change = DocumentChange::Added;
         for document in older.iter().filter(is_outdated) {
             self.open.knowledge.remove_document(&self.base.id, &document.id).await?;
-            change = Change::Replaced;
+            change = DocumentChange::Replaced;
         }
         Ok(change)
     }
@@ -204,7 +208,7 @@ impl Adding<'_> {
                     }
                     _ => return Ok::<(), CommandError>(()),
                 }
-                sleep(EVERY).await;
+                sleep(POLL_INTERVAL).await;
             }
         };
         // The indexer is dropped when the wait ends.
@@ -259,7 +263,7 @@ impl<'a> Progress<'a> {
     fn show(&mut self, percent: u8) {
         let mut err = io::stderr().lock();
         if err.is_terminal() {
-            let name = output::harmless(self.name);
+            let name = output::sanitize(self.name);
             // Ignored: standard error may be closed.
             let _ = write!(err, "\r\x1b[K{percent:>3} %  {name}").and_then(|()| err.flush());
             self.shown = true;

@@ -10,7 +10,10 @@ use savoir_package::{
 use serde_json::json;
 
 use super::{Trust, as_json, line};
-use crate::{ask, error::CommandError, install_context::told, output, runtime, trust::Keyring};
+use crate::{
+    ask, error::CommandError, install_context::run_with_json_errors, output, runtime,
+    trust::Keyring,
+};
 
 /// The keys that a registry lists for a namespace.
 struct OfferedTool {
@@ -21,7 +24,7 @@ struct OfferedTool {
 }
 
 pub(super) fn run(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
-    told(args.json, || trust(namespace, args))
+    run_with_json_errors(args.json, || trust(namespace, args))
 }
 
 fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
@@ -118,7 +121,7 @@ fn agree(
              --namespace NAME\n",
         );
     }
-    output::aside(&page);
+    output::print_to_stderr(&page);
     if !ask::can_ask() {
         return Err(CommandError::refused(
             "cannot ask whether to trust these keys without a terminal",

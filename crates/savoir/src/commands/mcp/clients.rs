@@ -13,7 +13,7 @@ use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 use crate::agent_settings::{Wrong, jsonc, lines};
 
 /// The keys of an entry that say how the server is started.
-const OURS: [&str; 2] = ["command", "args"];
+const OWN_KEYS: [&str; 2] = ["command", "args"];
 
 /// An agent whose MCP settings Savoir can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) enum Client {
 
 /// Which settings to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum ScopeArgs {
+pub(super) enum ConfigScope {
     #[value(help = "Your settings, for every project")]
     User,
     #[value(help = "The settings of this project, for everyone who works on it")]
@@ -81,8 +81,8 @@ impl Client {
     }
 
     /// The settings file; `None` if the agent has none for projects.
-    pub(super) fn file(self, whose: ScopeArgs, home: &Path, project: &Path) -> Option<PathBuf> {
-        if whose == ScopeArgs::Project {
+    pub(super) fn file(self, scope: ConfigScope, home: &Path, project: &Path) -> Option<PathBuf> {
+        if scope == ConfigScope::Project {
             let inside = match self {
                 Self::ClaudeCode => ".mcp.json",
                 Self::Codex => ".codex/config.toml",
@@ -153,7 +153,7 @@ impl Client {
     ) -> Result<String, Wrong> {
         let entry = self.entry(command, args);
         if self != Self::Codex {
-            return Ok(jsonc::set(text, self.servers(), name, &entry, &OURS)?);
+            return Ok(jsonc::set(text, self.servers(), name, &entry, &OWN_KEYS)?);
         }
         let mut document: DocumentMut = lines::plain(text).parse()?;
         let servers = document.entry(self.servers()).or_insert_with(|| {

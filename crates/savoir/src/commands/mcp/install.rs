@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use super::{
     super::agents,
-    clients::{Client, ScopeArgs},
+    clients::{Client, ConfigScope},
 };
 use crate::{
     agent_settings::{must_be, put, read, unwritten},
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The folder of stored changes, in the user's data folder.
-const CHANGES: &str = "mcp";
+const CHANGES_FOLDER: &str = "mcp";
 
 /// Add Savoir to the MCP settings of an agent
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ The change is shown first, and nothing else in the file changes. A copy of the o
 and `savoir mcp uninstall` undoes the change.")]
 pub(crate) struct Install {
     #[command(flatten)]
-    place: Place,
+    place: ServerArgs,
     /// Show the change without making it
     #[arg(long)]
     dry_run: bool,
@@ -56,20 +56,20 @@ If the file did not change since `savoir mcp install`, its old content is restor
 the entry is removed.")]
 pub(crate) struct Uninstall {
     #[command(flatten)]
-    place: Place,
+    place: ServerArgs,
     /// Show the change without making it
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
-struct Place {
+struct ServerArgs {
     /// Agent to configure
     #[arg(long, value_name = "ID", value_parser = clients())]
     agent: Client,
     /// Settings to change
     #[arg(long, value_name = "SCOPE", default_value = "user")]
-    scope: ScopeArgs,
+    scope: ConfigScope,
     /// Name of the server in the settings
     #[arg(long, value_name = "NAME", default_value = "savoir", value_parser = server_name)]
     name: String,
@@ -95,7 +95,7 @@ fn server_name(name: &str) -> Result<String, String> {
 
 /// A stored change, so that it can be undone.
 #[derive(Debug, Serialize, Deserialize)]
-struct Change {
+struct StoredChange {
     file: PathBuf,
     /// `None` if the file did not exist.
     before: Option<String>,
@@ -103,13 +103,13 @@ struct Change {
 }
 
 pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
-    let Place { agent, name, .. } = &args.place;
+    let ServerArgs { agent, name, .. } = &args.place;
     let file = args.place.file()?;
     let before = read(&file)?;
     let text = before.as_deref().unwrap_or_default();
     let there = agent.command(text, name).map_err(|wrong| wrong.within(&file))?;
     if let Some(words) = there.as_ref().filter(|words| !is_ours(words)) {
-        let shown = output::harmless(&words.join(" "));
+        let shown = output::sanitize(&words.join(" "));
         return Err(CommandError::refused(format!(
             "{}: `{name}` is already the name of another server: {shown}",
             file.display()
@@ -139,25 +139,25 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
     }
     args.place.agree()?;
     must_be(&file, before.as_deref())?;
-    let changes = Changes::of(&args.place, &file)?;
+    let changes = StoredChangeFile::of(&args.place, &file)?;
     // `uninstall` restores the content from before the first install.
     let first = changes.read().filter(|known| Some(&known.after) == before.as_ref());
     let before = first.map_or(before, |known| known.before);
-    changes.keep(&Change { file: file.clone(), before, after: after.clone() })?;
+    changes.write(&StoredChange { file: file.clone(), before, after: after.clone() })?;
     put(&file, &after)?;
     output::note(&format!("{} now starts Savoir; restart it", agent.id()));
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn uninstall(args: &Uninstall) -> Result<ExitCode, CommandError> {
-    let Place { agent, name, .. } = &args.place;
+    let ServerArgs { agent, name, .. } = &args.place;
     let file = args.place.file()?;
     let Some(before) = read(&file)? else { return Err(not_there(&file, name)) };
     let words = agent.command(&before, name).map_err(|wrong| wrong.within(&file))?;
     if !words.is_some_and(|words| is_ours(&words)) {
         return Err(not_there(&file, name));
     }
-    let changes = Changes::of(&args.place, &file)?;
+    let changes = StoredChangeFile::of(&args.place, &file)?;
     let untouched = changes.read().filter(|known| known.after == before);
     let after = match untouched {
         Some(known) => known.before,
@@ -176,12 +176,12 @@ pub(super) fn uninstall(args: &Uninstall) -> Result<ExitCode, CommandError> {
         let real = file.canonicalize().unwrap_or_else(|_| file.clone());
         fs::remove_file(&real).map_err(|error| unwritten(&file, &error.kind()))?;
     }
-    changes.forget();
+    changes.delete();
     output::note(&format!("{} no longer starts Savoir", agent.id()));
     Ok(ExitCode::SUCCESS)
 }
 
-impl Place {
+impl ServerArgs {
     fn file(&self) -> Result<PathBuf, CommandError> {
         let home = home()?;
         let project = project_around(&home).unwrap_or_else(|| PathBuf::from("."));
@@ -214,8 +214,8 @@ fn is_ours(words: &[String]) -> bool {
 }
 
 /// The command that starts this program. Project settings are shared, so they have no local path.
-fn command(whose: ScopeArgs) -> Result<String, CommandError> {
-    if whose == ScopeArgs::Project {
+fn command(scope: ConfigScope) -> Result<String, CommandError> {
+    if scope == ConfigScope::Project {
         return Ok("savoir".to_owned());
     }
     let path = env::current_exe().map_err(|error| {
@@ -237,30 +237,30 @@ fn show(file: &Path, before: &str, after: &str) -> Result<(), CommandError> {
     let name = file.display().to_string();
     let diff = TextDiff::from_lines(before, after);
     let text = diff.unified_diff().context_radius(3).header(&name, &name).to_string();
-    output::text(&output::harmless(&text))
+    output::text(&output::sanitize(&text))
 }
 
 /// The stored change of one settings file.
-struct Changes {
+struct StoredChangeFile {
     path: PathBuf,
 }
 
-impl Changes {
-    fn of(place: &Place, file: &Path) -> Result<Self, CommandError> {
-        let folder = Home::from_environment()?.data_folder(CHANGES)?;
+impl StoredChangeFile {
+    fn of(place: &ServerArgs, file: &Path) -> Result<Self, CommandError> {
+        let folder = Home::from_environment()?.data_folder(CHANGES_FOLDER)?;
         let key = format!("{}\0{}", file.display(), place.name);
         let digits = digest::sha256_hex(key.as_bytes());
         let name = format!("{}-{}.json", place.agent.id(), digits.get(..16).unwrap_or(&digits));
         Ok(Self { path: folder.join(name) })
     }
 
-    fn read(&self) -> Option<Change> {
+    fn read(&self) -> Option<StoredChange> {
         serde_json::from_str(&fs::read_to_string(&self.path).ok()?).ok()
     }
 
     /// Settings may contain secrets, so only the user can read the copy.
-    fn keep(&self, change: &Change) -> Result<(), CommandError> {
-        let keep = || -> io::Result<()> {
+    fn write(&self, change: &StoredChange) -> Result<(), CommandError> {
+        let write = || -> io::Result<()> {
             let folder = self.path.parent().unwrap_or(Path::new("."));
             let file = tempfile::NamedTempFile::new_in(folder)?;
             serde_json::to_writer(file.as_file(), change)?;
@@ -268,10 +268,10 @@ impl Changes {
             file.persist(&self.path)?;
             Ok(())
         };
-        keep().map_err(|error| unwritten(&self.path, &error))
+        write().map_err(|error| unwritten(&self.path, &error))
     }
 
-    fn forget(&self) {
+    fn delete(&self) {
         if let Err(error) = fs::remove_file(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {

@@ -13,7 +13,7 @@ use crate::{error::CommandError, findings, output};
 
 /// A package and its output format.
 pub(super) struct Page<'a> {
-    pub(super) parcel: &'a PublishRequest,
+    pub(super) request: &'a PublishRequest,
     pub(super) json: bool,
 }
 
@@ -50,7 +50,7 @@ impl Page<'_> {
     }
 
     fn document(&self, registry: Option<&str>, published: &Value) -> Value {
-        let PublishRequest { submission, filename, bytes, report } = self.parcel;
+        let PublishRequest { submission, filename, bytes, report } = self.request;
         let signatures: Vec<Value> = submission.signatures.iter().map(signature).collect();
         json!({
             "name": submission.name, "version": submission.version,
@@ -62,14 +62,14 @@ impl Page<'_> {
             "description": submission.description, "claimed_tier": submission.claimed,
             "permissions": submission.permissions, "tools": submission.tools,
             "dependencies": submission.dependencies, "signatures": signatures,
-            "scan": scanned(report, self.parcel.verdict()), "warnings": submission.warnings,
+            "scan": scanned(report, self.request.verdict()), "warnings": submission.warnings,
             "registry": registry, "published": published,
         })
     }
 
     /// The package as text.
     pub(super) fn text(&self) -> String {
-        let PublishRequest { submission, filename, bytes, .. } = self.parcel;
+        let PublishRequest { submission, filename, bytes, .. } = self.request;
         let version = submission.version.as_ref().map(ToString::to_string);
         let version = version.unwrap_or_else(|| "(the registry assigns the version)".to_owned());
         let mut text = String::new();
@@ -85,23 +85,23 @@ impl Page<'_> {
         lines(&mut text, "permissions", submission.permissions.iter().cloned());
         lines(&mut text, "needs", submission.dependencies.iter().cloned());
         lines(&mut text, "signed by", submission.signatures.iter().map(by));
-        line(&mut text, "scan", self.parcel.verdict().as_str());
-        if self.parcel.verdict() != Verdict::Allow {
+        line(&mut text, "scan", self.request.verdict().as_str());
+        if self.request.verdict() != Verdict::Allow {
             found(&mut text, &self.findings());
         }
         let warnings = submission.warnings.iter();
-        let told = |one: &savoir_package::submission::Finding| {
+        let line_of = |one: &savoir_package::submission::Finding| {
             format!("{}:{}: {} ({})", one.file, one.line, one.message, one.rule)
         };
         if !submission.warnings.is_empty() {
-            lines(&mut text, "warnings", warnings.map(told));
+            lines(&mut text, "warnings", warnings.map(line_of));
         }
         text
     }
 
     /// The findings of the local scan, the most severe first.
     fn findings(&self) -> Vec<String> {
-        let mut all: Vec<&Finding> = self.parcel.report.findings.iter().collect();
+        let mut all: Vec<&Finding> = self.request.report.findings.iter().collect();
         all.sort_by_key(|finding| Reverse((finding.blocks(), finding.severity)));
         findings::few(all.into_iter().map(whole).collect(), "savoir scan PATH shows all")
     }

@@ -8,16 +8,16 @@ use semver::Version;
 use super::{Args, PublishRequest, home, page};
 use crate::{
     error::CommandError,
-    findings::{self, MOST_TOLD},
+    findings::{self, MAX_PRINTED_FINDINGS},
     runtime,
 };
 
 /// Refuses a package that the local scan blocks, unless --despite-scan is set.
-pub(super) fn refuse_blocked(args: &Args, parcel: &PublishRequest) -> Result<(), CommandError> {
-    if parcel.verdict() != Verdict::Block || args.despite_scan {
+pub(super) fn refuse_blocked(args: &Args, request: &PublishRequest) -> Result<(), CommandError> {
+    if request.verdict() != Verdict::Block || args.despite_scan {
         return Ok(());
     }
-    let findings = &parcel.report.findings;
+    let findings = &request.report.findings;
     let worst: Vec<&Finding> = findings.iter().filter(|finding| finding.blocks()).collect();
     let worst = if worst.is_empty() { findings.iter().collect() } else { worst };
     let path = args.path.display();
@@ -25,15 +25,18 @@ pub(super) fn refuse_blocked(args: &Args, parcel: &PublishRequest) -> Result<(),
         Some(first) => format!("{path}: the scan blocks it: {}", place(first)),
         None => format!("{path}: the scan blocks it"),
     };
-    let sha256 = sha256_hex(&parcel.bytes);
-    let told = CommandError::refused(message)
+    let sha256 = sha256_hex(&request.bytes);
+    let error_with_hints = CommandError::refused(message)
         .named("audit_blocked")
-        .detail("scan", page::scanned(&parcel.report, parcel.verdict()))
+        .detail("scan", page::scanned(&request.report, request.verdict()))
         .detail("sha256", sha256.clone().into());
-    let told = worst.iter().take(MOST_TOLD).fold(told, |told, finding| told.hint(whole(finding)));
-    Err(told
+    let error_with_hints = worst
+        .iter()
+        .take(MAX_PRINTED_FINDINGS)
+        .fold(error_with_hints, |error_with_hints, finding| error_with_hints.hint(whole(finding)));
+    Err(error_with_hints
         .hint(format!("to see all findings: savoir scan {path}"))
-        .hint(cleared(args, parcel, &sha256))
+        .hint(cleared(args, request, &sha256))
         .hint("after an administrator cleared it, publish it with --despite-scan"))
 }
 
@@ -48,14 +51,14 @@ pub(super) fn whole(finding: &Finding) -> String {
 }
 
 /// The hint for a user who disagrees with the scan.
-fn cleared(args: &Args, parcel: &PublishRequest, sha256: &str) -> String {
-    let appeal = appeal(args, parcel, sha256);
+fn cleared(args: &Args, request: &PublishRequest, sha256: &str) -> String {
+    let appeal = appeal(args, request, sha256);
     format!("if the scan is wrong, appeal: {appeal}")
 }
 
-fn appeal(args: &Args, parcel: &PublishRequest, sha256: &str) -> String {
-    let submission = &parcel.submission;
-    let version = submission.version.clone().or_else(|| counted(args, parcel));
+fn appeal(args: &Args, request: &PublishRequest, sha256: &str) -> String {
+    let submission = &request.submission;
+    let version = submission.version.clone().or_else(|| counted(args, request));
     let version = version.map_or_else(|| "VERSION".to_owned(), |version| version.to_string());
     let from = args.registry.as_deref();
     let from = from.map(|registry| format!(" --registry {registry}")).unwrap_or_default();
@@ -64,9 +67,9 @@ fn appeal(args: &Args, parcel: &PublishRequest, sha256: &str) -> String {
 }
 
 /// The next version that the registry assigns to a text, if it can be reached.
-fn counted(args: &Args, parcel: &PublishRequest) -> Option<Version> {
-    let client = home(args, parcel).ok()?;
-    let name = &parcel.submission.name;
+fn counted(args: &Args, request: &PublishRequest) -> Option<Version> {
+    let client = home(args, request).ok()?;
+    let name = &request.submission.name;
     let index = runtime::block_on(async { Ok(client.index(name).await?) });
     Some(index.ok()?.unwrap_or_default().next_counted())
 }
@@ -74,8 +77,10 @@ fn counted(args: &Args, parcel: &PublishRequest) -> Option<Version> {
 /// The error of the registry, with its findings as hints.
 fn found(error: &RegistryError) -> CommandError {
     let all = error.findings();
-    let told = CommandError::refused(error).detail("findings", all.to_vec().into());
-    all.iter().take(MOST_TOLD).fold(told, |told, finding| told.hint(findings::line(finding)))
+    let error_with_hints = CommandError::refused(error).detail("findings", all.to_vec().into());
+    all.iter().take(MAX_PRINTED_FINDINGS).fold(error_with_hints, |error_with_hints, finding| {
+        error_with_hints.hint(findings::line(finding))
+    })
 }
 
 /// The error of the registry, with hints.
@@ -83,13 +88,13 @@ pub(super) fn not_taken(
     error: RegistryError,
     address: &str,
     args: &Args,
-    parcel: &PublishRequest,
+    request: &PublishRequest,
 ) -> CommandError {
     let code = error.code().to_owned();
     match code.as_str() {
         "unauthorized" => CommandError::refused(&error)
             .hint(format!("log in again: savoir login --registry {address}")),
-        "forbidden_scope" if parcel.submission.name.is_anonymous() => {
+        "forbidden_scope" if request.submission.name.is_anonymous() => {
             CommandError::refused(&error).hint("use a name that is not taken: --name NAME")
         }
         "forbidden_scope" => CommandError::refused(&error)
@@ -99,14 +104,14 @@ pub(super) fn not_taken(
         | "audit_review_required"
         | "audit_required"
         | "audit_stale" => {
-            let sha256 = sha256_hex(&parcel.bytes);
-            let told = found(&error).hint("scan it yourself: savoir scan --deep PATH");
-            let cleared = cleared(args, parcel, &sha256);
-            told.hint(cleared).detail("sha256", sha256.into())
+            let sha256 = sha256_hex(&request.bytes);
+            let error_with_hints = found(&error).hint("scan it yourself: savoir scan --deep PATH");
+            let cleared = cleared(args, request, &sha256);
+            error_with_hints.hint(cleared).detail("sha256", sha256.into())
         }
         "taken_down" => {
-            let sha256 = sha256_hex(&parcel.bytes);
-            let appeal = appeal(args, parcel, &sha256);
+            let sha256 = sha256_hex(&request.bytes);
+            let appeal = appeal(args, request, &sha256);
             CommandError::refused(&error)
                 .hint(format!("if it was taken down by mistake, appeal: {appeal}"))
                 .detail("sha256", sha256.into())

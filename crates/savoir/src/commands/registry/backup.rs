@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
-    install_context::told,
+    install_context::run_with_json_errors,
     output::{self, plural},
     progress::Progress,
     runtime,
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || backup(args))
+    run_with_json_errors(args.json, || backup(args))
 }
 
 fn backup(args: &Args) -> Result<ExitCode, CommandError> {
@@ -79,7 +79,7 @@ fn backup(args: &Args) -> Result<ExitCode, CommandError> {
         let versions = plural(end.versions as usize, "version");
         let text =
             format!("{}: {packages}, {versions}, {} bytes of files\n", file.display(), end.bytes);
-        output::text(&output::harmless(&text))?;
+        output::text(&output::sanitize(&text))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,9 @@ use savoir_package::registry::{Client, Name, RegistryError};
 use semver::Version;
 use serde_json::Value;
 
-use crate::{error::CommandError, install_context::told, output, remote::Remote, runtime};
+use crate::{
+    error::CommandError, install_context::run_with_json_errors, output, remote::Remote, runtime,
+};
 
 /// Options for the registry and the output.
 #[derive(Debug, clap::Args)]
@@ -24,12 +26,12 @@ impl Common {
         &self,
         work: impl FnOnce() -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
-        told(self.json, || {
+        run_with_json_errors(self.json, || {
             let (value, text) = work()?;
             if self.json {
                 output::json(&value)?;
             } else {
-                output::text(&output::harmless(&text))?;
+                output::text(&output::sanitize(&text))?;
             }
             Ok(ExitCode::SUCCESS)
         })
@@ -38,7 +40,7 @@ impl Common {
     /// Does something with the registry of a version and prints the result.
     pub(super) fn with(
         &self,
-        target: &Target,
+        target: &VersionTarget,
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
         self.with_skill(&target.name, work)
@@ -71,7 +73,7 @@ impl Common {
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
         self.tell(|| {
-            let name = namespace.strip_prefix(ALONE).unwrap_or(namespace);
+            let name = namespace.strip_prefix(NO_NAMESPACE_PREFIX).unwrap_or(namespace);
             let name = Name::parse(name).map_err(|error| {
                 CommandError::input(format!("`{namespace}` is not a namespace")).named(error.code())
             })?;
@@ -88,7 +90,7 @@ fn with_way_to_own(error: CommandError) -> CommandError {
 }
 
 /// Prefix of skills without a namespace.
-pub(super) const ALONE: &str = "_/";
+pub(super) const NO_NAMESPACE_PREFIX: &str = "_/";
 
 /// Asks about the team of a namespace. If the namespace does not exist or is not accessible, asks about
 /// the skill of that name without a namespace (`_/NAME`). Returns which of the two it was.
@@ -98,8 +100,8 @@ pub(super) async fn of_team<T>(
 ) -> Result<(String, T), RegistryError> {
     match ask(namespace).await {
         Ok(answer) => Ok((namespace.to_owned(), answer)),
-        Err(first) if !namespace.starts_with(ALONE) && is_elsewhere(&first) => {
-            let alone = format!("{ALONE}{namespace}");
+        Err(first) if !namespace.starts_with(NO_NAMESPACE_PREFIX) && is_elsewhere(&first) => {
+            let alone = format!("{NO_NAMESPACE_PREFIX}{namespace}");
             ask(&alone).await.map(|answer| (alone, answer)).map_err(|_| first)
         }
         Err(error) => Err(error),
@@ -117,11 +119,11 @@ pub(super) async fn change_team<T>(
         Ok(answer) => return Ok((namespace.to_owned(), answer)),
         Err(error) => error,
     };
-    let may_be_alone = !namespace.starts_with(ALONE) && is_missing(&first);
+    let may_be_alone = !namespace.starts_with(NO_NAMESPACE_PREFIX) && is_missing(&first);
     if !may_be_alone || !client.members(namespace).await.is_err_and(|error| is_missing(&error)) {
         return Err(first);
     }
-    let alone = format!("{ALONE}{namespace}");
+    let alone = format!("{NO_NAMESPACE_PREFIX}{namespace}");
     change(&alone).await.map(|answer| (alone, answer)).map_err(|second| match second {
         missing if is_missing(&missing) => first,
         second => second,
@@ -138,12 +140,12 @@ fn is_elsewhere(error: &RegistryError) -> bool {
 
 /// One version of a published skill: `NAME@VERSION`.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct VersionTarget {
     pub(super) name: Name,
     pub(super) version: Version,
 }
 
-impl FromStr for Target {
+impl FromStr for VersionTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -169,7 +171,7 @@ impl FromStr for OneOrAll {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.contains('@') {
-            let Target { name, version } = text.parse()?;
+            let VersionTarget { name, version } = text.parse()?;
             return Ok(Self { name, version: Some(version) });
         }
         let name = Name::parse(text).map_err(|error| error.to_string())?;
@@ -183,10 +185,10 @@ mod tests {
 
     #[test]
     fn versions_are_named_exactly() {
-        let target: Target = "acme/pdf@1.2.0-rc.1".parse().unwrap();
+        let target: VersionTarget = "acme/pdf@1.2.0-rc.1".parse().unwrap();
         assert_eq!((target.name.last(), target.version.pre.as_str()), ("pdf", "rc.1"));
         for bad in ["acme/pdf", "pdf@^1", "pdf@1.2", "../x@1.0.0", "@1.0.0", "a@b@1.0.0"] {
-            assert!(bad.parse::<Target>().is_err(), "{bad}");
+            assert!(bad.parse::<VersionTarget>().is_err(), "{bad}");
         }
     }
 

@@ -15,7 +15,7 @@ use savoir_registry::conformance::{
 };
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, install_context::told, output, runtime};
+use crate::{error::CommandError, install_context::run_with_json_errors, output, runtime};
 
 /// Environment variables for the tokens.
 const TOKEN: &str = "SAVOIR_TOKEN";
@@ -87,7 +87,7 @@ fn group_parser() -> impl TypedValueParser<Value = Group> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || conform(args))
+    run_with_json_errors(args.json, || conform(args))
 }
 
 fn conform(args: &Args) -> Result<ExitCode, CommandError> {

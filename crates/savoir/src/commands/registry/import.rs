@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
-    install_context::told,
+    install_context::run_with_json_errors,
     output::{self, plural},
     progress::Progress,
     runtime,
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || import(args))
+    run_with_json_errors(args.json, || import(args))
 }
 
 fn import(args: &Args) -> Result<ExitCode, CommandError> {
@@ -103,21 +103,21 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
             "yanked": done.yanked, "taken_down": done.taken_down, "refused": done.refused,
         }))?;
     } else {
-        output::text(&output::harmless(&text(args, &done)))?;
+        output::text(&output::sanitize(&text(args, &done)))?;
     }
     Ok(ExitCode::from(u8::from(!done.refused.is_empty())))
 }
 
 /// The error for a folder without skills.
 fn nothing(args: &Args, done: &Done) -> CommandError {
-    let told = CommandError::input(format!("{} has no skills", args.folder.display()))
+    let error = CommandError::input(format!("{} has no skills", args.folder.display()))
         .named("no_skills")
         .hint("name a mirror, or a folder with folders or zips of skills, at any depth");
     if done.texts == 0 {
-        return told;
+        return error;
     }
     let texts = plural(done.texts, "text");
-    told.hint(format!("it has {texts}; to import texts without frontmatter: --namespace anon"))
+    error.hint(format!("it has {texts}; to import texts without frontmatter: --namespace anon"))
 }
 
 async fn owner(database: &Database, email: Option<&str>) -> Result<Option<i64>, CommandError> {

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::{
     super::keys::public_key,
-    common::{ALONE, Common, change_team, of_team},
+    common::{Common, NO_NAMESPACE_PREFIX, change_team, of_team},
 };
 use crate::{error::CommandError, output, trust::Keyring};
 
@@ -175,9 +175,9 @@ fn list(namespace: &str, common: &Common) -> Result<ExitCode, CommandError> {
         let ask = async |team: &str| client.keys(team).await;
         let (mut namespace, mut keys) = of_team(namespace, ask).await?;
         // A namespace that does not exist has no keys either.
-        let alone = format!("{ALONE}{namespace}");
+        let alone = format!("{NO_NAMESPACE_PREFIX}{namespace}");
         if keys.is_empty()
-            && !namespace.starts_with(ALONE)
+            && !namespace.starts_with(NO_NAMESPACE_PREFIX)
             && let Ok(found) = ask(&alone).await
             && !found.is_empty()
         {

@@ -8,7 +8,7 @@ use savoir_package::registry::{
 };
 use serde_json::{Value, json};
 
-use super::common::{ALONE, Common};
+use super::common::{Common, NO_NAMESPACE_PREFIX};
 use crate::{error::CommandError, output};
 
 /// Entries per request.
@@ -61,7 +61,7 @@ async fn found(client: &Client, args: &Args) -> Result<Vec<LogEntry>, CommandErr
     let of_team = |team: &str| LogQuery { namespace: Some(team.into()), ..LogQuery::default() };
     let query = match args.what.as_deref() {
         None => LogQuery::default(),
-        Some(what) if what.starts_with(ALONE) => of_team(what),
+        Some(what) if what.starts_with(NO_NAMESPACE_PREFIX) => of_team(what),
         Some(what) if what.contains('/') => {
             LogQuery { package: Some(what.into()), ..LogQuery::default() }
         }
@@ -70,7 +70,8 @@ async fn found(client: &Client, args: &Args) -> Result<Vec<LogEntry>, CommandErr
             if first.as_ref().is_ok_and(|entries| !entries.is_empty()) {
                 return first;
             }
-            let alone = entries(client, of_team(&format!("{ALONE}{what}")), limit).await;
+            let alone =
+                entries(client, of_team(&format!("{NO_NAMESPACE_PREFIX}{what}")), limit).await;
             return alone.or(first);
         }
     };

@@ -8,7 +8,9 @@ use savoir_package::registry::{
 };
 use serde_json::json;
 
-use crate::{error::CommandError, install_context::told, output, remote::Remote, runtime};
+use crate::{
+    error::CommandError, install_context::run_with_json_errors, output, remote::Remote, runtime,
+};
 
 /// Copy a registry into a folder that any web server can serve
 #[derive(Debug, clap::Args)]
@@ -42,7 +44,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || {
+    run_with_json_errors(args.json, || {
         let remote = Remote { registry: Some(args.registry.clone()), allow_http: args.allow_http };
         let client = remote.client()?;
         let what = match args.skill.as_slice() {
@@ -84,7 +86,7 @@ fn print(args: &Args, copied: &Copied) -> Result<(), CommandError> {
     for (name, version) in &copied.removed {
         output::note(&format!("`{name}` {version} was taken down; its archive is removed"));
     }
-    output::text(&output::harmless(&format!(
+    output::text(&output::sanitize(&format!(
         "{} has {}, {}; {} downloaded\n",
         args.folder.display(),
         output::plural(copied.skills, "skill"),

@@ -6,7 +6,7 @@ use savoir_engine::approval::shown;
 use savoir_package::registry::wire;
 use serde_json::json;
 
-use super::common::{Common, OneOrAll, Target};
+use super::common::{Common, OneOrAll, VersionTarget};
 use crate::{error::CommandError, findings, output};
 
 /// Yank a version: existing installs keep working, new installs skip it
@@ -19,7 +19,7 @@ Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Yank {
     /// The version
     #[arg(value_name = "NAME@VERSION")]
-    target: Target,
+    target: VersionTarget,
     /// Reason, shown to users of the version
     #[arg(long, value_name = "WHY")]
     reason: Option<String>,
@@ -37,7 +37,7 @@ Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Unyank {
     /// The version
     #[arg(value_name = "NAME@VERSION")]
-    target: Target,
+    target: VersionTarget,
     #[command(flatten)]
     common: Common,
 }
@@ -75,7 +75,7 @@ Exit codes: 1 it is blocked, or the registry refuses or cannot be reached, 2 wro
 pub(super) struct Rescan {
     /// The version
     #[arg(value_name = "NAME@VERSION")]
-    target: Target,
+    target: VersionTarget,
     #[command(flatten)]
     common: Common,
 }
@@ -91,7 +91,7 @@ Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage.")]
 pub(super) struct Appeal {
     /// The version
     #[arg(value_name = "NAME@VERSION")]
-    target: Target,
+    target: VersionTarget,
     /// Why the verdict is wrong
     #[arg(value_name = "MESSAGE")]
     message: String,
@@ -116,12 +116,12 @@ impl Unyank {
 
 fn yank(
     common: &Common,
-    target: &Target,
+    target: &VersionTarget,
     yanked: bool,
     reason: Option<String>,
 ) -> Result<ExitCode, CommandError> {
     common.with(target, async |client| {
-        let Target { name, version } = target;
+        let VersionTarget { name, version } = target;
         let done = client.yank(name, version, &wire::Yank { yanked, reason }).await?;
         let now = match &done.blocked {
             _ if yanked => "is yanked".to_owned(),
@@ -153,7 +153,7 @@ impl Deprecate {
 
 impl Rescan {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
-        let Target { name, version } = &self.target;
+        let VersionTarget { name, version } = &self.target;
         let mut blocked = false;
         let done = self.common.with(&self.target, async |client| {
             let judged = client.rescan(name, version).await?;
@@ -178,7 +178,7 @@ impl Rescan {
 
 impl Appeal {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
-        let Target { name, version } = &self.target;
+        let VersionTarget { name, version } = &self.target;
         self.common.with(&self.target, async |client| {
             let appeal =
                 wire::Appeal { message: self.message.clone(), sha256: self.sha256.clone() };

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
-    install_context::told,
+    install_context::run_with_json_errors,
     output::{self, plural},
     progress::Progress,
     runtime,
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    told(args.json, || restore(args))
+    run_with_json_errors(args.json, || restore(args))
 }
 
 fn restore(args: &Args) -> Result<ExitCode, CommandError> {
@@ -100,7 +100,7 @@ fn print(args: &Args, value: &serde_json::Value, text: &str) -> Result<ExitCode,
     if args.json {
         output::json(value)?;
     } else {
-        output::text(&output::harmless(text))?;
+        output::text(&output::sanitize(text))?;
     }
     Ok(ExitCode::SUCCESS)
 }

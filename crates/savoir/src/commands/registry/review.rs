@@ -10,7 +10,7 @@ use savoir_package::registry::{
 use serde_json::{Value, json};
 
 use super::{
-    common::{Common, Target},
+    common::{Common, VersionTarget},
     log::entries,
     tokens::as_person,
 };
@@ -51,7 +51,7 @@ impl Admin {
 }
 
 /// Maximum number of log entries that are read.
-const MOST: usize = 10_000;
+const MAX_LOG_ENTRIES: usize = 10_000;
 
 /// List appeals against scan results
 #[derive(Debug, clap::Args)]
@@ -136,7 +136,7 @@ Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong 
 pub(super) struct Verdict {
     /// The version
     #[arg(value_name = "NAME@VERSION")]
-    target: Target,
+    target: VersionTarget,
     /// New verdict
     #[arg(value_name = "VERDICT")]
     decision: Decision,
@@ -161,7 +161,7 @@ Exit codes: 1 the registry refuses or cannot be reached, 2 wrong usage, 3 wrong 
 pub(super) struct TakeDown {
     /// The version
     #[arg(value_name = "NAME@VERSION")]
-    target: Target,
+    target: VersionTarget,
     /// Reason, shown to users of the version
     #[arg(long, value_name = "WHY")]
     reason: String,
@@ -208,7 +208,7 @@ impl Appeals {
         self.admin.at(None, async |client| {
             let acts = ["appealed", "cleared", "uncleared"].map(str::to_owned).to_vec();
             let query = LogQuery { acts, ..LogQuery::default() };
-            let entries = entries(client, query, MOST).await?;
+            let entries = entries(client, query, MAX_LOG_ENTRIES).await?;
             let mut appeals = appeals(&entries);
             appeals.truncate(self.limit as usize);
             let rows: Vec<[Cow<'_, str>; 6]> = appeals.iter().map(Appealed::row).collect();
@@ -231,20 +231,21 @@ impl Appeals {
 fn appeals(entries: &[LogEntry]) -> Vec<Appealed<'_>> {
     let mut decided: HashMap<(&str, Option<&str>), (usize, bool)> = HashMap::new();
     for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.act != "appealed") {
-        let key = (said(entry, "sha256"), entry.name.as_deref());
+        let key = (entry_text(entry, "sha256"), entry.name.as_deref());
         decided.entry(key).or_insert((at, entry.act == "cleared"));
     }
     let appeals = entries.iter().filter(|entry| entry.act == "appealed");
     appeals
         .map(|entry| {
-            let words = [entry.name.as_deref(), None].map(|name| (said(entry, "sha256"), name));
+            let words =
+                [entry.name.as_deref(), None].map(|name| (entry_text(entry, "sha256"), name));
             let last = words.iter().filter_map(|key| decided.get(key)).min_by_key(|(at, _)| *at);
             Appealed { entry, cleared: last.is_some_and(|(_, cleared)| *cleared) }
         })
         .collect()
 }
 
-fn said<'a>(entry: &'a LogEntry, key: &str) -> &'a str {
+fn entry_text<'a>(entry: &'a LogEntry, key: &str) -> &'a str {
     said_in(&entry.details, key)
 }
 
@@ -281,8 +282,8 @@ impl Appealed<'_> {
             cell(&self.who()),
             cell(&self.skill()),
             if self.cleared { "yes".into() } else { "no".into() },
-            cell(said(self.entry, "sha256")),
-            cell(said(self.entry, "message")),
+            cell(entry_text(self.entry, "sha256")),
+            cell(entry_text(self.entry, "message")),
         ]
     }
 
@@ -305,8 +306,8 @@ impl Appealed<'_> {
     fn json(&self) -> Value {
         json!({
             "at": self.entry.at, "who": self.entry.actor, "name": self.entry.name,
-            "version": self.entry.version, "sha256": said(self.entry, "sha256"),
-            "message": said(self.entry, "message"), "cleared": self.cleared,
+            "version": self.entry.version, "sha256": entry_text(self.entry, "sha256"),
+            "message": entry_text(self.entry, "message"), "cleared": self.cleared,
             "findings": self.entry.details["findings"], "judged": self.entry.details["judged"],
         })
     }
@@ -321,9 +322,9 @@ impl Clear {
             let cleared = cleared.map_err(|error| self.explained(error))?;
             let name = cleared.name.or(package);
             let value = json!({ "sha256": self.sha256, "cleared": true, "name": name });
-            let whose = name.map(|name| format!(" for `{}`", shown(&name)));
-            let whose = whose.unwrap_or_default();
-            Ok((value, format!("cleared {}{whose}\n", self.sha256)))
+            let for_skill = name.map(|name| format!(" for `{}`", shown(&name)));
+            let for_skill = for_skill.unwrap_or_default();
+            Ok((value, format!("cleared {}{for_skill}\n", self.sha256)))
         })
     }
 }
@@ -332,8 +333,8 @@ impl Clear {
     /// Adds a hint if there is no appeal, or if there are several.
     fn explained(&self, error: RegistryError) -> CommandError {
         let unclear = self.skill.is_none() && error.code() == "invalid_request";
-        let told = CommandError::from(error);
-        if unclear { told.hint("name the skill: --for NAME") } else { told }
+        let error = CommandError::from(error);
+        if unclear { error.hint("name the skill: --for NAME") } else { error }
     }
 }
 
@@ -342,16 +343,16 @@ impl Unclear {
         self.admin.at(self.skill.as_ref(), async |client| {
             client.unclear(&self.sha256, self.skill.as_ref()).await?;
             let value = json!({ "sha256": self.sha256, "cleared": false, "name": self.skill });
-            let whose = self.skill.as_ref().map(|name| format!(" for `{name}`"));
-            let whose = whose.unwrap_or_default();
-            Ok((value, format!("revoked the clearance of {}{whose}\n", self.sha256)))
+            let for_skill = self.skill.as_ref().map(|name| format!(" for `{name}`"));
+            let for_skill = for_skill.unwrap_or_default();
+            Ok((value, format!("revoked the clearance of {}{for_skill}\n", self.sha256)))
         })
     }
 }
 
 impl Verdict {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
-        let Target { name, version } = &self.target;
+        let VersionTarget { name, version } = &self.target;
         let verdict = self.decision.as_str();
         self.admin.at(Some(name), async |client| {
             let judgement = Judgement { verdict: verdict.to_owned(), reason: self.reason.clone() };
@@ -369,7 +370,7 @@ impl Verdict {
 
 impl TakeDown {
     pub(super) fn run(&self) -> Result<ExitCode, CommandError> {
-        let Target { name, version } = &self.target;
+        let VersionTarget { name, version } = &self.target;
         self.admin.at(Some(name), async |client| {
             let taking = Taking { why: self.reason.clone() };
             let same = client.take_down(name, version, &taking).await?.same_content;

@@ -17,12 +17,12 @@ use super::{
         publisher,
         sign::{AnyKey, key_id_of},
     },
-    common::{Common, Target},
+    common::{Common, VersionTarget},
 };
 use crate::{error::CommandError, output, trust::Keyring};
 
 /// File name of a signature in a skill.
-const RECORD: &str = "signature.json";
+const SIGNATURE_FILE: &str = "signature.json";
 
 /// Sign a published version with your key
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ not match the index or their signature, or others can read the key.")]
 pub(super) struct Args {
     /// The version
     #[arg(value_name = "NAME@VERSION")]
-    target: Target,
+    target: VersionTarget,
     /// Key of yours, as listed by `savoir keys list`, or an OpenSSH key file [default: your only key]
     #[arg(long, value_name = "NAME|FILE")]
     key: Option<String>,
@@ -100,8 +100,8 @@ async fn signer(
 }
 
 /// The index line of a version.
-async fn line(client: &Client, target: &Target) -> Result<IndexLine, CommandError> {
-    let Target { name, version } = target;
+async fn line(client: &Client, target: &VersionTarget) -> Result<IndexLine, CommandError> {
+    let VersionTarget { name, version } = target;
     let package = client.index(name).await?;
     let unknown = || RegistryError::Unknown { name: name.clone(), registry: client.address() };
     let package = package.ok_or_else(unknown)?;
@@ -131,7 +131,7 @@ fn signed(
     // Do not sign files whose own signature is invalid.
     trust::verify(tree, name, &version, store).map_err(|error| wrong(&error))?;
     let record = key.sign(tree, name, &version, publisher)?;
-    let place = trust::file_name(tree).unwrap_or(RECORD);
+    let place = trust::file_name(tree).unwrap_or(SIGNATURE_FILE);
     let own = File { bytes: record.clone(), executable: false };
     let whole = tree.with_file(place, own).map_err(|error| wrong(&error))?;
     trust::verify(&whole, name, &version, store).map_err(|error| wrong(&error))?;

@@ -10,7 +10,7 @@ use super::common::Common;
 use crate::{
     error::CommandError,
     output, runtime,
-    session::{self, Account, Rights},
+    session::{self, Account, TokenArgs},
 };
 
 /// Manage tokens for programs, for example CI builds that publish
@@ -51,7 +51,7 @@ Examples:
         #[arg(value_name = "NAME")]
         name: String,
         #[command(flatten)]
-        rights: Rights,
+        rights: TokenArgs,
         #[command(flatten)]
         account: Account,
         #[command(flatten)]
@@ -92,11 +92,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                 value["token"] = json!(token.secret());
                 if !common.json {
                     let (email, address) = (account.email.as_str(), person.address());
-                    let whose = session::as_whom(Some(email), &address, &common.remote);
+                    let login_options = session::as_whom(Some(email), &address, &common.remote);
                     let end = info.expires_at.as_deref().unwrap_or("it is revoked");
                     output::note(&format!(
                         "keep the token secret: it is shown only once and is valid until {end}; to \
-                         revoke it: savoir registry tokens revoke {} {whose}",
+                         revoke it: savoir registry tokens revoke {} {login_options}",
                         shell_word(&info.id)
                     ));
                 }

@@ -11,17 +11,17 @@ use savoir_store::{Storage, StoreError};
 use crate::{
     config::LogFormat,
     output::{self, plural},
-    storage_args::Place,
+    storage_args::StorageLocation,
 };
 
 /// Time limit for listing models; the server already answers requests.
-const PATIENCE: Duration = Duration::from_secs(3);
+const MODEL_LIST_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub(super) struct Greeting<'a> {
     pub(super) form: LogFormat,
     pub(super) url: String,
     pub(super) address: SocketAddr,
-    pub(super) place: &'a Place,
+    pub(super) place: &'a StorageLocation,
     pub(super) models: Models,
     /// Who may read the registry, if not everyone.
     pub(super) readers: &'static str,
@@ -85,8 +85,8 @@ impl Greeting<'_> {
             let help = ModelError::NoProvider.help().unwrap_or_default();
             return vec![("models", format!("none yet; {help}"))];
         }
-        let Ok(listed) = tokio::time::timeout(PATIENCE, self.models.list()).await else {
-            let seconds = PATIENCE.as_secs();
+        let Ok(listed) = tokio::time::timeout(MODEL_LIST_TIMEOUT, self.models.list()).await else {
+            let seconds = MODEL_LIST_TIMEOUT.as_secs();
             return vec![("models", format!("no answer within {seconds} s; see `savoir models`"))];
         };
         let labels = std::iter::once("models").chain(std::iter::repeat(""));
@@ -142,7 +142,7 @@ fn print(lines: &[(&str, String)]) {
     let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::Auto);
     for (label, text) in lines {
         // A closed standard error is not a problem.
-        let _ = writeln!(err, "{bold}{label:<9}{bold:#} {}", output::harmless(text));
+        let _ = writeln!(err, "{bold}{label:<9}{bold:#} {}", output::sanitize(text));
     }
     let _ = err.flush();
 }

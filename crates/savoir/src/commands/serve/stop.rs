@@ -7,7 +7,7 @@ use tokio::{sync::watch, time::sleep};
 use crate::error::CommandError;
 
 /// Signals within this time count once: supervisors signal a process and then its group.
-const TOGETHER: Duration = Duration::from_millis(500);
+const SAME_SIGNAL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The number of signals received.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ impl Signals {
     pub(super) fn listen() -> Result<Self, CommandError> {
         let mut next = Next::new()
             .map_err(|error| CommandError::input(format!("cannot handle signals: {error}")))?;
-        let (count, heard) = watch::channel(0);
+        let (count, receiver) = watch::channel(0);
         tokio::spawn(async move {
             loop {
                 next.wait().await;
                 count.send_modify(|count| *count += 1);
-                let mut together = std::pin::pin!(sleep(TOGETHER));
+                let mut together = std::pin::pin!(sleep(SAME_SIGNAL_INTERVAL));
                 loop {
                     tokio::select! {
                         () = &mut together => break,
@@ -32,7 +32,7 @@ impl Signals {
                 }
             }
         });
-        Ok(Self(heard))
+        Ok(Self(receiver))
     }
 
     /// Ends with the first signal.
@@ -46,10 +46,10 @@ impl Signals {
     }
 
     fn reach(&self, wanted: u32) -> impl Future<Output = ()> + Send + 'static {
-        let mut heard = self.0.clone();
+        let mut receiver = self.0.clone();
         async move {
             // The counter lives as long as the program.
-            let _ = heard.wait_for(|count| *count >= wanted).await;
+            let _ = receiver.wait_for(|count| *count >= wanted).await;
         }
     }
 }

@@ -7,46 +7,46 @@ use serde_json::{Value, json};
 
 use crate::{
     error::CommandError,
-    install_context::{ScopeArgs, told},
+    install_context::{ScopeArgs, run_with_json_errors},
     output,
 };
 
 /// Verifies the skills of these names; without any, all skills in the lock.
 pub(super) fn verify(
-    whose: &ScopeArgs,
+    scope: &ScopeArgs,
     names: &[String],
     as_json: bool,
 ) -> Result<ExitCode, CommandError> {
-    told(as_json, || held_to_lock(whose, names, as_json))
+    run_with_json_errors(as_json, || verify_locked(scope, names, as_json))
 }
 
 /// Whether all of these skills are in the lock.
-pub(super) fn are_locked(whose: &ScopeArgs, names: &[String]) -> Result<bool, CommandError> {
+pub(super) fn are_locked(scope: &ScopeArgs, names: &[String]) -> Result<bool, CommandError> {
     if names.is_empty() {
         return Ok(true);
     }
-    let locked = whose.look()?.shelf.state()?.lock.skills;
+    let locked = scope.open_read_only()?.skill_set.state()?.lock.skills;
     Ok(names.iter().all(|name| locked.contains_key(name)))
 }
 
-fn held_to_lock(
-    whose: &ScopeArgs,
+fn verify_locked(
+    scope: &ScopeArgs,
     names: &[String],
     as_json: bool,
 ) -> Result<ExitCode, CommandError> {
-    let door = whose.look()?;
-    let locked = door.shelf.state()?.lock.skills;
+    let context = scope.open_read_only()?;
+    let locked = context.skill_set.state()?.lock.skills;
     let is_meant = |name: &str| names.is_empty() || names.iter().any(|known| known == name);
     let skills = locked.keys().filter(|name| is_meant(name)).count();
-    let mut problems = door.shelf.verify(&door.trust)?;
+    let mut problems = context.skill_set.verify(&context.trust)?;
     problems.retain(|problem| is_meant(&problem.skill));
-    let mut uncovered = door.shelf.uncovered()?;
+    let mut uncovered = context.skill_set.uncovered()?;
     uncovered.retain(|path| {
         path.components().any(|part| part.as_os_str().to_str().is_some_and(is_meant))
     });
     if as_json {
         output::json(&json!({
-            "lock": door.shelf.root().join(savoir_package::lock::FILE),
+            "lock": context.skill_set.root().join(savoir_package::lock::FILE),
             "skills": skills,
             "ok": problems.is_empty(),
             "problems": problems.iter().map(problem).collect::<Vec<_>>(),
@@ -55,14 +55,14 @@ fn held_to_lock(
     } else {
         let mut text = String::new();
         for problem in &problems {
-            text.push_str(&output::harmless(&door.short(&problem.to_string())));
+            text.push_str(&output::sanitize(&context.short(&problem.to_string())));
             text.push('\n');
         }
         for path in &uncovered {
-            let path = door.short(&path.display().to_string());
+            let path = context.short(&path.display().to_string());
             // Running a skill can create such files, so they are listed but are not a problem.
             let line = format!("{path} is not in savoir.lock, and could be executed");
-            text.push_str(&output::harmless(&line));
+            text.push_str(&output::sanitize(&line));
             text.push('\n');
         }
         let end = match problems.len() {

@@ -1,4 +1,4 @@
-//! Runs of skills and workflows, with a model that says what it is told to say.
+//! Runs skills and workflows with a scripted model.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use savoir_skill::Dialect;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::{Answer, Miss, report, take};
+use super::super::{OperationError, OperationResult, parse_input, report};
 
 #[derive(Deserialize)]
 struct SkillRun {
@@ -52,11 +52,11 @@ impl LanguageModel for Stub {
 }
 
 /// The events of a run of a skill.
-pub(super) fn of_skill(input: &Value) -> Answer {
-    let SkillRun { skill, inputs, llm_tokens } = take(input)?;
+pub(super) fn of_skill(input: &Value) -> OperationResult {
+    let SkillRun { skill, inputs, llm_tokens } = parse_input(input)?;
     let skill = report::reading(&skill, Dialect::AGENT_FLOW)?.skill;
     let services = services(llm_tokens);
-    let events = heard(async |out| {
+    let events = collect_events(async |out| {
         let (directory, model, user) = (None, None, None);
         let run = PromptRun {
             skill: &skill,
@@ -68,16 +68,16 @@ pub(super) fn of_skill(input: &Value) -> Answer {
         };
         prompt::run(&services, run, &out).await.map(drop)
     })?;
-    let told = |event: &Event| json!({"event": event.name(), "data": event.data()});
-    Ok(events.iter().map(told).collect())
+    let event_json = |event: &Event| json!({"event": event.name(), "data": event.data()});
+    Ok(events.iter().map(event_json).collect())
 }
 
 /// The events of a run of a workflow, without the one that only the stream has.
-pub(super) fn of_workflow(input: &Value) -> Answer {
-    let Execution { graph_data, input } = take(input)?;
+pub(super) fn of_workflow(input: &Value) -> OperationResult {
+    let Execution { graph_data, input } = parse_input(input)?;
     let graph = Graph::parse(&graph_data).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Miss::BadInput(problems.join("; "))
+        OperationError::BadInput(problems.join("; "))
     })?;
     let host = Host {
         services: services(Vec::new()),
@@ -86,7 +86,7 @@ pub(super) fn of_workflow(input: &Value) -> Answer {
         http: HttpPolicy::default(),
         code: CodePolicy::default(),
     };
-    let events = heard(async |out| {
+    let events = collect_events(async |out| {
         let run = WorkflowRun {
             workflow_id: "workflow",
             workflow_name: "workflow",
@@ -121,10 +121,10 @@ fn services(words: Vec<String>) -> Services {
 }
 
 /// Everything that a run tells.
-fn heard<E: std::fmt::Display>(
+fn collect_events<E: std::fmt::Display>(
     run: impl AsyncFnOnce(Emitter) -> Result<(), E>,
-) -> Result<Vec<Event>, Miss> {
-    let failed = |error: &dyn std::fmt::Display| Miss::BadInput(error.to_string());
+) -> Result<Vec<Event>, OperationError> {
+    let failed = |error: &dyn std::fmt::Display| OperationError::BadInput(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| failed(&error))?;
     runtime.block_on(async {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 
 use super::{
-    super::{Answer, Miss, take},
+    super::{OperationError, OperationResult, parse_input},
     events::Stub,
 };
 
@@ -35,13 +35,13 @@ struct Request {
 }
 
 /// The answer to the last of several requests.
-pub(super) fn answer(input: &Value) -> Answer {
-    let exchange: Exchange = take(input)?;
+pub(super) fn answer(input: &Value) -> OperationResult {
+    let exchange: Exchange = parse_input(input)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(bad)?.block_on(hold(exchange))
 }
 
-async fn hold(exchange: Exchange) -> Answer {
+async fn hold(exchange: Exchange) -> OperationResult {
     let folder = tempfile::tempdir().map_err(bad)?;
     let database = Database::open_folder(folder.path()).await.map_err(bad)?;
     let storage = Storage::folder(&folder.path().join("files")).map_err(bad)?;
@@ -62,14 +62,16 @@ async fn hold(exchange: Exchange) -> Answer {
 }
 
 impl Exchange {
-    async fn with(&self, url: String) -> Answer {
+    async fn with(&self, url: String) -> OperationResult {
         let http = Client::builder().no_proxy().build().map_err(bad)?;
         let mut visitor = Visitor { http, url, token: None };
         visitor.register().await?;
         for request in &self.setup {
             let answer = visitor.send(request).await?;
             if !answer["status"].as_u64().is_some_and(|status| (200..300).contains(&status)) {
-                return Err(Miss::BadInput(format!("a request of the setup failed: {answer}")));
+                return Err(OperationError::BadInput(format!(
+                    "a request of the setup failed: {answer}"
+                )));
             }
         }
         for _ in 0..self.repeat_before {
@@ -87,7 +89,7 @@ struct Visitor {
 }
 
 impl Visitor {
-    async fn register(&mut self) -> Result<(), Miss> {
+    async fn register(&mut self) -> Result<(), OperationError> {
         let answer = self
             .send(&Request {
                 method: "POST".to_owned(),
@@ -101,7 +103,7 @@ impl Visitor {
         Ok(())
     }
 
-    async fn send(&self, request: &Request) -> Answer {
+    async fn send(&self, request: &Request) -> OperationResult {
         let method = Method::from_bytes(request.method.as_bytes()).map_err(bad)?;
         let mut asked = self.http.request(method, format!("{}{}", self.url, request.path));
         for (name, value) in &request.headers {
@@ -132,6 +134,6 @@ impl Visitor {
     }
 }
 
-fn bad(error: impl Display) -> Miss {
-    Miss::BadInput(error.to_string())
+fn bad(error: impl Display) -> OperationError {
+    OperationError::BadInput(error.to_string())
 }

@@ -9,7 +9,7 @@ use super::shortened;
 use crate::{error::CommandError, output};
 
 /// Lines per page.
-const PAGE: usize = 15;
+const LINES_PER_PAGE: usize = 15;
 
 /// One line of the list.
 struct Line<'a> {
@@ -44,7 +44,7 @@ pub(super) fn pick(typed: &str, offers: &[Offer]) -> Result<Vec<Offer>, CommandE
     let lines = offers.iter().map(|offer| Line { offer, width }).collect();
     let title = format!("{} has {} skills", output::cell(typed), offers.len());
     let picked = MultiSelect::new(&title, lines)
-        .with_page_size(PAGE)
+        .with_page_size(LINES_PER_PAGE)
         .with_help_message("space selects, enter confirms, type to filter, right arrow selects all")
         .with_scorer(&|typed, line, _, _| line.score(typed))
         .with_formatter(&|picked| output::plural(picked.len(), "skill"))

@@ -12,20 +12,20 @@ use savoir_package::{
 use savoir_scan::{Finding, Severity};
 use savoir_skill::convert::{FieldOutcome, FieldReport};
 
-use super::{Open, Proposal};
+use super::{OpenSkill, Proposal};
 use crate::output;
 
 /// Skills that are described one by one; for more, only totals and notable ones are shown.
-const SINGLY: usize = 10;
+const MAX_DESCRIBED_SKILLS: usize = 10;
 
 /// Findings shown per skill.
-const FINDINGS: usize = 10;
+const MAX_FINDINGS: usize = 10;
 
 /// Names that a line lists.
-const NAMES: usize = 12;
+const MAX_NAMES: usize = 12;
 
 /// Characters of a description that are shown.
-const DESCRIPTION: usize = 300;
+const MAX_DESCRIPTION_CHARS: usize = 300;
 
 /// Endings of files that interpreters execute.
 const SCRIPTS: [&str; 20] = [
@@ -34,7 +34,7 @@ const SCRIPTS: [&str; 20] = [
 ];
 
 pub(super) struct Screen<'a> {
-    pub(super) open: &'a [Open<'a>],
+    pub(super) open: &'a [OpenSkill<'a>],
     pub(super) plan: &'a Plan,
     pub(super) proposal: Proposal<'a>,
     pub(super) growth: &'a [Growth],
@@ -43,7 +43,7 @@ pub(super) struct Screen<'a> {
 impl Screen<'_> {
     pub(super) fn page(&self) -> String {
         let mut page = String::new();
-        if self.open.len() <= SINGLY {
+        if self.open.len() <= MAX_DESCRIBED_SKILLS {
             self.open.iter().for_each(|open| describe(&mut page, open));
         } else {
             self.totals(&mut page);
@@ -77,7 +77,7 @@ impl Screen<'_> {
             unknown => format!(", {unknown} signed with keys that you do not trust"),
         };
         let _ = writeln!(page, "{all} skills, {unsigned} of them unsigned{by_whom}");
-        let (mut notable, plain): (Vec<&Open<'_>>, Vec<&Open<'_>>) =
+        let (mut notable, plain): (Vec<&OpenSkill<'_>>, Vec<&OpenSkill<'_>>) =
             self.open.iter().partition(|open| {
                 open.before.is_some() || open.moved.is_some() || is_notable(open.ready)
             });
@@ -140,7 +140,7 @@ fn agents(change: &Change) -> Vec<&str> {
 }
 
 /// Appends the description of one skill.
-pub(super) fn describe(page: &mut String, open: &Open<'_>) {
+pub(super) fn describe(page: &mut String, open: &OpenSkill<'_>) {
     let ready = open.ready;
     heading(page, ready);
     let mut field = |name: &str, value: &str| {
@@ -340,7 +340,7 @@ fn shown(ready: &Ready) -> Vec<&Finding> {
 fn tell_findings(page: &mut String, findings: &[&Finding]) {
     let mut findings = findings.to_vec();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    for finding in findings.iter().take(FINDINGS) {
+    for finding in findings.iter().take(MAX_FINDINGS) {
         let style = if finding.severity >= Severity::High {
             AnsiColor::Red.on_default()
         } else {
@@ -351,22 +351,22 @@ fn tell_findings(page: &mut String, findings: &[&Finding]) {
         let (place, message) = (output::cell(&place), output::cell(&finding.message));
         let _ = writeln!(page, "    {style}{severity}{style:#} {place}: {message} [{rule}]");
     }
-    if findings.len() > FINDINGS {
-        let _ = writeln!(page, "    and {} more", findings.len() - FINDINGS);
+    if findings.len() > MAX_FINDINGS {
+        let _ = writeln!(page, "    and {} more", findings.len() - MAX_FINDINGS);
     }
 }
 
 fn listed(names: &[impl AsRef<str>]) -> String {
     let mut shown: Vec<String> =
-        names.iter().take(NAMES).map(|name| name.as_ref().to_owned()).collect();
-    if names.len() > NAMES {
-        shown.push(format!("and {} more", names.len() - NAMES));
+        names.iter().take(MAX_NAMES).map(|name| name.as_ref().to_owned()).collect();
+    if names.len() > MAX_NAMES {
+        shown.push(format!("and {} more", names.len() - MAX_NAMES));
     }
     output::cell(&shown.join(", ")).into_owned()
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(DESCRIPTION) {
+    match text.char_indices().nth(MAX_DESCRIPTION_CHARS) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
     }

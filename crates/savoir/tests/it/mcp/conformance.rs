@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::relay::Relay;
-use crate::{house::House, outside::service, support::Sandbox};
+use crate::{live_server::House, outside::service, support::Sandbox};
 
 /// What every server can be asked.
 const RUN: [&str; 9] = [

@@ -1,4 +1,4 @@
-//! Skills that were written anew for an agent, and still bring the tools of their originals.
+//! Skills that were converted for an agent still offer the tools of their originals.
 
 use std::{fs, process::Command};
 

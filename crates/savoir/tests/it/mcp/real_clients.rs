@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{script::programs, stage};
 use crate::{
-    house::House,
+    live_server::House,
     outside::{python, service},
     support::Sandbox,
 };

@@ -1,4 +1,4 @@
-//! A place between a program and a server on this machine, where what is asked can be read.
+//! A proxy between a program and a local server that records requests.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
@@ -17,9 +17,9 @@ pub(super) struct Relay {
 
 /// The bodies of what was asked, oldest first.
 #[derive(Clone, Default)]
-pub(super) struct ModelErrors(Arc<Mutex<Vec<Value>>>);
+pub(super) struct RelayedRequests(Arc<Mutex<Vec<Value>>>);
 
-impl ModelErrors {
+impl RelayedRequests {
     pub(super) fn all(&self) -> Vec<Value> {
         self.0.lock().expect("a lock").clone()
     }
@@ -33,9 +33,9 @@ impl Relay {
     }
 
     /// Hands everything on to a server, with this header besides for those who cannot send it.
-    pub(super) fn lead(self, server: &str, header: Option<String>) -> ModelErrors {
-        let overheard = ModelErrors::default();
-        let (server, heard) = (server.to_owned(), overheard.clone());
+    pub(super) fn lead(self, server: &str, header: Option<String>) -> RelayedRequests {
+        let relayed_requests = RelayedRequests::default();
+        let (server, heard) = (server.to_owned(), relayed_requests.clone());
         let header = header.map(|header| format!("{header}\r\n")).unwrap_or_default();
         thread::spawn(move || {
             for client in self.listener.incoming().flatten() {
@@ -44,7 +44,7 @@ impl Relay {
                 thread::spawn(move || hand_on(client, &server, &header, &heard));
             }
         });
-        overheard
+        relayed_requests
     }
 }
 
@@ -53,7 +53,7 @@ fn hand_on(
     mut client: TcpStream,
     server: &str,
     more: &str,
-    overheard: &ModelErrors,
+    relayed_requests: &RelayedRequests,
 ) -> io::Result<()> {
     let mut from = BufReader::new(client.try_clone()?);
     let (mut head, mut length) = (String::new(), 0);
@@ -77,7 +77,7 @@ fn hand_on(
     let mut body = vec![0; length];
     from.read_exact(&mut body)?;
     if let Ok(body) = serde_json::from_slice(&body) {
-        overheard.0.lock().expect("a lock").push(body);
+        relayed_requests.0.lock().expect("a lock").push(body);
     }
     let mut server = TcpStream::connect(server)?;
     write!(server, "{head}{more}connection: close\r\n\r\n")?;

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::relay::{ModelErrors, Relay};
+use super::relay::{Relay, RelayedRequests};
 use crate::{outside::service, support::Sandbox};
 
 /// What the person says to the agent.
@@ -20,7 +20,7 @@ pub(super) const LAST_WORDS: &str = "All of it was done.";
 pub(super) struct Model {
     child: Child,
     pub(super) url: String,
-    overheard: ModelErrors,
+    relayed_requests: RelayedRequests,
 }
 
 impl Model {
@@ -51,14 +51,14 @@ impl Model {
         std::thread::spawn(move || lines.for_each(drop));
         let relay = Relay::new();
         let url = format!("http://{}", relay.address);
-        let overheard = relay.lead(&address.expect("an address"), None);
-        Some(Self { child, url, overheard })
+        let relayed_requests = relay.lead(&address.expect("an address"), None);
+        Some(Self { child, url, relayed_requests })
     }
 
     /// What the agent asked, oldest first: in the course of the conversation, and besides, as to find
     /// a title or to remember something.
     pub(super) fn questions(&self) -> Vec<String> {
-        self.overheard.all().iter().map(Value::to_string).collect()
+        self.relayed_requests.all().iter().map(Value::to_string).collect()
     }
 }
 

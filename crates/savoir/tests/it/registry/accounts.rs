@@ -257,7 +257,7 @@ fn tokens_for_programs_are_made_by_people() {
 }
 
 #[test]
-fn more_is_asked_for_by_its_name() {
+fn login_requests_the_given_token_scopes() {
     let house = House::new().set();
     accounts(&house);
     let usual = ["registry:read", "registry:publish", "registry:yank", "registry:owner"];

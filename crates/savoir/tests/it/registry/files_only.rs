@@ -8,7 +8,7 @@ use super::{
     Server,
     real::{Town, serve},
 };
-use crate::{house::House, support::Sandbox};
+use crate::{live_server::House, support::Sandbox};
 
 #[test]
 fn a_mirror_is_checked_as_the_files_that_it_is() {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Server, piped};
 use crate::{
     cluster::register,
-    house::{House, create_account},
+    live_server::{House, create_account},
     support::{Sandbox, Transcript},
 };
 

@@ -1,4 +1,4 @@
-//! A small server: it answers what a test says, and remembers what it was asked.
+//! A small server that returns prepared responses and records requests.
 
 use std::{
     collections::HashMap,

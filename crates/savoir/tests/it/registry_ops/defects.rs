@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{cluster::register, house::House, support::Sandbox};
+use crate::{cluster::register, live_server::House, support::Sandbox};
 
 /// An answer on its way, and what was asked.
 struct Passing {

@@ -1,4 +1,4 @@
-//! Calls that are wrong: every one has a stable name, an exit code and a way out.
+//! Invalid calls: each has a stable error code, an exit code and a hint.
 
 use super::Stage;
 

@@ -1,9 +1,9 @@
-//! `doctor`: what this machine can hold.
+//! `doctor`: the sandbox features that this machine supports.
 
 use super::Stage;
 
 #[test]
-fn everything_holds_here() {
+fn doctor_reports_full_sandbox_support() {
     let stage = Stage::new();
     let run = stage.savoir(&["doctor"]);
     assert_eq!(run.code, 0, "{run}");

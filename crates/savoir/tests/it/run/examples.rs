@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::json;
 
 use super::{Stage, fingerprint, has_program, holds, server::Server};
-use crate::house::{OutputArgs, Provider};
+use crate::live_server::{Provider, ProviderBehavior};
 
 const KEY: &str = "brave-3f1c9a77d0-secret";
 
@@ -252,7 +252,7 @@ fn a_prompt_is_answered_when_all_is_there() {
     let stage = Stage::with_example("pull-request-review");
     let good = ["--input", "pull_request=https://example.com/pull/1"];
     let skill = stage.skill("pull-request-review");
-    let provider = Provider::new(OutputArgs::Says(&["{\"verdict\": ", "\"approve\"}"]));
+    let provider = Provider::new(ProviderBehavior::Says(&["{\"verdict\": ", "\"approve\"}"]));
     let mut command = stage.command(&[&["run", &skill], &good[..]].concat());
     provider.of(&mut command);
     let output = command.output().expect("savoir runs");

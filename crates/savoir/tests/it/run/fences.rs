@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Stage;
-use crate::house::{OutputArgs, Provider};
+use crate::live_server::{Provider, ProviderBehavior};
 
 const SCHEMA: &str = "outputs:\n  type: json\n  schema:\n    type: object\n    required: [url]\n    properties: {url: {type: string}, count: {type: integer}}\n";
 
@@ -33,7 +33,7 @@ fn inputs_come_in_variables() {
     assert_eq!(run.succeeds()["output"], format!("bash: {value}\npython: {value}"));
     assert_eq!(stage.records().len(), 2);
     // Without the option nothing runs.
-    let provider = Provider::new(OutputArgs::Says(&["No."]));
+    let provider = Provider::new(ProviderBehavior::Says(&["No."]));
     let mut command =
         stage.command(&["run", &stage.skill("fenced"), "--input", "pr-url=https://x.org"]);
     provider.of(&mut command);

@@ -1,4 +1,4 @@
-//! What takes too long, prints too much or multiplies is ended, and nothing of it is left.
+//! Limits on time, output and processes.
 
 use std::{
     fs,
@@ -78,7 +78,7 @@ fn a_grandchild_does_not_outlive_its_run() {
 }
 
 #[test]
-fn nothing_outlives_whoever_started_it() {
+fn killing_savoir_ends_the_tool_and_its_children() {
     let stage = Stage::with_commands(
         "timeout: 60\n",
         &[("stay", "| word | string | yes | Marker |", "./stay.py {{word}}")],

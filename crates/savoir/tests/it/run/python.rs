@@ -23,7 +23,7 @@ fn probe(stage: &Stage, code: &str) -> Run {
 }
 
 #[test]
-fn whatever_a_tool_does() {
+fn every_python_tool_result_is_an_envelope() {
     let stage = Stage::with_probe(&[]);
     let raised = probe(&stage, "\nraise ValueError('too\\nbad')");
     raised.fails(1, "tool-raised");
@@ -81,7 +81,7 @@ fn a_module_that_cannot_be_loaded() {
 }
 
 #[test]
-fn what_does_not_match_blocks_the_whole_skill() {
+fn a_mismatch_blocks_the_whole_skill() {
     let stage = Stage::new();
     for (python, part) in [
         (PROBE.replace("code: str", "text: str"), "code"),
@@ -110,7 +110,7 @@ fn what_does_not_match_blocks_the_whole_skill() {
 }
 
 #[test]
-fn what_is_needed_and_not_there() {
+fn missing_requirements_are_reported() {
     let mut stage = Stage::new();
     stage.set("GIVEN_KEY", "x");
     stage.probe("probe", &[], "requirements:\n  env_vars: [FIRST_KEY, GIVEN_KEY, SECOND_KEY]\n");

@@ -1,4 +1,4 @@
-//! `--record`: what it prints makes the same run pass, or says what the dialect cannot.
+//! `--record`: its output makes the same run pass, or names what the dialect cannot express.
 
 use super::Stage;
 

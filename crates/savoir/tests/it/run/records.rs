@@ -1,4 +1,4 @@
-//! Records: every run and every refusal leaves one, and no secret is in any of them.
+//! Run records: every run and every refusal leaves one, without secrets.
 
 use serde_json::json;
 

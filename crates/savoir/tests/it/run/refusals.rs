@@ -1,4 +1,4 @@
-//! What cannot be held is refused: exit code 3, the permission by its name, and a way out.
+//! Runs that cannot be enforced are refused with exit code 3, the permission and a hint.
 
 use std::os::unix::fs::symlink;
 
@@ -114,7 +114,7 @@ fn requirements_that_are_something_else() {
 }
 
 #[test]
-fn nobody_agreed() {
+fn running_without_consent_is_refused() {
     let stage = Stage::new();
     stage.probe("probe", &[], "");
     let run = stage.run("probe", &CODE);

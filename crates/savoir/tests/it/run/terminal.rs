@@ -15,7 +15,7 @@ fn run(script: &str, steps: &[terminal::Step<'_>]) -> Option<Transcript> {
 }
 
 #[test]
-fn it_can_ask_and_draw() {
+fn a_tool_can_prompt_and_draw_on_a_terminal() {
     let script = "read -p 'Name? ' name\necho \"Hello $name\"\n\
         [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo 'a terminal'\n\
         read -s -p 'Password? ' word\necho \"${#word} letters\"\nexit 3\n";

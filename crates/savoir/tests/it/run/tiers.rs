@@ -279,7 +279,7 @@ fn a_signature_does_not_pass_to_another_version_or_skill() {
 }
 
 #[test]
-fn whoever_wants_to_be_asked_is_asked() {
+fn extra_permissions_ask_even_for_signed_skills() {
     let stage = Stage::vouched("amd", &[]);
     for (option, why) in [
         ("--untrusted", "it is untrusted, which asks every time"),
@@ -312,7 +312,7 @@ fn what_python_would_load_and_nobody_signed() {
 }
 
 #[test]
-fn no_skill_says_whom_to_trust() {
+fn a_skill_cannot_add_trusted_keys() {
     let stage = Stage::with_key();
     stage.trust("amd");
     let root = stage.path("").canonicalize().expect("a folder");

@@ -6,13 +6,13 @@ use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
-    context::{Context, Told},
-    host::{self, Standing, standing},
-    piece::{Language, Piece},
+    context::{Context, FindingDraft},
+    fragment::{Language, TextFragment},
+    host::{self, HostReputation, reputation},
 };
 
 /// Most findings of one rule that are told.
-const MOST_TOLD: usize = 20;
+const MAX_FINDINGS: usize = 20;
 
 /// Hosts that packages usually come from, with those that are a company's own by construction.
 const USUAL: &[&str] = &[
@@ -109,11 +109,10 @@ pub(super) fn is_usual(url: &str) -> bool {
 
 /// What a skill says that it is about: the beginning of its text, in small letters.
 pub(super) fn about(context: &Context<'_>) -> String {
-    let instructions = context
-        .parts
-        .iter()
-        .find(|part| part.piece.depth == 0 && part.piece.path.eq_ignore_ascii_case("skill.md"));
-    let text = instructions.map_or("", |part| part.piece.whole());
+    let instructions = context.fragments.iter().find(|analyzed| {
+        analyzed.fragment.depth == 0 && analyzed.fragment.path.eq_ignore_ascii_case("skill.md")
+    });
+    let text = instructions.map_or("", |analyzed| analyzed.fragment.file_text());
     let head = text.strip_prefix("---").and_then(|rest| rest.split_once("\n---"));
     head.map_or(String::new(), |(head, _)| head.to_lowercase())
 }
@@ -132,45 +131,45 @@ pub(super) fn is_own(url: &str, about: &str) -> bool {
 fn is_strange(url: &str, about: &str) -> bool {
     !is_usual(url)
         && !is_own(url, about)
-        && matches!(standing(url), Standing::Shady | Standing::Named)
+        && matches!(reputation(url), HostReputation::Shady | HostReputation::Named)
 }
 
-fn told(severity: Severity, url: &str) -> Told {
-    Told::new(severity, Confidence::High, format!("packages come from {url}"))
+fn draft(severity: Severity, url: &str) -> FindingDraft {
+    FindingDraft::new(severity, Confidence::High, format!("packages come from {url}"))
 }
 
 /// Indexes and archives of strangers in the files of package managers.
-pub(super) fn foreign(piece: &Piece<'_>, about: &str) -> Vec<(Span, Told)> {
-    let mut found = all_foreign(piece, about);
+pub(super) fn foreign(fragment: &TextFragment<'_>, about: &str) -> Vec<(Span, FindingDraft)> {
+    let mut found = all_foreign(fragment, about);
     // No more than these are told of one rule, and each one has to be found in its file again.
-    found.sort_by_key(|(span, told)| (std::cmp::Reverse(told.severity), span.start));
-    found.truncate(MOST_TOLD);
+    found.sort_by_key(|(span, draft)| (std::cmp::Reverse(draft.severity), span.start));
+    found.truncate(MAX_FINDINGS);
     found
 }
 
-fn all_foreign(piece: &Piece<'_>, about: &str) -> Vec<(Span, Told)> {
-    if piece.depth > 0 {
+fn all_foreign(fragment: &TextFragment<'_>, about: &str) -> Vec<(Span, FindingDraft)> {
+    if fragment.depth > 0 {
         return Vec::new();
     }
-    let name = piece.path.rsplit(['/', '!']).next().unwrap_or_default().to_lowercase();
+    let name = fragment.path.rsplit(['/', '!']).next().unwrap_or_default().to_lowercase();
     if let Some((_, starts)) = LOCKS.iter().find(|(lock, _)| *lock == name) {
-        return locked(&piece.text, starts, about);
+        return locked(&fragment.text, starts, about);
     }
-    let cargo = piece.path.contains(".cargo/") && name.starts_with("config");
-    let requirements = name.contains("requirements") && crate::gather::ending(&name) == "txt"
+    let cargo = fragment.path.contains(".cargo/") && name.starts_with("config");
+    let requirements = name.contains("requirements") && crate::collect::extension(&name) == "txt"
         || matches!(name.as_str(), "constraints.txt");
     if cargo || requirements || SETTINGS.iter().any(|known| name.contains(known)) {
-        return settings(&piece.text, 0, about);
+        return settings(&fragment.text, 0, about);
     }
-    match piece.language {
-        Language::Python => header(&piece.text, about),
-        Language::Other => indexes(&piece.text, about),
+    match fragment.language {
+        Language::Python => header(&fragment.text, about),
+        Language::Other => indexes(&fragment.text, about),
         _ => Vec::new(),
     }
 }
 
 /// The lines of a settings file, which begins at `at`.
-fn settings(text: &str, mut at: usize, about: &str) -> Vec<(Span, Told)> {
+fn settings(text: &str, mut at: usize, about: &str) -> Vec<(Span, FindingDraft)> {
     const ABOUT: [&str; 8] = [
         "homepage",
         "\"url\"",
@@ -196,7 +195,7 @@ fn settings(text: &str, mut at: usize, about: &str) -> Vec<(Span, Told)> {
         for (start, url) in host::urls(line).into_iter().filter(|_| index && !links) {
             if is_strange(url.trim_start_matches("sparse+"), about) {
                 let span = Span::new(at + start, at + start + url.len());
-                found.push((span, told(Severity::High, url)));
+                found.push((span, draft(Severity::High, url)));
             }
         }
         at += line.len();
@@ -205,7 +204,7 @@ fn settings(text: &str, mut at: usize, about: &str) -> Vec<(Span, Told)> {
 }
 
 /// `# /// script`: what a Python script wants to be installed before it runs.
-fn header(text: &str, about: &str) -> Vec<(Span, Told)> {
+fn header(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
     let Some(start) = text.find("# /// script") else { return Vec::new() };
     let rest = &text[start..];
     let end = rest[12..].find("\n# ///").map_or(rest.len(), |end| end + 12);
@@ -213,7 +212,7 @@ fn header(text: &str, about: &str) -> Vec<(Span, Told)> {
 }
 
 /// Settings under another name, to be copied to where they work.
-fn indexes(text: &str, about: &str) -> Vec<(Span, Told)> {
+fn indexes(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
     let mut found = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -227,7 +226,7 @@ fn indexes(text: &str, about: &str) -> Vec<(Span, Told)> {
             for (start, url) in host::urls(line) {
                 if is_strange(url, about) {
                     let span = Span::new(at + start, at + start + url.len());
-                    found.push((span, told(Severity::High, url)));
+                    found.push((span, draft(Severity::High, url)));
                 }
             }
         }
@@ -237,7 +236,7 @@ fn indexes(text: &str, about: &str) -> Vec<(Span, Told)> {
 }
 
 /// Packages in a lock file that come from elsewhere.
-fn locked(text: &str, starts: &[&str], about: &str) -> Vec<(Span, Told)> {
+fn locked(text: &str, starts: &[&str], about: &str) -> Vec<(Span, FindingDraft)> {
     let mut total = 0_usize;
     let mut strange: HashMap<String, (usize, Span, &str)> = HashMap::new();
     let mut at = 0;
@@ -257,8 +256,8 @@ fn locked(text: &str, starts: &[&str], about: &str) -> Vec<(Span, Told)> {
     }
     let judge = |(count, span, url): (usize, Span, &str)| {
         // The mirror of a company has all of them; who slips one in has a few.
-        let mirror = count * 2 > total && total > 3 && standing(url) == Standing::Named;
-        (span, told(if mirror { Severity::Medium } else { Severity::High }, url))
+        let mirror = count * 2 > total && total > 3 && reputation(url) == HostReputation::Named;
+        (span, draft(if mirror { Severity::Medium } else { Severity::High }, url))
     };
     strange.into_values().map(judge).collect()
 }
@@ -268,8 +267,10 @@ mod tests {
     use super::*;
 
     fn held(path: &str, text: &str) -> bool {
-        let piece = Piece::file(path, text);
-        foreign(&piece, "name: acme-deploy").iter().any(|(_, told)| told.severity == Severity::High)
+        let fragment = TextFragment::file(path, text);
+        foreign(&fragment, "name: acme-deploy")
+            .iter()
+            .any(|(_, draft)| draft.severity == Severity::High)
     }
 
     #[test]

@@ -1,56 +1,54 @@
-//! What is known beyond one function: what functions are called with and give back, and what was
-//! written to files. It can be handed from one file of a skill to the next.
+//! Arguments and return values of functions, and contents of written files, across the files of a
+//! skill.
 
 use std::collections::HashMap;
 
 use super::{UNKNOWN, Value, rank};
 use crate::act::Taint;
 
-/// Most functions, constants and files that are remembered.
-const MOST_ENTRIES: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 
-/// Most arguments of a function, and most values that a generator gives.
-const MOST_ARGUMENTS: usize = 16;
+/// Arguments of a function, and values of a generator.
+const MAX_ARGUMENTS: usize = 16;
 
 /// The arguments that a function is called with, over all its calls.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct CallArguments {
     pub(crate) positional: Vec<Value>,
     pub(crate) keywords: Vec<(String, Value)>,
 }
 
-/// What the files of one language have told so far.
+/// What is known from the files of one language that were read so far.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
-    pub(crate) given: HashMap<String, Given>,
+pub(crate) struct CrossFileState {
+    pub(crate) call_arguments: HashMap<String, CallArguments>,
     pub(crate) returns: HashMap<String, Value>,
     /// Variables at the top of files.
     pub(crate) constants: HashMap<String, Value>,
-    /// What files were written with, by the text of their paths.
+    /// Contents of written files, by path.
     files: HashMap<String, Taint>,
 }
 
-impl Memory {
-    /// Remembers what a function is called with.
-    pub(crate) fn hand_over(
+impl CrossFileState {
+    pub(crate) fn record_call(
         &mut self,
         function: &str,
         positional: &[Value],
         keywords: &[(String, Value)],
     ) {
-        let known = self.given.contains_key(function);
-        if function.is_empty() || !known && self.given.len() >= MOST_ENTRIES {
+        let known = self.call_arguments.contains_key(function);
+        if function.is_empty() || !known && self.call_arguments.len() >= MAX_ENTRIES {
             return;
         }
-        let given = self.given.entry(function.to_owned()).or_default();
-        for (index, argument) in positional.iter().enumerate().take(MOST_ARGUMENTS) {
+        let given = self.call_arguments.entry(function.to_owned()).or_default();
+        for (index, argument) in positional.iter().enumerate().take(MAX_ARGUMENTS) {
             match given.positional.get_mut(index) {
                 Some(known) => known.merge(argument),
                 None => given.positional.push(argument.clone()),
             }
         }
-        for (name, argument) in keywords.iter().take(MOST_ARGUMENTS) {
-            let full = given.keywords.len() >= MOST_ARGUMENTS;
+        for (name, argument) in keywords.iter().take(MAX_ARGUMENTS) {
+            let full = given.keywords.len() >= MAX_ARGUMENTS;
             match given.keywords.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known)) => known.merge(argument),
                 None if full => {}
@@ -59,10 +57,9 @@ impl Memory {
         }
     }
 
-    /// Remembers what a function gives back.
-    pub(crate) fn give_back(&mut self, function: &str, value: &Value) {
+    pub(crate) fn record_return(&mut self, function: &str, value: &Value) {
         let known = self.returns.contains_key(function);
-        if function.is_empty() || !known && self.returns.len() >= MOST_ENTRIES {
+        if function.is_empty() || !known && self.returns.len() >= MAX_ENTRIES {
             return;
         }
         self.returns.entry(function.to_owned()).or_default().merge(value);
@@ -71,15 +68,15 @@ impl Memory {
     /// Remembers a variable at the top of a file, when it says anything.
     pub(crate) fn set_constant(&mut self, name: &str, value: &Value) {
         let says = value.text.is_some() || !value.items.is_empty() || value.taint.is_secret();
-        if says && value.name.is_none() && self.constants.len() < MOST_ENTRIES {
+        if says && value.name.is_none() && self.constants.len() < MAX_ENTRIES {
             self.constants.insert(name.to_owned(), value.clone());
         }
     }
 
-    /// Remembers what is written to a file.
+    /// Records what is written to a file.
     pub(crate) fn write(&mut self, path: &Value, taint: &Taint) {
-        let Some(path) = key(path.shown()) else { return };
-        if (taint.is_secret() || taint.fetched.is_some()) && self.files.len() < MOST_ENTRIES {
+        let Some(path) = key(path.text_or_unknown()) else { return };
+        if (taint.is_secret() || taint.fetched.is_some()) && self.files.len() < MAX_ENTRIES {
             self.files.entry(path).or_default().add(taint);
         }
     }
@@ -95,7 +92,7 @@ impl Memory {
     }
 }
 
-/// A path as a key, unless so little of it is known that others would be taken for it.
+/// A path as a key, unless so little of it is known that it would match other files.
 fn key(path: &str) -> Option<String> {
     let path = path.trim_matches(['"', '\'', ' ']);
     let path = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');

@@ -1,4 +1,4 @@
-//! What administrators decide, and what those are told whom it concerns.
+//! Decisions of administrators, and what the affected users see.
 
 use serde_json::json;
 

@@ -1,28 +1,27 @@
-//! What the shell scripts of a skill know of each other when one reads the other in.
+//! Variables and functions that shell scripts of a skill share by sourcing each other.
 
 use std::{collections::HashMap, rc::Rc};
 
-use super::{expansion::Known, functions::Function};
+use super::{expansion::KnownVariable, functions::Function};
 use crate::act::Taint;
 
-/// Most variables that are remembered.
-const MOST: usize = 4096;
+const MAX_VARIABLES: usize = 4096;
 
-/// What scripts that are read in have told so far.
+/// What is known from the sourced scripts that were read so far.
 #[derive(Default)]
-pub(crate) struct Memory {
-    /// Variables whose value is plain to see.
-    pub(super) known: HashMap<String, Known>,
+pub(crate) struct CrossFileShellState {
+    /// Variables with a known value.
+    pub(super) known: HashMap<String, KnownVariable>,
     /// Variables that hold something that should not leave the machine.
     pub(super) variables: HashMap<String, Taint>,
     pub(super) functions: HashMap<Rc<str>, Function>,
 }
 
-impl Memory {
-    /// Remembers the variables of a script; two values of one name are none.
-    pub(super) fn keep(
+impl CrossFileShellState {
+    /// Adds the variables of a script. A variable with two values is not known.
+    pub(super) fn merge_variables(
         &mut self,
-        known: &HashMap<String, Known>,
+        known: &HashMap<String, KnownVariable>,
         variables: HashMap<String, Taint>,
     ) {
         for (name, value) in known {
@@ -30,7 +29,7 @@ impl Memory {
                 Some(before) if before != value => {
                     self.known.remove(name);
                 }
-                None if self.known.len() < MOST => {
+                None if self.known.len() < MAX_VARIABLES => {
                     self.known.insert(name.clone(), value.clone());
                 }
                 _ => {}
@@ -41,8 +40,8 @@ impl Memory {
     }
 }
 
-/// The names of the scripts that a script reads in: `. ./lib.sh`, `source "$here/lib.sh"`.
-pub(crate) fn read_in(text: &str) -> Vec<&str> {
+/// The names of the scripts that a script sources: `. ./lib.sh`, `source "$here/lib.sh"`.
+pub(crate) fn sourced_scripts(text: &str) -> Vec<&str> {
     let lines = text.lines().map(str::trim_start);
     let lines = lines.filter_map(|line| {
         let at = ["source ", ". "].iter().find_map(|start| line.strip_prefix(start));
@@ -65,9 +64,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_that_are_read_in() {
+    fn sourced_scripts_are_found() {
         let text =
             ". \"$(dirname \"$0\")/paths.sh\"\nsource lib/a.sh\n[ -f b ] && . ./b.sh\necho . x";
-        assert_eq!(read_in(text), ["paths.sh", "a.sh", "b.sh"]);
+        assert_eq!(sourced_scripts(text), ["paths.sh", "a.sh", "b.sh"]);
     }
 }

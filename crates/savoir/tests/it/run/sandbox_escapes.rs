@@ -84,7 +84,7 @@ fn only_what_was_granted_is_made_in_a_folder() {
 }
 
 #[test]
-fn a_grant_makes_nothing() {
+fn a_grant_does_not_create_files() {
     let stage = prepared(&["1"], &["--allow-write", "report.txt", "--allow-write", "out"]);
     run(&stage, &[]);
     assert_eq!(names(&stage.path("work")), ["notes.txt", "sub"]);

@@ -321,7 +321,7 @@ fn the_corpus_installs_unchanged() {
 }
 
 /// The skills of the corpus that cannot be installed, each with the code of the reason.
-const KNOWN: &str = "crates/savoir/tests/it/shelf/corpus-skipped.txt";
+const KNOWN: &str = "crates/savoir/tests/it/install/corpus-skipped.txt";
 
 /// Whether an agent got a converted file, which the lock records.
 fn is_converted(machine: &Machine, name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! The pieces of a skill that are read: files, code blocks in them, and what was hidden in those.
+//! Text fragments of a skill that the scanner reads: files, code blocks, decoded text.
 
 use std::{borrow::Cow, cell::OnceCell, rc::Rc};
 
@@ -7,7 +7,7 @@ use savoir_skill::{Span, folder::is_skill_file, markdown::Outline};
 
 use super::phrase::{self, Word};
 
-/// How a piece is read.
+/// The language that a fragment is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     Markdown,
@@ -18,7 +18,7 @@ pub(super) enum Language {
     Other,
 }
 
-/// What a piece is to the skill.
+/// The purpose of a fragment in the skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// SKILL.md, which the agent follows.
@@ -31,122 +31,121 @@ pub(super) enum Role {
     Data,
 }
 
-/// Where offsets of a piece lie in its file.
+/// How offsets in a fragment map to its file.
 #[derive(Clone, Copy, Debug)]
-enum At {
-    /// It is a part of the file.
-    Shift(usize),
-    /// It was decoded out of something at this place.
+enum FilePosition {
+    /// The fragment is a slice of the file that starts here.
+    Offset(usize),
+    /// The fragment was decoded from text at this offset.
     Fixed(usize),
 }
 
-/// A text to be read.
+/// A text that the scanner reads: a file, or a part that was found in it.
 #[derive(Clone, Debug)]
-pub(super) struct Piece<'a> {
+pub(super) struct TextFragment<'a> {
     pub(super) path: Rc<str>,
     pub(super) text: Cow<'a, str>,
     pub(super) language: Language,
     pub(super) role: Role,
-    /// What it was hidden in.
-    pub(super) cloak: Option<&'static str>,
-    /// Whether it is code that a document shows.
-    pub(super) shown: bool,
-    /// How many wrappings were taken off.
+    /// The encoding or archive that it was hidden in.
+    pub(super) hidden_in: Option<&'static str>,
+    pub(super) is_shown_in_document: bool,
+    /// How many fragments it is nested in.
     pub(super) depth: usize,
-    whole: Rc<str>,
-    at: At,
+    file_text: Rc<str>,
+    at: FilePosition,
     prose: OnceCell<Option<Rc<Prose>>>,
 }
 
-/// What a piece says to a reader: its text with code blocks and comments blanked out.
+/// The text of a fragment with code blocks and comments blanked out.
 #[derive(Debug)]
 pub(super) struct Prose {
     pub(super) text: String,
     pub(super) words: Vec<Word>,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> TextFragment<'a> {
     pub(super) fn file(path: &str, text: &'a str) -> Self {
-        let (language, role) = kind(path, text);
+        let (language, role) = language_and_role(path, text);
         Self {
             path: path.into(),
             text: Cow::Borrowed(text),
             language,
             role,
-            cloak: None,
-            shown: false,
+            hidden_in: None,
+            is_shown_in_document: false,
             depth: 0,
-            whole: text.into(),
-            at: At::Shift(0),
+            file_text: text.into(),
+            at: FilePosition::Offset(0),
             prose: OnceCell::new(),
         }
     }
 
     /// A file that was in an archive.
-    pub(super) fn packed(path: &str, text: String, cloak: &'static str, depth: usize) -> Self {
-        let (language, role) = kind(path, &text);
+    pub(super) fn packed(path: &str, text: String, hidden_in: &'static str, depth: usize) -> Self {
+        let (language, role) = language_and_role(path, &text);
         let role = if role == Role::Instructions { Role::Document } else { role };
         Self {
             path: path.into(),
-            whole: text.as_str().into(),
+            file_text: text.as_str().into(),
             text: Cow::Owned(text),
             language,
             role,
-            cloak: Some(cloak),
-            shown: false,
+            hidden_in: Some(hidden_in),
+            is_shown_in_document: false,
             depth,
-            at: At::Shift(0),
+            at: FilePosition::Offset(0),
             prose: OnceCell::new(),
         }
     }
 
     /// A part of it in another language, such as a code block.
-    pub(super) fn part(&self, span: Span, language: Language) -> Self {
+    pub(super) fn sub_fragment(&self, span: Span, language: Language) -> Self {
         let at = match self.at {
-            At::Shift(by) => At::Shift(by + span.start),
-            fixed @ At::Fixed(_) => fixed,
+            FilePosition::Offset(by) => FilePosition::Offset(by + span.start),
+            fixed @ FilePosition::Fixed(_) => fixed,
         };
-        let shown = self.language == Language::Markdown;
+        let is_shown_in_document = self.language == Language::Markdown;
         let text = Cow::Owned(span.slice(&self.text).to_owned());
         Self {
             text,
             language,
             at,
-            shown,
+            is_shown_in_document,
             depth: self.depth + 1,
             path: Rc::clone(&self.path),
-            whole: Rc::clone(&self.whole),
+            file_text: Rc::clone(&self.file_text),
             prose: OnceCell::new(),
             role: self.role,
-            cloak: self.cloak,
+            hidden_in: self.hidden_in,
         }
     }
 
-    /// A text that something at this place turned out to be.
-    pub(super) fn inner(
+    /// A fragment with another text, such as the decoded form of this span.
+    pub(super) fn derived_fragment(
         &self,
         text: String,
         language: Language,
-        cloak: Option<&'static str>,
+        hidden_in: Option<&'static str>,
         span: Span,
     ) -> Self {
-        let at = At::Fixed(self.offset(span.start));
-        let cloak = self.cloak.or(cloak);
+        let at = FilePosition::Fixed(self.file_offset(span.start));
+        let hidden_in = self.hidden_in.or(hidden_in);
         Self {
             text: text.into(),
             language,
-            cloak,
+            hidden_in,
             at,
             depth: self.depth + 1,
             path: Rc::clone(&self.path),
-            whole: Rc::clone(&self.whole),
+            file_text: Rc::clone(&self.file_text),
             prose: OnceCell::new(),
             role: self.role,
-            shown: self.shown,
+            is_shown_in_document: self.is_shown_in_document,
         }
     }
 
-    /// What it says to a reader, if it is a text for readers.
+    /// The prose, if this is a text for readers.
     pub(super) fn prose(&self) -> Option<&Prose> {
         self.prose.get_or_init(|| self.read_prose().map(Rc::new)).as_deref()
     }
@@ -155,10 +154,10 @@ impl<'a> Piece<'a> {
         let document = matches!(self.role, Role::Instructions | Role::Document);
         let readable = match self.language {
             Language::Markdown => true,
-            Language::Other => document || self.cloak.is_some(),
+            Language::Other => document || self.hidden_in.is_some(),
             _ => false,
         };
-        if !readable || self.depth > 0 && self.cloak.is_none() {
+        if !readable || self.depth > 0 && self.hidden_in.is_none() {
             return None;
         }
         let mut text = self.text.to_string();
@@ -183,35 +182,34 @@ impl<'a> Piece<'a> {
         Some(Prose { text, words })
     }
 
-    /// The whole file.
-    pub(super) fn whole(&self) -> &str {
-        &self.whole
+    pub(super) fn file_text(&self) -> &str {
+        &self.file_text
     }
 
-    /// Where a byte of the piece lies in its file.
-    fn offset(&self, at: usize) -> usize {
+    /// The offset in the file of a byte in the fragment.
+    fn file_offset(&self, at: usize) -> usize {
         match self.at {
-            At::Shift(by) => by + at,
-            At::Fixed(at) => at,
+            FilePosition::Offset(by) => by + at,
+            FilePosition::Fixed(at) => at,
         }
     }
 
     /// Line and column in the file, from one.
     pub(super) fn position(&self, at: usize) -> (usize, usize) {
-        let bytes = self.whole.as_bytes();
-        let at = self.offset(at).min(bytes.len());
+        let bytes = self.file_text.as_bytes();
+        let at = self.file_offset(at).min(bytes.len());
         let line = memchr::memchr_iter(b'\n', &bytes[..at]).count() + 1;
         let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
-        let column = self.whole.get(start..at).map_or(1, |before| before.chars().count() + 1);
+        let column = self.file_text.get(start..at).map_or(1, |before| before.chars().count() + 1);
         (line, column)
     }
 
-    /// What stands at a place, short, on one line, with everything visible.
+    /// The text at a span, shortened to one line, with invisible characters escaped.
     pub(super) fn excerpt(&self, span: Span) -> String {
-        const LONGEST: usize = 160;
+        const MAX_EXCERPT_CHARS: usize = 160;
         let text = self.text.get(span.start..span.end).unwrap_or_default().trim();
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut short: String = line.chars().take(LONGEST).collect();
+        let mut short: String = line.chars().take(MAX_EXCERPT_CHARS).collect();
         if short.len() < line.len() {
             short.push('…');
         }
@@ -219,14 +217,14 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Whether a place lies in a fenced block. They stand one after the other, so one look is enough.
+/// Whether an offset is in a fenced block. The blocks are sorted, so one lookup is enough.
 pub(super) fn is_fenced(outline: &Outline, at: usize) -> bool {
     let next = outline.fences.partition_point(|fence| fence.whole.start <= at);
     next.checked_sub(1).is_some_and(|last| outline.fences[last].whole.contains(at))
 }
 
 /// The language and the role of a file.
-pub(super) fn kind(path: &str, text: &str) -> (Language, Role) {
+pub(super) fn language_and_role(path: &str, text: &str) -> (Language, Role) {
     let name = path.rsplit(['/', '!']).next().unwrap_or(path);
     if is_skill_file(name) && !path.contains(['/', '!']) {
         return (Language::Markdown, Role::Instructions);
@@ -241,19 +239,19 @@ pub(super) fn kind(path: &str, text: &str) -> (Language, Role) {
         "sh" | "bash" | "zsh" | "ksh" | "command" | "ps1" | "psm1" | "bat" | "cmd" | "fish" => {
             (Language::Shell, Role::Script)
         }
-        _ => by_first_line(name, text),
+        _ => language_and_role_by_first_line(name, text),
     }
 }
 
-fn by_first_line(name: &str, text: &str) -> (Language, Role) {
+fn language_and_role_by_first_line(name: &str, text: &str) -> (Language, Role) {
     let first = text.lines().next().unwrap_or_default();
     let Some(program) = first.strip_prefix("#!") else {
         let shell = matches!(
             name,
             "Makefile" | "makefile" | "GNUmakefile" | "Dockerfile" | "justfile" | "Justfile"
-        ) || matches!(super::gather::ending(name).as_str(), "mk" | "dockerfile");
+        ) || matches!(super::collect::extension(name).as_str(), "mk" | "dockerfile");
         let language = if shell { Language::Shell } else { Language::Other };
-        let document = matches!(super::gather::ending(name).as_str(), "txt" | "rst" | "html");
+        let document = matches!(super::collect::extension(name).as_str(), "txt" | "rst" | "html");
         let role = match (shell, document) {
             (true, _) => Role::Script,
             (_, true) => Role::Document,
@@ -278,7 +276,7 @@ fn is_sentences(text: &str) -> bool {
     let request = text.contains("POST /") || text.contains("GET /");
     let sentence =
         |line: &str| line.split_whitespace().count() > 5 && line.trim_end().ends_with('.');
-    !drawn && !request && guess(text) == Language::Other && text.lines().any(sentence)
+    !drawn && !request && guess_language(text) == Language::Other && text.lines().any(sentence)
 }
 
 /// The language that the fence of a code block names.
@@ -294,13 +292,13 @@ pub(super) fn fence_language(info: &str, content: &str) -> Language {
             Language::JavaScript
         }
         "markdown" | "md" => Language::Markdown,
-        "" | "text" | "txt" | "plaintext" => guess(content),
+        "" | "text" | "txt" | "plaintext" => guess_language(content),
         _ => Language::Other,
     }
 }
 
-/// The language of a text that does not say.
-pub(super) fn guess(text: &str) -> Language {
+/// Guesses the language of a text by its first words.
+pub(super) fn guess_language(text: &str) -> Language {
     let starts = |words: &[&str]| {
         text.lines()
             .map(str::trim_start)

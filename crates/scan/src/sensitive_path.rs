@@ -1,7 +1,7 @@
-//! Places that skills have no business with: where credentials lie, and where tools are steered.
+//! Recognizes sensitive paths: credentials, agent settings and autostart files.
 
-/// Parts of paths below which credentials lie, and what they are.
-const CREDENTIALS: &[(&str, &str)] = &[
+/// Parts of credential paths, and what is stored there.
+const CREDENTIAL_PATHS: &[(&str, &str)] = &[
     (".ssh/id_", "SSH keys"),
     (".ssh/*", "SSH keys"),
     (".ssh/$", "SSH keys"),
@@ -98,14 +98,14 @@ const CREDENTIALS: &[(&str, &str)] = &[
     ("msgstore.db", "messages of WhatsApp"),
 ];
 
-/// What the cloud tells a machine about itself, where it is not known what is asked for.
+/// A request to the cloud metadata service whose path is not known.
 pub(super) const METADATA: &str = "what the cloud tells this machine";
 
 const METADATA_HOSTS: [&str; 4] =
     ["169.254.169.254", "metadata.google.internal", "169.254.170.2", "100.100.100.200"];
 
-/// What is asked of the service in a cloud that tells a machine about itself.
-fn metadata(path: &str) -> Option<&'static str> {
+/// What a request to the cloud metadata service reads, unless it is harmless.
+fn cloud_metadata(path: &str) -> Option<&'static str> {
     const FACTS: [&str; 20] = [
         "/placement",
         "/instance-type",
@@ -145,8 +145,8 @@ fn metadata(path: &str) -> Option<&'static str> {
     (!FACTS.iter().any(|part| path.contains(part))).then_some(METADATA)
 }
 
-/// Folders that have nothing but credentials in them, or next to nothing.
-const FOLDERS: &[(&str, &str)] = &[
+/// Folders that contain little besides credentials.
+const CREDENTIAL_FOLDERS: &[(&str, &str)] = &[
     (".ssh", "SSH keys"),
     (".aws", "AWS credentials"),
     (".kube", "Kubernetes credentials"),
@@ -155,8 +155,8 @@ const FOLDERS: &[(&str, &str)] = &[
     (".config/op", "stored passwords"),
 ];
 
-/// What credentials a path leads to.
-pub(super) fn credential(path: &str) -> Option<&'static str> {
+/// The credentials that are stored at a path.
+pub(super) fn credential_at(path: &str) -> Option<&'static str> {
     // Most words are short and plain; no such place is.
     if path.len() < 24 && !path.contains(['.', '/', '\\', '_', ' ']) {
         return None;
@@ -174,7 +174,7 @@ pub(super) fn credential(path: &str) -> Option<&'static str> {
     let below = |known: &str| {
         folder.strip_suffix(known).is_some_and(|before| before.is_empty() || before.ends_with('/'))
     };
-    if let Some((_, what)) = FOLDERS.iter().find(|(known, _)| below(known)) {
+    if let Some((_, what)) = CREDENTIAL_FOLDERS.iter().find(|(known, _)| below(known)) {
         return Some(what);
     }
     if path.ends_with("/google-chrome")
@@ -183,12 +183,12 @@ pub(super) fn credential(path: &str) -> Option<&'static str> {
     {
         return Some("browser profiles");
     }
-    let found = CREDENTIALS.iter().find(|(part, _)| path.contains(part));
-    found.map(|(_, what)| *what).or_else(|| metadata(path))
+    let found = CREDENTIAL_PATHS.iter().find(|(part, _)| path.contains(part));
+    found.map(|(_, what)| *what).or_else(|| cloud_metadata(path))
 }
 
-/// What a pattern looks for that finds secrets by their words or by their form.
-pub(super) fn searched(pattern: &str) -> Option<&'static str> {
+/// The secrets that a search pattern looks for, by keywords or by token format.
+pub(super) fn secrets_matched_by(pattern: &str) -> Option<&'static str> {
     let lower = pattern.to_lowercase();
     let words = ["password", "seed phrase", "private key", "api key", "api[_", "mnemonic", "iban"];
     let several = words.iter().filter(|word| lower.contains(*word)).count() > 1;
@@ -196,8 +196,8 @@ pub(super) fn searched(pattern: &str) -> Option<&'static str> {
     (several && pattern.contains('|') || forms).then_some("secrets in files")
 }
 
-/// Whether any word of a text can be one of those paths.
-pub(super) fn may_hold_credentials(text: &str) -> bool {
+/// Whether a text can contain a credential path. A cheap check before the exact one.
+pub(super) fn may_name_credentials(text: &str) -> bool {
     // Nearly all of them have a dot or a slash, and most texts are long.
     let plain = !text.contains(['.', '/', '\\']);
     if plain && !text.contains("ogin ") && !text.contains("OGIN ") {
@@ -205,13 +205,13 @@ pub(super) fn may_hold_credentials(text: &str) -> bool {
     }
     let text = text.to_lowercase().replace('\\', "/");
     text.contains("id_")
-        || FOLDERS.iter().any(|(part, _)| text.contains(part))
-        || CREDENTIALS.iter().any(|(part, _)| text.contains(part))
+        || CREDENTIAL_FOLDERS.iter().any(|(part, _)| text.contains(part))
+        || CREDENTIAL_PATHS.iter().any(|(part, _)| text.contains(part))
         || METADATA_HOSTS.iter().any(|host| text.contains(host))
 }
 
-/// Whether a path is a folder whose loss a user cannot make good.
-pub(super) fn is_precious(path: &str) -> bool {
+/// Whether a path is a folder whose loss would hurt the user.
+pub(super) fn is_precious_folder(path: &str) -> bool {
     let path = path.trim_matches(['"', '\'']).replace("${HOME}", "~").replace("$HOME", "~");
     let path = path.trim_end_matches("/*").trim_end_matches("/.").trim_end_matches('/');
     let own =
@@ -220,7 +220,7 @@ pub(super) fn is_precious(path: &str) -> bool {
         || path.strip_prefix("~/").is_some_and(|folder| own.contains(&folder))
 }
 
-/// Whether the name of a variable says that it holds a secret.
+/// Whether a variable contains a secret, judging by its name.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let public = name.contains("PUBLIC") || name.contains("PUBKEY");
@@ -243,7 +243,7 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     holds && !public
 }
 
-/// What steers agents, and what is lost when it is written to.
+/// The kind of agent file at a path: memory, instructions, settings.
 pub(super) fn agent_file(path: &str) -> Option<&'static str> {
     let path = path.to_lowercase().replace('\\', "/");
     let name = path.rsplit('/').next().unwrap_or(&path);
@@ -276,8 +276,8 @@ pub(super) fn agent_file(path: &str) -> Option<&'static str> {
     folders.iter().any(|folder| path.contains(folder)).then_some("the agent's settings")
 }
 
-/// What makes a written file start again later.
-pub(super) fn autostart(path: &str) -> Option<&'static str> {
+/// The autostart mechanism that a file at this path belongs to.
+pub(super) fn autostart_entry(path: &str) -> Option<&'static str> {
     let path = path.to_lowercase().replace('\\', "/");
     let name = path.rsplit('/').next().unwrap_or(&path);
     let any = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
@@ -315,7 +315,7 @@ pub(super) fn autostart(path: &str) -> Option<&'static str> {
         Some("a file that runs by itself")
     } else if path.ends_with(".vscode/tasks.json") {
         Some("a task of the editor")
-    } else if super::gather::ending(&path) == "pth" {
+    } else if super::collect::extension(&path) == "pth" {
         Some("a module that every Python imports")
     } else if any(&[
         "/etc/hosts",
@@ -349,21 +349,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_told_from_their_neighbours() {
+    fn credential_paths_are_found_and_similar_paths_are_not() {
         for path in ["~/.ssh/id_rsa", "$HOME/.aws/credentials", "C:\\Users\\x\\.ssh", "/etc/shadow"]
         {
-            assert!(credential(path).is_some(), "{path}");
+            assert!(credential_at(path).is_some(), "{path}");
         }
         for path in ["~/.ssh/id_rsa.pub", "docs/ssh.md", "~/.ssh/known_hosts", ".env.example"] {
-            assert_eq!(credential(path), None, "{path}");
+            assert_eq!(credential_at(path), None, "{path}");
         }
     }
 
     #[test]
-    fn what_starts_again() {
-        assert!(autostart("~/Library/LaunchAgents/x.plist").is_some());
-        assert!(autostart("/home/x/.bashrc").is_some());
-        assert_eq!(autostart("src/profile"), None);
+    fn autostart_and_agent_files_are_found() {
+        assert!(autostart_entry("~/Library/LaunchAgents/x.plist").is_some());
+        assert!(autostart_entry("/home/x/.bashrc").is_some());
+        assert_eq!(autostart_entry("src/profile"), None);
         assert!(agent_file("~/.claude/settings.json").is_some());
         assert_eq!(agent_file("config/settings.json"), None);
     }

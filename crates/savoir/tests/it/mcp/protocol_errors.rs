@@ -1,4 +1,4 @@
-//! What is no message, or none that makes sense, and what is offered at the beginning.
+//! Invalid messages, and what the server offers at the start.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{Client, code, stage};
 
 #[test]
-fn whatever_a_line_holds_the_next_one_is_read() {
+fn an_invalid_line_does_not_stop_the_server() {
     let sandbox = stage(&["hello-world"]);
     let mut client = Client::silent(&sandbox, &["../skills"]);
     let deep = "[".repeat(100_000);
@@ -72,7 +72,7 @@ fn whatever_a_line_holds_the_next_one_is_read() {
 }
 
 #[test]
-fn who_says_nothing_or_pipes_questions_in_gets_a_good_end() {
+fn end_of_input_exits_cleanly() {
     let sandbox = stage(&["hello-world"]);
     assert_eq!(Client::silent(&sandbox, &["../skills"]).end(), 0);
     // All that was asked before the end of the input is answered.
@@ -97,7 +97,7 @@ fn who_says_nothing_or_pipes_questions_in_gets_a_good_end() {
 }
 
 #[test]
-fn wrong_calls_are_told_in_words_for_a_model() {
+fn wrong_calls_return_errors_for_the_model() {
     let sandbox = stage(&["git-helper"]);
     fs::write(sandbox.path("secret"), "secret").unwrap();
     let mut client = Client::new(&sandbox);
@@ -183,7 +183,7 @@ fn long_names_cost_little_and_are_not_sent_back() {
 }
 
 #[test]
-fn who_reads_no_answers_is_not_read_from() {
+fn a_client_that_does_not_read_is_throttled() {
     const ASKED: usize = 10_000;
     let sandbox = stage(&["hello-world"]);
     let mut command = sandbox.command(&["mcp", "../skills"]);

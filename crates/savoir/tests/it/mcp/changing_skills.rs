@@ -1,4 +1,4 @@
-//! Skills that come, change and go while a client is there.
+//! Skills that are added, changed and removed while a client is connected.
 
 use std::{
     fs, thread,
@@ -77,7 +77,7 @@ fn skills_that_are_installed_later_are_there() {
 }
 
 #[test]
-fn who_asks_for_nothing_is_told_all_the_same() {
+fn clients_without_subscription_are_notified() {
     let sandbox = stage(&[]);
     skill(&sandbox, "skills", "first", "Do it.");
     let mut client = Client::new(&sandbox);

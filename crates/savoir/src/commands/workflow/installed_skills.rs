@@ -1,4 +1,4 @@
-//! The skills of the user who runs a workflow.
+//! Looks up the installed skills of the user who runs a workflow.
 
 use futures::future::BoxFuture;
 use savoir_engine::skill_lookup::{LoadError, SkillLookup};

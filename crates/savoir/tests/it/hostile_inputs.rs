@@ -1,4 +1,4 @@
-//! The hostile inputs of the shared data: whoever reads one says the same about it.
+//! Hostile inputs of the shared data: every command rejects them the same way.
 
 use std::{
     ffi::OsString,
@@ -255,7 +255,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn whoever_reads_a_hostile_input_says_the_same() {
+fn all_commands_reject_a_hostile_input_alike() {
     let place = tempfile::tempdir().expect("a folder");
     let Some(inputs) = inputs(place.path()) else { return };
     for (file, verdict) in &EXPECTED {
@@ -305,7 +305,7 @@ fn whoever_reads_a_hostile_input_says_the_same() {
 
 /// Some of the inputs lack fields, too. With these, what is hostile is all that is left.
 #[test]
-fn what_is_hostile_is_enough() {
+fn hostile_inputs_cover_enough_cases() {
     let place = tempfile::tempdir().expect("a folder");
     let Some(inputs) = inputs(place.path()) else { return };
     let fields = "description: Shows it. Use when learning.\nversion: 1.0.0\n";

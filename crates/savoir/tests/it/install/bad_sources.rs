@@ -1,4 +1,4 @@
-//! What bad input gets: a clear error, the state as it was, and the way out.
+//! Bad input: a clear error, an unchanged state, and a hint.
 
 use std::fs;
 

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 #[value(rename_all = "PascalCase")]
-pub(crate) enum Mode {
+pub(crate) enum GibberishMode {
     #[default]
     Global,
     Dev,
@@ -12,7 +12,7 @@ pub(crate) enum Mode {
     Writer,
 }
 
-impl Mode {
+impl GibberishMode {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Global => "Global",

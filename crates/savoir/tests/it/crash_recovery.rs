@@ -1,4 +1,4 @@
-//! What was acknowledged is there after a kill: skills, conversations and workflows.
+//! Acknowledged skills, conversations and workflows survive a kill.
 
 use std::{
     sync::{
@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    house::{House, OutputArgs, Provider},
+    live_server::{House, Provider, ProviderBehavior},
     outside::RunEnvironment,
     support::Sandbox,
 };
@@ -56,7 +56,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// The answer; `None` once there is nobody to ask.
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Option<crate::house::Answer> {
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Option<crate::live_server::Answer> {
         if self.stop.load(Ordering::Relaxed) {
             return None;
         }
@@ -156,7 +156,7 @@ fn check(house: &House, token: &str, ledger: &Ledger) {
 #[test]
 fn a_kill_loses_nothing_of_a_folder() {
     let sandbox = Sandbox::new();
-    let provider = Provider::new(OutputArgs::Says(&["Nothing."]));
+    let provider = Provider::new(ProviderBehavior::Says(&["Nothing."]));
     let mut house = House::start(&sandbox, &OPTIONS, Some(&provider));
     let token = house.log_in(&sandbox);
     let ledger = Ledger::default();
@@ -172,7 +172,7 @@ fn a_kill_loses_nothing_of_a_folder() {
 #[test]
 fn a_kill_loses_nothing_of_a_database_and_a_bucket() {
     let Some(run_env) = RunEnvironment::new() else { return };
-    let provider = Provider::new(OutputArgs::Says(&["Nothing."]));
+    let provider = Provider::new(ProviderBehavior::Says(&["Nothing."]));
     let other = run_env.house(&OPTIONS, Some(&provider));
     let token = crate::cluster::register(&other, "ada@example.com");
     let ledger = Ledger::default();

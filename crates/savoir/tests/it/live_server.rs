@@ -27,7 +27,7 @@ pub(crate) struct Provider {
 
 /// What a provider does with a question.
 #[derive(Clone, Copy)]
-pub(crate) enum OutputArgs {
+pub(crate) enum ProviderBehavior {
     /// Sends these words, one after the other.
     Says(&'static [&'static str]),
     /// Sends these words with a pause before each.
@@ -41,7 +41,7 @@ pub(crate) enum OutputArgs {
 }
 
 impl Provider {
-    pub(crate) fn new(manner: OutputArgs) -> Self {
+    pub(crate) fn new(behavior: ProviderBehavior) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
         let questions = Arc::new(Mutex::new(Vec::new()));
@@ -50,7 +50,7 @@ impl Provider {
             for stream in listener.incoming().flatten() {
                 let asked = Arc::clone(&asked);
                 // A client that goes away ends its thread, and nothing else.
-                thread::spawn(move || answer(stream, manner, &asked));
+                thread::spawn(move || answer(stream, behavior, &asked));
             }
         });
         Self { url, questions }
@@ -71,7 +71,7 @@ impl Provider {
     }
 }
 
-fn answer(stream: TcpStream, manner: OutputArgs, asked: &Mutex<Vec<Value>>) -> Option<()> {
+fn answer(stream: TcpStream, behavior: ProviderBehavior, asked: &Mutex<Vec<Value>>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut out = stream;
     let mut line = String::new();
@@ -86,29 +86,31 @@ fn answer(stream: TcpStream, manner: OutputArgs, asked: &Mutex<Vec<Value>>) -> O
     let body: Value = serde_json::from_slice(&body).ok()?;
     let done = answers_in(&body);
     asked.lock().ok()?.push(body);
-    let words = match manner {
-        OutputArgs::Refuses => {
+    let words = match behavior {
+        ProviderBehavior::Refuses => {
             let error = json!({"error": {"message": "the key is wrong", "type": "auth"}});
             return reply(&mut out, "401 Unauthorized", &error);
         }
-        OutputArgs::Calls(calls, _) if done < calls.len() => return ask_for(&mut out, calls[done]),
-        OutputArgs::Says(words) | OutputArgs::Slowly(words) | OutputArgs::Calls(_, words) => {
-            words.to_vec()
+        ProviderBehavior::Calls(calls, _) if done < calls.len() => {
+            return ask_for(&mut out, calls[done]);
         }
-        OutputArgs::Dawdles => vec!["and so on "; 600],
+        ProviderBehavior::Says(words)
+        | ProviderBehavior::Slowly(words)
+        | ProviderBehavior::Calls(_, words) => words.to_vec(),
+        ProviderBehavior::Dawdles => vec!["and so on "; 600],
     };
     out.write_all(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
     )
     .ok()?;
     for word in words {
-        if matches!(manner, OutputArgs::Slowly(_)) {
+        if matches!(behavior, ProviderBehavior::Slowly(_)) {
             thread::sleep(Duration::from_millis(400));
         }
         let delta = json!({"choices": [{"index": 0, "delta": {"content": word}}]});
         write!(out, "data: {delta}\n\n").ok()?;
         out.flush().ok()?;
-        if matches!(manner, OutputArgs::Dawdles) {
+        if matches!(behavior, ProviderBehavior::Dawdles) {
             thread::sleep(Duration::from_millis(50));
         }
     }

@@ -15,21 +15,24 @@ use crate::{error::CommandError, output};
 
 /// The fetched skills, and those that failed.
 #[derive(Default)]
-pub(crate) struct Arrived {
+pub(crate) struct FetchedSkills {
     pub(crate) ready: Vec<Ready>,
     pub(crate) skipped: Vec<Skipped>,
 }
 
 impl InstallContext {
     /// Fetches skills and checks them. One that fails does not stop the others.
-    pub(crate) fn arrive_some(&self, wanted: &[(Offer, Why)]) -> Result<Arrived, CommandError> {
+    pub(crate) fn fetch_some(
+        &self,
+        wanted: &[(Offer, Why)],
+    ) -> Result<FetchedSkills, CommandError> {
         self.doing(&format!("fetching {}", output::plural(wanted.len(), "skill")));
         let offers: Vec<Offer> = wanted.iter().map(|(offer, _)| offer.clone()).collect();
         let fetched = self.wait(self.fetcher.fetch_all(&offers)).into_iter();
-        let mut arrived = Arrived::default();
+        let mut arrived = FetchedSkills::default();
         let mut arrivals = Vec::with_capacity(offers.len());
         for (tree, (offer, why)) in fetched.zip(wanted) {
-            let source = locked_source(&offer.place, self.shelf.root())?;
+            let source = locked_source(&offer.place, self.skill_set.root())?;
             match tree {
                 Ok(tree) => arrivals.push(Arrival {
                     tree,
@@ -83,7 +86,7 @@ impl InstallContext {
     /// Marks blocked skills in the store: consent in this project does not apply to another project or
     /// name.
     fn remember_blocked(&self, ready: &[Ready]) -> Result<(), CommandError> {
-        let store = self.shelf.store();
+        let store = self.skill_set.store();
         for one in ready.iter().filter(|one| !one.refusals().is_empty()) {
             store.mark_blocked(&one.tree.integrity()).map_err(InstallFailure::from)?;
         }
@@ -136,9 +139,9 @@ impl InstallContext {
         mut offers: Vec<Offer>,
     ) -> Result<Vec<Offer>, CommandError> {
         let mut installed = BTreeSet::new();
-        for (name, locked) in &self.shelf.state()?.lock.skills {
+        for (name, locked) in &self.skill_set.state()?.lock.skills {
             for agent in locked.agents.iter().filter_map(|id| Agent::by_id(id).ok()) {
-                let copy = self.shelf.agent_folder(agent).map(|folder| folder.join(name));
+                let copy = self.skill_set.agent_folder(agent).map(|folder| folder.join(name));
                 installed.extend(copy.ok().and_then(|copy| copy.canonicalize().ok()));
             }
         }
@@ -170,14 +173,14 @@ impl InstallContext {
     ) -> Result<Vec<Skipped>, CommandError> {
         let mut folders = Vec::with_capacity(agents.len());
         for agent in agents {
-            folders.push((agent.title, self.shelf.agent_folder(agent)?));
+            folders.push((agent.title, self.skill_set.agent_folder(agent)?));
         }
         let mut taken = Vec::new();
         ready.retain(|one| {
             let name = &one.summary.name;
             let own = folders
                 .iter()
-                .find(|(_, folder)| self.shelf.is_source(&one.source, &folder.join(name)));
+                .find(|(_, folder)| self.skill_set.is_source(&one.source, &folder.join(name)));
             let Some((title, _)) = own else { return true };
             let message = format!("`{name}` is already in the folder that {title} reads");
             let error = CommandError::input(message)
@@ -214,7 +217,7 @@ impl InstallContext {
     /// The part of a lock that the user agreed to on this machine. Others may have written the rest.
     pub(crate) fn agreed(&self, lock: &Lock) -> Lock {
         let mut agreed = lock.clone();
-        let store = self.shelf.store();
+        let store = self.skill_set.store();
         agreed.skills.retain(|_, locked| store.has(&locked.integrity));
         agreed
     }
@@ -228,7 +231,7 @@ impl InstallContext {
         if locked.signature.is_none() {
             return Ok(());
         }
-        let Ok(Some(tree)) = self.shelf.store().get(&locked.integrity) else { return Ok(()) };
+        let Ok(Some(tree)) = self.skill_set.store().get(&locked.integrity) else { return Ok(()) };
         self.as_arrived(name, locked, tree).map(drop)
     }
 
@@ -255,7 +258,7 @@ impl InstallContext {
             }
             let before = ready.len();
             // Skills with missing dependencies are reported later.
-            ready.extend(self.arrive_some(&spare)?.ready);
+            ready.extend(self.fetch_some(&spare)?.ready);
             // The files of an offer may contain another name.
             if !ready[before..].iter().any(|one| missing_name(&spare, &one.summary.name)) {
                 return Ok(ready);

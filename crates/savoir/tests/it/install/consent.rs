@@ -1,4 +1,4 @@
-//! What people are asked.
+//! Questions that `install` and `update` ask.
 
 use super::{Machine, PDF};
 use crate::support::Transcript;

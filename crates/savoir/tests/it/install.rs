@@ -1,9 +1,9 @@
 //! `install`, `sync`, `update`, `remove`, `undo` and `verify`, on a machine that is made up.
 
-mod asked;
-mod bad;
+mod bad_sources;
+mod consent;
 mod copies;
-mod counted;
+mod counted_versions;
 mod git;
 mod hints;
 mod offline;
@@ -232,7 +232,7 @@ fn skills_of_a_person_are_seen_everywhere() {
 }
 
 #[test]
-fn what_a_skill_needs_comes_with_it() {
+fn dependencies_are_installed() {
     let machine = Machine::new();
     let needs = "runtime: {type: markdown-skill}\ndependencies:\n  skills: [\"paper@^1.0\"]\n";
     machine.declared("elsewhere/s/pdf", "1.0.0", needs, "Read it.");
@@ -250,7 +250,7 @@ fn what_a_skill_needs_comes_with_it() {
 }
 
 #[test]
-fn the_disk_becomes_what_the_lock_says() {
+fn sync_installs_what_the_lock_pins() {
     let machine = Machine::with_pdf();
     fs::remove_dir_all(machine.sandbox.path("project/.claude")).expect("it was there");
     let differs = machine.run(&["sync", "--check"]);
@@ -288,7 +288,7 @@ fn skills_are_verified_by_name() {
 }
 
 #[test]
-fn what_no_lock_covers_is_told() {
+fn verify_lists_skills_without_a_lock_entry() {
     let machine = Machine::with_pdf();
     machine.sandbox.write("project/.claude/skills/pdf/__pycache__/helper.cpython-312.pyc", "x");
     let verified = machine.well(&["verify"]);
@@ -377,7 +377,7 @@ fn what_others_need_is_updated_too() {
 }
 
 #[test]
-fn nobody_takes_the_place_of_another() {
+fn installing_does_not_replace_a_skill_of_another_source() {
     let machine = Machine::new();
     machine.skill("elsewhere/pdf", "1.0.0", "Read it.");
     machine.skill("elsewhere/mail", "1.0.0", "Send it.");
@@ -420,7 +420,7 @@ fn a_skill_of_an_agent_is_adopted_and_not_installed() {
 }
 
 #[test]
-fn rights_do_not_grow_silently() {
+fn new_permissions_need_consent() {
     let machine = Machine::new();
     let tool = "allowed-tools: Read\n";
     machine.declared("elsewhere/pdf", "1.0.0", tool, "Read it.");
@@ -457,7 +457,7 @@ fn what_savoir_did_not_put_there_is_not_replaced() {
 }
 
 #[test]
-fn two_at_once_both_come_through() {
+fn two_concurrent_installs_both_succeed() {
     let machine = Machine::new();
     let names: Vec<String> = (0..8).map(|at| format!("skill-{at}")).collect();
     for name in &names {

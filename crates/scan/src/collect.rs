@@ -1,0 +1,697 @@
+//! Splits a skill into text fragments and reads each one into acts.
+
+use std::collections::HashSet;
+
+use savoir_skill::{Span, markdown::Outline};
+
+use super::{
+    Confidence, Severity,
+    act::{Act, Acts},
+    archive,
+    archive::FileType,
+    batch,
+    context::{AnalyzedFragment, Context, FindingDraft},
+    decode, embedded,
+    fragment::{Language, Role, TextFragment, fence_language, guess_language, is_fenced},
+    javascript, powershell, python, rules, shell,
+    value::CrossFileState,
+};
+
+/// How often a fragment can be hidden in another one.
+const MAX_DEPTH: usize = 6;
+
+/// Limits for one skill.
+const MAX_FRAGMENTS: usize = 20_000;
+const MAX_HIDDEN_BYTES: usize = 4 * 1024 * 1024;
+
+/// Only the start of a longer text is read.
+const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
+
+/// Limit for scripts. Scripts written by hand are shorter.
+const MAX_SCRIPT_BYTES: usize = 1024 * 1024;
+
+/// Limit for documents, which an agent reads into its context.
+const MAX_DOCUMENT_BYTES: usize = 512 * 1024;
+
+fn max_bytes(path: &str, text: &str) -> usize {
+    match super::fragment::language_and_role(path, text) {
+        (Language::Markdown, _) => MAX_DOCUMENT_BYTES,
+        (_, Role::Script) => MAX_SCRIPT_BYTES,
+        _ => MAX_TEXT_BYTES,
+    }
+}
+
+/// Document formats that are zip archives.
+const ZIP_DOCUMENT_EXTENSIONS: [&str; 12] =
+    ["docx", "xlsx", "pptx", "odt", "ods", "odp", "dotx", "xltx", "potx", "epub", "vsdx", "key"];
+
+/// Programs in languages that the scanner cannot read.
+const UNSUPPORTED_PROGRAM_EXTENSIONS: [&str; 12] =
+    ["rb", "pl", "php", "lua", "vbs", "applescript", "scpt", "tcl", "r", "groovy", "jse", "wsf"];
+
+/// Programs of which only the strings and some calls are read.
+const STRINGS_ONLY_CODE_EXTENSIONS: [&str; 18] = [
+    "go", "rs", "java", "kt", "swift", "c", "cc", "cpp", "cs", "rb", "pl", "php", "lua", "scala",
+    "dart", "groovy", "vb", "m",
+];
+
+/// Files that are data even if their first line looks like code.
+const DATA_EXTENSIONS: [&str; 32] = [
+    "json",
+    "yaml",
+    "yml",
+    "toml",
+    "csv",
+    "tsv",
+    "xml",
+    "svg",
+    "html",
+    "htm",
+    "css",
+    "scss",
+    "lock",
+    "ini",
+    "properties",
+    "txt",
+    "rst",
+    "log",
+    "tex",
+    "bib",
+    "sql",
+    "graphql",
+    "proto",
+    "go",
+    "rs",
+    "java",
+    "kt",
+    "swift",
+    "c",
+    "h",
+    "cpp",
+    "cs",
+];
+
+/// Splits a skill into fragments and adds them to the context.
+pub(super) fn collect_fragments(context: &mut Context<'_>) {
+    let mut collector = FragmentCollector {
+        context,
+        hidden_bytes: 0,
+        is_over_limit: false,
+        rot13: false,
+        python: CrossFileState::default(),
+        javascript: CrossFileState::default(),
+        shell: shell::CrossFileShellState::default(),
+        sourced_scripts: HashSet::new(),
+    };
+    let files = collector.context.files;
+    collector.read_functions_across_files();
+    collector.rot13 = files.iter().any(|(path, bytes)| {
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        extension(path) == "md" && says_rot13(&text.to_lowercase())
+    });
+    for (path, bytes) in files.iter() {
+        collector.add_file(path, bytes);
+    }
+    if collector.is_over_limit {
+        collector.report_unread("SKILL.md", "the skill has more in it than is looked at");
+    }
+}
+
+struct FragmentCollector<'c, 'a> {
+    context: &'c mut Context<'a>,
+    hidden_bytes: usize,
+    is_over_limit: bool,
+    /// Whether any document of the skill mentions ROT13.
+    rot13: bool,
+    /// Values that scripts pass to each other.
+    python: CrossFileState,
+    javascript: CrossFileState,
+    shell: shell::CrossFileShellState,
+    /// Shell scripts that source others or are sourced.
+    sourced_scripts: HashSet<String>,
+}
+
+/// The file extension in lower case, without the dot.
+pub(super) fn extension(path: &str) -> String {
+    let name = path.rsplit(['/', '!']).next().unwrap_or(path);
+    name.rsplit_once('.').map_or(String::new(), |(_, ending)| ending.to_ascii_lowercase())
+}
+
+impl<'a> FragmentCollector<'_, 'a> {
+    /// Reads the scripts in advance, so that the arguments from other files are known.
+    fn read_functions_across_files(&mut self) {
+        let texts = self.context.files.iter().filter_map(|(path, bytes)| {
+            let text =
+                std::str::from_utf8(bytes).ok().filter(|text| text.len() <= MAX_SCRIPT_BYTES)?;
+            Some((path, text, super::fragment::language_and_role(path, text).0))
+        });
+        let scripts: Vec<_> = texts
+            .filter(|(_, _, language)| {
+                matches!(language, Language::Python | Language::JavaScript | Language::Shell)
+            })
+            .collect();
+        self.read_sourced_shell_scripts(&scripts);
+        for wanted in [Language::Python, Language::JavaScript] {
+            let all = || scripts.iter().filter(|(_, _, language)| *language == wanted);
+            if all().count() < 2 {
+                continue;
+            }
+            for (path, text, _) in all() {
+                // Errors are reported by the second read.
+                let _ = match wanted {
+                    Language::Python => python::read_with(text, &mut self.python),
+                    _ => javascript::read_with(path, text, &mut self.javascript),
+                };
+            }
+        }
+    }
+
+    /// Shell scripts share variables only by sourcing each other.
+    fn read_sourced_shell_scripts(&mut self, scripts: &[(&str, &str, Language)]) {
+        let all = || scripts.iter().filter(|(_, _, language)| *language == Language::Shell);
+        let mut names: HashSet<&str> = HashSet::new();
+        for (path, text, _) in all() {
+            let read = shell::sourced_scripts(text);
+            if !read.is_empty() {
+                self.sourced_scripts.insert((*path).to_owned());
+            }
+            names.extend(read);
+        }
+        let name = |path: &'_ str| path.rfind('/').map_or(0, |slash| slash + 1);
+        let read = all().filter(|(path, _, _)| names.contains(&path[name(path)..]));
+        let read: Vec<String> = read.map(|(path, _, _)| (*path).to_owned()).collect();
+        if read.is_empty() {
+            return self.sourced_scripts.clear();
+        }
+        self.sourced_scripts.extend(read);
+        // Twice, because a file can use what a later file defines.
+        for _ in 0..2 {
+            for (path, text, _) in all().filter(|(path, _, _)| self.sourced_scripts.contains(*path))
+            {
+                let _ = shell::read_with(path, text, &mut self.shell);
+            }
+        }
+    }
+
+    fn add_file(&mut self, path: &str, bytes: &'a [u8]) {
+        match archive::file_type(bytes) {
+            FileType::Zip => self.add_archive(path, bytes, 1),
+            FileType::Other => match std::str::from_utf8(bytes) {
+                Ok(text) => self.add_text(path, text),
+                Err(_) => self.report_if_unreadable_program(path, bytes),
+            },
+            _ => {}
+        }
+    }
+
+    fn add_text(&mut self, path: &str, text: &'a str) {
+        if is_binary(path, text) {
+            return;
+        }
+        let text = &text[..self.readable_length(path, text)];
+        let (language, role) = super::fragment::language_and_role(path, text);
+        let other_script = role == Role::Script && language == Language::Other;
+        if UNSUPPORTED_PROGRAM_EXTENSIONS.contains(&extension(path).as_str()) || other_script {
+            self.report_unread(path, "the file is a program in a language that is not read here");
+        }
+        self.add_fragment(TextFragment::file(path, text));
+    }
+
+    /// How many bytes of a text are read. A longer text is reported.
+    fn readable_length(&mut self, path: &str, text: &str) -> usize {
+        let max_bytes = max_bytes(path, text);
+        if text.len() <= max_bytes {
+            return text.len();
+        }
+        self.report_unread(path, "the file is too large to be read to its end");
+        (0..=max_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0)
+    }
+
+    /// Reports bytes that are not UTF-8, unless they are data.
+    fn report_if_unreadable_program(&mut self, path: &str, bytes: &[u8]) {
+        // Metadata that macOS adds to archives.
+        const APPLE_DOUBLE: [u8; 4] = [0, 5, 0x16, 7];
+        if bytes.starts_with(&APPLE_DOUBLE) {
+            return;
+        }
+        let sample = &bytes[..bytes.len().min(64 * 1024)];
+        let (language, role) =
+            super::fragment::language_and_role(path, &String::from_utf8_lossy(sample));
+        let program = UNSUPPORTED_PROGRAM_EXTENSIONS.contains(&extension(path).as_str());
+        if program || role != Role::Data || language != Language::Other {
+            self.report_unread(path, "the file is not valid UTF-8");
+        }
+    }
+
+    fn report_unread(&mut self, path: &str, why: &str) {
+        let draft = FindingDraft::new(Severity::High, Confidence::High, why);
+        self.context.report_file(&rules::UNREAD_FILE, path, draft);
+    }
+
+    fn add_archive(&mut self, path: &str, bytes: &[u8], depth: usize) {
+        let document = ZIP_DOCUMENT_EXTENSIONS.contains(&extension(path).as_str());
+        let contents = archive::unzip(bytes);
+        if contents.locked {
+            let draft = FindingDraft::new(
+                Severity::High,
+                Confidence::High,
+                "the archive is locked with a password",
+            );
+            self.context.report_file(&rules::LOCKED_ARCHIVE, path, draft);
+        }
+        if let Some(problem) = contents.problem {
+            self.report_unread(path, &format!("the archive cannot be read: {problem}"));
+        }
+        for (name, bytes) in contents.files {
+            let inside = format!("{path}!{name}");
+            self.hidden_bytes += bytes.len();
+            if self.hidden_bytes > 4 * MAX_HIDDEN_BYTES {
+                self.is_over_limit = true;
+                return;
+            }
+            match archive::file_type(&bytes) {
+                FileType::Program(what) => {
+                    let draft = FindingDraft::new(
+                        Severity::Critical,
+                        Confidence::High,
+                        format!("an archive holds {what}"),
+                    );
+                    self.context.report_file(&rules::BINARY_PROGRAM, &inside, draft);
+                }
+                FileType::Zip if depth < 3 => self.add_archive(&inside, &bytes, depth + 1),
+                FileType::Zip | FileType::Packed(_) => {
+                    self.report_unread(&inside, "an archive in an archive is not looked into");
+                }
+                _ if document && name.ends_with("vbaProject.bin") => {
+                    let draft = FindingDraft::new(
+                        Severity::High,
+                        Confidence::High,
+                        "the document has macros",
+                    );
+                    self.context.report_file(&rules::BINARY_PROGRAM, &inside, draft);
+                }
+                _ if document && is_part_of_document(&name) => {}
+                _ => match String::from_utf8(bytes) {
+                    Ok(text) if is_binary(&inside, &text) => {}
+                    Ok(mut text) => {
+                        text.truncate(self.readable_length(&inside, &text));
+                        self.add_fragment(TextFragment::packed(&inside, text, "an archive", depth));
+                    }
+                    Err(error) => self.report_if_unreadable_program(&inside, error.as_bytes()),
+                },
+            }
+        }
+    }
+
+    fn add_fragment(&mut self, fragment: TextFragment<'a>) {
+        if self.context.fragments.len() >= MAX_FRAGMENTS {
+            self.is_over_limit = true;
+            return;
+        }
+        let acts = self.read_acts(&fragment);
+        let mut inner: Vec<TextFragment<'a>> = Vec::new();
+        if fragment.depth < MAX_DEPTH {
+            for found in &acts.embedded {
+                let language = found.language.unwrap_or_else(|| guess_language(&found.text));
+                inner.push(fragment.derived_fragment(
+                    found.text.clone(),
+                    language,
+                    found.hidden_in,
+                    found.span,
+                ));
+            }
+            if fragment.language == Language::Markdown {
+                inner.extend(find_markdown_code(&fragment));
+            }
+            if super::fragment::language_and_role(&fragment.path, "").0 != Language::Other
+                || fragment.depth == 0
+            {
+                inner.extend(find_encoded_text(&fragment));
+            }
+            if fragment.path.ends_with("package.json") && fragment.depth == 0 {
+                inner.extend(find_npm_scripts(&fragment));
+            }
+            if fragment.depth == 0 {
+                inner.extend(find_rotated_or_reversed_text(
+                    &fragment,
+                    self.rot13 && fragment.role != Role::Script,
+                ));
+            }
+            if fragment.depth == 0 && fragment.language == Language::Other {
+                inner.extend(find_code_in_other_files(&fragment));
+            }
+        }
+        if acts.is_cut {
+            self.report_unread(
+                &fragment.path.clone(),
+                "the file has more commands than are followed",
+            );
+        }
+        let deeper = fragment.depth >= MAX_DEPTH && !acts.embedded.is_empty();
+        self.is_over_limit |= deeper && fragment.hidden_in.is_some();
+        self.context.fragments.push(AnalyzedFragment { fragment: fragment, acts });
+        for fragment in inner {
+            self.hidden_bytes += fragment.text.len();
+            if self.hidden_bytes > MAX_HIDDEN_BYTES * 4 {
+                self.is_over_limit = true;
+                return;
+            }
+            self.add_fragment(fragment);
+        }
+    }
+
+    fn read_acts(&mut self, fragment: &TextFragment<'a>) -> Acts {
+        let acts = match fragment.language {
+            Language::Shell => {
+                let path: &str = &fragment.path;
+                let mut acts = if fragment.depth == 0 && self.sourced_scripts.contains(path) {
+                    shell::read_with(path, &fragment.text, &mut self.shell)
+                } else {
+                    shell::read(&fragment.text)
+                };
+                if powershell::is_powershell(&fragment.path, &fragment.text) {
+                    powershell::read(&fragment.text, &mut acts);
+                }
+                if batch::is_batch(&fragment.path, &fragment.text) {
+                    batch::read(&fragment.text, &mut acts);
+                }
+                Ok(acts)
+            }
+            Language::Python if fragment.depth == 0 => {
+                python::read_with(&fragment.text, &mut self.python)
+            }
+            Language::Python => python::read(&fragment.text),
+            Language::JavaScript if fragment.depth == 0 => {
+                javascript::read_with(&fragment.path, &fragment.text, &mut self.javascript)
+            }
+            Language::JavaScript => javascript::read(&fragment.path, &fragment.text),
+            Language::Other
+                if fragment.depth == 0
+                    && STRINGS_ONLY_CODE_EXTENSIONS
+                        .contains(&extension(&fragment.path).as_str()) =>
+            {
+                let mut acts = Acts::default();
+                embedded::other_acts(&fragment.text, &mut acts);
+                Ok(acts)
+            }
+            Language::Markdown | Language::Other => Ok(Acts::default()),
+        };
+        match acts {
+            Ok(mut acts) => {
+                if fragment.role == Role::Script {
+                    name_wallets(&fragment.text, &mut acts);
+                }
+                acts
+            }
+            // Code in a document may leave out what does not matter there.
+            Err(_)
+                if fragment.is_shown_in_document
+                    || fragment.depth > 0 && fragment.hidden_in.is_none() =>
+            {
+                Acts::default()
+            }
+            Err(why) => {
+                self.report_unread(
+                    &fragment.path.clone(),
+                    &format!("the file cannot be read as a program: {why}"),
+                );
+                Acts::default()
+            }
+        }
+    }
+}
+
+/// A line of code with several wallet names searches for wallets.
+fn name_wallets(text: &str, acts: &mut Acts) {
+    const WORDS: [&str; 9] = [
+        "mnemonic", "seed", "metamask", "ledger", "trezor", "phantom", "exodus", "electrum", "xprv",
+    ];
+    for line in text.lines() {
+        let lower = line.to_ascii_lowercase();
+        if WORDS.iter().filter(|word| lower.contains(*word)).count() > 2 {
+            let at = line.as_ptr() as usize - text.as_ptr() as usize;
+            acts.push(Act::Names("the phrases of wallets"), Span::new(at, at + line.len()));
+        }
+    }
+}
+
+/// Whether a file is binary: it contains zero bytes, and is not a program by name or first line.
+fn is_binary(path: &str, text: &str) -> bool {
+    memchr::memchr(0, text.as_bytes()).is_some()
+        && super::fragment::language_and_role(path, text) == (Language::Other, Role::Data)
+        && super::fragment::guess_language(text) == Language::Other
+}
+
+/// Whether a file of an office document is text, a picture or a setting.
+fn is_part_of_document(name: &str) -> bool {
+    let ending = extension(name);
+    !UNSUPPORTED_PROGRAM_EXTENSIONS.contains(&ending.as_str())
+        && super::fragment::language_and_role(name, "").1 == Role::Data
+        && !STRINGS_ONLY_CODE_EXTENSIONS.contains(&ending.as_str())
+}
+
+/// Beyond this, a backquote is not the start of inline code.
+const MAX_INLINE_CODE_BYTES: usize = 20_000;
+
+/// Code blocks and commands between backquotes.
+fn find_markdown_code<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
+    let text: &str = &fragment.text;
+    let outline = Outline::new(text, Span::new(0, text.len()));
+    let mut found = Vec::new();
+    for fence in &outline.fences {
+        let language = fence_language(fence.info.slice(text), fence.content.slice(text));
+        if matches!(language, Language::Shell | Language::Python | Language::JavaScript) {
+            found.push(fragment.sub_fragment(fence.content, language));
+        } else if language == Language::Other {
+            // Settings have commands in them: hooks, tasks, servers.
+            let settings = fragment.sub_fragment(fence.content, language);
+            for (command, span) in embedded::commands(&settings.text) {
+                let mut command = settings.derived_fragment(command, Language::Shell, None, span);
+                command.depth = settings.depth;
+                found.push(command);
+            }
+        }
+    }
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(open) = memchr::memchr(b'`', &bytes[at..]).map(|open| at + open) {
+        let ticks = bytes[open..].iter().take_while(|byte| **byte == b'`').count();
+        let inside = open + ticks;
+        let window = &bytes[inside..bytes.len().min(inside + MAX_INLINE_CODE_BYTES)];
+        let close = memchr::memmem::find(window, &bytes[open..inside]).map(|end| inside + end);
+        let Some(close) = close.filter(|_| ticks < 3) else {
+            at = inside;
+            continue;
+        };
+        let span = Span::new(inside, close);
+        at = close + ticks;
+        let code = span.slice(text);
+        if !outline.is_literal(open)
+            && code.contains([' ', '\t'])
+            && guess_language(code) == Language::Shell
+            && !is_sign_of_malware(text, span)
+            && !is_example_of_attack(text, open)
+        {
+            found.push(fragment.sub_fragment(span, Language::Shell));
+        }
+    }
+    found.extend(find_indented_code(fragment, &outline));
+    found.extend(find_bare_commands(fragment, &outline));
+    found
+}
+
+/// Whether a command stands in a sentence or a row below a heading such as `## Red flags`.
+fn is_example_of_attack(text: &str, at: usize) -> bool {
+    let heading = text[..at].rfind("\n#").map_or(text, |open| &text[open + 1..]);
+    if !heading.starts_with('#') {
+        return false;
+    }
+    let heading = heading.lines().next().unwrap_or_default().to_lowercase();
+    ["red flag", "warning sign", "signs of", "scams"].iter().any(|words| heading.contains(words))
+}
+
+/// Whether a command that switches off a protection is named as what harmful programs do.
+fn is_sign_of_malware(text: &str, span: Span) -> bool {
+    const COMMANDS: [&str; 9] = [
+        "vssadmin",
+        "wbadmin",
+        "bcdedit",
+        "set-mppreference",
+        "add-mppreference",
+        "setenforce",
+        "netsh",
+        "tmutil",
+        "shred",
+    ];
+    const WORDS: [&str; 8] = [
+        "ransomware",
+        "malware",
+        "keylogger",
+        "attacker",
+        "indicator",
+        "suspicious",
+        "detect",
+        "compromise",
+    ];
+    let code = span.slice(text).to_ascii_lowercase();
+    if code.contains("://") || !COMMANDS.iter().any(|command| code.starts_with(command)) {
+        return false;
+    }
+    // A line can be a megabyte long.
+    let near = |at: usize| (0..=3).map(|step| at - step).find(|at| text.is_char_boundary(*at));
+    let start = near(span.start.saturating_sub(300).max(3)).unwrap_or(0).min(span.start);
+    let end = near((span.end + 300).min(text.len()).max(3)).unwrap_or(text.len()).max(span.end);
+    let before = text[start..span.start].rsplit('\n').next().unwrap_or_default().to_lowercase();
+    let after = text[span.end..end].split('\n').next().unwrap_or_default().to_lowercase();
+    WORDS.iter().any(|word| before.contains(word) || after.contains(word))
+}
+
+/// Code blocks that are only indented.
+fn find_indented_code<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec<TextFragment<'a>> {
+    let text: &str = &fragment.text;
+    let mut found = Vec::new();
+    let mut block: Option<Span> = None;
+    let mut at = 0;
+    let mut blank = true;
+    for line in text.split_inclusive('\n') {
+        let deep = line.starts_with("    ") || line.starts_with('\t');
+        let inside = is_fenced(outline, at);
+        match &mut block {
+            Some(span) if deep && !inside => span.end = at + line.len(),
+            None if deep && blank && !inside => block = Some(Span::new(at, at + line.len())),
+            _ => found.extend(block.take()),
+        }
+        blank = line.trim().is_empty();
+        at += line.len();
+    }
+    found.extend(block);
+    found.retain(|span| guess_language(span.slice(text)) == Language::Shell);
+    found.into_iter().map(|span| fragment.sub_fragment(span, Language::Shell)).collect()
+}
+
+/// Commands that stand in the text without any marks.
+fn find_bare_commands<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec<TextFragment<'a>> {
+    const MARKS: [&str; 8] =
+        ["base64 -d", "base64 -D", "base64 --decode", "| bash", "| sh", "|bash", "|sh", "| iex"];
+    let text: &str = &fragment.text;
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let span = Span::new(start, start + line.trim_end().len());
+        start += line.len();
+        let bare = MARKS.iter().filter_map(|mark| line.find(mark)).any(|at| {
+            let quoted = line[..at].matches('`').count() % 2 == 1;
+            !quoted && !outline.is_literal(start - line.len() + at)
+        });
+        if bare && guess_language(line) == Language::Shell {
+            found.push(fragment.sub_fragment(span, Language::Shell));
+        }
+    }
+    found
+}
+
+/// Encoded runs that turn out to be code or sentences.
+fn find_encoded_text<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
+    let runs = decode::runs(&fragment.text)
+        .into_iter()
+        .filter(|(text, _, _)| text.contains([' ', '(', '/']));
+    let rot13 = says_rot13(&fragment.text.to_lowercase());
+    let mut found = Vec::new();
+    for (text, how, span) in runs.chain(decode::numbers(&fragment.text)) {
+        if rot13 {
+            let turned = decode::rot13(&text);
+            found.push(fragment.derived_fragment(
+                turned,
+                Language::Other,
+                Some("Base64 and ROT13"),
+                span,
+            ));
+        }
+        let language = guess_language(&text);
+        found.push(fragment.derived_fragment(text, language, Some(how), span));
+    }
+    found
+}
+
+/// Code in a file whose name does not say so, and commands in files that are not read as code.
+fn find_code_in_other_files<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
+    let mut found = Vec::new();
+    let language = guess_language(&fragment.text);
+    if language != Language::Other && !DATA_EXTENSIONS.contains(&extension(&fragment.path).as_str())
+    {
+        found.push(fragment.sub_fragment(Span::new(0, fragment.text.len()), language));
+    }
+    for (command, span) in embedded::commands(&fragment.text) {
+        found.push(fragment.derived_fragment(command, Language::Shell, None, span));
+    }
+    found
+}
+
+fn says_rot13(lower: &str) -> bool {
+    [
+        "rot13",
+        "rot-13",
+        "rot 13",
+        "by thirteen",
+        "thirteen places",
+        "13 places",
+        "thirteen letters",
+        "caesar",
+    ]
+    .iter()
+    .any(|name| lower.contains(name))
+}
+
+/// A text that says that it is turned around is read the right way round, too.
+fn find_rotated_or_reversed_text<'a>(
+    fragment: &TextFragment<'a>,
+    rot13: bool,
+) -> Vec<TextFragment<'a>> {
+    let lower = fragment.text.to_lowercase();
+    let whole = Span::new(0, fragment.text.len());
+    let mut found = Vec::new();
+    if rot13 || says_rot13(&lower) {
+        found.push(fragment.derived_fragment(
+            decode::rot13(&fragment.text),
+            Language::Other,
+            Some("ROT13"),
+            whole,
+        ));
+    }
+    if ["right to left", "backwards", "reversed", "reverse the"]
+        .iter()
+        .any(|name| lower.contains(name))
+    {
+        let lines: Vec<String> =
+            fragment.text.lines().map(|line| line.chars().rev().collect()).collect();
+        found.push(fragment.derived_fragment(
+            lines.join("\n\n"),
+            Language::Other,
+            Some("reversed letters"),
+            whole,
+        ));
+    }
+    found
+}
+
+/// The commands that npm runs.
+fn find_npm_scripts<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
+    let Ok(json) = serde_json::from_str::<serde_json::Value>(&fragment.text) else {
+        return Vec::new();
+    };
+    let Some(scripts) = json.get("scripts").and_then(serde_json::Value::as_object) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    // They stand in their order, so each is looked for behind the one before.
+    let mut at = 0;
+    for (name, command) in scripts {
+        let Some(command) = command.as_str() else { continue };
+        at += fragment.text[at..].find(&format!("\"{name}\"")).unwrap_or(0);
+        let mut script =
+            fragment.derived_fragment(command.to_owned(), Language::Shell, None, Span::at(at));
+        script.role = Role::Script;
+        found.push(script);
+    }
+    found
+}
