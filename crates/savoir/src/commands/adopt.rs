@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use savoir_package::{
     agents::Scope,
-    install::Found,
-    ledger::{Entry, Origin},
+    install::AdoptionCandidate,
+    ledger::{LedgerEntry, Origin},
 };
 use savoir_scan::Verdict;
 use serde_json::Map;
@@ -59,7 +59,7 @@ fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
     let entries = entries(args, &door, &installed)?;
     door.doing("looking for installed skills");
     let fetcher = (!args.offline).then_some(&door.fetcher);
-    let found = door.wait(door.shelf.found(&entries, fetcher, &door.trust))?;
+    let found = door.wait(door.shelf.find_adoptable(&entries, fetcher, &door.trust))?;
     door.done();
     found.iter().for_each(tell);
     let only_looks = args.manner.dry_run || !args.all && args.names.is_empty();
@@ -79,9 +79,9 @@ fn entries<'a>(
     args: &Args,
     door: &InstallContext,
     installed: &'a Installed,
-) -> Result<Vec<&'a Entry>, CommandError> {
+) -> Result<Vec<&'a LedgerEntry>, CommandError> {
     let scope = if door.is_global() { Scope::User } else { Scope::Project };
-    let is_meant = |entry: &&Entry| {
+    let is_meant = |entry: &&LedgerEntry| {
         !matches!(entry.recorded(), Some(Origin::Savoir { .. }))
             && entry.places().iter().any(|place| place.scope() == scope)
     };
@@ -107,7 +107,7 @@ fn entries<'a>(
 }
 
 /// Prints notes about a skill that is to be adopted.
-fn tell(found: &Found) {
+fn tell(found: &AdoptionCandidate) {
     let Ok(ready) = found.ready() else { return };
     let name = &found.name;
     if let Some(why) = &found.untraced {

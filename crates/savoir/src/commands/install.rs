@@ -3,12 +3,15 @@
 use std::{collections::BTreeMap, env, ffi::OsString, process::ExitCode};
 
 use savoir_package::{
-    install::{self, Change, Install, Plan, Ready, State, Why},
+    install::{self, CheckedSkill, FetchReason, InstallOptions, InstallPlan, PlannedChange, State},
     lock::Lock,
-    manifest::Wanted,
-    registry::Asked,
+    manifest::SkillRequirement,
+    registry::RequestedSkill,
     resolve::Update,
-    source::{self, ExtraKind, Offer, Offers, Pasted, Place, PluginExtra, Source, pasted},
+    source::{
+        self, ExtraKind, OfferedSkill, PastedCommand, PinnedSource, PluginExtra, Source,
+        SourceOffers, parse_pasted_command,
+    },
 };
 use serde_json::{Map, Value, json};
 
@@ -76,7 +79,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(mut args: Args) -> Result<ExitCode, CommandError> {
     told(args.manner.json, || {
-        if let Some(line) = pasted(&args.sources)? {
+        if let Some(line) = parse_pasted_command(&args.sources)? {
             args.take_line(line)?;
         }
         install(&args)
@@ -85,7 +88,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode, CommandError> {
 
 impl Args {
     /// Applies the options of a command for another installer.
-    fn take_line(&mut self, line: Pasted) -> Result<(), CommandError> {
+    fn take_line(&mut self, line: PastedCommand) -> Result<(), CommandError> {
         for word in &line.agents {
             self.agents.agent.push(agent(word).map_err(CommandError::input)?);
         }
@@ -223,7 +226,7 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
 struct Batch<'a> {
     door: &'a InstallContext,
     args: &'a Args,
-    how: Install,
+    how: InstallOptions,
     /// The lockfile before the install.
     agreed: Lock,
     /// Whether the user named every skill.
@@ -235,7 +238,7 @@ struct Batch<'a> {
 impl Batch<'_> {
     fn carry_out(
         &self,
-        mut ready: Vec<Ready>,
+        mut ready: Vec<CheckedSkill>,
         mut skipped: Vec<Skipped>,
     ) -> Result<ExitCode, CommandError> {
         let Self { door, args, how, .. } = self;
@@ -249,7 +252,7 @@ impl Batch<'_> {
         if ready.is_empty() && self.by_name {
             return Err(nothing_left(skipped));
         }
-        let agree = |plan: &mut Plan| self.agree(plan, &ready, &skipped);
+        let agree = |plan: &mut InstallPlan| self.agree(plan, &ready, &skipped);
         let (plan, done) = door.carry_out(|| Ok(door.shelf.install(&ready, how)?), agree)?;
         if !done && !args.manner.dry_run {
             return sync::not_agreed(false);
@@ -272,8 +275,8 @@ impl Batch<'_> {
 
     fn agree(
         &self,
-        plan: &mut Plan,
-        ready: &[Ready],
+        plan: &mut InstallPlan,
+        ready: &[CheckedSkill],
         skipped: &[Skipped],
     ) -> Result<bool, CommandError> {
         let proposal = Proposal {
@@ -321,8 +324,13 @@ fn extra(extra: &PluginExtra) -> Value {
     })
 }
 
-fn is_new(change: &Change) -> bool {
-    matches!(change, Change::New { .. } | Change::Updated { .. } | Change::Further { .. })
+fn is_new(change: &PlannedChange) -> bool {
+    matches!(
+        change,
+        PlannedChange::New { .. }
+            | PlannedChange::Updated { .. }
+            | PlannedChange::AgentsAdded { .. }
+    )
 }
 
 /// The error if none of the given skills can be installed.
@@ -335,7 +343,10 @@ fn nothing_left(skipped: Vec<Skipped>) -> CommandError {
 type Typed = (String, Source);
 
 /// Parses the sources into published names and other sources.
-fn parsed(args: &Args, door: &InstallContext) -> Result<(Vec<Asked>, Vec<Typed>), CommandError> {
+fn parsed(
+    args: &Args,
+    door: &InstallContext,
+) -> Result<(Vec<RequestedSkill>, Vec<Typed>), CommandError> {
     let here = env::current_dir().map_err(|error| {
         CommandError::input(format!("the current folder cannot be read: {error}"))
     })?;
@@ -357,7 +368,7 @@ fn stalls(door: &InstallContext, sources: Vec<Typed>) -> Result<Vec<SourceListin
         door.doing(&format!("reading {typed}"));
         let found = door.wait(door.fetcher.look(&source))?;
         let pinned = matches!(source, Source::Url { digest: Some(_), .. });
-        let Offers { skills: mut offers, skipped, not_installed } = found;
+        let SourceOffers { skills: mut offers, skipped, not_installed } = found;
         if let Source::Folder(folder) = &source {
             offers = door.without_installed_copies(folder, offers)?;
         }
@@ -370,10 +381,10 @@ fn stalls(door: &InstallContext, sources: Vec<Typed>) -> Result<Vec<SourceListin
 /// Adds skills from registries: those given by name, and missing dependencies.
 fn published(
     door: &InstallContext,
-    mut ready: Vec<Ready>,
-    asked: Vec<Asked>,
+    mut ready: Vec<CheckedSkill>,
+    asked: Vec<RequestedSkill>,
     ask: &Ask,
-) -> Result<Vec<Ready>, CommandError> {
+) -> Result<Vec<CheckedSkill>, CommandError> {
     let state = door.shelf.state()?;
     let needed =
         lacks_needs(&ready, &state) && door.registries(&state, ask)?.clients().next().is_some();
@@ -387,14 +398,15 @@ fn published(
 /// Fetches and checks the chosen skills and their dependencies in the same sources.
 fn fetched(
     door: &InstallContext,
-    chosen: Vec<Offer>,
+    chosen: Vec<OfferedSkill>,
     stalls: &[SourceListing],
 ) -> Result<Arrived, CommandError> {
     let state = door.shelf.state()?;
-    let wanted = |offer: Offer| as_wanted(door, &state, offer, stalls);
-    let chosen: Vec<(Offer, Why)> = chosen.into_iter().map(wanted).collect::<Result<_, _>>()?;
+    let wanted = |offer: OfferedSkill| as_wanted(door, &state, offer, stalls);
+    let chosen: Vec<(OfferedSkill, FetchReason)> =
+        chosen.into_iter().map(wanted).collect::<Result<_, _>>()?;
     let Arrived { ready, skipped } = door.arrive_some(&chosen)?;
-    let offers: Vec<Offer> = stalls.iter().flat_map(|stall| stall.offers.clone()).collect();
+    let offers: Vec<OfferedSkill> = stalls.iter().flat_map(|stall| stall.offers.clone()).collect();
     let ready = door.with_needs(ready, &offers, &state.lock)?;
     door.done();
     Ok(Arrived { ready, skipped })
@@ -404,11 +416,12 @@ fn fetched(
 fn as_wanted(
     door: &InstallContext,
     state: &State,
-    offer: Offer,
+    offer: OfferedSkill,
     stalls: &[SourceListing],
-) -> Result<(Offer, Why), CommandError> {
-    let mut wanted = install::wanted(&offer.place, door.shelf.root());
-    if let (Wanted::Url { url, integrity }, Place::Url { digest, .. }) = (&mut wanted, &offer.place)
+) -> Result<(OfferedSkill, FetchReason), CommandError> {
+    let mut wanted = install::requirement_for(&offer.place, door.shelf.root());
+    if let (SkillRequirement::Url { url, integrity }, PinnedSource::Url { digest, .. }) =
+        (&mut wanted, &offer.place)
     {
         let is_pinned = stalls.iter().any(|stall| stall.pinned && stall.offers.contains(&offer));
         let found = digest.integrity();
@@ -421,25 +434,25 @@ fn as_wanted(
             .hint("if you trust the change, write the new `integrity` into savoir.toml"));
         }
     }
-    Ok((offer, Why::Asked(wanted)))
+    Ok((offer, FetchReason::Requested(wanted)))
 }
 
 /// The integrity that `savoir.toml` pins for an address.
 fn pin(state: &State, address: &str) -> Option<String> {
     state.manifest.skills.values().find_map(|wanted| match wanted {
-        Wanted::Url { url, integrity } if url == address => integrity.clone(),
+        SkillRequirement::Url { url, integrity } if url == address => integrity.clone(),
         _ => None,
     })
 }
 
-fn how(args: &Args, door: &InstallContext) -> Result<Install, CommandError> {
+fn how(args: &Args, door: &InstallContext) -> Result<InstallOptions, CommandError> {
     let state = door.shelf.state()?;
     let (occupied, edits) = (args.manner.occupied(), args.manner.edits());
     let mut agents = door.agents(&args.agents, &state.manifest)?;
     if let Some(layout) = &args.layout {
         agents.push(agent(layout).map_err(CommandError::input)?);
     }
-    Ok(Install { agents, occupied, edits, agents_are_kept: true })
+    Ok(InstallOptions { agents, occupied, edits, agents_are_kept: true })
 }
 
 #[cfg(test)]

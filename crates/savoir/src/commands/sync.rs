@@ -7,10 +7,12 @@ use std::{
 
 use savoir_package::{
     InstallFailure,
-    install::{Change, Edits, Install, Plan, Ready, Stale, State},
+    install::{
+        CheckedSkill, InstallOptions, InstallPlan, LockMismatch, PlannedChange, State, UserEdits,
+    },
     lock::{LockedSkill, LockedSource},
     resolve::IndexError,
-    source::Place,
+    source::PinnedSource,
 };
 use serde_json::{Map, Value, json};
 
@@ -85,7 +87,7 @@ pub(super) fn sync(
     frozen: bool,
 ) -> Result<ExitCode, CommandError> {
     let state = door.shelf.state()?;
-    let missing = state.stale();
+    let missing = state.lock_mismatches();
     if frozen && !missing.is_empty() {
         return Err(out_of_date(&missing));
     }
@@ -106,7 +108,7 @@ pub(super) fn sync(
         let tiers = || Ok(door.shelf.refresh_tiers(&door.trust)?);
         told.push(door.carry_out(tiers, |_| Ok(!manner.dry_run))?.0);
     }
-    let plans: Vec<&Plan> = told.iter().collect();
+    let plans: Vec<&InstallPlan> = told.iter().collect();
     Report { json: manner.json, done }.print(door, &plans, Map::new())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -115,19 +117,19 @@ pub(super) fn sync(
 fn install_missing(
     door: &InstallContext,
     wish: &SyncRequest<'_>,
-    missing: &[Stale],
+    missing: &[LockMismatch],
     state: &State,
     manner: OutputArgs,
-) -> Result<(Plan, bool), CommandError> {
+) -> Result<(InstallPlan, bool), CommandError> {
     let ready = door.missing(missing, state, wish.ask)?;
     door.refuse_blocked(wish.consent, &ready)?;
     door.refuse_forbidden(&ready)?;
     let agents = door.agents(wish.agents, &state.manifest)?;
-    let install = Install {
+    let install = InstallOptions {
         agents,
         edits: manner.edits(),
         occupied: manner.occupied(),
-        ..Install::default()
+        ..InstallOptions::default()
     };
     door.refuse_own_folders(&ready, &install.agents)?;
     let proposal = Proposal {
@@ -139,7 +141,7 @@ fn install_missing(
         always_asks: false,
         notes: "",
     };
-    let agree = |plan: &mut Plan| {
+    let agree = |plan: &mut InstallPlan| {
         if manner.dry_run {
             wish.consent.show(proposal, plan);
             return Ok(false);
@@ -159,7 +161,11 @@ pub(super) fn not_agreed(dry_run: bool) -> Result<ExitCode, CommandError> {
 
 /// Plans the installation of the lock and fetches what is not in the store. The lock is consent to
 /// install exactly these files; skills that the scan blocks are still refused.
-fn plan(door: &InstallContext, wish: &SyncRequest<'_>, edits: Edits) -> Result<Plan, CommandError> {
+fn plan(
+    door: &InstallContext,
+    wish: &SyncRequest<'_>,
+    edits: UserEdits,
+) -> Result<InstallPlan, CommandError> {
     let state = door.shelf.state()?;
     let store = door.shelf.store();
     let mut fetched = BTreeMap::new();
@@ -194,7 +200,7 @@ fn plan(door: &InstallContext, wish: &SyncRequest<'_>, edits: Edits) -> Result<P
     let plan = door.shelf.sync(edits, &mut again)?;
     // Fetched skills were just checked; stored ones may have been taken down since.
     let kept: BTreeSet<String> =
-        plan.laid_out().into_iter().filter(|name| !new.contains(name)).collect();
+        plan.written_skills().into_iter().filter(|name| !new.contains(name)).collect();
     anew.extend(kept.iter().cloned());
     door.must_be_given(&state, anew, wish.ask)?;
     door.done();
@@ -217,7 +223,7 @@ fn kept_blocked(
     door: &InstallContext,
     state: &State,
     names: &BTreeSet<String>,
-) -> Result<Vec<Ready>, CommandError> {
+) -> Result<Vec<CheckedSkill>, CommandError> {
     let store = door.shelf.store();
     let locked = names.iter().filter_map(|name| Some((name, state.lock.skills.get(name)?)));
     let mut blocked = Vec::new();
@@ -249,12 +255,12 @@ fn fetch(
     name: &str,
     locked: &LockedSkill,
     ask: &Ask,
-) -> Result<Ready, CommandError> {
+) -> Result<CheckedSkill, CommandError> {
     let source = locked.source.clone();
     let tree = if matches!(source, LockedSource::Registry(_)) {
         door.fetch_published(state, name, locked, ask)?
     } else {
-        let place = Place::parse(&source.to_string(), door.shelf.root())?;
+        let place = PinnedSource::parse(&source.to_string(), door.shelf.root())?;
         door.wait(door.fetcher.fetch_locked(&place))?
     };
     let found = tree.integrity();
@@ -265,7 +271,7 @@ fn fetch(
     door.as_arrived(name, locked, tree)
 }
 
-fn out_of_date(stale: &[Stale]) -> CommandError {
+fn out_of_date(stale: &[LockMismatch]) -> CommandError {
     let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();
     CommandError::findings(format!("savoir.lock is out of date: {}", lines.join("; ")))
         .named("stale_lock")
@@ -275,10 +281,10 @@ fn out_of_date(stale: &[Stale]) -> CommandError {
 /// Prints differences without changing anything.
 fn check(args: &Args) -> Result<ExitCode, CommandError> {
     let door = args.whose.look()?;
-    let stale = door.shelf.state()?.stale();
+    let stale = door.shelf.state()?.lock_mismatches();
     let plan = plan(&door, &args.wish(), args.manner.edits())?;
     door.done();
-    let left = plan.changes().iter().any(|change| matches!(change, Change::Left(_)));
+    let left = plan.changes().iter().any(|change| matches!(change, PlannedChange::EditsLeft(_)));
     let differs = !stale.is_empty() || !plan.is_empty() || left;
     let mut more = Map::new();
     let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();

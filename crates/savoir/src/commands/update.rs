@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use savoir_package::{
     FileError,
-    install::{Change, Install, Plan, State, updates},
+    install::{InstallOptions, InstallPlan, PlannedChange, State, updates},
 };
 use serde_json::{Map, json};
 
@@ -69,9 +69,9 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
         door.refuse_blocked(&args.consent, &ready)?;
         door.refuse_forbidden(&ready)?;
     }
-    let how = Install { edits: args.manner.edits(), ..Install::default() };
+    let how = InstallOptions { edits: args.manner.edits(), ..InstallOptions::default() };
     let agreed = door.agreed(&state.lock);
-    let agree = |plan: &mut Plan| {
+    let agree = |plan: &mut InstallPlan| {
         let notes = changed_files(args, plan);
         let proposal = Proposal {
             verb: "Update",
@@ -104,13 +104,15 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
         Report { json: args.manner.json, done }.print(&door, &[&plan], more)?;
     }
     if !skipped.is_empty() && !args.manner.json {
-        let is_updated = |one: &&Change| matches!(one, Change::New { .. } | Change::Updated { .. });
+        let is_updated = |one: &&PlannedChange| {
+            matches!(one, PlannedChange::New { .. } | PlannedChange::Updated { .. })
+        };
         let count = plan.changes().iter().filter(is_updated).count();
         let word = if done { "updated" } else { "would update" };
         output::text(&format!("{word} {count}, skipped {}\n", skipped.len()))?;
     }
     let conflicts =
-        plan.changes().iter().filter(|one| matches!(one, Change::Conflict { .. })).count();
+        plan.changes().iter().filter(|one| matches!(one, PlannedChange::Conflict { .. })).count();
     if conflicts > 0 && done {
         let files = output::plural(conflicts, "file");
         output::note(&format!("{files} with conflict markers: edit them, or: savoir undo"));
@@ -120,7 +122,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The changed files, for the confirmation screen.
-fn changed_files(args: &Args, plan: &Plan) -> String {
+fn changed_files(args: &Args, plan: &InstallPlan) -> String {
     match (args.manner.json, args.diff) {
         (true, _) => String::new(),
         (false, true) => diff(plan),
@@ -144,7 +146,7 @@ fn remember_what_stays(
     let stay = names.iter().filter(|name| version(before, name) == version(&now, name));
     let found = door.look_at(&now, stay.cloned().collect(), &args.ask)?;
     if !found.is_empty() {
-        let kept = updates::remember_some(&door.cache, door.shelf.root(), &now, &found);
+        let kept = updates::save_some_updates(&door.cache, door.shelf.root(), &now, &found);
         warn_if_not_stored(kept);
     }
     Ok(())
