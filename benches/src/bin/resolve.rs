@@ -11,7 +11,8 @@ use std::{
 };
 
 use savoir_package::resolve::{
-    Candidate, Index, IndexError, Needs, Request, Resolution, Root, RootRequest, resolve,
+    Candidate, Index, IndexError, Request, Resolution, Root, RootRequest, VersionDependencies,
+    resolve,
 };
 use savoir_skill::{permission::Tier, version::SkillRef};
 use semver::Version;
@@ -75,9 +76,13 @@ impl Index for Memory {
         Ok(self.skills.get(name).cloned().unwrap_or_default())
     }
 
-    fn dependencies(&self, name: &str, version: &Version) -> Result<Needs, IndexError> {
+    fn dependencies(
+        &self,
+        name: &str,
+        version: &Version,
+    ) -> Result<VersionDependencies, IndexError> {
         let needs = self.needs.get(&(name.to_owned(), version.clone()));
-        Ok(Needs::Skills(needs.cloned().unwrap_or_default()))
+        Ok(VersionDependencies::Skills(needs.cloned().unwrap_or_default()))
     }
 }
 

@@ -15,7 +15,10 @@ use std::{
 
 use savoir_package::{
     Agent, Agents, SkillSet, Tree,
-    install::{Arrival, Edits, Install, Ready, Why, locked_source, wanted},
+    install::{
+        CheckedSkill, FetchReason, FetchedSkill, InstallOptions, UserEdits, locked_source,
+        requirement_for,
+    },
     manifest::Scope,
     source::{Fetcher, Settings, Source},
     trust::TrustStore,
@@ -277,24 +280,25 @@ fn install(source: &str, project: &str, data: &str) {
     phases.done("offers");
     let trees = runtime.block_on(fetcher.fetch_all(&offers));
     phases.done("fetch");
-    let arrivals: Vec<Arrival> = offers
+    let arrivals: Vec<FetchedSkill> = offers
         .iter()
         .zip(trees)
-        .map(|(offer, tree)| Arrival {
+        .map(|(offer, tree)| FetchedSkill {
             tree: tree.unwrap(),
             called: offer.name.clone(),
             source: locked_source(&offer.place, Path::new(project)).unwrap(),
-            why: Why::Asked(wanted(&offer.place, Path::new(project))),
+            why: FetchReason::Requested(requirement_for(&offer.place, Path::new(project))),
             counted: None,
         })
         .collect();
     phases.done("name");
-    let ready = Ready::check_all(arrivals, &TrustStore::default());
-    let ready: Vec<Ready> = ready.into_iter().map(Result::unwrap).collect();
+    let ready = CheckedSkill::check_all(arrivals, &TrustStore::default());
+    let ready: Vec<CheckedSkill> = ready.into_iter().map(Result::unwrap).collect();
     assert!(ready.iter().all(|ready| ready.refusals().is_empty()));
     phases.done("check");
     let shelf = shelf(project, data);
-    let how = Install { agents: vec![Agent::by_id(AGENT).unwrap()], ..Install::default() };
+    let how =
+        InstallOptions { agents: vec![Agent::by_id(AGENT).unwrap()], ..InstallOptions::default() };
     let plan = shelf.install(&ready, &how).unwrap();
     phases.done("plan");
     shelf.apply(&plan, &|| ()).unwrap();
@@ -307,7 +311,7 @@ fn sync(project: &str, data: &str) {
     let mut phases = Phases::new();
     let shelf = shelf(project, data);
     shelf.recover(&|| ()).unwrap();
-    let plan = shelf.sync(Edits::Keep, &mut |_, _| Err("nothing is missing".into())).unwrap();
+    let plan = shelf.sync(UserEdits::Keep, &mut |_, _| Err("nothing is missing".into())).unwrap();
     phases.done("plan");
     shelf.apply(&plan, &|| ()).unwrap();
     phases.done("apply");

@@ -11,7 +11,7 @@
 //!
 //! `gaia-agent.yaml` has sets of skills besides, of which one is active.
 //!
-//! [`assemble`] puts an agent together from [`Offers`], and says what is wrong with the result.
+//! [`assemble`] puts an agent together from [`LocalSkills`], and says what is wrong with the result.
 
 use std::{
     collections::BTreeMap,
@@ -29,21 +29,24 @@ use thiserror::Error;
 use crate::{
     limits::MAX_MANIFEST_BYTES,
     manifest::check_name,
-    place::{self, FileError, Mistake, Place, Text},
-    resolve::{Need, Root, RootRequest},
+    resolve::{Necessity, Root, RootRequest},
+    text_file::{self, ContentError, FileError, FilePosition, Text},
 };
 
 mod assembly;
+mod available_skills;
 mod composition;
-mod least;
+mod minimum;
 mod model;
-mod offers;
 
-pub use assembly::{Assembly, Finding, Grant, Level, Member, Role, ToolName, Wish, assemble};
-pub use composition::{Composition, Part};
-pub use least::{AtLeast, NoLimit};
+pub use assembly::{
+    Assembly, AssemblyFinding, AssemblyMember, AssemblyRequest, FindingLevel, Grant, Role,
+    ToolName, assemble,
+};
+pub use available_skills::{LocalSkill, LocalSkills, SkillLocationKind, UnusableSkill};
+pub use composition::{ComposedSkill, Composition};
+pub use minimum::{Minimum, MinimumError};
 pub use model::{Constraint, Model, Quantity, Status};
-pub use offers::{Offer, Offers, Unusable, Way};
 
 /// Its names, the usual one first.
 pub const FILES: [&str; 2] = ["AGENT.yaml", "gaia-agent.yaml"];
@@ -76,7 +79,7 @@ pub struct AgentFile {
     /// The model that it wants.
     pub model: ModelWish,
     /// What was probably meant otherwise.
-    pub warnings: Vec<Mistake>,
+    pub warnings: Vec<ContentError>,
 }
 
 /// A skill of an agent.
@@ -85,9 +88,9 @@ pub struct AgentSkill {
     /// Its name, and the versions that will do.
     pub skill: SkillRef,
     /// Whether the agent can do without.
-    pub need: Need,
+    pub need: Necessity,
     /// Where it stands.
-    pub place: Place,
+    pub place: FilePosition,
 }
 
 /// The model that an agent wants. All of it is advice.
@@ -96,9 +99,9 @@ pub struct ModelWish {
     /// The model that it was made for.
     pub default: Option<String>,
     /// The fewest parameters.
-    pub minimum: Option<AtLeast>,
+    pub minimum: Option<Minimum>,
     /// The smallest context, in tokens.
-    pub context: Option<AtLeast>,
+    pub context: Option<Minimum>,
 }
 
 /// Why no set of skills is active.
@@ -137,24 +140,24 @@ pub fn find(folder: &Path) -> Option<PathBuf> {
 impl AgentFile {
     /// Reads the file, or nothing if it is not there.
     pub fn read(path: &Path) -> Result<Option<Self>, FileError> {
-        let Some(text) = place::read(path, MAX_MANIFEST_BYTES)? else { return Ok(None) };
+        let Some(text) = text_file::read(path, MAX_MANIFEST_BYTES)? else { return Ok(None) };
         Ok(Some(Self::parse(&path.display().to_string(), &text)?))
     }
 
     /// Reads the text of the file.
-    pub fn parse(file: &str, text: &str) -> Result<Self, Mistake> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, ContentError> {
         let text = Text { file, text };
         let tree = Tree::parse(text.text)
-            .map_err(|error| text.mistake(error.at, error.message.clone()))?;
+            .map_err(|error| text.content_error(error.at, error.message.clone()))?;
         for note in &tree.notes {
             if let YamlNoteKind::DuplicateKey { .. } = note.kind {
                 return Err(
-                    text.mistake(note.span.start, format!("`{}` is there twice", note.name))
+                    text.content_error(note.span.start, format!("`{}` is there twice", note.name))
                 );
             }
         }
         let root = tree.root.filter(|root| root.entries().is_some());
-        let root = root.ok_or_else(|| text.mistake(0, "an agent is a map with a `name`"))?;
+        let root = root.ok_or_else(|| text.content_error(0, "an agent is a map with a `name`"))?;
         let mut reader = Reader { text, warnings: Vec::new() };
         let mut agent = reader.agent(&root)?;
         agent.warnings = reader.warnings;
@@ -166,7 +169,7 @@ impl AgentFile {
     pub fn composition(&self, set: Option<&str>) -> Result<Composition, SetError> {
         let set = self.active(set)?;
         let chosen = set.and_then(|set| self.sets.get(set)).map_or(&[][..], Vec::as_slice);
-        let parts = self.skills.iter().chain(chosen).map(|skill| Part {
+        let parts = self.skills.iter().chain(chosen).map(|skill| ComposedSkill {
             skill: skill.skill.clone(),
             need: skill.need,
             version: None,
@@ -202,21 +205,23 @@ impl AgentFile {
         let file = Path::new(&self.file).file_name().unwrap_or_default();
         let asker = RootRequest::AgentFile(file.to_string_lossy().into_owned());
         let parts = self.composition(set)?.parts.into_iter();
-        let root = |part: Part| Root { skill: part.skill, asker: asker.clone(), need: part.need };
+        let root =
+            |part: ComposedSkill| Root { skill: part.skill, asker: asker.clone(), need: part.need };
         Ok(parts.map(root).collect())
     }
 }
 
 struct Reader<'a> {
     text: Text<'a>,
-    warnings: Vec<Mistake>,
+    warnings: Vec<ContentError>,
 }
 
 impl Reader<'_> {
-    fn agent(&mut self, root: &Node) -> Result<AgentFile, Mistake> {
+    fn agent(&mut self, root: &Node) -> Result<AgentFile, ContentError> {
         self.guess(root, &KEYS);
         let name = root.get("name");
-        let name = name.ok_or_else(|| self.text.mistake(root.span.start, "`name` is missing"))?;
+        let name =
+            name.ok_or_else(|| self.text.content_error(root.span.start, "`name` is missing"))?;
         let skills = match root.get("skills") {
             Some(list) => self.skills(list)?,
             None => Vec::new(),
@@ -252,7 +257,7 @@ impl Reader<'_> {
     }
 
     /// The entries of a list, none of which is there twice.
-    fn skills(&mut self, list: &Node) -> Result<Vec<AgentSkill>, Mistake> {
+    fn skills(&mut self, list: &Node) -> Result<Vec<AgentSkill>, ContentError> {
         if list.is_null(YAML) {
             return Ok(Vec::new());
         }
@@ -269,14 +274,14 @@ impl Reader<'_> {
         Ok(skills)
     }
 
-    fn skill(&mut self, item: &Node) -> Result<AgentSkill, Mistake> {
+    fn skill(&mut self, item: &Node) -> Result<AgentSkill, ContentError> {
         let at = Text::position(self.text, item.span.start);
-        let place = Place { file: self.text.file.to_owned(), position: at };
+        let place = FilePosition { file: self.text.file.to_owned(), position: at };
         if item.entries().is_none() {
             let skill = SkillRef::parse(&self.string(item)?);
             let skill = skill.map_err(|error| self.wrong(item, error.to_string()))?;
             check_name(&skill.name).map_err(|why| self.wrong(item, why))?;
-            return Ok(AgentSkill { skill, need: Need::Required, place });
+            return Ok(AgentSkill { skill, need: Necessity::Required, place });
         }
         self.guess(item, &SKILL_KEYS);
         let name = item.get("name").ok_or_else(|| self.wrong(item, "the skill has no `name`"))?;
@@ -286,8 +291,8 @@ impl Reader<'_> {
             None => VersionRange::any(),
         };
         let need = match item.get("required").map(|node| (node, node.boolean(YAML))) {
-            None | Some((_, Some(true))) => Need::Required,
-            Some((_, Some(false))) => Need::Optional,
+            None | Some((_, Some(true))) => Necessity::Required,
+            Some((_, Some(false))) => Necessity::Optional,
             Some((node, None)) => return Err(self.not(node, "true or false")),
         };
         let skill = SkillRef { name: self.string(name)?, range };
@@ -299,7 +304,7 @@ impl Reader<'_> {
         &mut self,
         node: &Node,
         always: &[AgentSkill],
-    ) -> Result<BTreeMap<String, Vec<AgentSkill>>, Mistake> {
+    ) -> Result<BTreeMap<String, Vec<AgentSkill>>, ContentError> {
         let mut sets = BTreeMap::new();
         if node.is_null(YAML) {
             return Ok(sets);
@@ -311,7 +316,7 @@ impl Reader<'_> {
                 .find(|skill| always.iter().any(|known| known.skill.name == skill.skill.name));
             if let Some(AgentSkill { skill, place, .. }) = again {
                 let message = format!("`{}` is among `skills` already", skill.name);
-                return Err(Mistake { place: place.clone(), message, hint: None });
+                return Err(ContentError { place: place.clone(), message, hint: None });
             }
             sets.insert(entry.key.clone(), skills);
         }
@@ -322,7 +327,7 @@ impl Reader<'_> {
         &self,
         node: &Node,
         sets: &BTreeMap<String, Vec<AgentSkill>>,
-    ) -> Result<String, Mistake> {
+    ) -> Result<String, ContentError> {
         let name = self.string(node)?;
         if sets.contains_key(&name) {
             return Ok(name);
@@ -332,12 +337,12 @@ impl Reader<'_> {
         Err(self.wrong(node, format!("there is no set of skills `{name}`")).maybe_hint(hint))
     }
 
-    fn model(&mut self, node: &Node) -> Result<ModelWish, Mistake> {
+    fn model(&mut self, node: &Node) -> Result<ModelWish, ContentError> {
         if node.entries().is_none() {
             return Ok(ModelWish { default: Some(self.string(node)?), ..ModelWish::default() });
         }
         self.guess(node, &MODEL_KEYS);
-        let least = |key: &str, read: fn(&str) -> Result<AtLeast, NoLimit>| {
+        let least = |key: &str, read: fn(&str) -> Result<Minimum, MinimumError>| {
             let Some(node) = node.get(key).filter(|node| !node.is_null(YAML)) else {
                 return Ok(None);
             };
@@ -346,18 +351,18 @@ impl Reader<'_> {
         };
         Ok(ModelWish {
             default: node.get("default").map(|node| self.string(node)).transpose()?,
-            minimum: least("minimum", AtLeast::parameters)?,
-            context: least("context", AtLeast::tokens)?,
+            minimum: least("minimum", Minimum::parameters)?,
+            context: least("context", Minimum::tokens)?,
         })
     }
 
     /// A string that is not empty.
-    fn string(&self, node: &Node) -> Result<String, Mistake> {
+    fn string(&self, node: &Node) -> Result<String, ContentError> {
         let text = node.string(YAML).filter(|text| !text.trim().is_empty());
         text.map(str::to_owned).ok_or_else(|| {
-            let mistake = self.not(node, "a text");
+            let content_error = self.not(node, "a text");
             let number = matches!(node.type_name(YAML), "a number" | "a boolean");
-            if number { mistake.hint("put it into quotes") } else { mistake }
+            if number { content_error.hint("put it into quotes") } else { content_error }
         })
     }
 
@@ -369,19 +374,19 @@ impl Reader<'_> {
                 continue;
             }
             if let Some(near) = words::nearest(key, known.iter().copied()) {
-                let mistake =
-                    self.text.mistake(entry.key_span.start, format!("`{key}` is not read"));
-                self.warnings.push(mistake.hint(format!("did you mean `{near}`?")));
+                let content_error =
+                    self.text.content_error(entry.key_span.start, format!("`{key}` is not read"));
+                self.warnings.push(content_error.hint(format!("did you mean `{near}`?")));
             }
         }
     }
 
-    fn not(&self, node: &Node, expected: &str) -> Mistake {
+    fn not(&self, node: &Node, expected: &str) -> ContentError {
         self.wrong(node, format!("this must be {expected}, and is {}", node.type_name(YAML)))
     }
 
-    fn wrong(&self, node: &Node, message: impl Into<String>) -> Mistake {
-        self.text.mistake(node.span.start, message)
+    fn wrong(&self, node: &Node, message: impl Into<String>) -> ContentError {
+        self.text.content_error(node.span.start, message)
     }
 }
 

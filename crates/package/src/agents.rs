@@ -2,7 +2,7 @@
 //!
 //! To add an agent, add a line to `agents/table.rs`.
 
-mod place;
+mod folder_hints;
 mod table;
 
 use std::{
@@ -14,7 +14,7 @@ use savoir_skill::{Dialect, Hint, name::MAX_COMPARED};
 use serde::Serialize;
 use thiserror::Error;
 
-pub use place::{PLUGIN_FOLDER, hint_at, hint_of_path, is_in_plugin, plugin_hint};
+pub use folder_hints::{PLUGIN_FOLDER, hint_at, hint_of_path, is_in_plugin, plugin_hint};
 
 /// A program that reads skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +33,13 @@ pub struct Agent {
     /// such a release is there.
     pub former: &'static [UserFolder],
     /// Folders of others that it reads, too.
-    pub also_reads: &'static [Foreign],
+    pub also_reads: &'static [SharedFolder],
     /// The dialect that it understands best.
     pub dialect: Dialect,
     /// What it does with two skills of one name.
     pub precedence: Precedence,
     /// How to know that it is in use. Where there are none, its own folders are the signs.
-    pub signs: &'static [Sign],
+    pub signs: &'static [UsageSign],
     /// How deep its skills may lie.
     pub depth: Depth,
 }
@@ -48,7 +48,7 @@ pub struct Agent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserFolder {
     /// What its path begins with.
-    pub base: Base,
+    pub base: FolderBase,
     /// The rest of its path.
     pub path: &'static str,
 }
@@ -58,14 +58,14 @@ impl UserFolder {
     fn is_shared(self) -> bool {
         matches!(
             (self.base, self.path),
-            (Base::Home, ".agents/skills") | (Base::Config, "agents/skills")
+            (FolderBase::Home, ".agents/skills") | (FolderBase::Config, "agents/skills")
         )
     }
 }
 
 /// What the path of a folder outside of projects begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Base {
+pub enum FolderBase {
     /// The user's home.
     Home,
     /// `$XDG_CONFIG_HOME`, else `~/.config`.
@@ -83,7 +83,7 @@ pub enum Base {
 
 /// A folder of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Foreign {
+pub enum SharedFolder {
     /// In a project.
     Project(&'static str),
     /// Elsewhere.
@@ -105,7 +105,7 @@ pub enum Precedence {
 
 /// What tells that an agent is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
+pub enum UsageSign {
     /// A file or folder outside of projects.
     User(UserFolder),
     /// A file or folder in the project.
@@ -272,11 +272,13 @@ impl Agents {
         own.map(|folder| self.place(*folder)).any(|folder| is_below_a_folder(&folder))
     }
 
-    fn is_there(&self, sign: &Sign, project: &Path) -> bool {
+    fn is_there(&self, sign: &UsageSign, project: &Path) -> bool {
         match sign {
-            Sign::User(folder) => self.place(*folder).exists(),
-            Sign::Project(path) => project.join(path).exists(),
-            Sign::Program(name) => self.search_path.iter().any(|path| path.join(name).is_file()),
+            UsageSign::User(folder) => self.place(*folder).exists(),
+            UsageSign::Project(path) => project.join(path).exists(),
+            UsageSign::Program(name) => {
+                self.search_path.iter().any(|path| path.join(name).is_file())
+            }
         }
     }
 
@@ -295,8 +297,8 @@ impl Agents {
     pub fn reads(&self, agent: &Agent, project: &Path) -> Vec<ReadFolder> {
         let own = agent.project.iter().copied();
         let foreign = agent.also_reads.iter().filter_map(|foreign| match foreign {
-            Foreign::Project(path) => Some(*path),
-            Foreign::User(_) => None,
+            SharedFolder::Project(path) => Some(*path),
+            SharedFolder::User(_) => None,
         });
         let in_project = own.chain(foreign).map(|path| project.join(path));
         let in_project = in_project.map(|path| ReadFolder { path, scope: Scope::Project });
@@ -317,8 +319,8 @@ impl Agents {
 
     fn reads_outside(&self, agent: &Agent) -> Vec<ReadFolder> {
         let foreign = agent.also_reads.iter().filter_map(|foreign| match foreign {
-            Foreign::Project(_) => None,
-            Foreign::User(folder) => Some(folder),
+            SharedFolder::Project(_) => None,
+            SharedFolder::User(folder) => Some(folder),
         });
         let own = agent.user.iter().chain(agent.former);
         let mut folders: Vec<&UserFolder> = own.chain(foreign).collect();
@@ -327,7 +329,7 @@ impl Agents {
         }
         let outside = folders.into_iter().map(|folder| ReadFolder {
             path: self.place(*folder),
-            scope: if folder.base == Base::System { Scope::System } else { Scope::User },
+            scope: if folder.base == FolderBase::System { Scope::System } else { Scope::User },
         });
         outside.collect()
     }
@@ -335,10 +337,10 @@ impl Agents {
     /// Where a folder outside of projects is.
     fn place(&self, folder: UserFolder) -> PathBuf {
         let base = match folder.base {
-            Base::Home => self.home.clone(),
-            Base::Config => self.config.clone(),
-            Base::System => PathBuf::from("/"),
-            Base::Variable { name, otherwise } => {
+            FolderBase::Home => self.home.clone(),
+            FolderBase::Config => self.config.clone(),
+            FolderBase::System => PathBuf::from("/"),
+            FolderBase::Variable { name, otherwise } => {
                 let set = self.variables.iter().find(|(known, _)| *known == name);
                 set.map_or_else(|| self.home.join(otherwise), |(_, path)| path.clone())
             }

@@ -19,7 +19,7 @@ use crate::{Tree, limits::MAX_ARCHIVE_BYTES};
 
 /// What kind of archive bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ArchiveKind {
     /// A zip.
     Zip,
     /// A tar that was packed with gzip.
@@ -29,13 +29,13 @@ pub enum Kind {
 }
 
 /// What kind of archive bytes are: by their beginning, whatever their name is.
-pub fn kind(bytes: &[u8]) -> Option<Kind> {
+pub fn kind(bytes: &[u8]) -> Option<ArchiveKind> {
     if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
-        Some(Kind::Zip)
+        Some(ArchiveKind::Zip)
     } else if bytes.starts_with(b"\x1f\x8b") {
-        Some(Kind::TarGz)
+        Some(ArchiveKind::TarGz)
     } else if tar::begins(bytes) {
-        Some(Kind::Tar)
+        Some(ArchiveKind::Tar)
     } else {
         None
     }
@@ -50,9 +50,9 @@ pub fn unpack(bytes: &[u8]) -> Result<Tree, ArchiveError> {
         )));
     }
     match kind(bytes) {
-        Some(Kind::Zip) => zip::read(bytes),
-        Some(Kind::TarGz) => tar::read_gz(bytes),
-        Some(Kind::Tar) => tar::read(bytes),
+        Some(ArchiveKind::Zip) => zip::read(bytes),
+        Some(ArchiveKind::TarGz) => tar::read_gz(bytes),
+        Some(ArchiveKind::Tar) => tar::read(bytes),
         // Some programs find a zip behind anything.
         None if zip::ends(bytes) => zip::read(bytes),
         None => Err(ArchiveError::Unknown),

@@ -18,7 +18,7 @@ use crate::{
     limits::MAX_LOCK_BYTES,
     manifest::{check_name, is_absolute, is_integrity},
     path,
-    place::{self, FileError, Text},
+    text_file::{self, FileError, Text},
 };
 
 mod from_lock;
@@ -152,7 +152,7 @@ impl GaiaLockError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Version { .. } => "lock_from_the_future",
-            Self::File(FileError::Mistake(_)) | Self::Entry { .. } => "corrupt_lock",
+            Self::File(FileError::Invalid(_)) | Self::Entry { .. } => "corrupt_lock",
             Self::File(error) => error.code(),
         }
     }
@@ -161,7 +161,7 @@ impl GaiaLockError {
 impl GaiaLock {
     /// Reads the file; one that is not there is empty.
     pub fn read(path: &Path) -> Result<Self, GaiaLockError> {
-        match place::read(path, MAX_LOCK_BYTES)? {
+        match text_file::read(path, MAX_LOCK_BYTES)? {
             Some(text) => Self::parse(&path.display().to_string(), &text),
             None => Ok(Self::default()),
         }
@@ -173,8 +173,8 @@ impl GaiaLock {
             serde_json::from_str(text).map_err(|error| corrupt(file, text, &error))?;
         check_versions(file, &mut root)?;
         let wrong = |what: &str| {
-            let mistake = Text { file, text }.mistake(0, what);
-            GaiaLockError::File(mistake.into())
+            let content_error = Text { file, text }.content_error(0, what);
+            GaiaLockError::File(content_error.into())
         };
         let generated_at = match root.shift_remove("generated_at") {
             None | Some(Value::Null) => None,
@@ -211,7 +211,7 @@ impl GaiaLock {
             };
             check_name(name).and_then(|()| skill.check()).map_err(bad)?;
         }
-        place::write(path, &self.to_text())?;
+        text_file::write(path, &self.to_text())?;
         Ok(())
     }
 
@@ -325,7 +325,7 @@ fn corrupt(file: &str, text: &str, error: &serde_json::Error) -> FileError {
     // The library's message ends with the place, which we name ourselves.
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
-    Text { file, text }.mistake(at, message).into()
+    Text { file, text }.content_error(at, message).into()
 }
 
 /// The hash of everything that a skill needs, resolved to exact versions: Node packages, Python

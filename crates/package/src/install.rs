@@ -7,10 +7,10 @@
 //! does not name any more can be removed, and so that what another lock put there is not taken for
 //! somebody's edits.
 //!
-//! - A [`Ready`] is a skill that arrived and was checked. It asks nobody: it lists the
-//!   [`Question`]s that a door must ask.
+//! - A [`CheckedSkill`] is a skill that arrived and was checked. It asks nobody: it lists the
+//!   [`InstallQuestion`]s that a door must ask.
 //! - [`SkillSet::install`], [`SkillSet::remove`], [`SkillSet::sync`] and [`SkillSet::undo`] only plan. A
-//!   [`Plan`] tells its [`Change`]s, and what new versions want more than the old ones.
+//!   [`InstallPlan`] tells its [`PlannedChange`]s, and what new versions want more than the old ones.
 //! - [`SkillSet::apply`] makes a plan true, as a whole or not at all. It is alone while it does so.
 //!   Whatever it replaces is in the journal before, so that it can be taken back, and so that what
 //!   a dead program left half done is put right by the next one ([`SkillSet::recover`]).
@@ -26,31 +26,31 @@
 
 mod adopt;
 mod apply;
+mod available;
+mod checked_skill;
 mod combine;
-mod deploy;
-mod disk;
+mod deployed;
+mod disk_sync;
 mod error;
-mod folders;
+mod folder_contents;
+mod folder_state;
 mod gaia;
-mod heads;
-mod held;
-mod index;
-mod installed;
+mod git_heads;
+mod installed_index;
 mod journal;
-mod kept;
 mod links;
+mod lock_mismatch;
 mod plan;
 mod planner;
-mod ready;
-mod spot;
-mod stale;
+mod process_lock;
+mod remove_agents;
+mod stored_skill;
 mod swap;
 mod sync;
 mod tiers;
-mod unasked;
 pub mod updates;
 mod verify;
-mod withdraw;
+mod without_manifest;
 
 use std::path::{Path, PathBuf};
 
@@ -59,21 +59,26 @@ use crate::{
     limits::{MAX_LOCK_BYTES, MAX_MANIFEST_BYTES},
     lock::{self, Lock, LockedSkill, LockedSource},
     manifest::{self, Manifest, Scope},
-    place,
     source::decode,
+    text_file,
 };
 
-pub use adopt::{Found, Skip};
-pub use deploy::{Deployed, deployed};
+pub use adopt::{AdoptionCandidate, AdoptionObstacle};
+pub use checked_skill::{
+    CheckError, CheckedSkill, FetchReason, FetchedSkill, InstallQuestion, InstallRefusal,
+    locked_source, requirement_for,
+};
+pub use deployed::{DeployedSkill, deploy_for_agent};
 pub use error::InstallFailure;
-pub use gaia::Sheet;
-pub use journal::Texts;
-pub use links::Outside;
-pub use plan::{Change, Edits, FileChange, Install, Occupied, Plan};
-pub use ready::{Arrival, Question, Ready, ReadyError, Refusal, Why, locked_source, wanted};
-pub use stale::Stale;
+pub use gaia::GaiaLockFile;
+pub use journal::ProjectFiles;
+pub use links::OutsideFolders;
+pub use lock_mismatch::LockMismatch;
+pub use plan::{
+    FileChange, InstallOptions, InstallPlan, OccupiedFolders, PlannedChange, UserEdits,
+};
 pub use sync::Fetch;
-pub use verify::{Fault, Problem};
+pub use verify::{VerifyFault, VerifyProblem};
 
 /// The skills of a project or of a person.
 #[derive(Clone, Debug)]
@@ -82,7 +87,7 @@ pub struct SkillSet {
     scope: Scope,
     agents: Agents,
     data: PathBuf,
-    outside: Outside,
+    outside: OutsideFolders,
     /// Where it is kept what was learnt from registries.
     learnt: Option<PathBuf>,
 }
@@ -95,7 +100,7 @@ pub struct State {
     /// What is installed.
     pub lock: Lock,
     /// Both as they are written.
-    pub(crate) texts: Texts,
+    pub(crate) texts: ProjectFiles,
 }
 
 /// A folder in which a skill belongs.
@@ -111,7 +116,7 @@ impl SkillSet {
     /// which this user's store and journal are, which all shelves share.
     pub fn new(root: &Path, scope: Scope, agents: Agents, data: PathBuf) -> Self {
         // Records of the journal must still mean the same place tomorrow.
-        let (outside, learnt) = (Outside::default(), None);
+        let (outside, learnt) = (OutsideFolders::default(), None);
         Self { root: real(root), scope, agents, data, outside, learnt }
     }
 
@@ -135,7 +140,7 @@ impl SkillSet {
     /// Reads `savoir.toml` and `savoir.lock`, which belong together.
     pub fn state(&self) -> Result<State, InstallFailure> {
         // Whoever may only read can still be told what is there.
-        let _held = self.share().ok();
+        let _held = self.lock_shared().ok();
         self.read()
     }
 
@@ -149,7 +154,7 @@ impl SkillSet {
     ) -> Result<Option<String>, InstallFailure> {
         let Some(tree) = self.store().get(&locked.integrity)? else { return Ok(None) };
         let summary = SkillSummary::read(&tree, name).map_err(InstallFailure::summary(name))?;
-        Ok(Some(deployed(&tree, &summary, agent)?.tree.integrity()))
+        Ok(Some(deploy_for_agent(&tree, &summary, agent)?.tree.integrity()))
     }
 
     /// As [`Self::state`], where it is known that nobody changes anything.
@@ -162,17 +167,17 @@ impl SkillSet {
         };
         let manifest = match &texts.manifest {
             Some(text) => Manifest::parse(&shown(self.manifest_path()), text)?,
-            None => unasked::manifest_of(&lock, &self.root),
+            None => without_manifest::manifest_of(&lock, &self.root),
         };
         Ok(State { manifest, lock, texts })
     }
 
-    pub(crate) fn texts(&self) -> Result<Texts, InstallFailure> {
-        self.inside(&self.manifest_path())?;
-        self.inside(&self.lock_path())?;
-        Ok(Texts {
-            manifest: place::read(&self.manifest_path(), MAX_MANIFEST_BYTES)?,
-            lock: place::read(&self.lock_path(), MAX_LOCK_BYTES)?,
+    pub(crate) fn texts(&self) -> Result<ProjectFiles, InstallFailure> {
+        self.resolve_inside(&self.manifest_path())?;
+        self.resolve_inside(&self.lock_path())?;
+        Ok(ProjectFiles {
+            manifest: text_file::read(&self.manifest_path(), MAX_MANIFEST_BYTES)?,
+            lock: text_file::read(&self.lock_path(), MAX_LOCK_BYTES)?,
             gaia: None,
         })
     }
@@ -211,7 +216,7 @@ impl SkillSet {
         name: &str,
         ids: &[String],
     ) -> Result<Vec<Target>, InstallFailure> {
-        Ok(self.places(name, ids)?.0)
+        Ok(self.skill_targets(name, ids)?.0)
     }
 
     /// The folders in which the skills of these agents lie.
@@ -222,7 +227,7 @@ impl SkillSet {
         for id in ids {
             let agent = Agent::by_id(id)?;
             // One may be a link to the other.
-            let folder = self.inside(&self.agent_folder(agent)?)?;
+            let folder = self.resolve_inside(&self.agent_folder(agent)?)?;
             if parents.iter().all(|known| known.folder != folder) {
                 parents.push(Target { folder, agent });
             }

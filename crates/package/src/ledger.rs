@@ -1,9 +1,9 @@
-//! The ledger of everyone: all skills on a machine, however they came there.
+//! Finds all skills on a machine, whichever tool installed them.
 //!
 //! [`Ledger::open`] only lists folders and reads the ledgers of other tools, so that ten thousand
-//! skills are found in the blink of an eye. What costs more is asked of each [`Entry`]:
-//! [`Entry::details`] reads its SKILL.md, [`Entry::drift`] holds its files against the hash that the
-//! tool took which installed it, and [`Entry::adoption`] tells what a lock needs to take it over.
+//! skills are found in the blink of an eye. What costs more is asked of each [`LedgerEntry`]:
+//! [`LedgerEntry::details`] reads its SKILL.md, [`LedgerEntry::drift`] holds its files against the hash that the
+//! tool took which installed it, and [`LedgerEntry::adoption`] tells what a lock needs to take it over.
 //! Nothing is written.
 //!
 //! - `npx`, `gh` and `clawhub` know one tool each: its files and its hashes.
@@ -32,20 +32,20 @@ use std::{
 };
 
 use self::{
-    book::{Book, LedgerCache},
-    search::Found,
+    book::{LedgerCache, ToolLedger},
+    search::SearchResult,
 };
 use crate::agents::Agents;
 
 pub use adoption::{Adoption, Source};
-pub use clash::{Clash, Outcome};
-pub use entry::{Details, Drift, Entry, EntryError, Place, Unsure};
+pub use clash::{ClashOutcome, NameClash};
+pub use entry::{Details, Drift, EntryError, LedgerEntry, SkillLocation, UnknownDrift};
 pub use origin::{ClawHub, Gh, Npx, Origin};
 pub(crate) use traces::Traces;
 
 /// Where to look.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct SearchRoots {
     /// The agents of the user.
     pub agents: Agents,
     /// The project, if there is one.
@@ -81,29 +81,29 @@ impl Display for Warning {
 /// All skills on a machine, for one user and one project.
 #[derive(Debug)]
 pub struct Ledger {
-    entries: Vec<Entry>,
+    entries: Vec<LedgerEntry>,
     /// The ledgers of each folder.
-    books: Vec<Vec<Arc<Book>>>,
-    shelf: LedgerCache,
+    books: Vec<Vec<Arc<ToolLedger>>>,
+    ledger_cache: LedgerCache,
     warnings: Vec<Warning>,
 }
 
 impl Ledger {
     /// Finds all skills.
-    pub fn open(places: &Places) -> Self {
-        let Found { mut entries, books, shelf, warnings } = search::all(places);
+    pub fn open(places: &SearchRoots) -> Self {
+        let SearchResult { mut entries, books, ledger_cache, warnings } = search::all(places);
         entries
             .sort_unstable_by(|a, b| a.name().cmp(b.name()).then_with(|| a.path().cmp(b.path())));
-        Self { entries, books, shelf, warnings }
+        Self { entries, books, ledger_cache, warnings }
     }
 
     /// The skills, sorted by name. A folder that a link leads to stands here once.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[LedgerEntry] {
         &self.entries
     }
 
     /// The skills of a name.
-    pub fn named(&self, name: &str) -> &[Entry] {
+    pub fn named(&self, name: &str) -> &[LedgerEntry] {
         let start = self.entries.partition_point(|entry| entry.name() < name);
         let count = self.entries[start..].partition_point(|entry| entry.name() == name);
         &self.entries[start..start + count]
@@ -117,15 +117,15 @@ impl Ledger {
     /// Skills that the ledgers of other tools name and that are not there: the ledger, and the name
     /// of the folder.
     pub fn missing(&self) -> Vec<(&Path, &str)> {
-        let places = self.entries.iter().flat_map(Entry::places);
+        let places = self.entries.iter().flat_map(LedgerEntry::places);
         let links: HashSet<&OsStr> =
             places.filter_map(|place| place.link().and_then(Path::file_name)).collect();
-        let is_named_by = |book: &Arc<Book>, entry: &Entry| {
+        let is_named_by = |book: &Arc<ToolLedger>, entry: &LedgerEntry| {
             let books = entry.places().iter().flat_map(|place| &self.books[place.folder.at]);
             books.into_iter().any(|known| Arc::ptr_eq(known, book))
         };
         let mut missing = Vec::new();
-        for (path, book) in self.shelf.books() {
+        for (path, book) in self.ledger_cache.books() {
             for key in book.skills.keys() {
                 let name = key.rsplit('/').next().unwrap_or(key);
                 let is_there = self.named(name).iter().any(|entry| is_named_by(book, entry));
@@ -139,7 +139,7 @@ impl Ledger {
     }
 
     /// The names under which one agent sees more than one skill.
-    pub fn clashes(&self) -> Vec<Clash<'_>> {
+    pub fn clashes(&self) -> Vec<NameClash<'_>> {
         clash::find(&self.entries)
     }
 }

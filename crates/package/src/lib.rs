@@ -48,17 +48,17 @@ pub mod summary;
 pub mod trust;
 
 mod parallel;
-mod place;
 mod store;
 mod table;
+mod text_file;
 mod tree;
 mod untracked;
 
 pub use agents::{Agent, Agents};
 pub use install::{InstallFailure, SkillSet};
 pub use ledger::Ledger;
-pub use place::{FileError, Mistake, Place};
 pub use store::{Store, StoreError};
 pub use summary::{SkillSummary, SummaryError};
+pub use text_file::{ContentError, FileError, FilePosition};
 pub use tree::{File, Tree, TreeError};
 pub use untracked::is_note;

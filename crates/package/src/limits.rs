@@ -1,4 +1,4 @@
-//! Every bound of this crate, with the reason beside each number.
+//! All size and count limits of this crate.
 
 /// Largest archive that is read, in bytes. Real packages have some kilobytes.
 pub const MAX_ARCHIVE_BYTES: u64 = 10 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! `savoir.lock`: exactly what is installed, so that everyone gets the same.
+//! `savoir.lock`: the exact versions and files that are installed.
 //!
 //! It is written by the program and meant to be kept beside `savoir.toml`: sorted, the same for the
 //! same content, and without anything that belongs to one machine.
@@ -15,16 +15,16 @@ use thiserror::Error;
 use crate::{
     limits::MAX_LOCK_BYTES,
     manifest::{check_name, is_integrity},
-    place::{self, FileError, Mistake},
     resolve::Resolution,
     table::{self, Table, Value},
+    text_file::{self, ContentError, FileError},
 };
 
-mod growth;
+mod added_capabilities;
 mod source;
 mod text;
 
-pub use growth::{Growth, Wish};
+pub use added_capabilities::{AddedCapability, Capability};
 pub use source::{LockedSource, SourceProblem};
 
 /// Its name.
@@ -100,15 +100,15 @@ impl LockError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Future { .. } => "lock_from_the_future",
-            Self::File(FileError::Mistake(_)) => "corrupt_lock",
+            Self::File(FileError::Invalid(_)) => "corrupt_lock",
             Self::File(error) => error.code(),
         }
     }
 }
 
-impl From<Mistake> for LockError {
-    fn from(mistake: Mistake) -> Self {
-        Self::File(mistake.into())
+impl From<ContentError> for LockError {
+    fn from(content_error: ContentError) -> Self {
+        Self::File(content_error.into())
     }
 }
 
@@ -137,7 +137,7 @@ impl LockedSkill {
 impl Lock {
     /// Reads the file; one that is not there is empty.
     pub fn read(path: &Path) -> Result<Self, LockError> {
-        match place::read(path, MAX_LOCK_BYTES)? {
+        match text_file::read(path, MAX_LOCK_BYTES)? {
             Some(text) => Self::parse(&path.display().to_string(), &text),
             None => Ok(Self::default()),
         }
@@ -151,16 +151,16 @@ impl Lock {
         if version > FORMAT {
             return Err(LockError::Future { file: file.to_owned(), found: version });
         }
-        Self::read_root(root).map_err(|mistake| corrupt(mistake).into())
+        Self::read_root(root).map_err(|content_error| corrupt(content_error).into())
     }
 
-    fn read_root(root: Table<'_>) -> Result<Self, Mistake> {
+    fn read_root(root: Table<'_>) -> Result<Self, ContentError> {
         let mut lock = Self::default();
         for (key, _, value) in root.entries() {
             match key {
                 "version" => {
                     if value.integer()? != FORMAT {
-                        return Err(value.mistake("there is no such version of a lock"));
+                        return Err(value.content_error("there is no such version of a lock"));
                     }
                 }
                 "order" => lock.order = texts(value)?,
@@ -174,25 +174,27 @@ impl Lock {
         }
         if let Some(name) = lock.order.iter().find(|name| !lock.skills.contains_key(*name)) {
             let value = root.required("order")?;
-            return Err(value.mistake(format!("`{name}` is in the order and not among the skills")));
+            return Err(
+                value.content_error(format!("`{name}` is in the order and not among the skills"))
+            );
         }
         Ok(lock)
     }
 
-    fn read_skill(&mut self, table: Table<'_>) -> Result<(), Mistake> {
+    fn read_skill(&mut self, table: Table<'_>) -> Result<(), ContentError> {
         let value = table.required("name")?;
         let name = value.string("a name")?;
-        check_name(name).map_err(|why| value.mistake(why))?;
+        check_name(name).map_err(|why| value.content_error(why))?;
         let skill = read_skill(table)?;
         if self.skills.insert(name.to_owned(), skill).is_some() {
-            return Err(value.mistake(format!("`{name}` is there twice")));
+            return Err(value.content_error(format!("`{name}` is there twice")));
         }
         Ok(())
     }
 
     /// Writes the file, whole or not at all.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
-        place::write(path, &self.to_string())?;
+        text_file::write(path, &self.to_string())?;
         Ok(())
     }
 
@@ -221,10 +223,12 @@ impl Lock {
     }
 }
 
-fn corrupt(mistake: Mistake) -> Mistake {
-    match mistake.hint {
-        Some(_) => mistake,
-        None => mistake.hint("take the file from version control, or remove it and install again"),
+fn corrupt(content_error: ContentError) -> ContentError {
+    match content_error.hint {
+        Some(_) => content_error,
+        None => {
+            content_error.hint("take the file from version control, or remove it and install again")
+        }
     }
 }
 
@@ -234,7 +238,7 @@ fn keep(extra: &mut Extra, key: &str, value: Value<'_>) {
     }
 }
 
-fn read_skill(table: Table<'_>) -> Result<LockedSkill, Mistake> {
+fn read_skill(table: Table<'_>) -> Result<LockedSkill, ContentError> {
     let text = |key: &str| table.required(key)?.string("a text");
     let version = parse_version(text("version")?)
         .map_err(|error| wrong(table, "version", &error.to_string()))?;
@@ -265,19 +269,21 @@ fn read_skill(table: Table<'_>) -> Result<LockedSkill, Mistake> {
     Ok(skill)
 }
 
-fn wrong(table: Table<'_>, key: &str, message: &str) -> Mistake {
+fn wrong(table: Table<'_>, key: &str, message: &str) -> ContentError {
     match table.required(key) {
-        Ok(value) => value.mistake(message),
+        Ok(value) => value.content_error(message),
         Err(missing) => missing,
     }
 }
 
-fn tier(value: Value<'_>) -> Result<Tier, Mistake> {
+fn tier(value: Value<'_>) -> Result<Tier, ContentError> {
     let tier = value.string("a tier")?.parse();
-    tier.map_err(|error: savoir_skill::permission::UnknownTier| value.mistake(error.to_string()))
+    tier.map_err(|error: savoir_skill::permission::UnknownTier| {
+        value.content_error(error.to_string())
+    })
 }
 
-fn texts(value: Value<'_>) -> Result<Vec<String>, Mistake> {
+fn texts(value: Value<'_>) -> Result<Vec<String>, ContentError> {
     let items = value.items("a list of texts")?;
     items.into_iter().map(|item| Ok(item.string("a text")?.to_owned())).collect()
 }
@@ -285,10 +291,10 @@ fn texts(value: Value<'_>) -> Result<Vec<String>, Mistake> {
 fn parsed<T, E: std::fmt::Display>(
     value: Value<'_>,
     parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<Vec<T>, Mistake> {
+) -> Result<Vec<T>, ContentError> {
     let items = value.items("a list of texts")?;
     let read = |item: Value<'_>| {
-        parse(item.string("a text")?).map_err(|error| item.mistake(error.to_string()))
+        parse(item.string("a text")?).map_err(|error| item.content_error(error.to_string()))
     };
     items.into_iter().map(read).collect()
 }

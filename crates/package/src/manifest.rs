@@ -31,9 +31,9 @@ use savoir_skill::{
 use crate::{
     limits::MAX_MANIFEST_BYTES,
     path::{self, PathProblem},
-    place::{self, FileError, Mistake},
     resolve::{Root, RootRequest},
     table::{self, Table, Value},
+    text_file::{self, ContentError, FileError},
 };
 
 mod edit;
@@ -49,7 +49,7 @@ pub const FILE: &str = "savoir.toml";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifest {
     /// The skills by name.
-    pub skills: BTreeMap<String, Wanted>,
+    pub skills: BTreeMap<String, SkillRequirement>,
     /// Where they are used.
     pub agents: Agents,
     /// Where published skills come from, the first one first.
@@ -59,7 +59,7 @@ pub struct Manifest {
 
 /// Where a skill is to come from, and which version.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
+pub enum SkillRequirement {
     /// From a registry.
     Version {
         /// The versions that will do.
@@ -138,12 +138,12 @@ impl fmt::Display for Scope {
 impl Manifest {
     /// Reads the file, or nothing if it is not there.
     pub fn read(path: &Path) -> Result<Option<Self>, FileError> {
-        let Some(text) = place::read(path, MAX_MANIFEST_BYTES)? else { return Ok(None) };
+        let Some(text) = text_file::read(path, MAX_MANIFEST_BYTES)? else { return Ok(None) };
         Ok(Some(Self::parse(&path.display().to_string(), &text)?))
     }
 
     /// Reads the text of the file.
-    pub fn parse(file: &str, text: &str) -> Result<Self, Mistake> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, ContentError> {
         let document = table::parse(file, text)?;
         let root = document.root();
         let mut manifest = Self::default();
@@ -153,13 +153,15 @@ impl Manifest {
                 "agents" => manifest.agents = read_agents(value.table("a table")?)?,
                 "registries" => {
                     let table = value.table("a table of registries")?;
-                    manifest.registries = registries::read(table, registries::Whose::Project)?;
+                    manifest.registries =
+                        registries::read(table, registries::SettingsAuthor::Project)?;
                 }
                 // Other tables are read elsewhere; these must not be lost to a typing error.
                 _ => {
                     if let Some(near) = words::nearest(key, ["skills", "agents", "registries"]) {
-                        let mistake = root.mistake(at, format!("there is no table `{key}`"));
-                        return Err(mistake.hint(format!("did you mean `{near}`?")));
+                        let content_error =
+                            root.content_error(at, format!("there is no table `{key}`"));
+                        return Err(content_error.hint(format!("did you mean `{near}`?")));
                     }
                 }
             }
@@ -167,10 +169,10 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn read_skills(&mut self, table: Table<'_>) -> Result<(), Mistake> {
+    fn read_skills(&mut self, table: Table<'_>) -> Result<(), ContentError> {
         let mut names = Vec::new();
         for (name, at, value) in table.entries() {
-            check_name(name).map_err(|why| table.mistake(at, why))?;
+            check_name(name).map_err(|why| table.content_error(at, why))?;
             self.skills.insert(name.to_owned(), read_wanted(name, value)?);
             names.push((at, name));
         }
@@ -191,7 +193,7 @@ impl Manifest {
     pub fn roots(&self) -> Vec<Root> {
         let roots = self.skills.iter().map(|(name, wanted)| {
             let range = match wanted {
-                Wanted::Version { range, .. } => range.clone(),
+                SkillRequirement::Version { range, .. } => range.clone(),
                 _ => VersionRange::any(),
             };
             Root::required(SkillRef { name: name.clone(), range }, RootRequest::Manifest)
@@ -216,9 +218,9 @@ const KINDS: [(&str, &[&str]); 4] = [
     ("version", &["version", "registry", "namespace"]),
 ];
 
-fn read_wanted(name: &str, value: Value<'_>) -> Result<Wanted, Mistake> {
+fn read_wanted(name: &str, value: Value<'_>) -> Result<SkillRequirement, ContentError> {
     if let Some(text) = value.as_str() {
-        return Ok(Wanted::Version {
+        return Ok(SkillRequirement::Version {
             range: read_range(value, text)?,
             registry: None,
             namespace: None,
@@ -228,32 +230,32 @@ fn read_wanted(name: &str, value: Value<'_>) -> Result<Wanted, Mistake> {
     let Some((kind, allowed)) = KINDS.into_iter().find(|(kind, _)| table.has(kind)) else {
         let known: Vec<&str> = KINDS.iter().flat_map(|(_, keys)| keys.iter().copied()).collect();
         check_keys(table, &known, None)?;
-        let mistake = value.mistake(format!("nothing says where `{name}` comes from"));
-        return Err(mistake.hint("give `version`, `path`, `git` or `url`"));
+        let content_error = value.content_error(format!("nothing says where `{name}` comes from"));
+        return Err(content_error.hint("give `version`, `path`, `git` or `url`"));
     };
     check_keys(table, allowed, Some(kind))?;
     match kind {
         "git" => read_git(table),
         "url" => {
             let url = address(table, "url")?;
-            Ok(Wanted::Url { url, integrity: read_integrity(table)? })
+            Ok(SkillRequirement::Url { url, integrity: read_integrity(table)? })
         }
         "path" => {
             let value = table.required("path")?;
-            Ok(Wanted::Path(read_path(value)?))
+            Ok(SkillRequirement::Path(read_path(value)?))
         }
         _ => {
             let value = table.required("version")?;
             let range = read_range(value, value.string("a range of versions")?)?;
             let registry = table.get("registry").map(registries::reference).transpose()?;
             let namespace = table.get("namespace").map(registries::namespace).transpose()?;
-            Ok(Wanted::Version { range, registry, namespace })
+            Ok(SkillRequirement::Version { range, registry, namespace })
         }
     }
 }
 
 /// Refuses keys that mean nothing, or nothing beside `kind`.
-fn check_keys(table: Table<'_>, allowed: &[&str], kind: Option<&str>) -> Result<(), Mistake> {
+fn check_keys(table: Table<'_>, allowed: &[&str], kind: Option<&str>) -> Result<(), ContentError> {
     for (key, at, _) in table.entries() {
         if allowed.contains(&key) {
             continue;
@@ -261,7 +263,7 @@ fn check_keys(table: Table<'_>, allowed: &[&str], kind: Option<&str>) -> Result<
         let known = KINDS.iter().any(|(_, keys)| keys.contains(&key));
         return Err(match kind {
             Some(kind) if known => {
-                table.mistake(at, format!("`{key}` does not go together with `{kind}`"))
+                table.content_error(at, format!("`{key}` does not go together with `{kind}`"))
             }
             _ => unknown_key(table, at, key, allowed),
         });
@@ -269,7 +271,7 @@ fn check_keys(table: Table<'_>, allowed: &[&str], kind: Option<&str>) -> Result<
     Ok(())
 }
 
-fn unknown_key(table: Table<'_>, at: usize, key: &str, known: &[&str]) -> Mistake {
+fn unknown_key(table: Table<'_>, at: usize, key: &str, known: &[&str]) -> ContentError {
     let hint = words::nearest(key, known.iter().copied()).map_or_else(
         || {
             let known: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
@@ -277,25 +279,25 @@ fn unknown_key(table: Table<'_>, at: usize, key: &str, known: &[&str]) -> Mistak
         },
         |near| format!("did you mean `{near}`?"),
     );
-    table.mistake(at, format!("there is no setting `{key}`")).hint(hint)
+    table.content_error(at, format!("there is no setting `{key}`")).hint(hint)
 }
 
-fn read_range(value: Value<'_>, text: &str) -> Result<VersionRange, Mistake> {
-    VersionRange::parse(text).map_err(|error| value.mistake(error.to_string()))
+fn read_range(value: Value<'_>, text: &str) -> Result<VersionRange, ContentError> {
+    VersionRange::parse(text).map_err(|error| value.content_error(error.to_string()))
 }
 
-fn read_git(table: Table<'_>) -> Result<Wanted, Mistake> {
+fn read_git(table: Table<'_>) -> Result<SkillRequirement, ContentError> {
     let revisions = table.entries().filter(|(key, ..)| matches!(*key, "rev" | "tag" | "branch"));
     let mut at = Revision::Default;
     for (key, place, value) in revisions {
         if at != Revision::Default {
             let message = "only one of `rev`, `tag` and `branch` can be given";
-            return Err(table.mistake(place, message));
+            return Err(table.content_error(place, message));
         }
         let name = value.string("a name")?;
         // What begins with a hyphen is an option for programs.
         if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
-            return Err(value.mistake(format!("`{}` is not a {key}", name.escape_debug())));
+            return Err(value.content_error(format!("`{}` is not a {key}", name.escape_debug())));
         }
         at = match key {
             "rev" => Revision::Rev(name.to_owned()),
@@ -303,28 +305,30 @@ fn read_git(table: Table<'_>) -> Result<Wanted, Mistake> {
             _ => Revision::Branch(name.to_owned()),
         };
     }
-    let path = table.get("path").map(|value| -> Result<String, Mistake> {
+    let path = table.get("path").map(|value| -> Result<String, ContentError> {
         let inside = value.string("a path inside of the repository")?.trim_end_matches('/');
         path::check_in_repository(inside).map_err(|problem| bad_path(value, inside, &problem))?;
         Ok(inside.to_owned())
     });
-    Ok(Wanted::Git { url: address(table, "git")?, at, path: path.transpose()? })
+    Ok(SkillRequirement::Git { url: address(table, "git")?, at, path: path.transpose()? })
 }
 
-fn bad_path(value: Value<'_>, text: &str, problem: &PathProblem) -> Mistake {
-    value.mistake(format!("`{}` is not a path in it: {problem}", text.escape_debug()))
+fn bad_path(value: Value<'_>, text: &str, problem: &PathProblem) -> ContentError {
+    value.content_error(format!("`{}` is not a path in it: {problem}", text.escape_debug()))
 }
 
 /// A path beside the file. It may climb, since it is the author's own; it is the same everywhere.
-fn read_path(value: Value<'_>) -> Result<String, Mistake> {
+fn read_path(value: Value<'_>) -> Result<String, ContentError> {
     let text = value.string("a path")?;
     if is_absolute(text) {
-        let mistake = value.mistake(format!("`{text}` is a path of one machine"));
-        return Err(mistake.hint("write it relative to the file: others read it on other machines"));
+        let content_error = value.content_error(format!("`{text}` is a path of one machine"));
+        return Err(
+            content_error.hint("write it relative to the file: others read it on other machines")
+        );
     }
     if text.is_empty() || text.contains('\\') || text.contains(char::is_control) {
-        let mistake = value.mistake(format!("`{}` is not a path", text.escape_debug()));
-        return Err(mistake.hint("write it with `/`, such as skills/notes"));
+        let content_error = value.content_error(format!("`{}` is not a path", text.escape_debug()));
+        return Err(content_error.hint("write it with `/`, such as skills/notes"));
     }
     Ok(text.to_owned())
 }
@@ -337,26 +341,27 @@ pub(crate) fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '~', '\\']) || drive
 }
 
-fn address(table: Table<'_>, key: &str) -> Result<String, Mistake> {
+fn address(table: Table<'_>, key: &str) -> Result<String, ContentError> {
     let value = table.required(key)?;
     let text = value.string("an address")?;
     let strange = |c: char| c.is_whitespace() || c.is_control();
     if text.is_empty() || text.starts_with('-') || text.contains(strange) {
-        return Err(value.mistake(format!("`{}` is not an address", text.escape_debug())));
+        return Err(value.content_error(format!("`{}` is not an address", text.escape_debug())));
     }
     if is_absolute(text) {
-        let mistake = value.mistake(format!("`{text}` is a path of one machine"));
-        return Err(mistake.hint("write an address that others can reach, too"));
+        let content_error = value.content_error(format!("`{text}` is a path of one machine"));
+        return Err(content_error.hint("write an address that others can reach, too"));
     }
     Ok(text.to_owned())
 }
 
-fn read_integrity(table: Table<'_>) -> Result<Option<String>, Mistake> {
+fn read_integrity(table: Table<'_>) -> Result<Option<String>, ContentError> {
     let Some(value) = table.get("integrity") else { return Ok(None) };
     let text = value.string("a text")?;
     if !is_integrity(text) {
-        let mistake = value.mistake(format!("`{}` is not an integrity value", text.escape_debug()));
-        return Err(mistake.hint("write `sha256-` and the digest in base64"));
+        let content_error =
+            value.content_error(format!("`{}` is not an integrity value", text.escape_debug()));
+        return Err(content_error.hint("write `sha256-` and the digest in base64"));
     }
     Ok(Some(text.to_owned()))
 }
@@ -368,7 +373,7 @@ pub(crate) fn is_integrity(text: &str) -> bool {
     digest.is_some_and(|digest| digest.len() == 32)
 }
 
-fn read_agents(table: Table<'_>) -> Result<Agents, Mistake> {
+fn read_agents(table: Table<'_>) -> Result<Agents, ContentError> {
     let mut agents = Agents::default();
     for (key, at, value) in table.entries() {
         match key {
@@ -376,15 +381,15 @@ fn read_agents(table: Table<'_>) -> Result<Agents, Mistake> {
                 for item in value.items("a list of agents")? {
                     let name = item.string("the name of an agent")?;
                     if agents.used.iter().any(|known| known == name) {
-                        return Err(item.mistake(format!("`{name}` is there twice")));
+                        return Err(item.content_error(format!("`{name}` is there twice")));
                     }
                     agents.used.push(name.to_owned());
                 }
             }
             // Whoever made a project may not choose the folders of whoever cloned it.
             "scope" => {
-                let mistake = table.mistake(at, "there is no setting `scope`");
-                return Err(mistake.hint("take it out: --global chooses that"));
+                let content_error = table.content_error(at, "there is no setting `scope`");
+                return Err(content_error.hint("take it out: --global chooses that"));
             }
             _ => return Err(unknown_key(table, at, key, &["use"])),
         }

@@ -5,7 +5,7 @@
 //! and it appears whole or not at all.
 
 mod handler;
-mod place;
+mod output;
 mod wrapper;
 
 use std::{
@@ -34,13 +34,13 @@ use crate::{
     tree::{SIGNATURE_FILES, read_file},
 };
 
-use place::Staged;
+use output::Staged;
 
 const SKILL_FILE: &str = "SKILL.md";
 
 /// What becomes of a skill that is there already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Existing {
+pub enum ExistingOutput {
     /// It stays, and the new one is not written.
     #[default]
     Stays,
@@ -60,7 +60,7 @@ pub enum Mode {
 
 /// Which findings a report has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scrutiny {
+pub enum ReportedFindings {
     /// None: what GAIA itself would refuse is not written anyway.
     #[default]
     Manifest,
@@ -70,7 +70,7 @@ pub enum Scrutiny {
 
 /// How skills are migrated.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct MigrateOptions {
     /// Whose skills they are; found out when nobody says.
     pub from: Option<Vendor>,
     /// Where the results keep their fields.
@@ -82,14 +82,14 @@ pub struct Options {
     /// The folder in which each result gets a folder of its own.
     pub output: PathBuf,
     /// What becomes of a skill that is there already.
-    pub existing: Existing,
+    pub existing: ExistingOutput,
     /// Whether anything is written.
     pub mode: Mode,
     /// Which findings the report has.
-    pub scrutiny: Scrutiny,
+    pub scrutiny: ReportedFindings,
 }
 
-impl Options {
+impl MigrateOptions {
     /// The usual way into a folder.
     pub fn new(output: PathBuf) -> Self {
         Self {
@@ -98,16 +98,16 @@ impl Options {
             name: None,
             breadth: PermissionBreadth::Any,
             output,
-            existing: Existing::Stays,
+            existing: ExistingOutput::Stays,
             mode: Mode::Write,
-            scrutiny: Scrutiny::Manifest,
+            scrutiny: ReportedFindings::Manifest,
         }
     }
 }
 
 /// What happened to one skill.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct MigrationReport {
     /// The file that was read.
     pub source: PathBuf,
     /// Whose skill it was.
@@ -125,17 +125,17 @@ pub struct Report {
     /// What the result may do.
     pub permissions: Vec<Permission>,
     /// Why there is no result.
-    pub blockers: Vec<Blocker>,
+    pub blockers: Vec<MigrationBlocker>,
     /// What a person should know or look at.
     pub notes: Vec<MigrationNote>,
     /// Which field became which.
     pub mapped: Vec<MappedField>,
     /// What the rules say about the result, when that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub findings: Option<Vec<Finding>>,
+    pub findings: Option<Vec<MigrationFinding>>,
 }
 
-impl Report {
+impl MigrationReport {
     fn new(source: &Path) -> Self {
         Self {
             source: source.to_owned(),
@@ -167,26 +167,26 @@ impl Report {
 
 /// Why a skill was not migrated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Blocker {
+pub struct MigrationBlocker {
     /// A stable word for programs.
     pub code: &'static str,
     /// In words.
     pub message: String,
 }
 
-impl Blocker {
+impl MigrationBlocker {
     fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 }
 
-impl From<&fields::MigrationBlocker> for Blocker {
+impl From<&fields::MigrationBlocker> for MigrationBlocker {
     fn from(blocker: &fields::MigrationBlocker) -> Self {
         Self::new(blocker.code(), blocker.to_string())
     }
 }
 
-impl From<TreeError> for Blocker {
+impl From<TreeError> for MigrationBlocker {
     fn from(error: TreeError) -> Self {
         Self::new(error.code(), error.to_string())
     }
@@ -194,7 +194,7 @@ impl From<TreeError> for Blocker {
 
 /// Something that a rule says about a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct MigrationFinding {
     /// The rule.
     pub code: &'static str,
     /// How much it matters.
@@ -208,20 +208,20 @@ pub struct Finding {
 /// Migrates skills one by one into one folder.
 #[derive(Clone, Debug)]
 pub struct Migrator {
-    options: Options,
+    options: MigrateOptions,
     /// Names that were given, and to which skill.
     given: BTreeMap<String, PathBuf>,
 }
 
 impl Migrator {
     /// One that has migrated nothing yet.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: MigrateOptions) -> Self {
         Self { options, given: BTreeMap::new() }
     }
 
     /// Migrates the skill of a file; one that is not called SKILL.md stands alone.
-    pub fn migrate(&mut self, file: &Path) -> Report {
-        let mut report = Report::new(file);
+    pub fn migrate(&mut self, file: &Path) -> MigrationReport {
+        let mut report = MigrationReport::new(file);
         match self.attempt(file, &mut report) {
             Ok(()) => report.migrated = true,
             Err(blockers) => report.blockers = blockers,
@@ -229,7 +229,11 @@ impl Migrator {
         report
     }
 
-    fn attempt(&mut self, file: &Path, report: &mut Report) -> Result<(), Vec<Blocker>> {
+    fn attempt(
+        &mut self,
+        file: &Path,
+        report: &mut MigrationReport,
+    ) -> Result<(), Vec<MigrationBlocker>> {
         let skill = SourceSkill::read(file, &self.options.output).map_err(|one| vec![one])?;
         let migration = self.fields(&skill)?;
         let target = self.options.output.join(&migration.name);
@@ -245,9 +249,10 @@ impl Migrator {
         Ok(())
     }
 
-    fn fields(&self, skill: &SourceSkill) -> Result<Migration, Vec<Blocker>> {
-        let unreadable =
-            |error: savoir_skill::SourceError| vec![Blocker::new("unreadable", error.to_string())];
+    fn fields(&self, skill: &SourceSkill) -> Result<Migration, Vec<MigrationBlocker>> {
+        let unreadable = |error: savoir_skill::SourceError| {
+            vec![MigrationBlocker::new("unreadable", error.to_string())]
+        };
         let source = Source::from_bytes(skill.bytes.clone()).map_err(unreadable)?;
         let request = MigrationRequest {
             from: self.options.from,
@@ -257,7 +262,7 @@ impl Migrator {
         };
         let reading = read(source, skill.folder.as_ref());
         fields::migrate(&reading, skill.folder.as_ref(), &request)
-            .map_err(|blockers| blockers.iter().map(Blocker::from).collect())
+            .map_err(|blockers| blockers.iter().map(MigrationBlocker::from).collect())
     }
 
     fn finish(
@@ -265,14 +270,14 @@ impl Migrator {
         skill: &SourceSkill,
         migration: &Migration,
         target: &Path,
-        report: &mut Report,
-    ) -> Result<(), Blocker> {
+        report: &mut MigrationReport,
+    ) -> Result<(), MigrationBlocker> {
         if let Some(other) = self.given.get(&migration.name) {
             let message = format!("`{}` is the name of {}, too", migration.name, other.display());
-            return Err(Blocker::new("name_taken", message));
+            return Err(MigrationBlocker::new("name_taken", message));
         }
         if self.options.mode == Mode::Write {
-            place::check(target, skill.root.as_deref(), self.options.existing)?;
+            output::check(target, skill.root.as_deref(), self.options.existing)?;
         }
         let tree = tree(skill, migration, &mut report.notes)?;
         let staged = match self.options.mode {
@@ -280,11 +285,11 @@ impl Migrator {
             Mode::Try => Staged::elsewhere(&tree, &migration.name)?,
         };
         let checked = checked(&tree, staged.folder())?;
-        if self.options.scrutiny == Scrutiny::Everything {
+        if self.options.scrutiny == ReportedFindings::Everything {
             report.findings = Some(findings(&checked));
         }
         if let Some(problem) = invalid(&checked, &tree) {
-            return Err(Blocker::new("invalid_result", problem));
+            return Err(MigrationBlocker::new("invalid_result", problem));
         }
         match self.options.mode {
             Mode::Write => staged.move_to(target),
@@ -304,7 +309,7 @@ struct SourceSkill {
 }
 
 impl SourceSkill {
-    fn read(file: &Path, output: &Path) -> Result<Self, Blocker> {
+    fn read(file: &Path, output: &Path) -> Result<Self, MigrationBlocker> {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let fail = |error| TreeError::Io { path: file.to_owned(), error };
         if !is_skill_file(&name) {
@@ -318,15 +323,18 @@ impl SourceSkill {
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
         let root = parent.canonicalize().map_err(fail)?;
-        if place::is_inside(output, &root) {
+        if output::is_inside(output, &root) {
             let message = format!("{} lies inside the skill", output.display());
-            return Err(Blocker::new("output_inside", message));
+            return Err(MigrationBlocker::new("output_inside", message));
         }
         let mut others: Vec<(String, File)> = Tree::read(&root)?.into_files().collect();
         let own = others.iter().position(|(path, _)| *path == name);
         let own = own.map(|index| others.remove(index));
         let (_, File { bytes, .. }) = own.ok_or_else(|| {
-            Blocker::new("unreadable", format!("{} is no file of its folder", file.display()))
+            MigrationBlocker::new(
+                "unreadable",
+                format!("{} is no file of its folder", file.display()),
+            )
         })?;
         Ok(Self { bytes, others, folder: Folder::open(&root).ok(), root: Some(root) })
     }
@@ -337,7 +345,7 @@ fn tree(
     skill: &SourceSkill,
     migration: &Migration,
     notes: &mut Vec<MigrationNote>,
-) -> Result<Tree, Blocker> {
+) -> Result<Tree, MigrationBlocker> {
     let mut tree = Tree::default();
     let text = File { bytes: migration.text.clone().into_bytes(), executable: false };
     tree.add(SKILL_FILE.to_owned(), text)?;
@@ -368,8 +376,8 @@ fn tree(
     Ok(tree)
 }
 
-fn checked(tree: &Tree, folder: &Path) -> Result<CheckedSkill, Blocker> {
-    let unreadable = |why: String| Blocker::new("invalid_result", why);
+fn checked(tree: &Tree, folder: &Path) -> Result<CheckedSkill, MigrationBlocker> {
+    let unreadable = |why: String| MigrationBlocker::new("invalid_result", why);
     let bytes = tree.get(SKILL_FILE).map(|file| file.bytes.clone()).unwrap_or_default();
     let source = Source::from_bytes(bytes).map_err(|error| unreadable(error.to_string()))?;
     let folder = Folder::open(folder).map_err(|error| unreadable(error.to_string()))?;
@@ -396,9 +404,9 @@ fn invalid(checked: &CheckedSkill, tree: &Tree) -> Option<String> {
     }
 }
 
-fn findings(checked: &CheckedSkill) -> Vec<Finding> {
+fn findings(checked: &CheckedSkill) -> Vec<MigrationFinding> {
     let source = checked.reading.document.source();
-    let found = checked.diagnostics.iter().map(|found| Finding {
+    let found = checked.diagnostics.iter().map(|found| MigrationFinding {
         code: found.code,
         severity: found.severity,
         line: source.position(found.span.start).line,

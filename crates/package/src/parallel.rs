@@ -1,4 +1,4 @@
-//! The same work on many things, on all processors.
+//! Maps a function over many items on all processors.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Fewer things than this are not worth another thread.
-const FEW: usize = 8;
+const MIN_PARALLEL: usize = 8;
 
 /// Stack of a thread that needs no more than others do.
 pub(crate) const USUAL_STACK: usize = 2 * 1024 * 1024;
@@ -30,7 +30,7 @@ pub(crate) fn map_with_stack<T: Send, R: Send>(
 ) -> Vec<R> {
     let items = items.into_iter();
     let count = items.len();
-    if count < FEW && stack <= USUAL_STACK {
+    if count < MIN_PARALLEL && stack <= USUAL_STACK {
         return items.map(work).collect();
     }
     let items = Mutex::new(items.enumerate());

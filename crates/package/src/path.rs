@@ -1,4 +1,4 @@
-//! Which paths a skill may have, on every system the same.
+//! Checks the paths of files in a skill.
 
 use std::collections::HashMap;
 
@@ -172,12 +172,12 @@ fn is_device(part: &str) -> bool {
 
 /// Paths of one skill that were seen, so that no two of them are the same place anywhere.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct UsedPaths {
     /// Files and folders as systems see them that do not tell letters apart, with their spelling.
     places: HashMap<String, (String, bool)>,
 }
 
-impl Seen {
+impl UsedPaths {
     /// Takes in the path of a file, unless it is no good or gets in the way of another.
     pub fn file(&mut self, path: &str) -> Result<(), PathProblem> {
         check(path)?;
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn paths_that_get_in_each_others_way() {
         let problem = |paths: &[&str]| {
-            let mut seen = Seen::default();
+            let mut seen = UsedPaths::default();
             paths.iter().try_for_each(|path| seen.file(path)).map_err(|problem| problem.code())
         };
         assert_eq!(problem(&["a/SKILL.md", "a/b.md", "b/SKILL.md"]), Ok(()));

@@ -19,8 +19,8 @@ use thiserror::Error;
 use crate::{
     limits::MAX_MANIFEST_BYTES,
     lock::LockedSource,
-    place::{self, FileError, Mistake, Place},
     table::{self, Table, Value},
+    text_file::{self, ContentError, FileError, FilePosition},
     trust::{Attestation, SourceRule, Tier},
 };
 
@@ -30,7 +30,7 @@ const KEYS: [&str; 4] = ["require", "sources", "deny", "signers"];
 /// What all files together allow.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    layers: Vec<Layer>,
+    layers: Vec<PolicyTable>,
 }
 
 /// Which tables a file may have beside `[policy]`.
@@ -44,21 +44,21 @@ pub enum PolicyFile {
 
 /// The `[policy]` of one file.
 #[derive(Clone, Debug, Default)]
-struct Layer {
-    require: Option<Placed<Required>>,
-    sources: Option<Placed<Vec<SourceRule>>>,
-    deny: Vec<Placed<String>>,
-    signers: Option<Placed<Vec<String>>>,
+struct PolicyTable {
+    require: Option<WithPosition<RequiredTrust>>,
+    sources: Option<WithPosition<Vec<SourceRule>>>,
+    deny: Vec<WithPosition<String>>,
+    signers: Option<WithPosition<Vec<String>>>,
 }
 
 #[derive(Clone, Debug)]
-struct Placed<T> {
+struct WithPosition<T> {
     value: T,
-    place: Place,
+    place: FilePosition,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Required {
+enum RequiredTrust {
     Signed,
     Verified,
 }
@@ -83,7 +83,7 @@ pub struct PolicyRefusal {
     /// Which skill.
     pub name: String,
     /// The file and the line.
-    pub place: Place,
+    pub place: FilePosition,
     /// What the line wants and the skill does not have.
     pub why: String,
     /// What can be done.
@@ -100,22 +100,27 @@ impl PolicyRefusal {
 impl Policy {
     /// Adds the policy of a file. A file that is not there has none; returns whether it is there.
     pub fn add_file(&mut self, path: &Path, kind: PolicyFile) -> Result<bool, FileError> {
-        let Some(text) = place::read(path, MAX_MANIFEST_BYTES)? else { return Ok(false) };
+        let Some(text) = text_file::read(path, MAX_MANIFEST_BYTES)? else { return Ok(false) };
         self.add_text(&path.display().to_string(), &text, kind)?;
         Ok(true)
     }
 
     /// Adds the policy in the text of a file.
-    pub fn add_text(&mut self, file: &str, text: &str, kind: PolicyFile) -> Result<(), Mistake> {
+    pub fn add_text(
+        &mut self,
+        file: &str,
+        text: &str,
+        kind: PolicyFile,
+    ) -> Result<(), ContentError> {
         let document = table::parse(file, text)?;
         let root = document.root();
         for (key, at, value) in root.entries() {
             if key == "policy" {
-                self.layers.push(Layer::read(value.table("a table")?)?);
+                self.layers.push(PolicyTable::read(value.table("a table")?)?);
             } else if kind == PolicyFile::Alone || words::nearest(key, ["policy"]).is_some() {
                 // A typing error must not switch a policy off.
-                let mistake = root.mistake(at, format!("there is no table `{key}`"));
-                return Err(mistake.hint("the table is called [policy]"));
+                let content_error = root.content_error(at, format!("there is no table `{key}`"));
+                return Err(content_error.hint("the table is called [policy]"));
             }
         }
         Ok(())
@@ -123,24 +128,24 @@ impl Policy {
 
     /// Whether nothing is forbidden.
     pub fn is_empty(&self) -> bool {
-        self.layers.iter().all(Layer::is_empty)
+        self.layers.iter().all(PolicyTable::is_empty)
     }
 
     /// Every setting with its value and its place, in the order in which they are checked.
-    pub fn settings(&self) -> Vec<(&'static str, serde_json::Value, Place)> {
+    pub fn settings(&self) -> Vec<(&'static str, serde_json::Value, FilePosition)> {
         let mut settings = Vec::new();
         for layer in &self.layers {
-            if let Some(Placed { value, place }) = &layer.require {
+            if let Some(WithPosition { value, place }) = &layer.require {
                 settings.push(("require", value.to_string().into(), place.clone()));
             }
-            if let Some(Placed { value, place }) = &layer.sources {
+            if let Some(WithPosition { value, place }) = &layer.sources {
                 let rules: Vec<String> = value.iter().map(ToString::to_string).collect();
                 settings.push(("sources", rules.into(), place.clone()));
             }
-            for Placed { value, place } in &layer.deny {
+            for WithPosition { value, place } in &layer.deny {
                 settings.push(("deny", value.clone().into(), place.clone()));
             }
-            if let Some(Placed { value, place }) = &layer.signers {
+            if let Some(WithPosition { value, place }) = &layer.signers {
                 settings.push(("signers", value.clone().into(), place.clone()));
             }
         }
@@ -153,8 +158,8 @@ impl Policy {
     }
 }
 
-impl Layer {
-    fn read(table: Table<'_>) -> Result<Self, Mistake> {
+impl PolicyTable {
+    fn read(table: Table<'_>) -> Result<Self, ContentError> {
         let mut layer = Self::default();
         for (key, at, value) in table.entries() {
             match key {
@@ -167,8 +172,9 @@ impl Layer {
                 }
                 "signers" => layer.signers = Some(placed(value, list(value, key_id)?)),
                 _ => {
-                    let mistake = table.mistake(at, format!("there is no setting `{key}`"));
-                    return Err(mistake.hint(match words::nearest(key, KEYS) {
+                    let content_error =
+                        table.content_error(at, format!("there is no setting `{key}`"));
+                    return Err(content_error.hint(match words::nearest(key, KEYS) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("[policy] has {}", words::and(&KEYS)),
                     }));
@@ -234,14 +240,14 @@ impl Layer {
         let Some(required) = &self.require else { return Ok(()) };
         let is_signed = || skill.attestation.signatures.iter().any(|signer| signer.role.is_some());
         let satisfied = match required.value {
-            Required::Signed => is_signed(),
-            Required::Verified => skill.tier == Tier::Verified,
+            RequiredTrust::Signed => is_signed(),
+            RequiredTrust::Verified => skill.tier == Tier::Verified,
         };
         if satisfied {
             return Ok(());
         }
         let (why, hint) = match (required.value, skill.attestation.signed.as_ref()) {
-            (Required::Verified, _) if is_signed() => (
+            (RequiredTrust::Verified, _) if is_signed() => (
                 format!("`require` is \"verified\", and it is {}", skill.tier),
                 "install a version that the vendor signed".to_owned(),
             ),
@@ -288,7 +294,7 @@ fn names_commit(source: &LockedSource) -> bool {
     matches!(source, LockedSource::Git { url, .. } if url.contains("?rev="))
 }
 
-impl std::fmt::Display for Required {
+impl std::fmt::Display for RequiredTrust {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Signed => "signed",
@@ -297,49 +303,59 @@ impl std::fmt::Display for Required {
     }
 }
 
-fn refusal(skill: &SkillFacts<'_>, place: &Place, why: String, hint: String) -> PolicyRefusal {
+fn refusal(
+    skill: &SkillFacts<'_>,
+    place: &FilePosition,
+    why: String,
+    hint: String,
+) -> PolicyRefusal {
     PolicyRefusal { name: skill.name.to_owned(), place: place.clone(), why, hint }
 }
 
-fn placed<T>(at: Value<'_>, value: T) -> Placed<T> {
-    Placed { value, place: at.place() }
+fn placed<T>(at: Value<'_>, value: T) -> WithPosition<T> {
+    WithPosition { value, place: at.place() }
 }
 
-fn list<T>(value: Value<'_>, read: fn(Value<'_>) -> Result<T, Mistake>) -> Result<Vec<T>, Mistake> {
+fn list<T>(
+    value: Value<'_>,
+    read: fn(Value<'_>) -> Result<T, ContentError>,
+) -> Result<Vec<T>, ContentError> {
     value.items("a list of texts")?.into_iter().map(read).collect()
 }
 
-fn required(value: Value<'_>) -> Result<Required, Mistake> {
+fn required(value: Value<'_>) -> Result<RequiredTrust, ContentError> {
     match value.string("\"signed\" or \"verified\"")? {
-        "signed" => Ok(Required::Signed),
-        "verified" => Ok(Required::Verified),
+        "signed" => Ok(RequiredTrust::Signed),
+        "verified" => Ok(RequiredTrust::Verified),
         other => Err(value
-            .mistake(format!("`{}` cannot be required", other.escape_debug()))
+            .content_error(format!("`{}` cannot be required", other.escape_debug()))
             .hint("write \"signed\" or \"verified\"")),
     }
 }
 
-fn source(value: Value<'_>) -> Result<SourceRule, Mistake> {
+fn source(value: Value<'_>) -> Result<SourceRule, ContentError> {
     let rule = value.string("a source")?.parse();
-    rule.map_err(|error: crate::trust::RuleError| value.mistake(error.to_string()))
+    rule.map_err(|error: crate::trust::RuleError| value.content_error(error.to_string()))
 }
 
 /// A name, or the beginning of names and `*`.
-fn pattern(value: Value<'_>) -> Result<String, Mistake> {
+fn pattern(value: Value<'_>) -> Result<String, ContentError> {
     let text = value.string("the name of a skill")?;
     let name = text.strip_suffix('*').unwrap_or(text);
     if text.is_empty() || name.contains(['*', '?', '[']) || name.contains(char::is_whitespace) {
-        let mistake = value.mistake(format!("`{}` is not a name", text.escape_debug()));
-        return Err(mistake.hint("write the name of a skill, or its beginning and `*`"));
+        let content_error = value.content_error(format!("`{}` is not a name", text.escape_debug()));
+        return Err(content_error.hint("write the name of a skill, or its beginning and `*`"));
     }
     Ok(text.to_owned())
 }
 
-fn key_id(value: Value<'_>) -> Result<String, Mistake> {
+fn key_id(value: Value<'_>) -> Result<String, ContentError> {
     let text = value.string("the identifier of a key")?;
     if text.is_empty() || text.contains(char::is_whitespace) {
-        let mistake = value.mistake(format!("`{}` is not a key", text.escape_debug()));
-        return Err(mistake.hint("`savoir keys list` and `savoir verify` show identifiers of keys"));
+        let content_error = value.content_error(format!("`{}` is not a key", text.escape_debug()));
+        return Err(
+            content_error.hint("`savoir keys list` and `savoir verify` show identifiers of keys")
+        );
     }
     Ok(text.to_owned())
 }

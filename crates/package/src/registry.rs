@@ -1,4 +1,4 @@
-//! The client of a registry: which skills there are, in which versions, and their files.
+//! The client of a registry.
 //!
 //! - [`Name`] is what a published skill is called: `pdf`, or `acme/pdf`.
 //! - [`wire`] is what goes over the line, for those who ask and for those who answer.
@@ -13,25 +13,25 @@
 
 mod cache;
 mod client;
+mod concurrency;
 mod error;
 mod gather;
 mod http;
-mod known;
-mod look;
+mod known_packages;
 pub mod mirror;
 mod name;
 mod registries;
 mod settings;
-mod side_by_side;
+mod updates;
 pub mod wire;
 
 pub(crate) use client::kept_line;
 pub use client::{Client, Closure, Listing, Package, Sort, Yanked, canonical};
 pub use error::{RegistryError, Release};
-pub use gather::{Asked, GatherError, Gathered, Note, Wish, gather};
-pub use known::Known;
-pub use look::{Published, look, look_at, still_given};
+pub use gather::{GatherError, GatherNote, GatherRequest, GatheredSkills, RequestedSkill, gather};
+pub use known_packages::KnownPackages;
 pub(crate) use name::is_namespace;
 pub use name::{Name, NameError};
-pub use registries::{Entry, Registries};
-pub use settings::{Network, Plain, Settings, Token};
+pub use registries::{Registries, RegistryEntry};
+pub use settings::{Network, PlainHttp, Settings, Token};
+pub use updates::{PublishedStatus, check_registries, check_registries_for, check_still_available};

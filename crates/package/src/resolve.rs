@@ -1,4 +1,4 @@
-//! Which versions of which skills go together.
+//! Resolves versions of skills that satisfy all requirements.
 //!
 //! Whoever asks for skills gets one version of each, and of everything that they need, such that
 //! every range holds: the version in the lock if it still does, otherwise the highest. Where none
@@ -20,18 +20,18 @@ use savoir_skill::{
 use semver::Version;
 use thiserror::Error;
 
+mod combined_index;
 mod explain;
-mod offer;
 mod order;
-mod set;
-mod several;
+mod provider;
+mod version_sets;
 
 use self::{
-    explain::Case,
-    offer::{IndexCache, ONLY, Offer, Package, Stop},
+    explain::ConflictReport,
+    provider::{IndexCache, IndexProvider, ONLY, Package, ProviderError},
 };
 
-pub use self::several::Several;
+pub use self::combined_index::CombinedIndex;
 
 /// Why an index could not answer.
 pub type IndexError = Box<dyn Error + Send + Sync>;
@@ -49,7 +49,7 @@ pub struct Candidate {
 
 /// What a version needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum VersionDependencies {
     /// Other skills.
     Skills(Vec<SkillRef>),
     /// It cannot be found out, so that this version is passed over. The reason is a fragment of a
@@ -63,7 +63,11 @@ pub trait Index {
     fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError>;
 
     /// What a version needs.
-    fn dependencies(&self, name: &str, version: &Version) -> Result<Needs, IndexError>;
+    fn dependencies(
+        &self,
+        name: &str,
+        version: &Version,
+    ) -> Result<VersionDependencies, IndexError>;
 
     /// Names that are known, to guess what a misspelt one meant.
     fn names(&self) -> Vec<String> {
@@ -94,7 +98,7 @@ impl fmt::Display for RootRequest {
 
 /// Whether something can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum Necessity {
     /// It cannot.
     Required,
     /// It is left out if it does not go together with the rest.
@@ -109,13 +113,13 @@ pub struct Root {
     /// Who asks.
     pub asker: RootRequest,
     /// Whether it can be left out.
-    pub need: Need,
+    pub need: Necessity,
 }
 
 impl Root {
     /// A skill that somebody must have.
     pub fn required(skill: SkillRef, asker: RootRequest) -> Self {
-        Self { skill, asker, need: Need::Required }
+        Self { skill, asker, need: Necessity::Required }
     }
 }
 
@@ -207,7 +211,7 @@ pub struct Chosen {
 
 /// Something that could be left out, and was.
 #[derive(Debug)]
-pub struct Skipped {
+pub struct SkippedRoot {
     /// What was asked for.
     pub root: Root,
     /// Why it does not go together with the rest.
@@ -222,7 +226,7 @@ pub struct Resolution {
     /// All skills in the order in which they can be installed: each after what it needs.
     pub order: Vec<String>,
     /// What was left out.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedRoot>,
 }
 
 /// Why a request has no answer: sentences, and ways out.
@@ -291,11 +295,11 @@ impl ResolveError {
     }
 }
 
-impl From<Stop> for ResolveError {
-    fn from(stop: Stop) -> Self {
+impl From<ProviderError> for ResolveError {
+    fn from(stop: ProviderError) -> Self {
         match stop {
-            Stop::Index { name, error } => Self::Index { name, error },
-            Stop::TooMuch(why) => Self::TooMuch(why),
+            ProviderError::Index { name, error } => Self::Index { name, error },
+            ProviderError::TooMuch(why) => Self::TooMuch(why),
         }
     }
 }
@@ -303,23 +307,23 @@ impl From<Stop> for ResolveError {
 /// Chooses versions. Roots that can be left out are, one after the other, where they stand in the
 /// way of the others.
 pub fn resolve(index: &dyn Index, request: &Request) -> Result<Resolution, ResolveError> {
-    let shelf = IndexCache::new(index);
+    let index_cache = IndexCache::new(index);
     let all: Vec<&Root> = request.roots.iter().collect();
     let (mut taken, optional): (Vec<&Root>, Vec<&Root>) =
-        all.iter().partition(|root| root.need == Need::Required);
-    match attempt(&shelf, request, &all) {
+        all.iter().partition(|root| root.need == Necessity::Required);
+    match attempt(&index_cache, request, &all) {
         Err(error) if error.is_about_roots() && !optional.is_empty() => {}
         answer => return answer,
     }
-    let mut resolution = attempt(&shelf, request, &taken)?;
+    let mut resolution = attempt(&index_cache, request, &taken)?;
     let mut skipped = Vec::new();
     for root in optional {
         taken.push(root);
-        match attempt(&shelf, request, &taken) {
+        match attempt(&index_cache, request, &taken) {
             Ok(wider) => resolution = wider,
             Err(why) if why.is_about_roots() => {
                 taken.pop();
-                skipped.push(Skipped { root: root.clone(), why });
+                skipped.push(SkippedRoot { root: root.clone(), why });
             }
             Err(error) => return Err(error),
         }
@@ -330,14 +334,14 @@ pub fn resolve(index: &dyn Index, request: &Request) -> Result<Resolution, Resol
 /// Chooses versions for these roots. Where the releases of a skill do not go together, its
 /// pre-releases are admitted and the search begins again.
 fn attempt(
-    shelf: &IndexCache<'_>,
+    index_cache: &IndexCache<'_>,
     request: &Request,
     roots: &[&Root],
 ) -> Result<Resolution, ResolveError> {
     let mut admitted = BTreeSet::new();
     let mut first_error = None;
     loop {
-        let offer = Offer::new(shelf, request, roots, &admitted);
+        let offer = IndexProvider::new(index_cache, request, roots, &admitted);
         let tree = match pubgrub::resolve(&offer, Package::Everything, ONLY) {
             Ok(selected) => return finish(&offer, selected),
             Err(pubgrub::PubGrubError::NoSolution(tree)) => tree,
@@ -347,7 +351,7 @@ fn attempt(
                 | pubgrub::PubGrubError::ErrorInShouldCancel(source),
             ) => return Err(source.into()),
         };
-        let case = Case::new(&offer, &tree)?;
+        let case = ConflictReport::new(&offer, &tree)?;
         let more = case.pre_releases_would_help()?;
         let error = first_error.unwrap_or(case.error()?);
         if more.is_empty() {
@@ -360,14 +364,14 @@ fn attempt(
 
 /// Adds who needs what to the versions that were found, and the order.
 fn finish(
-    offer: &Offer<'_>,
+    offer: &IndexProvider<'_>,
     selected: pubgrub::SelectedDependencies<Package, Version>,
 ) -> Result<Resolution, ResolveError> {
     let mut chosen = BTreeMap::new();
     for (package, version) in selected {
         let Package::Skill(name) = package else { continue };
         let candidate = offer.candidate(&name, &version)?;
-        let mut needs = offer.shelf.needs(&name, &candidate.version)?.skills().to_vec();
+        let mut needs = offer.index_cache.needs(&name, &candidate.version)?.skills().to_vec();
         needs.sort_by(|a, b| a.name.cmp(&b.name));
         let Candidate { version, yanked, tier } = candidate;
         let entry = Chosen { version, tier, yanked, requested_by: Vec::new(), needs };

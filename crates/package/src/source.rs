@@ -1,8 +1,8 @@
 //! Where skills come from: what people type becomes a [`Source`], a source offers skills, and an
-//! [`Offer`] becomes a [`Tree`](crate::Tree).
+//! [`OfferedSkill`] becomes a [`Tree`](crate::Tree).
 //!
 //! What was typed is read by [`Source::parse`], which asks nobody. A [`Fetcher`] then lists the
-//! skills of a source and fetches one of them. Each [`Offer`] has a [`Place`]: its exact origin,
+//! skills of a source and fetches one of them. Each [`OfferedSkill`] has a [`PinnedSource`]: its exact origin,
 //! with a commit or a digest where there is one, which a lock writes down and reads again.
 //!
 //! | typed | is |
@@ -36,7 +36,7 @@ mod layout;
 mod local;
 mod parse;
 mod pasted;
-mod place;
+mod pinned;
 mod plugin;
 mod summary;
 mod well_known;
@@ -50,17 +50,17 @@ use self::layout::last_part;
 use crate::manifest::check_name;
 
 pub(crate) use boundary::Boundary;
-pub use cache::{Clean, Cleaned, clean};
+pub use cache::{CleanMode, Cleaned, clean};
 pub use digest::{Digest, DigestError};
-pub use error::{SourceError, TagNow};
-pub use fetcher::{Fetcher, Network, Offers, Progress, Settings, Skipped, Watcher};
-pub(crate) use git::{Asked, Head};
+pub use error::{SourceError, TagLocation};
+pub use fetcher::{Fetcher, Network, Progress, Settings, Skipped, SourceOffers, Watcher};
 pub use git::{Commit, GitUrl};
+pub(crate) use git::{HeadQuery, SkillHead};
 pub(crate) use parse::HOSTS;
 pub use parse::{is_range, is_remote, is_shorthand};
-pub use pasted::{Pasted, pasted};
-pub(crate) use place::decode;
-pub use place::{GitPlace, Place, Reference};
+pub use pasted::{PastedCommand, parse_pasted_command};
+pub(crate) use pinned::decode;
+pub use pinned::{PinnedGitSource, PinnedSource, Reference};
 pub use plugin::{ExtraKind, PluginExtra};
 
 /// Where skills may be found, as someone typed it.
@@ -105,28 +105,28 @@ pub struct GitSource {
 
 /// A skill that a source has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct OfferedSkill {
     /// Its name: as it calls itself, or after its folder or file.
     pub name: String,
     /// What it says about itself.
     pub description: Option<String>,
     /// Its exact origin.
-    pub place: Place,
+    pub place: PinnedSource,
     /// A digest of its files, if its source has several skills of this name: identical copies in
     /// one source have the same.
     pub content: Option<String>,
 }
 
-impl Offer {
+impl OfferedSkill {
     /// The path of its folder in the source, with `/` between its parts: which agent or plugin it
     /// is for may follow from it, as in `.claude/skills/pdf`.
     pub fn location(&self) -> Cow<'_, str> {
         match &self.place {
-            Place::Git(place) => place.path.as_str().into(),
-            Place::Path { path, inside } if inside.is_empty() => path.to_string_lossy(),
-            Place::Path { path, inside } => path.join(inside).display().to_string().into(),
-            Place::Url { inside, .. } => inside.as_str().into(),
-            Place::WellKnown { name, .. } => name.as_str().into(),
+            PinnedSource::Git(place) => place.path.as_str().into(),
+            PinnedSource::Path { path, inside } if inside.is_empty() => path.to_string_lossy(),
+            PinnedSource::Path { path, inside } => path.join(inside).display().to_string().into(),
+            PinnedSource::Url { inside, .. } => inside.as_str().into(),
+            PinnedSource::WellKnown { name, .. } => name.as_str().into(),
         }
     }
 
@@ -137,12 +137,14 @@ impl Offer {
             return &self.name;
         }
         let folder = match &self.place {
-            Place::Path { path, inside } if inside.is_empty() => {
+            PinnedSource::Path { path, inside } if inside.is_empty() => {
                 path.file_stem().and_then(|name| name.to_str()).unwrap_or_default()
             }
-            Place::Path { inside, .. } | Place::Url { inside, .. } => last_part(inside),
-            Place::Git(place) => last_part(&place.path),
-            Place::WellKnown { name, .. } => name,
+            PinnedSource::Path { inside, .. } | PinnedSource::Url { inside, .. } => {
+                last_part(inside)
+            }
+            PinnedSource::Git(place) => last_part(&place.path),
+            PinnedSource::WellKnown { name, .. } => name,
         };
         if check_name(folder).is_ok() { folder } else { &self.name }
     }

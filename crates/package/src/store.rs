@@ -1,4 +1,4 @@
-//! What was fetched once: every skill is one file, named by what it holds.
+//! Content-addressed store of fetched skills.
 //!
 //! Projects and agents get copies of their own. Nobody edits in the store by accident, and what is
 //! damaged there is noticed when it is read, and fetched again.

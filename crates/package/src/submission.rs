@@ -1,4 +1,4 @@
-//! A package that somebody wants to publish, read and checked.
+//! A package to publish, parsed and checked.
 //!
 //! [`Submission::read`] is the only way in: for `savoir publish`, for the server's route and for the
 //! import of other collections. So what one of them accepts, all of them accept, and a [`Rejection`]
@@ -41,8 +41,8 @@ use crate::{
     },
 };
 
-use self::{checked::Checked, facts::Facts};
-pub use rejection::{Finding, Rejection};
+use self::{checked::CheckedManifest, facts::Facts};
+pub use rejection::{Rejection, SubmissionFinding};
 
 /// What the publisher says beside the package.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,13 +101,13 @@ pub struct Submission {
     /// The signatures that it brings.
     pub signatures: Vec<FoundSignature>,
     /// What the rules say that does not keep it from being published.
-    pub warnings: Vec<Finding>,
-    written: Written,
+    pub warnings: Vec<SubmissionFinding>,
+    written: WrittenName,
 }
 
 /// Name and version as SKILL.md has them, which is what is signed.
 #[derive(Clone, Debug)]
-struct Written {
+struct WrittenName {
     name: String,
     version: String,
 }
@@ -140,7 +140,7 @@ impl Submission {
         folder: Option<&str>,
         asked: &PublishOptions,
     ) -> Result<Self, Rejection> {
-        let checked = Checked::new(&tree, folder)?;
+        let checked = CheckedManifest::new(&tree, folder)?;
         if asked.skill_md.as_ref().is_some_and(|sent| *sent != checked.skill_md) {
             return Err(Rejection::SkillDiffers);
         }
@@ -246,7 +246,7 @@ fn files(tree: &Tree) -> Vec<FileDigest> {
 }
 
 /// Checks the signatures as far as that goes without knowing anybody.
-fn signatures(tree: &Tree, written: &Written) -> Result<Vec<FoundSignature>, Rejection> {
+fn signatures(tree: &Tree, written: &WrittenName) -> Result<Vec<FoundSignature>, Rejection> {
     let nobody = TrustStore::default();
     let attested = trust::verify(tree, &written.name, &written.version, &nobody)?;
     let holds = |record: &SignatureRecord| {

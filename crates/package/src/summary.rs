@@ -1,6 +1,6 @@
-//! What a skill's files say about it.
+//! Summary of a skill, read from its files.
 
-mod wishes;
+mod declared_tools;
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use savoir_skill::{
 use semver::Version;
 use thiserror::Error;
 
-use self::wishes::wishes;
+use self::declared_tools::declared_tools;
 use crate::{Tree, manifest::check_name};
 
 /// The only file beside SKILL.md that is read to understand it.
@@ -129,7 +129,7 @@ impl SkillSummary {
             description: skill.description.clone(),
             claimed: skill.policy.tier,
             permissions: skill.permissions.clone(),
-            tools: wishes(&reading, tree),
+            tools: declared_tools(&reading, tree),
             needs: needs?,
             warnings: warnings(&reading),
             reading: Arc::new(reading),
@@ -152,7 +152,7 @@ impl SkillSummary {
 
     /// Fields by which a host does something by itself, such as `hooks`, with what they say.
     pub fn obeyed_fields(&self) -> Vec<(String, String)> {
-        wishes::obeyed_fields(&self.reading.document)
+        declared_tools::obeyed_fields(&self.reading.document)
     }
 
     /// The name that signatures are for: the one in SKILL.md, else the one of the skill.

@@ -6,7 +6,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use crate::place::{Mistake, Place, Text};
+use crate::text_file::{ContentError, FilePosition, Text};
 
 /// A file that was read.
 pub(crate) struct Document<'a> {
@@ -15,11 +15,11 @@ pub(crate) struct Document<'a> {
 }
 
 /// Reads TOML.
-pub(crate) fn parse<'a>(file: &'a str, text: &'a str) -> Result<Document<'a>, Mistake> {
+pub(crate) fn parse<'a>(file: &'a str, text: &'a str) -> Result<Document<'a>, ContentError> {
     let text = Text { file, text };
     let root = DeTable::parse(text.text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        text.mistake(at, error.message().to_owned())
+        text.content_error(at, error.message().to_owned())
     })?;
     Ok(Document { text, root })
 }
@@ -55,8 +55,8 @@ impl<'a> Table<'a> {
         self.inner.contains_key(key)
     }
 
-    pub(crate) fn required(self, key: &str) -> Result<Value<'a>, Mistake> {
-        self.get(key).ok_or_else(|| self.mistake(self.start, format!("`{key}` is missing")))
+    pub(crate) fn required(self, key: &str) -> Result<Value<'a>, ContentError> {
+        self.get(key).ok_or_else(|| self.content_error(self.start, format!("`{key}` is missing")))
     }
 
     /// Where places are that stand one after the other.
@@ -64,8 +64,8 @@ impl<'a> Table<'a> {
         self.text.positions(places)
     }
 
-    pub(crate) fn mistake(self, at: usize, message: impl Into<String>) -> Mistake {
-        self.text.mistake(at, message)
+    pub(crate) fn content_error(self, at: usize, message: impl Into<String>) -> ContentError {
+        self.text.content_error(at, message)
     }
 }
 
@@ -81,27 +81,27 @@ impl<'a> Value<'a> {
         self.inner.get_ref().as_str()
     }
 
-    pub(crate) fn string(self, expected: &str) -> Result<&'a str, Mistake> {
+    pub(crate) fn string(self, expected: &str) -> Result<&'a str, ContentError> {
         self.as_str().ok_or_else(|| self.not(expected))
     }
 
-    pub(crate) fn table(self, expected: &str) -> Result<Table<'a>, Mistake> {
+    pub(crate) fn table(self, expected: &str) -> Result<Table<'a>, ContentError> {
         let inner = self.inner.get_ref().as_table().ok_or_else(|| self.not(expected))?;
         Ok(Table { text: self.text, start: self.inner.span().start, inner })
     }
 
-    pub(crate) fn items(self, expected: &str) -> Result<Vec<Self>, Mistake> {
+    pub(crate) fn items(self, expected: &str) -> Result<Vec<Self>, ContentError> {
         let items = self.inner.get_ref().as_array().ok_or_else(|| self.not(expected))?;
         Ok(items.iter().map(|inner| Self { text: self.text, inner }).collect())
     }
 
-    pub(crate) fn integer(self) -> Result<i64, Mistake> {
+    pub(crate) fn integer(self) -> Result<i64, ContentError> {
         let integer = self.inner.get_ref().as_integer();
         let integer = integer.and_then(|i| i64::from_str_radix(i.as_str(), i.radix()).ok());
         integer.ok_or_else(|| self.not("a whole number"))
     }
 
-    pub(crate) fn truth(self) -> Result<bool, Mistake> {
+    pub(crate) fn truth(self) -> Result<bool, ContentError> {
         self.inner.get_ref().as_bool().ok_or_else(|| self.not("true or false"))
     }
 
@@ -118,17 +118,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub(crate) fn mistake(self, message: impl Into<String>) -> Mistake {
-        self.text.mistake(self.inner.span().start, message)
+    pub(crate) fn content_error(self, message: impl Into<String>) -> ContentError {
+        self.text.content_error(self.inner.span().start, message)
     }
 
-    pub(crate) fn place(self) -> Place {
+    pub(crate) fn place(self) -> FilePosition {
         let position = self.text.position(self.inner.span().start);
-        Place { file: self.text.file.to_owned(), position }
+        FilePosition { file: self.text.file.to_owned(), position }
     }
 
-    fn not(self, expected: &str) -> Mistake {
-        self.mistake(format!("this must be {expected}"))
+    fn not(self, expected: &str) -> ContentError {
+        self.content_error(format!("this must be {expected}"))
     }
 }
 

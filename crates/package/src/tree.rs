@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::{
     limits::{MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_LINKS_IN_SKILL, MAX_TREE_BYTES},
-    path::{PathProblem, Seen},
+    path::{PathProblem, UsedPaths},
     source::Boundary,
 };
 
@@ -62,7 +62,7 @@ pub struct Tree {
 #[derive(Clone, Debug, Default)]
 struct Inner {
     files: BTreeMap<String, File>,
-    seen: Seen,
+    seen: UsedPaths,
     bytes: u64,
     /// Worked out once: a plan asks for it at every step.
     integrity: OnceLock<String>,

@@ -1,4 +1,4 @@
-//! Who vouches for a skill.
+//! Keys, signatures and trust tiers.
 //!
 //! - [`KeyStore`] holds the keys that sign here, [`TrustStore`] the keys that are believed here.
 //! - [`sign`] makes the `signature.json` of a skill; [`verify`] reads every signature that a skill
@@ -34,10 +34,10 @@ pub use openpgp::OpenPgpError;
 pub use public::{KeyKind, PublicKey, PublicKeyError};
 pub use savoir_skill::permission::{Decision, Tier, decision, effective};
 pub use signature::{
-    Attestation, Difference, Further, SignatureError, SignatureKind, SignatureRecord, Signer,
-    Unchecked, attach, attest, countersign, differences, file_name, is_signed, records, sign,
-    signed_bytes, unsigned, verify,
+    Attestation, Difference, FurtherSignature, SignatureError, SignatureKind, SignatureRecord,
+    Signer, UncheckedSignature, attach, attest, countersign, differences, file_name, is_signed,
+    records, sign, signed_bytes, unsigned, verify,
 };
 pub use sources::{RuleError, SourceRule, TrustedSources};
-pub use store::{Revoked, Role, StoreError, TrustStore, TrustedKey};
+pub use store::{KeyRevocation, Role, TrustStore, TrustStoreError, TrustedKey};
 pub use tier::tier;

@@ -68,7 +68,7 @@ fn search(
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{prefix}{name}");
         if is_left_behind(&name) {
-            let inside = Inside::of(&entry.path(), &path)?;
+            let inside = FolderScan::of(&entry.path(), &path)?;
             let history = depth == 0 && HISTORY.contains(&name.as_str());
             let (precious, uncovered) = (inside.precious, inside.uncovered && !history);
             found.push(UntrackedFile { path, precious, uncovered });
@@ -80,12 +80,12 @@ fn search(
 }
 
 #[derive(Default)]
-struct Inside {
+struct FolderScan {
     precious: bool,
     uncovered: bool,
 }
 
-impl Inside {
+impl FolderScan {
     fn of(place: &Path, path: &str) -> io::Result<Self> {
         let mut inside = Self::default();
         inside.look(place, path, 0)?;
@@ -123,7 +123,7 @@ fn is_cached(path: &str) -> bool {
 
 /// What moves on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Carry {
+pub(crate) enum CarriedFiles {
     /// Everything. What nobody could miss only moves where its folder is still there.
     All,
     /// What somebody could miss.
@@ -132,12 +132,12 @@ pub(crate) enum Carry {
 
 /// Moves what was left behind from one folder of a skill to the next, whatever became of the
 /// folders between.
-pub(crate) fn carry_over(old: &Path, new: &Path, carry: Carry) {
+pub(crate) fn carry_over(old: &Path, new: &Path, carry: CarriedFiles) {
     let Ok(found) = leftovers(old) else { return };
     for one in found {
         let (from, to) = (old.join(&one.path), new.join(&one.path));
         let parent = to.parent().unwrap_or(new);
-        let wanted = one.precious || carry == Carry::All && parent.is_dir();
+        let wanted = one.precious || carry == CarriedFiles::All && parent.is_dir();
         if fs::symlink_metadata(&to).is_ok() || !wanted {
             continue;
         }
@@ -196,7 +196,7 @@ mod tests {
     fn what_moves_over() {
         let old = place(&["a/node_modules/x", "a/__pycache__/x.pyc", ".venv/x", "b/x.pyc", "c.md"]);
         let new = place(&["b/part.md", ".venv/y"]);
-        carry_over(old.path(), new.path(), Carry::All);
+        carry_over(old.path(), new.path(), CarriedFiles::All);
         let there = |path: &str| new.path().join(path).exists();
         assert!(there("a/node_modules/x") && there("b/x.pyc"));
         assert!(!there("a/__pycache__") && !there("c.md") && !there(".venv/x"));

@@ -17,7 +17,7 @@ use savoir_agent::{
     usage::Usage,
 };
 use savoir_engine::{Home, RunError, approval::Trust, loaded_skill::LoadedSkill};
-use savoir_package::{Agent, agents::UnknownAgent, ledger::Entry};
+use savoir_package::{Agent, agents::UnknownAgent, ledger::LedgerEntry};
 use savoir_server::{ReadFolder, mcp::SkillFiles};
 
 use self::snapshot::SkillsSnapshot;
@@ -150,7 +150,7 @@ impl AgentSkills {
             self.warn(warning);
         }
         let off = Off::read(&self.which.agent, &installed, &self.home)?;
-        let takes = |entry: &&Entry| off.offers(&self.which.agent, entry);
+        let takes = |entry: &&LedgerEntry| off.offers(&self.which.agent, entry);
         let entries = installed.ledger.entries().iter().filter(takes).collect();
         let found = ordered(entries, &installed).into_iter();
         Ok(found.map(|entry| (entry.name().to_owned(), entry.path().to_owned())).collect())

@@ -23,7 +23,7 @@ use savoir_lint::words::nearest;
 use savoir_package::{
     Agent, Agents, InstallFailure, SkillSet,
     agents::UnknownAgent,
-    install::{Edits, Occupied, Outside, Plan},
+    install::{InstallPlan, OccupiedFolders, OutsideFolders, UserEdits},
     lock::{self, Lock},
     manifest::{self, Manifest, Scope},
     policy::Policy,
@@ -87,13 +87,13 @@ pub(crate) struct OutputArgs {
 
 impl OutputArgs {
     /// How local edits are handled.
-    pub(crate) fn edits(self) -> Edits {
-        if self.force { Edits::Discard } else { Edits::Keep }
+    pub(crate) fn edits(self) -> UserEdits {
+        if self.force { UserEdits::Discard } else { UserEdits::Keep }
     }
 
     /// How existing folders that Savoir did not install are handled.
-    pub(crate) fn occupied(self) -> Occupied {
-        if self.force { Occupied::Replace } else { Occupied::Refuse }
+    pub(crate) fn occupied(self) -> OccupiedFolders {
+        if self.force { OccupiedFolders::Replace } else { OccupiedFolders::Refuse }
     }
 }
 
@@ -149,7 +149,11 @@ impl ScopeArgs {
         settings.network = offline::network(false);
         Ok(InstallContext {
             skill_set: SkillSet::new(&root, scope, agents.clone(), place.data().join(STORE_FOLDER))
-                .with_outside(if self.follow_links { Outside::Follow } else { Outside::Refuse })
+                .with_outside(if self.follow_links {
+                    OutsideFolders::Follow
+                } else {
+                    OutsideFolders::Refuse
+                })
                 .with_learnt(place.cache().join("registry")),
             trust: keyring.trusted()?,
             trusted: keyring.sources()?,
@@ -276,9 +280,9 @@ impl InstallContext {
     /// skills in between.
     pub(crate) fn carry_out(
         &self,
-        mut plan: impl FnMut() -> Result<Plan, CommandError>,
-        mut agree: impl FnMut(&mut Plan) -> Result<bool, CommandError>,
-    ) -> Result<(Plan, bool), CommandError> {
+        mut plan: impl FnMut() -> Result<InstallPlan, CommandError>,
+        mut agree: impl FnMut(&mut InstallPlan) -> Result<bool, CommandError>,
+    ) -> Result<(InstallPlan, bool), CommandError> {
         let mut tries = 1;
         loop {
             let mut plan = plan()?;

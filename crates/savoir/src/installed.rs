@@ -20,10 +20,10 @@ use savoir_engine::Home;
 use savoir_package::{
     Agent, Agents, Ledger, SkillSet, Tree,
     install::updates::{self, Availability},
-    ledger::{Details, Drift, Entry, EntryError, Origin, Places, Unsure},
+    ledger::{Details, Drift, EntryError, LedgerEntry, Origin, SearchRoots, UnknownDrift},
     lock,
     manifest::Scope,
-    registry::Published,
+    registry::PublishedStatus,
 };
 use savoir_skill::folder::is_skill_file;
 
@@ -54,7 +54,7 @@ pub(crate) struct Installed {
 
 /// A skill whose files were read.
 pub(crate) struct ExaminedSkill<'a> {
-    pub(crate) entry: &'a Entry,
+    pub(crate) entry: &'a LedgerEntry,
     pub(crate) details: Result<Details, EntryError>,
     pub(crate) drift: Drift,
     /// The newer version at the last update check, or `changed files`.
@@ -77,7 +77,9 @@ impl KnownUpdate {
     fn of(found: &Availability, locked: &Locked, day: &str) -> Self {
         let (is_newer, version) = match found {
             Availability::Newer { version, .. } => (true, version.as_ref()),
-            Availability::Published(Published { newer, .. }) => (newer.is_some(), newer.as_ref()),
+            Availability::Published(PublishedStatus { newer, .. }) => {
+                (newer.is_some(), newer.as_ref())
+            }
             _ => (false, None),
         };
         let version = version.filter(|version| **version != locked.skill.version);
@@ -87,16 +89,18 @@ impl KnownUpdate {
             None => what.to_owned(),
         };
         let advice = match found {
-            Availability::Published(Published { taken_down: true, taken_down_reason, .. }) => {
-                Some(because("taken down by its registry", taken_down_reason.as_deref()))
-            }
-            Availability::Published(Published { missing: true, .. }) => {
+            Availability::Published(PublishedStatus {
+                taken_down: true,
+                taken_down_reason,
+                ..
+            }) => Some(because("taken down by its registry", taken_down_reason.as_deref())),
+            Availability::Published(PublishedStatus { missing: true, .. }) => {
                 Some("its registry no longer has it".to_owned())
             }
-            Availability::Published(Published { yanked: true, yanked_reason, .. }) => {
+            Availability::Published(PublishedStatus { yanked: true, yanked_reason, .. }) => {
                 Some(because("yanked", yanked_reason.as_deref()))
             }
-            Availability::Published(Published { deprecated: Some(why), .. }) => {
+            Availability::Published(PublishedStatus { deprecated: Some(why), .. }) => {
                 Some(because("deprecated", Some(why)))
             }
             _ => None,
@@ -162,7 +166,7 @@ impl Installed {
         }
         let (own, by_folder) = (own::folders(&locked), own::by_folder(&locked));
         let inner = project.as_deref().map(inner_folders).unwrap_or_default();
-        let places = Places { agents: agents.clone(), project: project.clone(), inner, own };
+        let places = SearchRoots { agents: agents.clone(), project: project.clone(), inner, own };
         let ledger = Ledger::open(&places);
         Ok(Self { ledger, locked, by_folder, in_use, agents, home, project, problems })
     }
@@ -181,7 +185,7 @@ impl Installed {
     }
 
     /// Reads the files of skills, on all processors.
-    pub(crate) fn examine<'a>(&self, entries: &[&'a Entry]) -> Vec<ExaminedSkill<'a>> {
+    pub(crate) fn examine<'a>(&self, entries: &[&'a LedgerEntry]) -> Vec<ExaminedSkill<'a>> {
         let known_updates = self.known_updates();
         in_parallel(entries, |entry| {
             let locked = self.locked_at(entry);
@@ -206,7 +210,7 @@ impl Installed {
                 continue;
             };
             let Ok(state) = own.state() else { continue };
-            let Some(known) = updates::remembered(home.cache(), own.root(), &state) else {
+            let Some(known) = updates::load_cached_updates(home.cache(), own.root(), &state) else {
                 continue;
             };
             known_updates.extend(locked.by_ref().filter_map(|locked| {
@@ -220,7 +224,7 @@ impl Installed {
 
     /// Files that Savoir converted for the dialect of an agent differ from the fetched ones, but
     /// count as unmodified.
-    fn drift(&self, entry: &Entry) -> Drift {
+    fn drift(&self, entry: &LedgerEntry) -> Drift {
         let drift = entry.drift();
         if drift != Drift::Modified {
             return drift;
@@ -228,7 +232,7 @@ impl Installed {
         self.rewritten(entry).unwrap_or(drift)
     }
 
-    fn rewritten(&self, entry: &Entry) -> Option<Drift> {
+    fn rewritten(&self, entry: &LedgerEntry) -> Option<Drift> {
         let locked = self.locked_at(entry)?;
         let is_here = |written: &&Written| written.paths().any(|path| path == entry.path());
         let agent = locked.written.iter().find(is_here)?.agent;
@@ -237,7 +241,7 @@ impl Installed {
         let there = Tree::read(entry.path()).ok()?;
         match expected {
             Some(expected) => (there.integrity() == expected).then_some(Drift::Unmodified),
-            None => is_converted(&there).then_some(Drift::Unknown(Unsure::Converted)),
+            None => is_converted(&there).then_some(Drift::Unknown(UnknownDrift::Converted)),
         }
     }
 
@@ -258,7 +262,7 @@ impl Installed {
     }
 
     /// Whether the files of a skill differ from the installed ones.
-    pub(crate) fn is_modified(&self, entry: &Entry) -> bool {
+    pub(crate) fn is_modified(&self, entry: &LedgerEntry) -> bool {
         self.drift(entry) == Drift::Modified
     }
 
@@ -268,7 +272,7 @@ impl Installed {
     }
 
     /// The lock entry of a skill.
-    pub(crate) fn locked_at(&self, entry: &Entry) -> Option<&Locked> {
+    pub(crate) fn locked_at(&self, entry: &LedgerEntry) -> Option<&Locked> {
         let recorded = entry.recorded();
         recorded.filter(|origin| matches!(origin, Origin::Savoir { .. }))?;
         let links = entry.places().iter().filter_map(|place| place.link());
@@ -277,7 +281,7 @@ impl Installed {
     }
 
     /// What copies of an installed skill have in common: their lock entry, else their files.
-    pub(crate) fn identity(&self, entry: &Entry) -> Identity {
+    pub(crate) fn identity(&self, entry: &LedgerEntry) -> Identity {
         if let Some(locked) = self.locked_at(entry) {
             return Identity { locked: Some(locked.key()), files: None };
         }

@@ -19,7 +19,7 @@ use std::{
 
 use savoir_engine::Home;
 use savoir_lint::words::nearest;
-use savoir_package::{Agent, Tree, ledger::Entry, source::is_remote};
+use savoir_package::{Agent, Tree, ledger::LedgerEntry, source::is_remote};
 use savoir_skill::{
     folder::is_skill_file,
     permission::Tier,
@@ -155,7 +155,7 @@ impl Lookup {
         let folder = if is_file { path.parent().unwrap_or(path) } else { path };
         let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let installed = self.installed.ledger.entries().iter().find(|entry| entry.path() == real);
-        let lone = Entry::lone(real.clone());
+        let lone = LedgerEntry::lone(real.clone());
         let candidate = self.candidate(installed.unwrap_or(&lone));
         Candidate { path: path.to_owned(), scope: Scope::Path, ..candidate }
     }
@@ -180,24 +180,24 @@ impl Lookup {
 
     /// The installed skills of a name, in order: by the name of their folder, else by the name that
     /// they give themselves.
-    fn entries(&self, name: &str) -> Vec<&Entry> {
+    fn entries(&self, name: &str) -> Vec<&LedgerEntry> {
         let ledger = &self.installed.ledger;
-        let by_folder: Vec<&Entry> = ledger.named(name).iter().collect();
+        let by_folder: Vec<&LedgerEntry> = ledger.named(name).iter().collect();
         let found = if by_folder.is_empty() { self.self_named(name) } else { by_folder };
         let mut found = ordered(found, &self.installed);
         found.retain(|entry| is_skill(entry.path()));
         found
     }
 
-    fn self_named(&self, name: &str) -> Vec<&Entry> {
-        let all: Vec<&Entry> = self.installed.ledger.entries().iter().collect();
+    fn self_named(&self, name: &str) -> Vec<&LedgerEntry> {
+        let all: Vec<&LedgerEntry> = self.installed.ledger.entries().iter().collect();
         let is_it = in_parallel(&all, |entry| {
             entry.details().is_ok_and(|details| details.name.as_deref() == Some(name))
         });
         all.into_iter().zip(is_it).filter(|(_, is_it)| *is_it).map(|(entry, _)| entry).collect()
     }
 
-    fn candidate(&self, entry: &Entry) -> Candidate {
+    fn candidate(&self, entry: &LedgerEntry) -> Candidate {
         let locked = self.installed.locked_at(entry);
         let details = entry.details().ok();
         let own = details.as_ref().and_then(|details| details.version.clone());
@@ -227,7 +227,7 @@ impl Lookup {
         found
             .filter(|(folder, _)| is_skill(folder))
             .map(|(folder, scope)| {
-                let details = Entry::lone(folder.clone()).details().ok();
+                let details = LedgerEntry::lone(folder.clone()).details().ok();
                 Candidate {
                     name: name.to_owned(),
                     path: short(&folder),
@@ -273,7 +273,7 @@ const MAX_SUGGESTIONS: usize = 3;
 
 /// Names of installed skills that are similar.
 fn near_names(name: &str, installed: &Installed) -> Vec<String> {
-    let names = || installed.ledger.entries().iter().map(Entry::name);
+    let names = || installed.ledger.entries().iter().map(LedgerEntry::name);
     let contains =
         |known: &&str| !name.is_empty() && (known.contains(name) || name.contains(known));
     let mut near: Vec<&str> = nearest(name, names()).into_iter().collect();

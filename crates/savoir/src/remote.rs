@@ -6,7 +6,8 @@ use savoir_engine::Home;
 use savoir_package::{
     manifest::{self, Manifest},
     registry::{
-        Client, Entry, Name, Network, Plain, Registries, RegistryError, Settings, canonical,
+        Client, Name, Network, PlainHttp, Registries, RegistryEntry, RegistryError, Settings,
+        canonical,
     },
     source::{Progress, Watcher},
 };
@@ -38,36 +39,36 @@ impl Remote {
         of_project: &[manifest::Registry],
         settings: Settings,
     ) -> Result<Registries, CommandError> {
-        self.among(of_project.iter().map(Entry::from).collect(), settings)
+        self.among(of_project.iter().map(RegistryEntry::from).collect(), settings)
     }
 
     fn among(
         &self,
-        project: Vec<Entry>,
+        project: Vec<RegistryEntry>,
         mut settings: Settings,
     ) -> Result<Registries, CommandError> {
         let mut set = project;
-        set.extend(of_user()?.iter().map(Entry::from));
+        set.extend(of_user()?.iter().map(RegistryEntry::from));
         let typed = self.registry.as_deref().map(|text| address(text, &set)).transpose()?;
         let mut entries = Vec::new();
         if let Some(typed) = &typed {
-            let plain = if self.allow_http { Plain::Anyone } else { Plain::ThisMachine };
-            entries.push(Entry { plain, passing: true, ..Entry::at(typed) });
+            let plain = if self.allow_http { PlainHttp::Anyone } else { PlainHttp::ThisMachine };
+            entries.push(RegistryEntry { plain, passing: true, ..RegistryEntry::at(typed) });
         } else if self.allow_http {
-            settings.plain = Plain::Anyone;
+            settings.plain = PlainHttp::Anyone;
         }
         if let Some(url) = credentials::variable(REGISTRY) {
             // Configured registries keep their order, if one of them serves all names.
-            let is_for_all = |entry: &Entry| entry.namespaces.is_empty() || entry.fallback;
-            let is_it = |entry: &Entry| is_same(&entry.address, &url);
+            let is_for_all = |entry: &RegistryEntry| entry.namespaces.is_empty() || entry.fallback;
+            let is_it = |entry: &RegistryEntry| is_same(&entry.address, &url);
             let passing = set.iter().any(|entry| is_for_all(entry) || is_it(entry));
-            entries.push(Entry { passing, ..Entry::at(&url) });
+            entries.push(RegistryEntry { passing, ..RegistryEntry::at(&url) });
         }
         entries.extend(set);
         let known = credentials::all()?;
         // Without other settings, the only registry with a login is used.
         if let (true, 1) = (entries.is_empty(), known.len()) {
-            entries.extend(known.keys().map(|address| Entry::at(address)));
+            entries.extend(known.keys().map(|address| RegistryEntry::at(address)));
         }
         let mut registries = Registries::new(settings, entries)?;
         for (address, stored) in known {
@@ -155,7 +156,7 @@ fn none() -> CommandError {
 }
 
 /// The address of the registry from --registry.
-fn address(text: &str, set: &[Entry]) -> Result<String, CommandError> {
+fn address(text: &str, set: &[RegistryEntry]) -> Result<String, CommandError> {
     if text.contains("://") {
         return Ok(text.to_owned());
     }

@@ -10,7 +10,7 @@ use savoir_package::{
     Store, Tree, TreeError,
     lock::LockedSource,
     policy::SkillFacts,
-    trust::{KeyError, KeyStore, SignatureKind, StoreError, TrustStore, TrustedSources},
+    trust::{KeyError, KeyStore, SignatureKind, TrustStore, TrustStoreError, TrustedSources},
 };
 use savoir_skill::{Dialect, Reading, convert::with_tools_of_original};
 
@@ -288,10 +288,10 @@ impl From<KeyError> for CommandError {
     }
 }
 
-impl From<StoreError> for CommandError {
-    fn from(error: StoreError) -> Self {
+impl From<TrustStoreError> for CommandError {
+    fn from(error: TrustStoreError) -> Self {
         let failed = match error {
-            StoreError::Revoked { .. } => Self::refused(&error),
+            TrustStoreError::Revoked { .. } => Self::refused(&error),
             _ => Self::input(&error),
         };
         failed.named(error.code())

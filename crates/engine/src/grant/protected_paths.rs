@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_package::{Agent, agents::Foreign};
+use savoir_package::{Agent, agents::SharedFolder};
 
 use super::{
     files::{PROTECTED_IN_PROJECT, protected_paths},
@@ -257,8 +257,8 @@ fn agent_name(folder: &'static str) -> Option<&'static str> {
 
 fn project_folders(agent: &Agent) -> impl Iterator<Item = &'static str> {
     let others = agent.also_reads.iter().filter_map(|folder| match folder {
-        Foreign::Project(folder) => Some(*folder),
-        Foreign::User(_) => None,
+        SharedFolder::Project(folder) => Some(*folder),
+        SharedFolder::User(_) => None,
     });
     agent.project.iter().copied().chain(others)
 }

@@ -1,4 +1,4 @@
-//! An agent that is put together.
+//! Assembles an agent from its skills.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,27 +11,28 @@ use semver::Version;
 use serde::Serialize;
 
 use super::{
-    AgentFile, AgentSkill, Composition, Constraint, Model, Offer, Offers, Quantity, SetError,
-    Status, Unusable, model::Judge,
+    AgentFile, AgentSkill, Composition, Constraint, LocalSkill, LocalSkills, Model, Quantity,
+    SetError, Status, UnusableSkill, model::ModelCheck,
 };
 use crate::{
-    Place,
+    FilePosition,
     resolve::{
-        Chosen, Demand, Need, Request, Requester, Resolution, ResolveError, Root, Several, resolve,
+        Chosen, CombinedIndex, Demand, Necessity, Request, Requester, Resolution, ResolveError,
+        Root, resolve,
     },
 };
 
 /// What an agent is to be put together from.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
+pub struct AssemblyRequest<'a> {
     /// The agent.
     pub agent: &'a AgentFile,
     /// The set of skills, if not the default one.
     pub set: Option<&'a str>,
     /// The skills that are there.
-    pub offers: &'a Offers,
+    pub offers: &'a LocalSkills,
     /// Where further ones could be fetched from. Of these only versions and needs are known.
-    pub others: &'a Several<'a>,
+    pub others: &'a CombinedIndex<'a>,
     /// The model that it is to run on.
     pub model: &'a Model,
 }
@@ -42,13 +43,13 @@ pub struct Assembly<'a> {
     /// What the agent asks for, and what it gets.
     pub composition: Composition,
     /// Its skills in the order in which they can be installed.
-    pub members: Vec<Member<'a>>,
+    pub members: Vec<AssemblyMember<'a>>,
     /// What they may do, all together.
     pub grants: Vec<Grant>,
     /// What they demand of the model.
     pub constraints: Vec<Constraint>,
     /// What is wrong.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AssemblyFinding>,
 }
 
 /// Why a skill belongs to an agent.
@@ -65,7 +66,7 @@ pub enum Role {
 
 /// A skill of an agent.
 #[derive(Clone, Debug)]
-pub struct Member<'a> {
+pub struct AssemblyMember<'a> {
     /// Its name.
     pub name: String,
     /// Its version.
@@ -77,7 +78,7 @@ pub struct Member<'a> {
     /// Everyone who needs it.
     pub demands: Vec<Demand>,
     /// Its files; nothing if it would have to be fetched.
-    pub offer: Option<&'a Offer>,
+    pub offer: Option<&'a LocalSkill>,
     /// The tools that it brings.
     pub tools: Vec<ToolName>,
 }
@@ -105,7 +106,7 @@ pub struct Grant {
 /// How bad something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum FindingLevel {
     /// Good to know.
     Note,
     /// The agent starts, and may not do all it should.
@@ -114,7 +115,7 @@ pub enum Level {
     Error,
 }
 
-impl Level {
+impl FindingLevel {
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -127,21 +128,21 @@ impl Level {
 
 /// Something about an agent that is worth telling.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct AssemblyFinding {
     /// How bad it is.
-    pub level: Level,
+    pub level: FindingLevel,
     /// A stable word for programs.
     pub code: &'static str,
     /// What it is.
     pub message: String,
     /// Where the agent's file says so.
-    pub place: Option<Place>,
+    pub place: Option<FilePosition>,
     /// What could be done.
     pub hints: Vec<String>,
 }
 
-impl Finding {
-    fn new(level: Level, code: &'static str, message: String) -> Self {
+impl AssemblyFinding {
+    fn new(level: FindingLevel, code: &'static str, message: String) -> Self {
         Self { level, code, message, place: None, hints: Vec::new() }
     }
 
@@ -157,7 +158,7 @@ impl Finding {
 }
 
 /// Puts an agent together. What is wrong is among the findings; what is left is put together still.
-pub fn assemble<'a>(wish: &Wish<'a>) -> Result<Assembly<'a>, SetError> {
+pub fn assemble<'a>(wish: &AssemblyRequest<'a>) -> Result<Assembly<'a>, SetError> {
     let composition = wish.agent.composition(wish.set)?;
     let roots = wish.agent.roots(wish.set)?;
     let mut builder = Builder { wish, findings: Vec::new() };
@@ -167,17 +168,21 @@ pub fn assemble<'a>(wish: &Wish<'a>) -> Result<Assembly<'a>, SetError> {
 }
 
 struct Builder<'w, 'a> {
-    wish: &'w Wish<'a>,
-    findings: Vec<Finding>,
+    wish: &'w AssemblyRequest<'a>,
+    findings: Vec<AssemblyFinding>,
 }
 
 impl<'a> Builder<'_, 'a> {
     /// What the reader of the file wondered about.
     fn warnings(&mut self) {
-        for mistake in &self.wish.agent.warnings {
-            let mut found = Finding::new(Level::Warning, "unknown_key", mistake.message.clone());
-            found.place = Some(mistake.place.clone());
-            found.hints.extend(mistake.hint.clone());
+        for content_error in &self.wish.agent.warnings {
+            let mut found = AssemblyFinding::new(
+                FindingLevel::Warning,
+                "unknown_key",
+                content_error.message.clone(),
+            );
+            found.place = Some(content_error.place.clone());
+            found.hints.extend(content_error.hint.clone());
             self.findings.push(found);
         }
     }
@@ -185,14 +190,14 @@ impl<'a> Builder<'_, 'a> {
     /// Versions that go together. Required skills that cannot be had even alone are told one by one
     /// and left out, so that the rest can still be looked at.
     fn resolve(&mut self, roots: &[Root]) -> Resolution {
-        let index = Several::new(vec![self.wish.offers, self.wish.others]);
+        let index = CombinedIndex::new(vec![self.wish.offers, self.wish.others]);
         let ask = |roots: Vec<Root>| resolve(&index, &Request { roots, ..Request::default() });
         let mut answer = ask(roots.to_vec());
         if answer.is_err() {
             let mut rest = Vec::new();
             for root in roots {
                 match ask(vec![root.clone()]) {
-                    Err(why) if root.need == Need::Required => self.missing(root, &why),
+                    Err(why) if root.need == Necessity::Required => self.missing(root, &why),
                     _ => rest.push(root.clone()),
                 }
             }
@@ -214,14 +219,14 @@ impl<'a> Builder<'_, 'a> {
 
     /// A required skill that cannot be had.
     fn missing(&mut self, root: &Root, why: &ResolveError) {
-        let found = Finding::new(Level::Error, why.code(), why.to_string());
+        let found = AssemblyFinding::new(FindingLevel::Error, why.code(), why.to_string());
         self.without(root, why, found);
     }
 
     /// Required skills that can be had, and not together.
     fn conflict(&mut self, why: &ResolveError) {
         let text = why.to_string();
-        let found = Finding::new(Level::Error, why.code(), text.clone());
+        let found = AssemblyFinding::new(FindingLevel::Error, why.code(), text.clone());
         let place = self.skills().find(|skill| names(&text, &skill.skill.name));
         self.findings.push(Self::explained(found, why).at(place));
     }
@@ -230,13 +235,13 @@ impl<'a> Builder<'_, 'a> {
         for skipped in &resolution.skipped {
             let name = &skipped.root.skill.name;
             let message = format!("`{name}` is optional and left out: {}", skipped.why);
-            let found = Finding::new(Level::Warning, skipped.why.code(), message);
+            let found = AssemblyFinding::new(FindingLevel::Warning, skipped.why.code(), message);
             self.without(&skipped.root, &skipped.why, found);
         }
     }
 
     /// A skill that the agent does not get. Of one that is there and of no use, only that is told.
-    fn without(&mut self, root: &Root, why: &ResolveError, found: Finding) {
+    fn without(&mut self, root: &Root, why: &ResolveError, found: AssemblyFinding) {
         let (name, level, text) = (&root.skill.name, found.level, why.to_string());
         let place = self.asked(name);
         let is_unknown = matches!(why, ResolveError::Unknown(_));
@@ -248,7 +253,7 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    fn explained(mut found: Finding, why: &ResolveError) -> Finding {
+    fn explained(mut found: AssemblyFinding, why: &ResolveError) -> AssemblyFinding {
         found.hints.extend(why.hints().iter().cloned());
         match why {
             ResolveError::Unknown(_) if found.hints.is_empty() => {
@@ -275,7 +280,7 @@ impl<'a> Builder<'_, 'a> {
     fn build(mut self, mut composition: Composition, resolution: Resolution) -> Assembly<'a> {
         composition.resolved(&resolution);
         let Resolution { mut chosen, order, .. } = resolution;
-        let mut members: Vec<Member<'a>> = order
+        let mut members: Vec<AssemblyMember<'a>> = order
             .into_iter()
             .filter_map(|name| chosen.remove(&name).map(|chosen| self.member(name, chosen)))
             .collect();
@@ -295,24 +300,24 @@ impl<'a> Builder<'_, 'a> {
         Assembly { composition, members, grants, constraints, findings: self.findings }
     }
 
-    fn member(&self, name: String, chosen: Chosen) -> Member<'a> {
+    fn member(&self, name: String, chosen: Chosen) -> AssemblyMember<'a> {
         let offer = self.wish.offers.get(&name, &chosen.version);
         let role = match self.asked(&name).map(|skill| skill.need) {
-            Some(Need::Required) => Role::Required,
-            Some(Need::Optional) => Role::Optional,
+            Some(Necessity::Required) => Role::Required,
+            Some(Necessity::Optional) => Role::Optional,
             None => Role::Dependency,
         };
         let tools = offer.into_iter().flat_map(|offer| &offer.summary.reading.skill.tools);
         let tool = |name: &String| ToolName { name: name.clone(), shown: name.clone() };
         let tools = tools.map(|declared| tool(&declared.name)).collect();
-        // An offer that a person chose passes for more than it is: see [`Offers`].
+        // An offer that a person chose passes for more than it is: see [`LocalSkills`].
         let tier = offer.map_or(chosen.tier, |offer| offer.tier);
         let (version, demands) = (chosen.version, chosen.requested_by);
-        Member { name, version, tier, role, demands, offer, tools }
+        AssemblyMember { name, version, tier, role, demands, offer, tools }
     }
 
     /// A name that two skills share is shown with that of the skill.
-    fn name_tools(&mut self, members: &mut [Member<'a>]) {
+    fn name_tools(&mut self, members: &mut [AssemblyMember<'a>]) {
         let mut owners: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for member in members.iter() {
             for tool in &member.tools {
@@ -330,19 +335,19 @@ impl<'a> Builder<'_, 'a> {
             let shown: Vec<String> = skills.iter().map(|skill| format!("{skill}/{tool}")).collect();
             let skills: Vec<String> = skills.iter().map(|skill| format!("`{skill}`")).collect();
             let message = format!("{} bring a tool `{tool}`", words::and(&skills));
-            let found = Finding::new(Level::Warning, "tool_clash", message);
+            let found = AssemblyFinding::new(FindingLevel::Warning, "tool_clash", message);
             let hint = format!("the model sees them as {}", words::and(&shown));
             self.findings.push(found.hint(hint));
         }
     }
 
     /// What is worth telling of a skill that was chosen.
-    fn tell(&mut self, member: &Member<'a>) {
-        let Member { name, version, .. } = member;
+    fn tell(&mut self, member: &AssemblyMember<'a>) {
+        let AssemblyMember { name, version, .. } = member;
         let place = self.asked(name);
         let Some(offer) = member.offer else {
             let message = format!("`{name}` {version} is not on this machine");
-            let found = Finding::new(Level::Note, "not_fetched", message).at(place);
+            let found = AssemblyFinding::new(FindingLevel::Note, "not_fetched", message).at(place);
             self.findings.push(found.hint(format!("savoir install {name}")));
             return;
         };
@@ -350,35 +355,41 @@ impl<'a> Builder<'_, 'a> {
             let message = format!(
                 "`{name}` {version} is unsigned: installing the agent elsewhere asks for consent"
             );
-            self.findings.push(Finding::new(Level::Note, "experimental", message).at(place));
+            self.findings
+                .push(AssemblyFinding::new(FindingLevel::Note, "experimental", message).at(place));
         }
         for unusable in self.wish.offers.unusable().filter(|other| other.name == *name) {
-            self.findings.push(of_no_use(unusable, Level::Warning).at(place));
+            self.findings.push(of_no_use(unusable, FindingLevel::Warning).at(place));
         }
         for other in self.wish.offers.hidden(name, version) {
             let message = format!(
                 "{} has other files of `{name}` {version}: those in {} are taken",
                 other.place, offer.place
             );
-            self.findings.push(Finding::new(Level::Warning, "two_of_one_version", message));
+            self.findings.push(AssemblyFinding::new(
+                FindingLevel::Warning,
+                "two_of_one_version",
+                message,
+            ));
         }
     }
 
-    fn constraints(&mut self, members: &[Member<'a>]) -> Vec<Constraint> {
-        let Wish { agent, model, .. } = *self.wish;
+    fn constraints(&mut self, members: &[AssemblyMember<'a>]) -> Vec<Constraint> {
+        let AssemblyRequest { agent, model, .. } = *self.wish;
         let file = Path::new(&agent.file).file_name().unwrap_or_default().to_string_lossy();
         let (constraints, unreadable) = (Vec::new(), Vec::new());
-        let mut judge = Judge { agent, file: &file, model, constraints, unreadable };
+        let mut judge = ModelCheck { agent, file: &file, model, constraints, unreadable };
         judge.agent();
         for member in members {
             if let Some(offer) = member.offer {
                 judge.skill(&member.name, &offer.summary.reading.skill.requirements);
             }
         }
-        let Judge { constraints, unreadable, .. } = judge;
+        let ModelCheck { constraints, unreadable, .. } = judge;
         for (name, why) in unreadable {
             let message = format!("`{name}` has a requirement that cannot be read: {why}");
-            let found = Finding::new(Level::Warning, "unreadable_requirement", message);
+            let found =
+                AssemblyFinding::new(FindingLevel::Warning, "unreadable_requirement", message);
             self.findings.push(found.at(self.asked(&name)));
         }
         for constraint in &constraints {
@@ -395,15 +406,15 @@ fn names(sentence: &str, name: &str) -> bool {
     sentence.contains(&format!("`{name}`"))
 }
 
-fn of_no_use(unusable: &Unusable, level: Level) -> Finding {
-    let Unusable { name, place, why } = unusable;
+fn of_no_use(unusable: &UnusableSkill, level: FindingLevel) -> AssemblyFinding {
+    let UnusableSkill { name, place, why } = unusable;
     let message = format!("`{name}` in {place} cannot be used: {why}");
-    Finding::new(level, "unusable_skill", message)
+    AssemblyFinding::new(level, "unusable_skill", message)
         .hint("fix it or remove it, or name another one: --skills PATH")
 }
 
 /// What is wrong with a demand, or not known about it.
-fn judged(constraint: &Constraint, file: &str) -> Option<Finding> {
+fn judged(constraint: &Constraint, file: &str) -> Option<AssemblyFinding> {
     let Constraint { skill, quantity, demand, status, against, low } = constraint;
     let who = skill.as_ref().map_or_else(|| file.to_owned(), |name| format!("`{name}`"));
     let wants = match quantity {
@@ -418,16 +429,16 @@ fn judged(constraint: &Constraint, file: &str) -> Option<Finding> {
                 None => "choose another model or machine, or other skills".to_owned(),
             };
             let message = format!("{wants}, and {against}");
-            Some(Finding::new(Level::Error, quantity.code(), message).hint(hint))
+            Some(AssemblyFinding::new(FindingLevel::Error, quantity.code(), message).hint(hint))
         }
         (Status::Met, Some(low)) => {
             let message = format!("{wants}, and {file} asks for {low} only");
             let hint = format!("raise {low} in {file} to {demand}: other models would not do");
-            Some(Finding::new(Level::Warning, "minimum_too_low", message).hint(hint))
+            Some(AssemblyFinding::new(FindingLevel::Warning, "minimum_too_low", message).hint(hint))
         }
         (Status::Unknown, _) => {
             let message = format!("{wants}, and it is not known whether that is met");
-            let found = Finding::new(Level::Note, "not_known", message);
+            let found = AssemblyFinding::new(FindingLevel::Note, "not_known", message);
             Some(found.hint(format!("say it: {}", quantity.option())))
         }
         (Status::Met, None) => None,
@@ -457,7 +468,7 @@ impl Quantity {
 }
 
 /// What all skills may do together. One permission stands twice where tiers decide differently.
-fn grants(members: &[Member<'_>]) -> Vec<Grant> {
+fn grants(members: &[AssemblyMember<'_>]) -> Vec<Grant> {
     let mut grants: Vec<Grant> = Vec::new();
     for member in members {
         let permissions = member.offer.into_iter().flat_map(|offer| &offer.summary.permissions);
@@ -483,7 +494,7 @@ fn grants(members: &[Member<'_>]) -> Vec<Grant> {
     grants
 }
 
-impl Member<'_> {
+impl AssemblyMember<'_> {
     /// The instructions that it brings, if it brings any and is on this machine.
     pub fn instructions(&self) -> Option<&str> {
         let body = self.offer.map(|offer| offer.summary.reading.skill.body.trim());

@@ -1,11 +1,11 @@
-//! What an agent is made of.
+//! The skills that an agent consists of.
 
 use std::fmt;
 
 use savoir_skill::version::SkillRef;
 use semver::Version;
 
-use crate::resolve::{Need, Resolution};
+use crate::resolve::{Necessity, Resolution};
 
 /// What an agent is made of, with one of its sets.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,16 +17,16 @@ pub struct Composition {
     /// The set that is active.
     pub set: Option<String>,
     /// The skills.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ComposedSkill>,
 }
 
 /// One skill of an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct ComposedSkill {
     /// What the agent asks for.
     pub skill: SkillRef,
     /// Whether it can do without.
-    pub need: Need,
+    pub need: Necessity,
     /// The version that it gets, once that is known.
     pub version: Option<Version>,
     /// Whether it turned out that the agent does not get it.
@@ -63,7 +63,7 @@ impl fmt::Display for Composition {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for ComposedSkill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SkillRef { name, range } = &self.skill;
         f.write_str(name)?;
@@ -73,7 +73,7 @@ impl fmt::Display for Part {
         if !range.is_any() {
             write!(f, " ({})", range.to_string().trim())?;
         }
-        if self.need == Need::Optional {
+        if self.need == Necessity::Optional {
             f.write_str(", optional")?;
         }
         if self.left_out {

@@ -1,11 +1,11 @@
-//! What an agent and its skills demand of a model, and whether it is met.
+//! Checks a model against the requirements of an agent and its skills.
 
 use std::fmt;
 
 use savoir_skill::skill::Requirements;
 use serde::Serialize;
 
-use super::{AgentFile, AtLeast};
+use super::{AgentFile, Minimum};
 
 /// What is known of the model that an agent is to run on, and of its machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ fn times(word: &str) -> Option<u64> {
         Some((count, size)) => (count.parse::<u64>().ok()?, size),
         None => (1, word),
     };
-    AtLeast::parameters(size).ok()?.amount.checked_mul(count)
+    Minimum::parameters(size).ok()?.amount.checked_mul(count)
 }
 
 /// What is demanded.
@@ -118,7 +118,7 @@ pub struct Constraint {
 }
 
 /// Holds demands against a model.
-pub(super) struct Judge<'a> {
+pub(super) struct ModelCheck<'a> {
     pub(super) agent: &'a AgentFile,
     /// The name of the agent's file.
     pub(super) file: &'a str,
@@ -128,7 +128,7 @@ pub(super) struct Judge<'a> {
     pub(super) unreadable: Vec<(String, String)>,
 }
 
-impl Judge<'_> {
+impl ModelCheck<'_> {
     /// What the agent itself demands.
     pub(super) fn agent(&mut self) {
         let wish = &self.agent.model;
@@ -144,14 +144,14 @@ impl Judge<'_> {
     /// What a skill demands.
     pub(super) fn skill(&mut self, name: &str, needs: &Requirements) {
         if let Some(text) = &needs.model {
-            self.read(name, Quantity::Parameters, AtLeast::parameters(text));
+            self.read(name, Quantity::Parameters, Minimum::parameters(text));
         }
         if let Some(text) = &needs.context {
-            self.read(name, Quantity::Context, AtLeast::tokens(text));
+            self.read(name, Quantity::Context, Minimum::tokens(text));
         }
         let hardware = |key: &str| needs.hardware.as_ref()?.get(key)?.as_str();
         if let Some(text) = hardware("gpu_vram") {
-            self.read(name, Quantity::GpuMemory, AtLeast::bytes(text));
+            self.read(name, Quantity::GpuMemory, Minimum::bytes(text));
         }
         if hardware("npu") == Some("required") {
             let (status, against) = match self.model.npu {
@@ -172,7 +172,7 @@ impl Judge<'_> {
         }
     }
 
-    fn read(&mut self, name: &str, quantity: Quantity, least: Result<AtLeast, impl fmt::Display>) {
+    fn read(&mut self, name: &str, quantity: Quantity, least: Result<Minimum, impl fmt::Display>) {
         match least {
             Ok(least) if least.amount == 0 => {}
             Ok(least) => self.judge(Some(name), quantity, &least),
@@ -181,7 +181,7 @@ impl Judge<'_> {
     }
 
     /// What is known counts. Where nothing is, a skill has what the agent demands anyway.
-    fn judge(&mut self, skill: Option<&str>, quantity: Quantity, least: &AtLeast) {
+    fn judge(&mut self, skill: Option<&str>, quantity: Quantity, least: &Minimum) {
         let (actual, stated) = match quantity {
             Quantity::Parameters => (self.model.parameters, self.agent.model.minimum.as_ref()),
             Quantity::Context => (self.model.context, self.agent.model.context.as_ref()),

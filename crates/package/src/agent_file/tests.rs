@@ -38,11 +38,11 @@ fn parse(text: &str) -> AgentFile {
     AgentFile::parse("agents/AGENT.yaml", text).unwrap()
 }
 
-fn mistake(text: &str) -> String {
-    let mistake = AgentFile::parse("AGENT.yaml", text).unwrap_err();
-    match &mistake.hint {
-        Some(hint) => format!("{mistake} | {hint}"),
-        None => mistake.to_string(),
+fn content_error(text: &str) -> String {
+    let content_error = AgentFile::parse("AGENT.yaml", text).unwrap_err();
+    match &content_error.hint {
+        Some(hint) => format!("{content_error} | {hint}"),
+        None => content_error.to_string(),
     }
 }
 
@@ -63,9 +63,9 @@ fn the_file_of_the_specification() {
     assert_eq!(
         shown,
         [
-            ("rag-search@>=1.0.0".to_owned(), Need::Required, file()),
-            ("web-search@>=1.0.0".to_owned(), Need::Optional, file()),
-            ("file-operations".to_owned(), Need::Required, file()),
+            ("rag-search@>=1.0.0".to_owned(), Necessity::Required, file()),
+            ("web-search@>=1.0.0".to_owned(), Necessity::Optional, file()),
+            ("file-operations".to_owned(), Necessity::Required, file()),
         ]
     );
 }
@@ -150,7 +150,7 @@ fn mistakes_have_a_place() {
             "AGENT.yaml:2:18: `big` is not a lower limit such as >=7B",
         ),
     ] {
-        let found = mistake(text);
+        let found = content_error(text);
         assert!(found.starts_with(expected), "{found}\n{expected}");
     }
 }

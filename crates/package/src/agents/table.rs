@@ -1,8 +1,8 @@
-//! Every agent that is known, by what their makers document and by what installers write.
+//! The table of supported agents.
 
 use savoir_skill::Dialect;
 
-use super::{Agent, Base, Depth, Foreign, Precedence, Sign, UserFolder};
+use super::{Agent, Depth, FolderBase, Precedence, SharedFolder, UsageSign, UserFolder};
 
 /// The folder of a project that all agents may read.
 pub(super) const AGENTS: &str = ".agents/skills";
@@ -18,30 +18,30 @@ pub(super) fn is_own(path: &str) -> bool {
 /// The variables that name folders.
 pub(super) fn variables() -> impl Iterator<Item = &'static str> {
     let signs = ALL.iter().flat_map(|agent| agent.signs).filter_map(|sign| match sign {
-        Sign::User(folder) => Some(folder),
-        Sign::Project(_) | Sign::Program(_) => None,
+        UsageSign::User(folder) => Some(folder),
+        UsageSign::Project(_) | UsageSign::Program(_) => None,
     });
     let folders = ALL.iter().flat_map(|agent| agent.user).chain(signs);
     folders.filter_map(|folder| match folder.base {
-        Base::Variable { name, .. } => Some(name),
-        Base::Home | Base::Config | Base::System => None,
+        FolderBase::Variable { name, .. } => Some(name),
+        FolderBase::Home | FolderBase::Config | FolderBase::System => None,
     })
 }
 
 const fn home(path: &'static str) -> UserFolder {
-    UserFolder { base: Base::Home, path }
+    UserFolder { base: FolderBase::Home, path }
 }
 
 const fn config(path: &'static str) -> UserFolder {
-    UserFolder { base: Base::Config, path }
+    UserFolder { base: FolderBase::Config, path }
 }
 
 const fn system(path: &'static str) -> UserFolder {
-    UserFolder { base: Base::System, path }
+    UserFolder { base: FolderBase::System, path }
 }
 
 const fn variable(name: &'static str, otherwise: &'static str, path: &'static str) -> UserFolder {
-    UserFolder { base: Base::Variable { name, otherwise }, path }
+    UserFolder { base: FolderBase::Variable { name, otherwise }, path }
 }
 
 /// An agent that does what most do.
@@ -69,12 +69,15 @@ const fn agent(
 pub(super) const ALL: &[Agent] = &[
     agent("aider-desk", "AiderDesk", &[".aider-desk/skills"], &[home(".aider-desk/skills")]),
     Agent {
-        also_reads: &[Foreign::Project(".claude/skills"), Foreign::User(home(".claude/skills"))],
-        signs: &[Sign::User(config("amp")), Sign::Program("amp")],
+        also_reads: &[
+            SharedFolder::Project(".claude/skills"),
+            SharedFolder::User(home(".claude/skills")),
+        ],
+        signs: &[UsageSign::User(config("amp")), UsageSign::Program("amp")],
         ..agent("amp", "Amp", &[AGENTS], &[config("agents/skills")])
     },
     Agent {
-        signs: &[Sign::User(home(".gemini/antigravity"))],
+        signs: &[UsageSign::User(home(".gemini/antigravity"))],
         ..agent(
             "antigravity",
             "Antigravity",
@@ -84,9 +87,9 @@ pub(super) const ALL: &[Agent] = &[
     },
     Agent {
         signs: &[
-            Sign::User(home(".gemini/antigravity-cli")),
-            Sign::User(home(".antigravity")),
-            Sign::Program("agy"),
+            UsageSign::User(home(".gemini/antigravity-cli")),
+            UsageSign::User(home(".antigravity")),
+            UsageSign::Program("agy"),
         ],
         ..agent(
             "antigravity-cli",
@@ -100,7 +103,7 @@ pub(super) const ALL: &[Agent] = &[
         )
     },
     Agent {
-        signs: &[Sign::Project("data/skills"), Sign::User(home(".astrbot"))],
+        signs: &[UsageSign::Project("data/skills"), UsageSign::User(home(".astrbot"))],
         ..agent("astrbot", "AstrBot", &["data/skills"], &[home(".astrbot/data/skills")])
     },
     Agent {
@@ -119,9 +122,9 @@ pub(super) const ALL: &[Agent] = &[
         dialect: Dialect::CLAUDE_CODE,
         precedence: Precedence::UserFirst,
         signs: &[
-            Sign::User(variable("CLAUDE_CONFIG_DIR", ".claude", "")),
-            Sign::Project(".claude"),
-            Sign::Program("claude"),
+            UsageSign::User(variable("CLAUDE_CONFIG_DIR", ".claude", "")),
+            UsageSign::Project(".claude"),
+            UsageSign::Program("claude"),
         ],
         ..agent(
             "claude-code",
@@ -133,19 +136,22 @@ pub(super) const ALL: &[Agent] = &[
     Agent {
         aliases: &["clawdbot", "moltbot"],
         former: &[home(".clawdbot/skills"), home(".moltbot/skills")],
-        also_reads: &[Foreign::User(SHARED), Foreign::User(home(".openclaw/workspace/skills"))],
+        also_reads: &[
+            SharedFolder::User(SHARED),
+            SharedFolder::User(home(".openclaw/workspace/skills")),
+        ],
         dialect: Dialect::OPENCLAW,
         precedence: Precedence::SharedFirst,
         signs: &[
-            Sign::User(home(".openclaw")),
-            Sign::User(home(".clawdbot")),
-            Sign::User(home(".moltbot")),
-            Sign::Program("openclaw"),
+            UsageSign::User(home(".openclaw")),
+            UsageSign::User(home(".clawdbot")),
+            UsageSign::User(home(".moltbot")),
+            UsageSign::Program("openclaw"),
         ],
         ..agent("openclaw", "OpenClaw", &["skills", AGENTS], &[home(".openclaw/skills")])
     },
     Agent {
-        signs: &[Sign::User(home(".cline")), Sign::Project(".cline")],
+        signs: &[UsageSign::User(home(".cline")), UsageSign::Project(".cline")],
         ..agent("cline", "Cline", &[AGENTS, ".cline/skills"], &[SHARED, home(".cline/skills")])
     },
     agent(
@@ -166,16 +172,16 @@ pub(super) const ALL: &[Agent] = &[
     Agent {
         aliases: &["codex-cli"],
         also_reads: &[
-            Foreign::User(variable("CODEX_HOME", ".codex", "skills/.system")),
-            Foreign::User(system("etc/codex/skills")),
+            SharedFolder::User(variable("CODEX_HOME", ".codex", "skills/.system")),
+            SharedFolder::User(system("etc/codex/skills")),
         ],
         dialect: Dialect::CODEX,
         precedence: Precedence::Both,
         signs: &[
-            Sign::User(variable("CODEX_HOME", ".codex", "")),
-            Sign::Project(".codex"),
-            Sign::User(system("etc/codex")),
-            Sign::Program("codex"),
+            UsageSign::User(variable("CODEX_HOME", ".codex", "")),
+            UsageSign::Project(".codex"),
+            UsageSign::User(system("etc/codex")),
+            UsageSign::Program("codex"),
         ],
         ..agent(
             "codex",
@@ -191,21 +197,21 @@ pub(super) const ALL: &[Agent] = &[
     Agent {
         aliases: &["cursor-cli", "cursor-agent"],
         also_reads: &[
-            Foreign::Project(".claude/skills"),
-            Foreign::Project(".codex/skills"),
-            Foreign::User(SHARED),
-            Foreign::User(home(".claude/skills")),
-            Foreign::User(home(".codex/skills")),
+            SharedFolder::Project(".claude/skills"),
+            SharedFolder::Project(".codex/skills"),
+            SharedFolder::User(SHARED),
+            SharedFolder::User(home(".claude/skills")),
+            SharedFolder::User(home(".codex/skills")),
         ],
         signs: &[
-            Sign::User(home(".cursor")),
-            Sign::Project(".cursor"),
-            Sign::Program("cursor-agent"),
+            UsageSign::User(home(".cursor")),
+            UsageSign::Project(".cursor"),
+            UsageSign::Program("cursor-agent"),
         ],
         ..agent("cursor", "Cursor", &[AGENTS, ".cursor/skills"], &[home(".cursor/skills")])
     },
     Agent {
-        signs: &[Sign::User(home(".deepagents")), Sign::Project(".deepagents")],
+        signs: &[UsageSign::User(home(".deepagents")), UsageSign::Project(".deepagents")],
         ..agent(
             "deepagents",
             "Deep Agents",
@@ -214,47 +220,62 @@ pub(super) const ALL: &[Agent] = &[
         )
     },
     agent("devin", "Devin for Terminal", &[".devin/skills"], &[config("devin/skills")]),
-    Agent { signs: &[Sign::User(home(".dexto"))], ..agent("dexto", "Dexto", &[AGENTS], &[SHARED]) },
+    Agent {
+        signs: &[UsageSign::User(home(".dexto"))],
+        ..agent("dexto", "Dexto", &[AGENTS], &[SHARED])
+    },
     Agent {
         aliases: &["factory"],
-        signs: &[Sign::User(home(".factory")), Sign::Project(".factory"), Sign::Program("droid")],
+        signs: &[
+            UsageSign::User(home(".factory")),
+            UsageSign::Project(".factory"),
+            UsageSign::Program("droid"),
+        ],
         ..agent("droid", "Droid", &[AGENTS, ".factory/skills"], &[home(".factory/skills")])
     },
     Agent {
-        signs: &[Sign::Project("agent/skills")],
+        signs: &[UsageSign::Project("agent/skills")],
         ..agent("eve", "Eve", &["agent/skills"], &[])
     },
     agent("firebender", "Firebender", &[AGENTS], &[home(".firebender/skills")]),
     agent("forgecode", "ForgeCode", &[".forge/skills"], &[home(".forge/skills")]),
     Agent {
-        also_reads: &[Foreign::Project(".agents/skills"), Foreign::User(SHARED)],
+        also_reads: &[SharedFolder::Project(".agents/skills"), SharedFolder::User(SHARED)],
         ..agent("fx", "fx", &[".fx/skills"], &[home(".fx/skills")])
     },
     Agent {
         dialect: Dialect::GAIA,
         // Its keys lie among its skills, in a folder that is none.
         depth: Depth::Nested,
-        signs: &[Sign::User(home(".gaia")), Sign::Project(".gaia"), Sign::Program("gaia")],
+        signs: &[
+            UsageSign::User(home(".gaia")),
+            UsageSign::Project(".gaia"),
+            UsageSign::Program("gaia"),
+        ],
         ..agent("gaia", "AMD GAIA", &[".gaia/skills"], &[home(".gaia/skills")])
     },
     Agent {
         aliases: &["gemini"],
-        also_reads: &[Foreign::User(SHARED)],
-        signs: &[Sign::User(home(".gemini")), Sign::Project(".gemini"), Sign::Program("gemini")],
+        also_reads: &[SharedFolder::User(SHARED)],
+        signs: &[
+            UsageSign::User(home(".gemini")),
+            UsageSign::Project(".gemini"),
+            UsageSign::Program("gemini"),
+        ],
         ..agent("gemini-cli", "Gemini CLI", &[AGENTS, ".gemini/skills"], &[home(".gemini/skills")])
     },
     Agent {
         aliases: &["copilot", "vscode", "vs-code"],
         also_reads: &[
-            Foreign::Project(".claude/skills"),
-            Foreign::User(SHARED),
-            Foreign::User(home(".claude/skills")),
+            SharedFolder::Project(".claude/skills"),
+            SharedFolder::User(SHARED),
+            SharedFolder::User(home(".claude/skills")),
         ],
         signs: &[
-            Sign::User(home(".copilot")),
-            Sign::Project(".github/skills"),
-            Sign::Project(".github/copilot-instructions.md"),
-            Sign::Program("copilot"),
+            UsageSign::User(home(".copilot")),
+            UsageSign::Project(".github/skills"),
+            UsageSign::Project(".github/copilot-instructions.md"),
+            UsageSign::Program("copilot"),
         ],
         ..agent(
             "github-copilot",
@@ -264,7 +285,11 @@ pub(super) const ALL: &[Agent] = &[
         )
     },
     Agent {
-        signs: &[Sign::User(config("goose")), Sign::Project(".goose"), Sign::Program("goose")],
+        signs: &[
+            UsageSign::User(config("goose")),
+            UsageSign::Project(".goose"),
+            UsageSign::Program("goose"),
+        ],
         ..agent("goose", "Goose", &[".goose/skills"], &[config("goose/skills")])
     },
     agent("grok", "Grok Build", &[".grok/skills"], &[variable("GROK_HOME", ".grok", "skills")]),
@@ -289,16 +314,20 @@ pub(super) const ALL: &[Agent] = &[
         aliases: &["kilocode", "kilo-code"],
         former: &[home(".kilocode/skills")],
         signs: &[
-            Sign::User(home(".kilo")),
-            Sign::User(home(".kilocode")),
-            Sign::Project(".kilocode"),
+            UsageSign::User(home(".kilo")),
+            UsageSign::User(home(".kilocode")),
+            UsageSign::Project(".kilocode"),
         ],
         ..agent("kilo", "Kilo Code", &[AGENTS, ".kilocode/skills"], &[home(".kilo/skills")])
     },
     agent("kimchi", "Kimchi", &[".kimchi/skills"], &[home(".config/kimchi/harness/skills")]),
     Agent {
         aliases: &["kimi-cli", "kimi"],
-        signs: &[Sign::User(home(".kimi-code")), Sign::User(home(".kimi")), Sign::Program("kimi")],
+        signs: &[
+            UsageSign::User(home(".kimi-code")),
+            UsageSign::User(home(".kimi")),
+            UsageSign::Program("kimi"),
+        ],
         ..agent("kimi-code-cli", "Kimi Code CLI", &[AGENTS], &[SHARED, config("agents/skills")])
     },
     Agent {
@@ -307,7 +336,10 @@ pub(super) const ALL: &[Agent] = &[
     },
     agent("kode", "Kode", &[".kode/skills"], &[home(".kode/skills")]),
     agent("lingma", "Lingma", &[".lingma/skills"], &[home(".lingma/skills")]),
-    Agent { signs: &[Sign::User(home(".loaf"))], ..agent("loaf", "Loaf", &[AGENTS], &[SHARED]) },
+    Agent {
+        signs: &[UsageSign::User(home(".loaf"))],
+        ..agent("loaf", "Loaf", &[AGENTS], &[SHARED])
+    },
     agent("mcpjam", "MCPJam", &[".mcpjam/skills"], &[home(".mcpjam/skills")]),
     agent("minimax-code", "MiniMax Code", &[".minimax/skills"], &[home(".minimax/skills")]),
     Agent {
@@ -325,14 +357,14 @@ pub(super) const ALL: &[Agent] = &[
     agent("ona", "Ona", &[".ona/skills"], &[home(".ona/skills")]),
     Agent {
         also_reads: &[
-            Foreign::Project(".claude/skills"),
-            Foreign::User(home(".claude/skills")),
-            Foreign::User(SHARED),
+            SharedFolder::Project(".claude/skills"),
+            SharedFolder::User(home(".claude/skills")),
+            SharedFolder::User(SHARED),
         ],
         signs: &[
-            Sign::User(config("opencode")),
-            Sign::Project(".opencode"),
-            Sign::Program("opencode"),
+            UsageSign::User(config("opencode")),
+            UsageSign::Project(".opencode"),
+            UsageSign::Program("opencode"),
         ],
         ..agent("opencode", "OpenCode", &[AGENTS, ".opencode/skills"], &[config("opencode/skills")])
     },
@@ -349,12 +381,12 @@ pub(super) const ALL: &[Agent] = &[
         )
     },
     Agent {
-        signs: &[Sign::Project(".promptscript"), Sign::Project("promptscript.yaml")],
+        signs: &[UsageSign::Project(".promptscript"), UsageSign::Project("promptscript.yaml")],
         ..agent("promptscript", "PromptScript", &[AGENTS], &[])
     },
     agent("qoder", "Qoder", &[".qoder/skills"], &[home(".qoder/skills")]),
     Agent {
-        signs: &[Sign::User(home(".qoder-cn"))],
+        signs: &[UsageSign::User(home(".qoder-cn"))],
         ..agent("qoder-cn", "Qoder CN", &[".qoder/skills"], &[home(".qoder-cn/skills")])
     },
     Agent {
@@ -363,7 +395,7 @@ pub(super) const ALL: &[Agent] = &[
     },
     agent("reasonix", "Reasonix", &[".reasonix/skills"], &[home(".reasonix/skills")]),
     Agent {
-        signs: &[Sign::Project(".replit")],
+        signs: &[UsageSign::Project(".replit")],
         ..agent("replit", "Replit", &[AGENTS], &[config("agents/skills")])
     },
     Agent {
@@ -375,7 +407,10 @@ pub(super) const ALL: &[Agent] = &[
         ..agent("rovodev", "Rovo Dev", &[".rovodev/skills"], &[home(".rovodev/skills")])
     },
     Agent {
-        signs: &[Sign::User(variable("SARVAM_HOME", ".sarvam", "")), Sign::Program("sarvam-code")],
+        signs: &[
+            UsageSign::User(variable("SARVAM_HOME", ".sarvam", "")),
+            UsageSign::Program("sarvam-code"),
+        ],
         ..agent("sarvam-code", "Sarvam Code", &[AGENTS], &[SHARED])
     },
     Agent {
@@ -391,15 +426,22 @@ pub(super) const ALL: &[Agent] = &[
     agent("tinycloud", "Tinycloud", &[".tinycloud/skills"], &[home(".tinycloud/skills")]),
     agent("trae", "Trae", &[".trae/skills"], &[home(".trae/skills")]),
     Agent {
-        signs: &[Sign::User(home(".trae-cn"))],
+        signs: &[UsageSign::User(home(".trae-cn"))],
         ..agent("trae-cn", "Trae CN", &[".trae/skills"], &[home(".trae-cn/skills")])
     },
     agent("universal", "Universal", &[AGENTS], &[SHARED, config("agents/skills")]),
-    Agent { signs: &[Sign::User(home(".warp"))], ..agent("warp", "Warp", &[AGENTS], &[SHARED]) },
+    Agent {
+        signs: &[UsageSign::User(home(".warp"))],
+        ..agent("warp", "Warp", &[AGENTS], &[SHARED])
+    },
     agent("windsurf", "Windsurf", &[".windsurf/skills"], &[home(".codeium/windsurf/skills")]),
     agent("zcode", "ZCode", &[".zcode/skills"], &[home(".zcode/skills")]),
     Agent {
-        signs: &[Sign::User(config("zed")), Sign::Project(".zed"), Sign::Program("zed")],
+        signs: &[
+            UsageSign::User(config("zed")),
+            UsageSign::Project(".zed"),
+            UsageSign::Program("zed"),
+        ],
         ..agent("zed", "Zed", &[AGENTS], &[SHARED])
     },
     Agent {
@@ -411,7 +453,9 @@ pub(super) const ALL: &[Agent] = &[
     Agent {
         dialect: Dialect::CLAUDE_CODE,
         precedence: Precedence::UserFirst,
-        signs: &[Sign::User(home("Library/Developer/Xcode/CodingAssistant/ClaudeAgentConfig"))],
+        signs: &[UsageSign::User(home(
+            "Library/Developer/Xcode/CodingAssistant/ClaudeAgentConfig",
+        ))],
         ..agent(
             "xcode-claude",
             "Claude in Xcode",
@@ -422,7 +466,7 @@ pub(super) const ALL: &[Agent] = &[
     Agent {
         dialect: Dialect::CODEX,
         precedence: Precedence::Both,
-        signs: &[Sign::User(home("Library/Developer/Xcode/CodingAssistant/codex"))],
+        signs: &[UsageSign::User(home("Library/Developer/Xcode/CodingAssistant/codex"))],
         ..agent(
             "xcode-codex",
             "Codex in Xcode",

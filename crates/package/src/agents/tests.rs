@@ -58,12 +58,12 @@ fn the_table_holds_the_facts() {
                 assert!(reads.contains(&folder.as_str()), "{id} {folder} {reads:?}");
             }
             let variable = user.split('|').next().and_then(|word| word.strip_prefix('$'));
-            let bases: Vec<Base> = agent.user.iter().map(|folder| folder.base).collect();
+            let bases: Vec<FolderBase> = agent.user.iter().map(|folder| folder.base).collect();
             assert!(
                 variable.is_none_or(|variable| bases.iter().any(|base| match base {
-                    Base::Variable { name, .. } => *name == variable,
-                    Base::Config => variable == "XDG_CONFIG_HOME",
-                    Base::Home | Base::System => false,
+                    FolderBase::Variable { name, .. } => *name == variable,
+                    FolderBase::Config => variable == "XDG_CONFIG_HOME",
+                    FolderBase::Home | FolderBase::System => false,
                 })),
                 "{id} does not know ${variable:?}"
             );

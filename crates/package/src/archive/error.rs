@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use super::Kind;
+use super::ArchiveKind;
 use crate::{
     TreeError,
     limits::{MAX_ENTRIES, MAX_FILES},
@@ -17,7 +17,7 @@ pub enum ArchiveError {
     #[error("{}{why}; pack it again or load it again", at(entry.as_ref()))]
     Malformed {
         /// What it began as.
-        kind: Kind,
+        kind: ArchiveKind,
         /// The entry at which it was found.
         entry: Option<String>,
         /// What is wrong.
@@ -64,7 +64,7 @@ impl ArchiveError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown => "not_an_archive",
-            Self::Malformed { kind: Kind::Zip, .. } => "zip_malformed",
+            Self::Malformed { kind: ArchiveKind::Zip, .. } => "zip_malformed",
             Self::Malformed { .. } => "tar_malformed",
             Self::Confusion { .. } => "zip_confusion",
             Self::Encrypted(_) => "encrypted",

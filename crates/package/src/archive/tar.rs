@@ -7,7 +7,7 @@ use flate2::bufread::MultiGzDecoder;
 use tar::{EntryType, Header};
 
 use super::{
-    ArchiveError, Kind,
+    ArchiveError, ArchiveKind,
     gathered::{Gathered, check_size, is_junk, most_unpacked, text},
 };
 use crate::{
@@ -31,14 +31,14 @@ pub(super) fn begins(bytes: &[u8]) -> bool {
 
 /// All files of a tar.
 pub(super) fn read(bytes: &[u8]) -> Result<Tree, ArchiveError> {
-    Blocks { source: bytes, kind: Kind::Tar }.entries()
+    Blocks { source: bytes, kind: ArchiveKind::Tar }.entries()
 }
 
 /// All files of a tar that was packed with gzip.
 pub(super) fn read_gz(bytes: &[u8]) -> Result<Tree, ArchiveError> {
     let left = most_unpacked(bytes.len() as u64).min(MAX_TAR_BYTES);
     let source = Bounded { source: MultiGzDecoder::new(bytes), left };
-    Blocks { source, kind: Kind::TarGz }.entries()
+    Blocks { source, kind: ArchiveKind::TarGz }.entries()
 }
 
 /// Fails as soon as more comes out than may.
@@ -58,7 +58,7 @@ impl<R: Read> Read for Bounded<R> {
 
 struct Blocks<R> {
     source: R,
-    kind: Kind,
+    kind: ArchiveKind,
 }
 
 impl<R: Read> Blocks<R> {

@@ -4,7 +4,7 @@
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::{
-    ArchiveError, Kind,
+    ArchiveError, ArchiveKind,
     gathered::{Gathered, check_size, is_junk, most_unpacked, text},
 };
 use crate::{File, Tree, limits::MAX_TREE_BYTES};
@@ -120,7 +120,7 @@ fn inflate(packed: &[u8], size: u64) -> Option<Vec<u8>> {
 }
 
 fn malformed(why: &'static str) -> ArchiveError {
-    ArchiveError::Malformed { kind: Kind::Zip, entry: None, why }
+    ArchiveError::Malformed { kind: ArchiveKind::Zip, entry: None, why }
 }
 
 fn confusion(why: &'static str) -> ArchiveError {

@@ -8,7 +8,7 @@ use savoir_skill::permission::Tier;
 use super::{AGENT, GaiaLock, GaiaSignature, GaiaSkill, dependencies_hash};
 use crate::{
     lock::{Lock, LockedSkill, LockedSource},
-    manifest::{Manifest, Wanted},
+    manifest::{Manifest, SkillRequirement},
 };
 
 /// What only the files of a skill tell.
@@ -141,9 +141,11 @@ impl Entry<'_> {
     /// The range that a person asked for; what other skills need was not asked for.
     fn requested(&self) -> Option<String> {
         match self.locks.manifest.skills.get(self.name)? {
-            Wanted::Version { range, .. } if range.is_any() => Some("*".to_owned()),
-            Wanted::Version { range, .. } => Some(range.to_string().trim().to_owned()),
-            Wanted::Path(_) | Wanted::Git { .. } | Wanted::Url { .. } => None,
+            SkillRequirement::Version { range, .. } if range.is_any() => Some("*".to_owned()),
+            SkillRequirement::Version { range, .. } => Some(range.to_string().trim().to_owned()),
+            SkillRequirement::Path(_)
+            | SkillRequirement::Git { .. }
+            | SkillRequirement::Url { .. } => None,
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Skills that others put into the folders of agents come under the lock, as they lie there.
+//! Adds skills that other tools installed to `savoir.lock`, without moving them.
 //!
 //! Nothing in their folders changes, nor in the ledgers of the tools that put them there. What the
 //! lock holds such a skill to is its original, where that can be told: what its owner changed since
 //! counts as edited then, and an update merges into it. Where it cannot be told, and the files may
 //! have been edited, the folder itself is the source, so that no update can ever overwrite it.
 
-mod look;
-mod trace;
+mod candidates;
+mod origin;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,16 +16,17 @@ use std::{
 use thiserror::Error;
 
 use super::{
-    Change, Edits, InstallFailure, Occupied, Plan, Ready, SkillSet, State, Why, deployed,
-    folders::same,
-    kept::{Kept, Known},
+    CheckedSkill, FetchReason, InstallFailure, InstallPlan, OccupiedFolders, PlannedChange,
+    SkillSet, State, UserEdits, deploy_for_agent,
+    folder_contents::same,
     planner::Planner,
+    stored_skill::{StoredSkill, StoredSkillKey},
 };
-use crate::{Agent, Tree, manifest::Wanted};
+use crate::{Agent, Tree, manifest::SkillRequirement};
 
 /// A skill that somebody put into the folder of an agent.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct AdoptionCandidate {
     /// The name of its folder.
     pub name: String,
     /// Its folder.
@@ -35,13 +36,13 @@ pub struct Found {
     /// Why its original is not known, if somebody was asked and could not tell.
     pub untraced: Option<String>,
     edited: bool,
-    ready: Result<Box<Ready>, Skip>,
+    ready: Result<Box<CheckedSkill>, AdoptionObstacle>,
 }
 
-impl Found {
+impl AdoptionCandidate {
     /// What is going to be locked, with what must be asked about it; or why it is not adopted. The
     /// scanner looked at the files as they lie there.
-    pub fn ready(&self) -> Result<&Ready, &Skip> {
+    pub fn ready(&self) -> Result<&CheckedSkill, &AdoptionObstacle> {
         self.ready.as_deref()
     }
 
@@ -50,34 +51,34 @@ impl Found {
         self.edited
     }
 
-    fn both(&self) -> Option<(&Ready, &Wanted)> {
+    fn skill_and_requirement(&self) -> Option<(&CheckedSkill, &SkillRequirement)> {
         let ready = self.ready.as_deref().ok()?;
         match &ready.why {
-            Why::Asked(wanted) => Some((ready, wanted)),
-            Why::Newer | Why::Spare => None,
+            FetchReason::Requested(wanted) => Some((ready, wanted)),
+            FetchReason::Update | FetchReason::IfNeeded => None,
         }
     }
 
-    fn wanted(&self) -> Option<&Wanted> {
-        self.both().map(|(_, wanted)| wanted)
+    fn requirement(&self) -> Option<&SkillRequirement> {
+        self.skill_and_requirement().map(|(_, wanted)| wanted)
     }
 }
 
 /// Why a skill is not adopted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Skip {
+pub enum AdoptionObstacle {
     /// It cannot be read as a skill.
     #[error("{0}")]
     Broken(String),
     /// It could not be put back as it is.
     #[error("{0}; such a folder stays its owner's")]
-    Strange(String),
+    Unsupported(String),
     /// It calls itself otherwise than its folder.
     #[error("it calls itself `{0}`; rename its folder, or change its name")]
     Name(String),
     /// No agent has its skills written there.
     #[error("no skill is installed to {}; move it into the folder of an agent", .0.display())]
-    Elsewhere(PathBuf),
+    NotAgentFolder(PathBuf),
     /// A link leads to it, and it is in no folder of an agent.
     #[error("it is a link to {}; install it from there instead", .0.display())]
     Link(PathBuf),
@@ -86,65 +87,68 @@ pub enum Skip {
     Locked,
     /// Another skill of its name is under the lock.
     #[error("another `{0}` is in savoir.lock already; remove that one first, or rename this one")]
-    Taken(String),
+    NameTaken(String),
     /// `savoir.toml` asks for a skill of its name from elsewhere.
     #[error("savoir.toml asks for a `{0}` from elsewhere; take that out, or run savoir sync")]
-    Asked(String),
+    OtherSource(String),
     /// There are two of its name, which are not the same.
     #[error("it is not the same as {}; adopt one of them, and remove the other", .0.display())]
     Differs(PathBuf),
     /// It would be written otherwise for the agent.
     #[error("{agent} does not understand how it is written; install it, which converts it")]
-    Foreign {
+    OtherDialect {
         /// For which agent.
         agent: &'static str,
     },
     /// It needs a skill that is not there.
     #[error("it needs {0}, which is neither installed nor adopted; install that first")]
-    Need(String),
+    MissingDependency(String),
     /// Something of the shelf is in the way.
     #[error("{0}")]
-    SkillSet(String),
+    Install(String),
 }
 
-impl Skip {
+impl AdoptionObstacle {
     /// A stable word for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Broken(_) => "broken",
-            Self::Strange(_) => "strange",
+            Self::Unsupported(_) => "strange",
             Self::Name(_) => "name",
-            Self::Elsewhere(_) => "elsewhere",
+            Self::NotAgentFolder(_) => "elsewhere",
             Self::Link(_) => "link",
             Self::Locked => "locked",
-            Self::Taken(_) => "taken",
-            Self::Asked(_) => "asked",
+            Self::NameTaken(_) => "taken",
+            Self::OtherSource(_) => "asked",
             Self::Differs(_) => "differs",
-            Self::Foreign { .. } => "foreign",
-            Self::Need(_) => "need",
-            Self::SkillSet(_) => "shelf",
+            Self::OtherDialect { .. } => "foreign",
+            Self::MissingDependency(_) => "need",
+            Self::Install(_) => "shelf",
         }
     }
 }
 
 impl SkillSet {
     /// Plans to take skills under `savoir.toml` and `savoir.lock` as they lie there. What cannot be
-    /// taken is told as [`Change::Skipped`], and is in nobody's way.
-    pub fn adopt(&self, found: &[Found]) -> Result<Plan, InstallFailure> {
-        let _held = self.steady()?;
+    /// taken is told as [`PlannedChange::Skipped`], and is in nobody's way.
+    pub fn adopt(&self, found: &[AdoptionCandidate]) -> Result<InstallPlan, InstallFailure> {
+        let _held = self.lock_for_planning()?;
         let state = self.read()?;
-        let mut planner = Planner::new(self, Occupied::Refuse, Edits::Keep);
-        let taken = self.sort_out(&state, found, &mut planner)?;
+        let mut planner = Planner::new(self, OccupiedFolders::Refuse, UserEdits::Keep);
+        let taken = self.partition_candidates(&state, found, &mut planner)?;
         let mut lock = state.lock.clone();
         let (mut asked, mut kept) = (BTreeMap::new(), Vec::new());
-        for name in in_order(&taken) {
+        for name in dependency_order(&taken) {
             let copies = &taken[name];
-            let Some((ready, wanted)) = copies.first().and_then(|one| one.both()) else { continue };
+            let Some((ready, wanted)) = copies.first().and_then(|one| one.skill_and_requirement())
+            else {
+                continue;
+            };
             asked.insert(name.clone(), wanted.clone());
             let mut locked = ready.locked();
             locked.agents = ids(copies);
-            kept.push((Known::new(name, &locked.integrity), Kept::of(ready)));
-            planner.changes.push(Change::Adopted {
+            kept.push((StoredSkillKey::new(name, &locked.integrity), StoredSkill::of(ready)));
+            planner.changes.push(PlannedChange::Adopted {
                 name: name.clone(),
                 version: locked.version.clone(),
                 agents: locked.agents.clone(),
@@ -153,7 +157,7 @@ impl SkillSet {
             lock.order.push(name.clone());
             lock.skills.insert(name.clone(), locked);
         }
-        planner.take(kept)?;
+        planner.store_skills(kept)?;
         let text = self.with_skills(&state, &asked)?;
         planner.adopted = taken.keys().cloned().collect();
         let nothing = taken.is_empty();
@@ -167,25 +171,28 @@ impl SkillSet {
 
     /// Those that can be taken, by name; two of one name are copies of each other. The others are
     /// told.
-    fn sort_out<'a>(
+    fn partition_candidates<'a>(
         &self,
         state: &State,
-        found: &'a [Found],
+        found: &'a [AdoptionCandidate],
         planner: &mut Planner<'_>,
-    ) -> Result<BTreeMap<String, Vec<&'a Found>>, InstallFailure> {
+    ) -> Result<BTreeMap<String, Vec<&'a AdoptionCandidate>>, InstallFailure> {
         let mut skipped = Vec::new();
-        let mut taken: BTreeMap<String, Vec<&Found>> = BTreeMap::new();
+        let mut taken: BTreeMap<String, Vec<&AdoptionCandidate>> = BTreeMap::new();
         for one in found {
-            match self.hindrance(state, one)? {
+            match self.find_obstacle(state, one)? {
                 Some(why) => skipped.push((one, why)),
                 None => taken.entry(one.name.clone()).or_default().push(one),
             }
         }
         for copies in taken.values_mut() {
-            if let Some((one, other)) = differing(copies) {
-                let other_of = |copy: &Found| if copy.path == one { &other } else { &one };
+            if let Some((one, other)) = find_differing_copies(copies) {
+                let other_of =
+                    |copy: &AdoptionCandidate| if copy.path == one { &other } else { &one };
                 skipped.extend(
-                    copies.iter().map(|copy| (*copy, Skip::Differs(other_of(copy).clone()))),
+                    copies
+                        .iter()
+                        .map(|copy| (*copy, AdoptionObstacle::Differs(other_of(copy).clone()))),
                 );
                 copies.clear();
             }
@@ -193,17 +200,25 @@ impl SkillSet {
         taken.retain(|_, copies| !copies.is_empty());
         while let Some((name, need)) = unmet(state, &taken) {
             let copies = taken.remove(&name).unwrap_or_default();
-            skipped.extend(copies.into_iter().map(|copy| (copy, Skip::Need(need.clone()))));
+            skipped.extend(
+                copies
+                    .into_iter()
+                    .map(|copy| (copy, AdoptionObstacle::MissingDependency(need.clone()))),
+            );
         }
         skipped.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
         let told = skipped.into_iter();
-        let told = told.map(|(one, why)| Change::Skipped { folder: one.path.clone(), why });
+        let told = told.map(|(one, why)| PlannedChange::Skipped { folder: one.path.clone(), why });
         planner.changes.extend(told);
         Ok(taken)
     }
 
     /// Why a skill cannot be taken, as far as it alone is concerned.
-    fn hindrance(&self, state: &State, found: &Found) -> Result<Option<Skip>, InstallFailure> {
+    fn find_obstacle(
+        &self,
+        state: &State,
+        found: &AdoptionCandidate,
+    ) -> Result<Option<AdoptionObstacle>, InstallFailure> {
         let ready = match found.ready() {
             Ok(ready) => ready,
             Err(why) => return Ok(Some(why.clone())),
@@ -211,37 +226,41 @@ impl SkillSet {
         if let Some(locked) = state.lock.skills.get(&found.name) {
             let targets = self.targets(&found.name, &locked.agents)?;
             let own = targets.iter().any(|target| target.folder == found.path);
-            return Ok(Some(if own { Skip::Locked } else { Skip::Taken(found.name.clone()) }));
+            return Ok(Some(if own {
+                AdoptionObstacle::Locked
+            } else {
+                AdoptionObstacle::NameTaken(found.name.clone())
+            }));
         }
         let asked = state.manifest.skills.get(&found.name);
-        if asked.is_some_and(|asked| Some(asked) != found.wanted()) {
-            return Ok(Some(Skip::Asked(found.name.clone())));
+        if asked.is_some_and(|asked| Some(asked) != found.requirement()) {
+            return Ok(Some(AdoptionObstacle::OtherSource(found.name.clone())));
         }
         let ids: Vec<String> = found.agents.iter().map(|agent| agent.id.to_owned()).collect();
         let targets = self.targets(&found.name, &ids)?;
         if targets.iter().all(|target| target.folder != found.path) {
             let folder = found.path.parent().unwrap_or(&found.path);
-            return Ok(Some(Skip::Elsewhere(folder.to_owned())));
+            return Ok(Some(AdoptionObstacle::NotAgentFolder(folder.to_owned())));
         }
         for target in targets {
             let there = |put: &Tree| same(put, &ready.tree);
-            let put = deployed(&ready.tree, &ready.summary, target.agent);
+            let put = deploy_for_agent(&ready.tree, &ready.summary, target.agent);
             if !put.is_ok_and(|put| there(&put.tree)) {
-                return Ok(Some(Skip::Foreign { agent: target.agent.title }));
+                return Ok(Some(AdoptionObstacle::OtherDialect { agent: target.agent.title }));
             }
         }
         Ok(None)
     }
 }
 
-fn ids(copies: &[&Found]) -> Vec<String> {
+fn ids(copies: &[&AdoptionCandidate]) -> Vec<String> {
     let agents = copies.iter().flat_map(|copy| &copy.agents);
     let ids: BTreeSet<String> = agents.map(|agent| agent.id.to_owned()).collect();
     ids.into_iter().collect()
 }
 
 /// Each after what it needs. What need each other stand as they come.
-fn in_order<'a>(taken: &'a BTreeMap<String, Vec<&Found>>) -> Vec<&'a String> {
+fn dependency_order<'a>(taken: &'a BTreeMap<String, Vec<&AdoptionCandidate>>) -> Vec<&'a String> {
     let (mut order, mut left): (Vec<&String>, Vec<&String>) = (Vec::new(), taken.keys().collect());
     while !left.is_empty() {
         let waits = |name: &&String| {
@@ -256,19 +275,26 @@ fn in_order<'a>(taken: &'a BTreeMap<String, Vec<&Found>>) -> Vec<&'a String> {
 }
 
 /// Two copies that are not of the same original.
-fn differing(copies: &[&Found]) -> Option<(PathBuf, PathBuf)> {
+fn find_differing_copies(copies: &[&AdoptionCandidate]) -> Option<(PathBuf, PathBuf)> {
     let (first, others) = copies.split_first()?;
-    let integrity = |copy: &Found| copy.ready().ok().map(|ready| ready.tree.integrity());
+    let integrity =
+        |copy: &AdoptionCandidate| copy.ready().ok().map(|ready| ready.tree.integrity());
     let of_first = integrity(first);
     // Only the folder itself may be the source of each.
-    let own = |copy: &Found| matches!(copy.wanted(), Some(Wanted::Path(_)));
-    let same_source = |copy: &Found| copy.wanted() == first.wanted() || (own(first) && own(copy));
+    let own =
+        |copy: &AdoptionCandidate| matches!(copy.requirement(), Some(SkillRequirement::Path(_)));
+    let same_source = |copy: &AdoptionCandidate| {
+        copy.requirement() == first.requirement() || (own(first) && own(copy))
+    };
     let other = others.iter().find(|copy| integrity(copy) != of_first || !same_source(copy))?;
     Some((first.path.clone(), other.path.clone()))
 }
 
 /// A skill that needs one that is not there, and what it needs.
-fn unmet(state: &State, taken: &BTreeMap<String, Vec<&Found>>) -> Option<(String, String)> {
+fn unmet(
+    state: &State,
+    taken: &BTreeMap<String, Vec<&AdoptionCandidate>>,
+) -> Option<(String, String)> {
     let version = |name: &str| {
         let adopted = taken.get(name).and_then(|copies| copies.first());
         let adopted = adopted.and_then(|copy| Some(&copy.ready().ok()?.summary.version));
@@ -287,7 +313,7 @@ fn unmet(state: &State, taken: &BTreeMap<String, Vec<&Found>>) -> Option<(String
 mod tests {
     use super::*;
 
-    fn found(name: &str, needs: &str) -> Found {
+    fn found(name: &str, needs: &str) -> AdoptionCandidate {
         let text = format!(
             "---\nname: {name}\nversion: 1.2.0\ndescription: Does {name}. Use in tests.\nauthor: \
              acme\nlicense: MIT\npermissions: [network:read:x.example]\nrequirements:\n  skills: \
@@ -300,13 +326,13 @@ mod tests {
             let file = crate::File { bytes: text.into_bytes(), executable: false };
             tree.add(path.into(), file).unwrap();
         }
-        let (source, why) = ("path+./x".parse().unwrap(), Why::Spare);
-        let arrival =
-            crate::install::Arrival { tree, called: name.into(), source, why, counted: None };
-        let ready = Ready::check(arrival, &crate::trust::TrustStore::default()).unwrap();
+        let (source, why) = ("path+./x".parse().unwrap(), FetchReason::IfNeeded);
+        let fetched =
+            crate::install::FetchedSkill { tree, called: name.into(), source, why, counted: None };
+        let ready = CheckedSkill::check(fetched, &crate::trust::TrustStore::default()).unwrap();
         let (name, path) = (name.to_owned(), PathBuf::from(name));
         let (agents, untraced, edited) = (Vec::new(), None, false);
-        Found { name, path, agents, untraced, edited, ready: Ok(Box::new(ready)) }
+        AdoptionCandidate { name, path, agents, untraced, edited, ready: Ok(Box::new(ready)) }
     }
 
     #[test]
@@ -314,9 +340,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let agents = crate::Agents::new(place.path(), |_| None);
         let scope = crate::manifest::Scope::Project;
-        let shelf = SkillSet::new(place.path(), scope, agents, place.path().join("data"));
-        let state = shelf.state().unwrap();
-        let unmet = |all: &[Found]| {
+        let skill_set = SkillSet::new(place.path(), scope, agents, place.path().join("data"));
+        let state = skill_set.state().unwrap();
+        let unmet = |all: &[AdoptionCandidate]| {
             unmet(&state, &all.iter().map(|one| (one.name.clone(), vec![one])).collect())
         };
         let top = || found("top", "{name: base, version: \"^1.0\"}");
@@ -325,7 +351,7 @@ mod tests {
         assert_eq!(unmet(&[top(), found("base", "")]), None);
         let all = [top(), found("base", ""), found("alone", "")];
         let all = all.iter().map(|one| (one.name.clone(), vec![one])).collect();
-        assert_eq!(in_order(&all), ["alone", "base", "top"]);
+        assert_eq!(dependency_order(&all), ["alone", "base", "top"]);
         let picky = found("top", "{name: base, version: \"^2.0\"}");
         assert!(unmet(&[picky, found("base", "")]).is_some());
     }
@@ -334,20 +360,20 @@ mod tests {
     fn every_reason_has_its_word_and_its_way_out() {
         let path = || PathBuf::from("/x/pdf");
         let all = [
-            Skip::Broken("there is no SKILL.md".into()),
-            Skip::Strange("it is a repository".into()),
-            Skip::Name("other".into()),
-            Skip::Elsewhere(path()),
-            Skip::Link(path()),
-            Skip::Locked,
-            Skip::Taken("pdf".into()),
-            Skip::Asked("pdf".into()),
-            Skip::Differs(path()),
-            Skip::Foreign { agent: "Codex" },
-            Skip::Need("base@^1".into()),
-            Skip::SkillSet("no".into()),
+            AdoptionObstacle::Broken("there is no SKILL.md".into()),
+            AdoptionObstacle::Unsupported("it is a repository".into()),
+            AdoptionObstacle::Name("other".into()),
+            AdoptionObstacle::NotAgentFolder(path()),
+            AdoptionObstacle::Link(path()),
+            AdoptionObstacle::Locked,
+            AdoptionObstacle::NameTaken("pdf".into()),
+            AdoptionObstacle::OtherSource("pdf".into()),
+            AdoptionObstacle::Differs(path()),
+            AdoptionObstacle::OtherDialect { agent: "Codex" },
+            AdoptionObstacle::MissingDependency("base@^1".into()),
+            AdoptionObstacle::Install("no".into()),
         ];
-        let codes: BTreeSet<&str> = all.iter().map(Skip::code).collect();
+        let codes: BTreeSet<&str> = all.iter().map(AdoptionObstacle::code).collect();
         assert_eq!(codes.len(), all.len());
         for skip in all {
             let text = skip.to_string();

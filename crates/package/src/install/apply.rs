@@ -1,42 +1,42 @@
-//! Making a plan true, as a whole or not at all, and taking it back.
+//! Applies a plan completely or not at all, and undoes it.
 
 use std::{fs, io, path::Path};
 
 use super::{
-    Change, Edits, InstallFailure, Plan, SkillSet, Texts, disk,
-    folders::Seen,
+    InstallFailure, InstallPlan, PlannedChange, ProjectFiles, SkillSet, UserEdits, disk_sync,
+    folder_contents::FolderContents,
     gaia,
-    held::Held,
-    journal::{Journal, Record, parents, unmake},
-    plan::Step,
-    swap::{Staged, Stages, Swap, replace, sweep},
+    journal::{Journal, JournalRecord, parents, remove_if_empty},
+    plan::FolderStep,
+    process_lock::ProcessLock,
+    swap::{FolderSwap, StagedFolder, StagingFolders, remove_staging_folders, replace},
 };
 use crate::{
     limits::{MAX_LOCK_BYTES, MAX_MANIFEST_BYTES},
-    lock, manifest, parallel, place,
+    lock, manifest, parallel, text_file,
     untracked::has_precious,
 };
 
 impl SkillSet {
     /// Makes a plan true. `waiting` is called if another program is at work first. If what the plan
     /// was made from has changed meanwhile, the error is [`InstallFailure::Moved`]: plan again.
-    pub fn apply(&self, plan: &Plan, waiting: &dyn Fn()) -> Result<(), InstallFailure> {
+    pub fn apply(&self, plan: &InstallPlan, waiting: &dyn Fn()) -> Result<(), InstallFailure> {
         if !plan.growth.is_empty() {
-            return Err(InstallFailure::Growth(plan.growth.clone()));
+            return Err(InstallFailure::MoreCapabilities(plan.growth.clone()));
         }
         if plan.is_empty() {
             return Ok(());
         }
-        let held = self.hold(waiting)?;
-        self.put_right(&held)?;
+        let held = self.lock_exclusive(waiting)?;
+        self.roll_back(&held)?;
         self.check_fresh(plan)?;
         self.keep(plan)?;
-        parents(plan.folders()).for_each(sweep);
-        place::sweep(&self.root);
+        parents(plan.folders()).for_each(remove_staging_folders);
+        text_file::sweep(&self.root);
         let journal = Journal::new(&self.data);
         let record = self.change(plan, &journal)?;
-        unmake(&plan.unmake);
-        if let Err(error) = self.own(plan) {
+        remove_if_empty(&plan.remove_if_empty);
+        if let Err(error) = self.add_to_index(plan) {
             // The change is made; only removing it some day is left to its owner.
             tracing::warn!("what was installed is not written down: {error}");
         }
@@ -57,13 +57,13 @@ impl SkillSet {
         if Journal::new(&self.data).is_closed()? {
             return Ok(false);
         }
-        let held = self.hold(waiting)?;
-        self.put_right(&held)
+        let held = self.lock_exclusive(waiting)?;
+        self.roll_back(&held)
     }
 
     /// Plans to take back the newest change of this shelf.
-    pub fn undo(&self, edits: Edits) -> Result<Plan, InstallFailure> {
-        let _held = self.steady()?;
+    pub fn undo(&self, edits: UserEdits) -> Result<InstallPlan, InstallFailure> {
+        let _held = self.lock_for_planning()?;
         let nothing = || InstallFailure::NothingToUndo(self.root.clone());
         let records = Journal::new(&self.data).records(&self.root)?;
         let record = records.into_iter().next().ok_or_else(nothing)?;
@@ -80,32 +80,32 @@ impl SkillSet {
         let (mut steps, mut changes) = (Vec::new(), Vec::new());
         for folder in &record.folders {
             self.check_still_inside(&folder.path)?;
-            let (was, put) = (Seen::at(&folder.path)?, record.content(&folder.was)?);
+            let (was, put) = (FolderContents::at(&folder.path)?, record.content(&folder.was)?);
             if was == put {
                 continue;
             }
             if !folder.now.is(&was) {
                 edited.push(folder.path.clone());
             }
-            if let Some(why) = was.strangeness() {
+            if let Some(why) = was.unsupported_reason() {
                 let (path, why) = (folder.path.clone(), why.to_owned());
                 return Err(InstallFailure::Unkeepable { path, why });
             }
             changes.push(match put {
-                Seen::Absent => Change::Undone(folder.path.clone()),
-                _ => Change::Restored(folder.path.clone()),
+                FolderContents::Absent => PlannedChange::Undone(folder.path.clone()),
+                _ => PlannedChange::Restored(folder.path.clone()),
             });
-            if matches!(put, Seen::Absent) && has_precious(&folder.path) {
-                changes.push(Change::Left(folder.path.clone()));
+            if matches!(put, FolderContents::Absent) && has_precious(&folder.path) {
+                changes.push(PlannedChange::EditsLeft(folder.path.clone()));
             }
-            steps.push(Step { folder: folder.path.clone(), was, put });
+            steps.push(FolderStep { folder: folder.path.clone(), was, put });
         }
-        if !edited.is_empty() && edits == Edits::Keep {
+        if !edited.is_empty() && edits == UserEdits::Keep {
             return Err(InstallFailure::Edited(edited));
         }
-        Ok(Plan {
+        Ok(InstallPlan {
             root: self.root.clone(),
-            before: Texts { gaia: record.after.gaia, ..before },
+            before: ProjectFiles { gaia: record.after.gaia, ..before },
             after: record.before,
             steps,
             keep: Vec::new(),
@@ -113,19 +113,19 @@ impl SkillSet {
             changes,
             growth: Vec::new(),
             undoes: Some(record.place),
-            unmake: record.made,
+            remove_if_empty: record.made,
         })
     }
 
     /// A plan is only good for what it was made from.
-    fn check_fresh(&self, plan: &Plan) -> Result<(), InstallFailure> {
+    fn check_fresh(&self, plan: &InstallPlan) -> Result<(), InstallFailure> {
         let moved = || InstallFailure::Moved(self.root.clone());
-        let Texts { manifest, lock, .. } = self.texts()?;
+        let ProjectFiles { manifest, lock, .. } = self.texts()?;
         // The lock of GAIA may change at any time: see `gaia`.
         if (&manifest, &lock) != (&plan.before.manifest, &plan.before.lock) {
             return Err(moved());
         }
-        let seen = parallel::map(&plan.steps, |step| Seen::at(&step.folder));
+        let seen = parallel::map(&plan.steps, |step| FolderContents::at(&step.folder));
         for (seen, step) in seen.into_iter().zip(&plan.steps) {
             if seen? != step.was {
                 return Err(moved());
@@ -134,7 +134,7 @@ impl SkillSet {
         Ok(())
     }
 
-    fn keep(&self, plan: &Plan) -> Result<(), InstallFailure> {
+    fn keep(&self, plan: &InstallPlan) -> Result<(), InstallFailure> {
         let store = self.store();
         let kept = parallel::map(&plan.keep, |tree| store.put(tree));
         Ok(kept.into_iter().try_for_each(|kept| kept.map(drop))?)
@@ -145,21 +145,26 @@ impl SkillSet {
     /// First all that is new is written beside its place, and all that is old into the journal.
     /// Then one wait for the disk is enough for all of it, and what is left is to rename: however
     /// the program or the machine ends, folders are whole, and what was there can come back.
-    fn change(&self, plan: &Plan, journal: &Journal) -> Result<Record, InstallFailure> {
-        let unborn = journal.prepare(plan)?;
-        let prepared = prepare(plan, unborn.place());
-        let (stages, written) = prepared.inspect_err(|_| unborn.clear_up())?;
-        let record = match journal.open(unborn) {
+    fn change(
+        &self,
+        plan: &InstallPlan,
+        journal: &Journal,
+    ) -> Result<JournalRecord, InstallFailure> {
+        let prepared = journal.prepare(plan)?;
+        let staged = prepare(plan, prepared.place());
+        let (stages, written) = staged.inspect_err(|_| prepared.clean_up())?;
+        let record = match journal.open(prepared) {
             Ok(record) => record,
             Err(error) => {
                 stages.remove();
                 return Err(error);
             }
         };
-        let changed = self.disown(plan).and_then(|()| self.exchange(plan, written, &stages));
+        let changed =
+            self.remove_from_index(plan).and_then(|()| self.exchange(plan, written, &stages));
         match changed {
             Ok(swaps) => {
-                swaps.into_iter().for_each(Swap::finish);
+                swaps.into_iter().for_each(FolderSwap::finish);
                 stages.remove();
                 Ok(record)
             }
@@ -175,10 +180,10 @@ impl SkillSet {
 
     fn exchange(
         &self,
-        plan: &Plan,
-        written: Vec<Staged>,
-        stages: &Stages,
-    ) -> Result<Vec<Swap>, InstallFailure> {
+        plan: &InstallPlan,
+        written: Vec<StagedFolder>,
+        stages: &StagingFolders,
+    ) -> Result<Vec<FolderSwap>, InstallFailure> {
         let mut swaps = Vec::new();
         for new in written {
             match new.swap() {
@@ -188,38 +193,41 @@ impl SkillSet {
         }
         let mut parents = stages.parents();
         let waited = parents
-            .try_for_each(|parent| disk::wait_for(parent).map_err(InstallFailure::io(parent)));
+            .try_for_each(|parent| disk_sync::wait_for(parent).map_err(InstallFailure::io(parent)));
         if let Err(error) = waited {
             return Err(failed(error, put_back(swaps)));
         }
-        match write_texts(&self.root, &plan.before, &plan.after) {
+        match write_project_files(&self.root, &plan.before, &plan.after) {
             Ok(()) => Ok(swaps),
             Err(error) => {
-                let texts = put_texts_back(&self.root, &plan.before, &plan.after);
+                let texts = restore_project_files(&self.root, &plan.before, &plan.after);
                 Err(failed(error, put_back(swaps).and(texts)))
             }
         }
     }
 
-    fn put_right(&self, _: &Held) -> Result<bool, InstallFailure> {
+    fn roll_back(&self, _: &ProcessLock) -> Result<bool, InstallFailure> {
         let journal = Journal::new(&self.data);
-        journal.discard_void()?;
-        let unfinished = journal.unfinished()?;
+        journal.discard_empty_records()?;
+        let unfinished = journal.unfinished_records()?;
         for record in &unfinished {
-            put_right(record)?;
+            roll_back(record)?;
         }
         Ok(!unfinished.is_empty())
     }
 }
 
 /// Writes everything that is new beside its place, and waits until the disk has it and the record.
-fn prepare(plan: &Plan, record: &Path) -> Result<(Stages, Vec<Staged>), InstallFailure> {
-    let stages = Stages::make(parents(plan.folders()))?;
+fn prepare(
+    plan: &InstallPlan,
+    record: &Path,
+) -> Result<(StagingFolders, Vec<StagedFolder>), InstallFailure> {
+    let stages = StagingFolders::make(parents(plan.folders()))?;
     let written = parallel::map(&plan.steps, |step| stages.write(&step.folder, &step.put));
-    let written: Result<Vec<Staged>, InstallFailure> = written.into_iter().collect();
+    let written: Result<Vec<StagedFolder>, InstallFailure> = written.into_iter().collect();
     let settled = written.and_then(|written| {
         let places: Vec<&Path> = stages.folders().chain([record]).collect();
-        disk::settle(&places).map(|()| written).map_err(InstallFailure::io(record))
+        disk_sync::sync_folders(&places).map(|()| written).map_err(InstallFailure::io(record))
     });
     match settled {
         Ok(written) => Ok((stages, written)),
@@ -238,8 +246,8 @@ fn failed(error: InstallFailure, back: Result<(), InstallFailure>) -> InstallFai
 }
 
 /// If everything is as it was, the record is void. If not, it tells the next program what to do.
-fn give_up(record: &Record, error: InstallFailure) -> InstallFailure {
-    unmake(&record.made);
+fn give_up(record: &JournalRecord, error: InstallFailure) -> InstallFailure {
+    remove_if_empty(&record.made);
     if !matches!(error, InstallFailure::HalfDone { .. })
         && let Err(error) = record.discard()
     {
@@ -249,30 +257,30 @@ fn give_up(record: &Record, error: InstallFailure) -> InstallFailure {
     error
 }
 
-fn put_back(swaps: Vec<Swap>) -> Result<(), InstallFailure> {
+fn put_back(swaps: Vec<FolderSwap>) -> Result<(), InstallFailure> {
     let mut first = Ok(());
     for swap in swaps.into_iter().rev() {
-        first = first.and(swap.back());
+        first = first.and(swap.restore());
     }
     first
 }
 
 /// A change whose lock was written is made. Every other one is taken back, except where somebody
 /// changed something since.
-fn put_right(record: &Record) -> Result<(), InstallFailure> {
+fn roll_back(record: &JournalRecord) -> Result<(), InstallFailure> {
     let places = record.folders.iter().map(|folder| &folder.path);
-    place::sweep(&record.root);
+    text_file::sweep(&record.root);
     let path = record.root.join(lock::FILE);
-    let now = place::read(&path, MAX_LOCK_BYTES)?;
+    let now = text_file::read(&path, MAX_LOCK_BYTES)?;
     let is_made = now == record.after.lock && now != record.before.lock;
-    if is_made || record.has_undone() {
-        parents(places).for_each(sweep);
+    if is_made || record.is_undo_complete() {
+        parents(places).for_each(remove_staging_folders);
         return record.finish();
     }
     let mut replaced = Vec::new();
     for folder in &record.folders {
-        let there = Seen::at(&folder.path)?;
-        if !matches!(there, Seen::Absent) && !folder.now.is(&there) {
+        let there = FolderContents::at(&folder.path)?;
+        if !matches!(there, FolderContents::Absent) && !folder.now.is(&there) {
             continue;
         }
         let was = record.content(&folder.was)?;
@@ -283,13 +291,14 @@ fn put_right(record: &Record) -> Result<(), InstallFailure> {
     }
     wait_for(&replaced)?;
     let path = record.root.join(manifest::FILE);
-    if place::read(&path, MAX_MANIFEST_BYTES)? == record.after.manifest {
-        let after = Texts { manifest: record.after.manifest.clone(), ..record.before.clone() };
-        write_texts(&record.root, &after, &record.before)?;
+    if text_file::read(&path, MAX_MANIFEST_BYTES)? == record.after.manifest {
+        let after =
+            ProjectFiles { manifest: record.after.manifest.clone(), ..record.before.clone() };
+        write_project_files(&record.root, &after, &record.before)?;
     }
-    gaia::put_right(&record.before, &record.after)?;
-    parents(places).for_each(sweep);
-    unmake(&record.made);
+    gaia::roll_back(&record.before, &record.after)?;
+    parents(places).for_each(remove_staging_folders);
+    remove_if_empty(&record.made);
     record.discard()
 }
 
@@ -297,17 +306,21 @@ fn put_right(record: &Record) -> Result<(), InstallFailure> {
 fn wait_for(replaced: &[&Path]) -> Result<(), InstallFailure> {
     let folders: Vec<&Path> = replaced.iter().copied().filter(|path| path.is_dir()).collect();
     let fail = |path: &Path| InstallFailure::io(path);
-    disk::settle(&folders).map_err(fail(folders.first().unwrap_or(&Path::new("."))))?;
+    disk_sync::sync_folders(&folders).map_err(fail(folders.first().unwrap_or(&Path::new("."))))?;
     let mut parents: Vec<&Path> = replaced.iter().filter_map(|path| path.parent()).collect();
     parents.dedup();
-    parents.iter().try_for_each(|parent| disk::wait_for(parent).map_err(fail(parent)))
+    parents.iter().try_for_each(|parent| disk_sync::wait_for(parent).map_err(fail(parent)))
 }
 
 /// Writes what differs, the lock last: with it the change is made.
-fn write_texts(root: &Path, before: &Texts, after: &Texts) -> Result<(), InstallFailure> {
-    write_text(&root.join(manifest::FILE), before.manifest.as_ref(), after.manifest.as_ref())?;
+fn write_project_files(
+    root: &Path,
+    before: &ProjectFiles,
+    after: &ProjectFiles,
+) -> Result<(), InstallFailure> {
+    write_file(&root.join(manifest::FILE), before.manifest.as_ref(), after.manifest.as_ref())?;
     gaia::write(before, after)?;
-    write_text(&root.join(lock::FILE), before.lock.as_ref(), after.lock.as_ref())?;
+    write_file(&root.join(lock::FILE), before.lock.as_ref(), after.lock.as_ref())?;
     if before != after {
         let folder = fs::File::open(root).and_then(|folder| folder.sync_all());
         folder.map_err(InstallFailure::io(root))?;
@@ -317,19 +330,23 @@ fn write_texts(root: &Path, before: &Texts, after: &Texts) -> Result<(), Install
 
 /// Writes what was there before, where something else is there now: what is as it was needs no
 /// room on a disk that is full.
-fn put_texts_back(root: &Path, before: &Texts, after: &Texts) -> Result<(), InstallFailure> {
+fn restore_project_files(
+    root: &Path,
+    before: &ProjectFiles,
+    after: &ProjectFiles,
+) -> Result<(), InstallFailure> {
     let path = root.join(manifest::FILE);
-    let now = place::read(&path, MAX_MANIFEST_BYTES)?;
-    let manifest = write_text(&path, now.as_ref(), before.manifest.as_ref());
-    let gaia = gaia::put_right(before, after);
+    let now = text_file::read(&path, MAX_MANIFEST_BYTES)?;
+    let manifest = write_file(&path, now.as_ref(), before.manifest.as_ref());
+    let gaia = gaia::roll_back(before, after);
     let path = root.join(lock::FILE);
-    let now = place::read(&path, MAX_LOCK_BYTES)?;
-    let lock = write_text(&path, now.as_ref(), before.lock.as_ref());
+    let now = text_file::read(&path, MAX_LOCK_BYTES)?;
+    let lock = write_file(&path, now.as_ref(), before.lock.as_ref());
     manifest.and(gaia).and(lock)
 }
 
 /// Makes a file what it is to be, unless it is already.
-pub(super) fn write_text(
+pub(super) fn write_file(
     path: &Path,
     before: Option<&String>,
     after: Option<&String>,
@@ -339,7 +356,7 @@ pub(super) fn write_text(
         Some(text) => {
             let folder = path.parent().unwrap_or(path);
             fs::create_dir_all(folder).map_err(InstallFailure::io(folder))?;
-            place::write(path, text)?;
+            text_file::write(path, text)?;
         }
         None => match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -354,82 +371,86 @@ pub(super) fn write_text(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Agents, File, Tree, install::Sheet, manifest::Scope};
+    use crate::{Agents, File, Tree, install::GaiaLockFile, manifest::Scope};
 
-    /// What is written now, as [`Texts`] has it.
-    fn texts(shelf: &SkillSet) -> Texts {
-        let path = shelf.root.join("skill-lock.json");
+    /// What is written now, as [`ProjectFiles`] has it.
+    fn texts(skill_set: &SkillSet) -> ProjectFiles {
+        let path = skill_set.root.join("skill-lock.json");
         let text = fs::read_to_string(&path).ok();
-        Texts { gaia: Some(Sheet { path, text }), ..shelf.texts().unwrap() }
+        ProjectFiles { gaia: Some(GaiaLockFile { path, text }), ..skill_set.texts().unwrap() }
     }
 
-    fn tree(text: &str) -> Seen {
+    fn tree(text: &str) -> FolderContents {
         let mut tree = Tree::default();
         let file = File { bytes: text.into(), executable: false };
         tree.add("SKILL.md".into(), file).unwrap();
-        Seen::Tree(tree)
+        FolderContents::Tree(tree)
     }
 
     /// A shelf, and a plan that adds a folder, changes one and removes one.
-    fn shelf(place: &Path) -> (SkillSet, Plan) {
-        let shelf = SkillSet::new(
+    fn skill_set(place: &Path) -> (SkillSet, InstallPlan) {
+        let skill_set = SkillSet::new(
             &place.join("project"),
             Scope::Project,
             Agents::new(place, |_| None),
             place.join("data"),
         );
-        let folder = |name: &str| shelf.root.join("skills").join(name);
+        let folder = |name: &str| skill_set.root.join("skills").join(name);
         for (name, text) in [("changed", "old"), ("removed", "old")] {
             replace(&folder(name), &tree(text)).unwrap();
         }
-        let step = |name: &str, was: Seen, put: Seen| Step { folder: folder(name), was, put };
+        let step = |name: &str, was: FolderContents, put: FolderContents| FolderStep {
+            folder: folder(name),
+            was,
+            put,
+        };
         let gaia = |version: &str| {
             let text = format!(r#"{{"version":1,"skills":{{"x":{{"version":"{version}"}}}}}}"#);
-            Sheet { path: shelf.root.join("skill-lock.json"), text: Some(text) }
+            GaiaLockFile { path: skill_set.root.join("skill-lock.json"), text: Some(text) }
         };
-        let texts = |text: &str| Texts {
+        let texts = |text: &str| ProjectFiles {
             manifest: Some(text.into()),
             lock: Some(text.into()),
             gaia: Some(gaia(text)),
         };
-        let empty = Sheet { text: None, ..gaia("") };
-        let nothing = Texts { gaia: Some(empty), ..Texts::default() };
-        write_texts(&shelf.root, &nothing, &texts("old")).unwrap();
-        let plan = Plan {
-            root: shelf.root.clone(),
+        let empty = GaiaLockFile { text: None, ..gaia("") };
+        let nothing = ProjectFiles { gaia: Some(empty), ..ProjectFiles::default() };
+        write_project_files(&skill_set.root, &nothing, &texts("old")).unwrap();
+        let plan = InstallPlan {
+            root: skill_set.root.clone(),
             before: texts("old"),
             after: texts("new"),
             steps: vec![
-                step("added", Seen::Absent, tree("new")),
+                step("added", FolderContents::Absent, tree("new")),
                 step("changed", tree("old"), tree("new")),
-                step("removed", tree("old"), Seen::Absent),
+                step("removed", tree("old"), FolderContents::Absent),
             ],
             keep: Vec::new(),
             confirmed: Vec::new(),
             changes: Vec::new(),
             growth: Vec::new(),
             undoes: None,
-            unmake: Vec::new(),
+            remove_if_empty: Vec::new(),
         };
-        (shelf, plan)
+        (skill_set, plan)
     }
 
     /// Begins a change and leaves it after some of its steps, as a program that dies does.
-    fn leave(shelf: &SkillSet, plan: &Plan, steps: usize) {
-        let journal = Journal::new(&shelf.data);
-        let unborn = journal.prepare(plan).unwrap();
-        let (_stages, written) = prepare(plan, unborn.place()).unwrap();
-        journal.open(unborn).unwrap();
+    fn leave(skill_set: &SkillSet, plan: &InstallPlan, steps: usize) {
+        let journal = Journal::new(&skill_set.data);
+        let prepared = journal.prepare(plan).unwrap();
+        let (_stages, written) = prepare(plan, prepared.place()).unwrap();
+        journal.open(prepared).unwrap();
         for new in written.into_iter().take(steps) {
             // What lay there stays beside it.
             new.swap().unwrap();
         }
-        let after = Texts { lock: plan.before.lock.clone(), ..plan.after.clone() };
+        let after = ProjectFiles { lock: plan.before.lock.clone(), ..plan.after.clone() };
         if steps > plan.steps.len() {
-            write_texts(&shelf.root, &plan.before, &after).unwrap();
+            write_project_files(&skill_set.root, &plan.before, &after).unwrap();
         }
         if steps > plan.steps.len() + 1 {
-            write_texts(&shelf.root, &after, &plan.after).unwrap();
+            write_project_files(&skill_set.root, &after, &plan.after).unwrap();
         }
     }
 
@@ -437,40 +458,43 @@ mod tests {
     fn what_was_left_half_done_is_put_right() {
         for steps in 0..=5 {
             let place = tempfile::tempdir().unwrap();
-            let (shelf, plan) = shelf(place.path());
-            leave(&shelf, &plan, steps);
-            assert_eq!(shelf.undo(Edits::Keep).unwrap_err().code(), "unfinished");
-            assert!(shelf.recover(&|| ()).unwrap());
-            assert!(!shelf.recover(&|| ()).unwrap(), "once is enough");
+            let (skill_set, plan) = skill_set(place.path());
+            leave(&skill_set, &plan, steps);
+            assert_eq!(skill_set.undo(UserEdits::Keep).unwrap_err().code(), "unfinished");
+            assert!(skill_set.recover(&|| ()).unwrap());
+            assert!(!skill_set.recover(&|| ()).unwrap(), "once is enough");
             let made = steps == 5;
             let expected = if made { &plan.after } else { &plan.before };
-            assert_eq!(texts(&shelf), *expected, "{steps}");
+            assert_eq!(texts(&skill_set), *expected, "{steps}");
             for step in &plan.steps {
                 let expected = if made { &step.put } else { &step.was };
-                assert!(Seen::at(&step.folder).unwrap() == *expected, "{steps}: {step:?}");
+                assert!(
+                    FolderContents::at(&step.folder).unwrap() == *expected,
+                    "{steps}: {step:?}"
+                );
             }
-            let left = fs::read_dir(shelf.root.join("skills")).unwrap().count();
+            let left = fs::read_dir(skill_set.root.join("skills")).unwrap().count();
             assert_eq!(left, 2, "nothing lies beside them after {steps}");
             if made {
-                shelf.apply(&shelf.undo(Edits::Keep).unwrap(), &|| ()).unwrap();
-                assert_eq!(texts(&shelf), plan.before);
+                skill_set.apply(&skill_set.undo(UserEdits::Keep).unwrap(), &|| ()).unwrap();
+                assert_eq!(texts(&skill_set), plan.before);
             }
-            assert_eq!(shelf.undo(Edits::Keep).unwrap_err().code(), "nothing_to_undo");
+            assert_eq!(skill_set.undo(UserEdits::Keep).unwrap_err().code(), "nothing_to_undo");
         }
     }
 
     #[test]
     fn a_record_that_says_nothing_is_no_obstacle() {
         let place = tempfile::tempdir().unwrap();
-        let (shelf, plan) = shelf(place.path());
-        let void = shelf.data.join("undo/000000000000001-00000001.open");
+        let (skill_set, plan) = skill_set(place.path());
+        let void = skill_set.data.join("undo/000000000000001-00000001.open");
         fs::create_dir_all(&void).unwrap();
-        assert_eq!(shelf.undo(Edits::Keep).unwrap_err().code(), "nothing_to_undo");
-        assert!(!shelf.recover(&|| ()).unwrap(), "nothing was changed");
+        assert_eq!(skill_set.undo(UserEdits::Keep).unwrap_err().code(), "nothing_to_undo");
+        assert!(!skill_set.recover(&|| ()).unwrap(), "nothing was changed");
         assert!(!void.exists());
         fs::create_dir_all(&void).unwrap();
-        shelf.apply(&plan, &|| ()).unwrap();
-        assert_eq!(fs::read_dir(shelf.data.join("undo")).unwrap().count(), 1);
+        skill_set.apply(&plan, &|| ()).unwrap();
+        assert_eq!(fs::read_dir(skill_set.data.join("undo")).unwrap().count(), 1);
     }
 
     #[test]
@@ -478,22 +502,25 @@ mod tests {
         // The lock is written; or what is undone is gone, too; or the lock is the same throughout.
         for (moment, same_lock) in [(0, false), (1, false), (1, true)] {
             let place = tempfile::tempdir().unwrap();
-            let (shelf, mut plan) = shelf(place.path());
+            let (skill_set, mut plan) = skill_set(place.path());
             if same_lock {
                 plan.after.lock = plan.before.lock.clone();
             }
-            shelf.apply(&plan, &|| ()).unwrap();
-            let undo = shelf.undo(Edits::Keep).unwrap();
-            leave(&shelf, &undo, 5);
+            skill_set.apply(&plan, &|| ()).unwrap();
+            let undo = skill_set.undo(UserEdits::Keep).unwrap();
+            leave(&skill_set, &undo, 5);
             if moment == 1 {
                 super::super::journal::discard(undo.undoes.as_ref().unwrap()).unwrap();
             }
-            assert!(shelf.recover(&|| ()).unwrap());
-            assert_eq!(texts(&shelf), plan.before, "{moment}");
+            assert!(skill_set.recover(&|| ()).unwrap());
+            assert_eq!(texts(&skill_set), plan.before, "{moment}");
             for step in &plan.steps {
-                assert!(Seen::at(&step.folder).unwrap() == step.was, "{moment}: {step:?}");
+                assert!(
+                    FolderContents::at(&step.folder).unwrap() == step.was,
+                    "{moment}: {step:?}"
+                );
             }
-            assert_eq!(shelf.undo(Edits::Keep).unwrap_err().code(), "nothing_to_undo");
+            assert_eq!(skill_set.undo(UserEdits::Keep).unwrap_err().code(), "nothing_to_undo");
         }
     }
 
@@ -501,103 +528,112 @@ mod tests {
     fn what_is_as_it_was_is_not_written_again() {
         use std::os::unix::fs::MetadataExt as _;
         let place = tempfile::tempdir().unwrap();
-        let (shelf, plan) = shelf(place.path());
-        let files = || [manifest::FILE, lock::FILE].map(|name| shelf.root.join(name));
+        let (skill_set, plan) = skill_set(place.path());
+        let files = || [manifest::FILE, lock::FILE].map(|name| skill_set.root.join(name));
         let inodes = || files().map(|path| fs::metadata(path).unwrap().ino());
         let before = inodes();
-        put_texts_back(&shelf.root, &plan.before, &plan.after).unwrap();
+        restore_project_files(&skill_set.root, &plan.before, &plan.after).unwrap();
         assert_eq!(inodes(), before, "there may be no room for them");
-        write_texts(&shelf.root, &plan.before, &plan.after).unwrap();
-        put_texts_back(&shelf.root, &plan.before, &plan.after).unwrap();
-        assert_eq!(texts(&shelf), plan.before);
+        write_project_files(&skill_set.root, &plan.before, &plan.after).unwrap();
+        restore_project_files(&skill_set.root, &plan.before, &plan.after).unwrap();
+        assert_eq!(texts(&skill_set), plan.before);
     }
 
     #[test]
     fn a_file_of_gaia_that_breaks_meanwhile_leaves_nothing_half_done() {
         let place = tempfile::tempdir().unwrap();
-        let (shelf, plan) = shelf(place.path());
-        fs::write(shelf.root.join("skill-lock.json"), "{").unwrap();
-        let error = shelf.apply(&plan, &|| ()).unwrap_err();
+        let (skill_set, plan) = skill_set(place.path());
+        fs::write(skill_set.root.join("skill-lock.json"), "{").unwrap();
+        let error = skill_set.apply(&plan, &|| ()).unwrap_err();
         assert_ne!(error.code(), "half_done", "{error}");
-        let now = shelf.texts().unwrap();
+        let now = skill_set.texts().unwrap();
         assert_eq!((now.manifest, now.lock), (plan.before.manifest, plan.before.lock));
-        assert!(!shelf.recover(&|| ()).unwrap());
+        assert!(!skill_set.recover(&|| ()).unwrap());
     }
 
     #[test]
     fn unfinished_texts_are_swept() {
         let place = tempfile::tempdir().unwrap();
-        let (shelf, plan) = shelf(place.path());
-        let left = |name: &str| shelf.root.join(format!(".savoir-new-{name}"));
+        let (skill_set, plan) = skill_set(place.path());
+        let left = |name: &str| skill_set.root.join(format!(".savoir-new-{name}"));
         fs::write(left("abcDEF"), "half").unwrap();
-        leave(&shelf, &plan, 1);
-        shelf.recover(&|| ()).unwrap();
+        leave(&skill_set, &plan, 1);
+        skill_set.recover(&|| ()).unwrap();
         assert!(!left("abcDEF").exists());
         fs::write(left("ABCdef"), "half").unwrap();
-        shelf.apply(&plan, &|| ()).unwrap();
+        skill_set.apply(&plan, &|| ()).unwrap();
         assert!(!left("ABCdef").exists());
     }
 
     #[test]
     fn what_was_never_opened_has_changed_nothing() {
         let place = tempfile::tempdir().unwrap();
-        let (shelf, mut plan) = shelf(place.path());
-        let further = shelf.root.join("further/skills/added");
-        plan.steps.push(Step { folder: further, was: Seen::Absent, put: tree("new") });
-        let unborn = Journal::new(&shelf.data).prepare(&plan).unwrap();
-        prepare(&plan, unborn.place()).unwrap();
-        unborn.leave();
-        assert!(!shelf.recover(&|| ()).unwrap());
+        let (skill_set, mut plan) = skill_set(place.path());
+        let further = skill_set.root.join("further/skills/added");
+        plan.steps.push(FolderStep {
+            folder: further,
+            was: FolderContents::Absent,
+            put: tree("new"),
+        });
+        let prepared = Journal::new(&skill_set.data).prepare(&plan).unwrap();
+        prepare(&plan, prepared.place()).unwrap();
+        prepared.leave();
+        assert!(!skill_set.recover(&|| ()).unwrap());
         for step in &plan.steps {
-            assert!(Seen::at(&step.folder).unwrap() == step.was, "{step:?}");
+            assert!(FolderContents::at(&step.folder).unwrap() == step.was, "{step:?}");
         }
         plan.steps.pop();
-        shelf.apply(&plan, &|| ()).unwrap();
-        assert_eq!(fs::read_dir(shelf.root.join("skills")).unwrap().count(), 2);
-        assert!(!shelf.root.join("further").exists(), "it was made for nothing");
-        assert_eq!(fs::read_dir(shelf.data.join("undo")).unwrap().count(), 1);
+        skill_set.apply(&plan, &|| ()).unwrap();
+        assert_eq!(fs::read_dir(skill_set.root.join("skills")).unwrap().count(), 2);
+        assert!(!skill_set.root.join("further").exists(), "it was made for nothing");
+        assert_eq!(fs::read_dir(skill_set.data.join("undo")).unwrap().count(), 1);
     }
 
     #[test]
     fn what_is_damaged_and_not_needed_is_no_obstacle() {
         let place = tempfile::tempdir().unwrap();
-        let (shelf, plan) = shelf(place.path());
-        leave(&shelf, &plan, 1);
-        let record = &Journal::new(&shelf.data).unfinished().unwrap()[0];
+        let (skill_set, plan) = skill_set(place.path());
+        leave(&skill_set, &plan, 1);
+        let record = &Journal::new(&skill_set.data).unfinished_records().unwrap()[0];
         // Of the folder that was not reached yet.
         fs::write(record.place.join("1.tree"), "").unwrap();
-        assert!(shelf.recover(&|| ()).unwrap());
+        assert!(skill_set.recover(&|| ()).unwrap());
         for step in &plan.steps {
-            assert!(Seen::at(&step.folder).unwrap() == step.was, "{step:?}");
+            assert!(FolderContents::at(&step.folder).unwrap() == step.was, "{step:?}");
         }
     }
 
     #[test]
     fn what_was_edited_since_is_left_alone() {
         let place = tempfile::tempdir().unwrap();
-        let (shelf, plan) = shelf(place.path());
-        leave(&shelf, &plan, 2);
-        fs::write(shelf.root.join("skills/changed/SKILL.md"), "mine").unwrap();
-        shelf.recover(&|| ()).unwrap();
-        assert!(Seen::at(&shelf.root.join("skills/changed")).unwrap() == tree("mine"));
-        assert!(Seen::at(&shelf.root.join("skills/added")).unwrap() == Seen::Absent);
+        let (skill_set, plan) = skill_set(place.path());
+        leave(&skill_set, &plan, 2);
+        fs::write(skill_set.root.join("skills/changed/SKILL.md"), "mine").unwrap();
+        skill_set.recover(&|| ()).unwrap();
+        assert!(
+            FolderContents::at(&skill_set.root.join("skills/changed")).unwrap() == tree("mine")
+        );
+        assert!(
+            FolderContents::at(&skill_set.root.join("skills/added")).unwrap()
+                == FolderContents::Absent
+        );
     }
 
     #[test]
     fn what_fails_is_put_back() {
         let place = tempfile::tempdir().unwrap();
-        let (shelf, mut plan) = shelf(place.path());
+        let (skill_set, mut plan) = skill_set(place.path());
         // Nothing seems to be there, and nothing can be put there.
-        std::os::unix::fs::symlink("nowhere", shelf.root.join("link")).unwrap();
-        let folder = shelf.root.join("link/skill");
-        plan.steps.push(Step { folder, was: Seen::Absent, put: tree("new") });
-        let error = shelf.apply(&plan, &|| ()).unwrap_err();
+        std::os::unix::fs::symlink("nowhere", skill_set.root.join("link")).unwrap();
+        let folder = skill_set.root.join("link/skill");
+        plan.steps.push(FolderStep { folder, was: FolderContents::Absent, put: tree("new") });
+        let error = skill_set.apply(&plan, &|| ()).unwrap_err();
         assert_eq!(error.code(), "io");
-        assert_eq!(texts(&shelf), plan.before);
+        assert_eq!(texts(&skill_set), plan.before);
         for step in &plan.steps[..3] {
-            assert!(Seen::at(&step.folder).unwrap() == step.was, "{step:?}");
+            assert!(FolderContents::at(&step.folder).unwrap() == step.was, "{step:?}");
         }
-        assert!(!shelf.recover(&|| ()).unwrap(), "nothing is half done");
-        assert_eq!(fs::read_dir(shelf.root.join("skills")).unwrap().count(), 2);
+        assert!(!skill_set.recover(&|| ()).unwrap(), "nothing is half done");
+        assert_eq!(fs::read_dir(skill_set.root.join("skills")).unwrap().count(), 2);
     }
 }

@@ -7,7 +7,7 @@ use crate::{File, Tree, TreeError, merge::merge, tree::SIGNATURE_FILES};
 
 /// What comes of merging.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Combined {
+pub(super) struct MergedSkill {
     pub(super) tree: Tree,
     /// Files in which both changed something, at different places.
     pub(super) merged: Vec<String>,
@@ -23,8 +23,8 @@ pub(super) fn combine(
     mine: &Tree,
     new: &Tree,
     title: &str,
-) -> Result<Combined, TreeError> {
-    let mut combined = Combined::default();
+) -> Result<MergedSkill, TreeError> {
+    let mut combined = MergedSkill::default();
     let trees = [base, mine, new];
     let paths: BTreeSet<&str> =
         trees.iter().flat_map(|tree| tree.files().map(|(path, _)| path)).collect();
@@ -38,7 +38,7 @@ pub(super) fn combine(
     Ok(combined)
 }
 
-impl Combined {
+impl MergedSkill {
     fn put(&mut self, path: &str, file: Option<File>) -> Result<(), TreeError> {
         file.map_or(Ok(()), |file| self.tree.add(path.to_owned(), file))
     }

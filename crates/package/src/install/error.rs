@@ -1,4 +1,4 @@
-//! Why nothing was changed.
+//! Errors of installing, updating and removing skills.
 
 use std::{
     fmt::Write as _,
@@ -10,10 +10,10 @@ use savoir_skill::convert::ConvertError;
 use thiserror::Error;
 
 use crate::{
-    FileError, Mistake, StoreError, SummaryError, TreeError,
+    ContentError, FileError, StoreError, SummaryError, TreeError,
     agents::UnknownAgent,
     gaia_lock::GaiaLockError,
-    lock::{Growth, LockError, SourceProblem},
+    lock::{AddedCapability, LockError, SourceProblem},
     manifest::Scope,
     resolve::{IndexError, ResolveError},
 };
@@ -153,7 +153,7 @@ pub enum InstallFailure {
     },
     /// New versions want what nobody accepted.
     #[error("{}", lines(.0))]
-    Growth(Vec<Growth>),
+    MoreCapabilities(Vec<AddedCapability>),
     /// Something else changed the shelf since the plan was made.
     #[error("another program changed the skills of {} at the same time", .0.display())]
     Moved(PathBuf),
@@ -216,7 +216,7 @@ impl InstallFailure {
             Self::Fetch { .. } => "fetch",
             Self::Integrity { .. } => "integrity",
             Self::OtherName { .. } => "other-name",
-            Self::Growth(_) => "wants_more",
+            Self::MoreCapabilities(_) => "wants_more",
             Self::Moved(_) => "changed_meanwhile",
             Self::Unfinished(_) => "unfinished",
             Self::NothingToUndo(_) => "nothing_to_undo",
@@ -250,7 +250,9 @@ impl InstallFailure {
             Self::Adopted { .. } => Some(
                 "put the folder back, install the skill from elsewhere, or remove it with savoir remove",
             ),
-            Self::Growth(_) => Some("accept each by its name, or stay with the old version"),
+            Self::MoreCapabilities(_) => {
+                Some("accept each by its name, or stay with the old version")
+            }
             Self::Moved(_) => Some("run the command again"),
             Self::Unfinished(_) => Some("run savoir sync, which repairs it"),
             Self::Journal { .. } => Some("remove its folder, and run savoir sync"),
@@ -283,9 +285,9 @@ impl InstallFailure {
     }
 }
 
-impl From<Mistake> for InstallFailure {
-    fn from(mistake: Mistake) -> Self {
-        Self::File(mistake.into())
+impl From<ContentError> for InstallFailure {
+    fn from(content_error: ContentError) -> Self {
+        Self::File(content_error.into())
     }
 }
 
@@ -307,7 +309,7 @@ fn were(paths: &[PathBuf]) -> String {
     format!("{} {}", listed(paths), if paths.len() == 1 { "was" } else { "were" })
 }
 
-fn lines(growth: &[Growth]) -> String {
+fn lines(growth: &[AddedCapability]) -> String {
     growth.iter().enumerate().fold(String::new(), |mut text, (at, growth)| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{}{growth}", if at == 0 { "" } else { "\n" });

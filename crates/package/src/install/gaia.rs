@@ -1,4 +1,4 @@
-//! The lock of GAIA, beside the skills that it reads.
+//! Writes GAIA's `skill-lock.json` for skills installed for GAIA.
 //!
 //! A skill that is put into the agent `gaia` is written into `skill-lock.json`, too: what is not in
 //! there is not installed for GAIA. That agent is the only switch. A setting beside it could only
@@ -14,27 +14,27 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{InstallFailure, SkillSet, Texts, apply::write_text, deployed};
+use super::{InstallFailure, ProjectFiles, SkillSet, apply::write_file, deploy_for_agent};
 use crate::{
     Agent, SkillSummary, Tree,
     gaia_lock::{self, AGENT, Archive, FILE, Files, GaiaLock, is_for_gaia},
     limits::MAX_LOCK_BYTES,
     lock::{Lock, LockedSkill},
     manifest::Manifest,
-    place,
     registry::kept_line,
+    text_file,
 };
 
 /// `skill-lock.json`, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sheet {
+pub struct GaiaLockFile {
     /// Where it is.
     pub path: PathBuf,
     /// Its text, if it is there.
     pub text: Option<String>,
 }
 
-impl Sheet {
+impl GaiaLockFile {
     fn parse(&self) -> Result<GaiaLock, InstallFailure> {
         let Some(text) = &self.text else { return Ok(GaiaLock::default()) };
         Ok(GaiaLock::parse(&self.path.display().to_string(), text)?)
@@ -47,13 +47,13 @@ impl Sheet {
     }
 
     fn now(&self) -> Result<Self, InstallFailure> {
-        let text = place::read(&self.path, MAX_LOCK_BYTES)?;
+        let text = text_file::read(&self.path, MAX_LOCK_BYTES)?;
         Ok(Self { path: self.path.clone(), text })
     }
 }
 
 /// A change of what is installed.
-pub(super) struct Locks<'a> {
+pub(super) struct LockChange<'a> {
     /// `savoir.toml` as it is to be.
     pub(super) manifest: Option<&'a str>,
     pub(super) was: &'a Lock,
@@ -64,15 +64,15 @@ impl SkillSet {
     /// The lock of GAIA before and after a change, if it concerns GAIA.
     pub(super) fn gaia_lock(
         &self,
-        locks: &Locks<'_>,
+        locks: &LockChange<'_>,
         mut files: impl FnMut(&str, &LockedSkill) -> Result<Option<Files>, InstallFailure>,
-    ) -> Result<Option<(Sheet, Sheet)>, InstallFailure> {
-        let Locks { manifest, was, is } = *locks;
+    ) -> Result<Option<(GaiaLockFile, GaiaLockFile)>, InstallFailure> {
+        let LockChange { manifest, was, is } = *locks;
         if !was.skills.values().chain(is.skills.values()).any(is_for_gaia) {
             return Ok(None);
         }
         let path = self.agent_folder(Agent::by_id(AGENT)?)?.join(FILE);
-        let before = Sheet { path, text: None }.now()?;
+        let before = GaiaLockFile { path, text: None }.now()?;
         let old = before.parse()?;
         let file = self.manifest_path().display().to_string();
         let manifest = Manifest::parse(&file, manifest.unwrap_or_default())?;
@@ -98,7 +98,7 @@ impl SkillSet {
 pub(super) fn files(tree: &Tree, summary: &SkillSummary) -> Result<Files, InstallFailure> {
     let needs = &summary.reading.skill.requirements;
     Ok(Files {
-        integrity: deployed(tree, summary, Agent::by_id(AGENT)?)?.tree.integrity(),
+        integrity: deploy_for_agent(tree, summary, Agent::by_id(AGENT)?)?.tree.integrity(),
         node: needs.node_packages.iter().cloned().collect(),
         python: needs.python_packages.iter().cloned().collect(),
         archive: None,
@@ -106,7 +106,7 @@ pub(super) fn files(tree: &Tree, summary: &SkillSummary) -> Result<Files, Instal
 }
 
 /// Makes the change that leads from one text to the other.
-pub(super) fn write(from: &Texts, to: &Texts) -> Result<(), InstallFailure> {
+pub(super) fn write(from: &ProjectFiles, to: &ProjectFiles) -> Result<(), InstallFailure> {
     let (Some(from), Some(to)) = (&from.gaia, &to.gaia) else { return Ok(()) };
     if from == to {
         return Ok(());
@@ -119,13 +119,13 @@ pub(super) fn write(from: &Texts, to: &Texts) -> Result<(), InstallFailure> {
         lock.carry(&from.parse()?, &to.parse()?);
         now.with(&lock)
     };
-    now.path.parent().into_iter().for_each(place::sweep);
-    write_text(&now.path, now.text.as_ref(), then.text.as_ref())
+    now.path.parent().into_iter().for_each(text_file::sweep);
+    write_file(&now.path, now.text.as_ref(), then.text.as_ref())
 }
 
 /// Takes back what a program that died may have written. Should GAIA's file not be readable any
 /// more, that is no reason to leave everything else half done.
-pub(super) fn put_right(before: &Texts, after: &Texts) -> Result<(), InstallFailure> {
+pub(super) fn roll_back(before: &ProjectFiles, after: &ProjectFiles) -> Result<(), InstallFailure> {
     match write(after, before) {
         Err(InstallFailure::Gaia(error)) => {
             tracing::warn!("{error}");

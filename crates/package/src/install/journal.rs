@@ -1,4 +1,4 @@
-//! The journal: what was there before a change, to take it back.
+//! The undo journal: the state of all folders before a change.
 //!
 //! A record is a folder, `<time>-<id>`, with the files `record.json` and one for the content of each
 //! folder that was changed. While the change is made, its name ends in `.open`: whoever finds such a
@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::{
-    InstallFailure, disk,
-    folders::Seen,
-    gaia::Sheet,
-    plan::{Plan, Step},
-    swap::sweep,
+    InstallFailure, disk_sync,
+    folder_contents::FolderContents,
+    gaia::GaiaLockFile,
+    plan::{FolderStep, InstallPlan},
+    swap::remove_staging_folders,
 };
 use crate::{
     parallel,
@@ -32,29 +32,29 @@ use crate::{
 };
 
 /// Records that are kept for each shelf.
-const KEPT: usize = 20;
+const MAX_RECORDS: usize = 20;
 
-const RECORD: &str = "record.json";
-const OPEN: &str = ".open";
-const UNBORN: &str = ".new-";
-const GONE: &str = ".gone-";
+const RECORD_FILE: &str = "record.json";
+const OPEN_SUFFIX: &str = ".open";
+const PREPARED_PREFIX: &str = ".new-";
+const DISCARDED_PREFIX: &str = ".gone-";
 
 /// `savoir.toml` and `savoir.lock` as they are written, where they are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Texts {
+pub struct ProjectFiles {
     /// `savoir.toml`.
     pub manifest: Option<String>,
     /// `savoir.lock`.
     pub lock: Option<String>,
     /// `skill-lock.json`, if a change concerns GAIA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gaia: Option<Sheet>,
+    pub gaia: Option<GaiaLockFile>,
 }
 
 /// What lay in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Was {
+pub(super) enum ContentsBefore {
     /// Nothing.
     Absent,
     /// What this file of the record holds.
@@ -66,7 +66,7 @@ pub(super) enum Was {
 /// What lies in a folder after the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Now {
+pub(super) enum ContentsAfter {
     /// Nothing.
     Absent,
     /// Files of this integrity.
@@ -75,37 +75,37 @@ pub(super) enum Now {
     Link(PathBuf),
 }
 
-impl Now {
-    fn of(seen: &Seen) -> Self {
+impl ContentsAfter {
+    fn of(seen: &FolderContents) -> Self {
         match seen {
             // Where a skill was, there may still be what is no part of it.
-            seen if seen.is_nothing() => Self::Absent,
-            Seen::Absent | Seen::Strange(_) => Self::Absent,
-            Seen::Tree(tree) => Self::Tree(tree.integrity()),
-            Seen::Link(target) => Self::Link(target.clone()),
+            seen if seen.is_empty_or_absent() => Self::Absent,
+            FolderContents::Absent | FolderContents::Unsupported(_) => Self::Absent,
+            FolderContents::Tree(tree) => Self::Tree(tree.integrity()),
+            FolderContents::Link(target) => Self::Link(target.clone()),
         }
     }
 
-    pub(super) fn is(&self, seen: &Seen) -> bool {
-        seen.strangeness().is_none() && *self == Self::of(seen)
+    pub(super) fn is(&self, seen: &FolderContents) -> bool {
+        seen.unsupported_reason().is_none() && *self == Self::of(seen)
     }
 }
 
 /// A folder that was changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Touched {
+pub(super) struct ChangedFolder {
     pub(super) path: PathBuf,
-    pub(super) was: Was,
-    pub(super) now: Now,
+    pub(super) was: ContentsBefore,
+    pub(super) now: ContentsAfter,
 }
 
 /// One change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct JournalRecord {
     pub(super) root: PathBuf,
-    pub(super) before: Texts,
-    pub(super) after: Texts,
-    pub(super) folders: Vec<Touched>,
+    pub(super) before: ProjectFiles,
+    pub(super) after: ProjectFiles,
+    pub(super) folders: Vec<ChangedFolder>,
     /// Folders that were made for the change, the outer ones first.
     pub(super) made: Vec<PathBuf>,
     /// The name of the record that the change takes back.
@@ -115,22 +115,22 @@ pub(super) struct Record {
     pub(super) place: PathBuf,
 }
 
-impl Record {
+impl JournalRecord {
     /// What lay in a folder.
-    pub(super) fn content(&self, was: &Was) -> Result<Seen, InstallFailure> {
+    pub(super) fn content(&self, was: &ContentsBefore) -> Result<FolderContents, InstallFailure> {
         let name = match was {
-            Was::Absent => return Ok(Seen::Absent),
-            Was::Link(target) => return Ok(Seen::Link(target.clone())),
-            Was::Tree(name) => name,
+            ContentsBefore::Absent => return Ok(FolderContents::Absent),
+            ContentsBefore::Link(target) => return Ok(FolderContents::Link(target.clone())),
+            ContentsBefore::Tree(name) => name,
         };
         let path = self.place.join(name);
         let bytes = fs::read(&path).map_err(InstallFailure::io(&path))?;
         let damaged = |_| InstallFailure::Journal { path, why: "it is damaged".to_owned() };
-        decode(&bytes).map(Seen::Tree).map_err(damaged)
+        decode(&bytes).map(FolderContents::Tree).map_err(damaged)
     }
 
     fn read(place: PathBuf) -> Result<Self, InstallFailure> {
-        let path = place.join(RECORD);
+        let path = place.join(RECORD_FILE);
         let bytes = fs::read(&path).map_err(InstallFailure::io(&path))?;
         let damaged =
             |error: serde_json::Error| InstallFailure::Journal { path, why: error.to_string() };
@@ -139,37 +139,37 @@ impl Record {
     }
 
     /// Removes what lies beside the folders, and those that were made and are empty.
-    pub(super) fn clear_up(&self) {
-        parents(self.folders.iter().map(|folder| &folder.path)).for_each(sweep);
-        unmake(&self.made);
+    pub(super) fn clean_up(&self) {
+        parents(self.folders.iter().map(|folder| &folder.path)).for_each(remove_staging_folders);
+        remove_if_empty(&self.made);
     }
 
     fn is_open(&self) -> bool {
-        self.place.to_string_lossy().ends_with(OPEN)
+        self.place.to_string_lossy().ends_with(OPEN_SUFFIX)
     }
 
     /// The change is made.
     fn close(&self) -> Result<(), InstallFailure> {
         let name = self.place.to_string_lossy();
-        let closed = PathBuf::from(name.trim_end_matches(OPEN));
+        let closed = PathBuf::from(name.trim_end_matches(OPEN_SUFFIX));
         fs::rename(&self.place, &closed).map_err(InstallFailure::io(&self.place))
     }
 
     /// The record that the change takes back.
-    fn undone(&self) -> Option<PathBuf> {
+    fn undone_record(&self) -> Option<PathBuf> {
         // Only a name: a record says nothing about other folders.
         let name = Path::new(self.undoes.as_deref()?).file_name()?;
         Some(self.place.with_file_name(name))
     }
 
     /// Whether the change took another one back, whose record is gone: then it is made.
-    pub(super) fn has_undone(&self) -> bool {
-        self.undone().is_some_and(|undone| !undone.exists())
+    pub(super) fn is_undo_complete(&self) -> bool {
+        self.undone_record().is_some_and(|undone| !undone.exists())
     }
 
     /// The change is made: what it took back is no more, and neither is taking it back.
     pub(super) fn finish(&self) -> Result<(), InstallFailure> {
-        match self.undone() {
+        match self.undone_record() {
             None => self.close(),
             Some(undone) if undone.exists() => discard(&undone).and_then(|()| self.discard()),
             Some(_) => self.discard(),
@@ -183,15 +183,15 @@ impl Record {
 }
 
 /// Whether a record has nothing that would tell what was changed.
-fn is_void(place: &Path) -> bool {
-    let found = fs::symlink_metadata(place.join(RECORD));
+fn is_empty_record(place: &Path) -> bool {
+    let found = fs::symlink_metadata(place.join(RECORD_FILE));
     found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// A record is gone at once, even if removing its files takes a while.
 pub(super) fn discard(place: &Path) -> Result<(), InstallFailure> {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
-    let gone = place.with_file_name(format!("{GONE}{name}"));
+    let gone = place.with_file_name(format!("{DISCARDED_PREFIX}{name}"));
     fs::rename(place, &gone).map_err(InstallFailure::io(place))?;
     // What is left of it is removed with the next one.
     let _ = fs::remove_dir_all(gone);
@@ -200,29 +200,29 @@ pub(super) fn discard(place: &Path) -> Result<(), InstallFailure> {
 
 /// What must be known of a record to forget it.
 #[derive(Deserialize)]
-struct Whose {
+struct RecordRoot {
     root: PathBuf,
 }
 
-impl Whose {
+impl RecordRoot {
     fn read(place: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(place.join(RECORD)).ok()?).ok()
+        serde_json::from_slice(&fs::read(place.join(RECORD_FILE)).ok()?).ok()
     }
 }
 
 /// A record that is written, of a change that has not begun.
-pub(super) struct Unborn {
-    record: Record,
+pub(super) struct PreparedRecord {
+    record: JournalRecord,
     place: TempDir,
 }
 
-impl Unborn {
+impl PreparedRecord {
     pub(super) fn place(&self) -> &Path {
         self.place.path()
     }
 
-    pub(super) fn clear_up(&self) {
-        self.record.clear_up();
+    pub(super) fn clean_up(&self) {
+        self.record.clean_up();
     }
 
     /// As a program that dies does.
@@ -243,16 +243,16 @@ impl Journal {
     }
 
     /// Writes down what a plan is going to change, before it does. It only counts once it is open.
-    pub(super) fn prepare(&self, plan: &Plan) -> Result<Unborn, InstallFailure> {
+    pub(super) fn prepare(&self, plan: &InstallPlan) -> Result<PreparedRecord, InstallFailure> {
         let fail = || InstallFailure::io(&self.folder);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(fail())?;
         self.sweep();
-        let place = tempfile::Builder::new().prefix(UNBORN).tempdir_in(&self.folder);
+        let place = tempfile::Builder::new().prefix(PREPARED_PREFIX).tempdir_in(&self.folder);
         let place = place.map_err(fail())?;
         let folders = parallel::map(plan.steps.iter().enumerate(), |(at, step)| {
-            touched(place.path(), at, step)
+            record_folder(place.path(), at, step)
         });
-        let record = Record {
+        let record = JournalRecord {
             root: plan.root.clone(),
             before: plan.before.clone(),
             after: plan.after.clone(),
@@ -261,18 +261,18 @@ impl Journal {
             undoes: plan.undoes.as_ref().and_then(|place| name_of(place)),
             place: PathBuf::new(),
         };
-        let path = place.path().join(RECORD);
+        let path = place.path().join(RECORD_FILE);
         let text = serde_json::to_vec(&record);
         let text = text.map_err(|error| InstallFailure::io(&path)(error.into()))?;
         write(&path, &text)?;
-        Ok(Unborn { record, place })
+        Ok(PreparedRecord { record, place })
     }
 
     /// From now on the change is taken back if it does not come to its end. What was prepared must
     /// be on the disk.
-    pub(super) fn open(&self, unborn: Unborn) -> Result<Record, InstallFailure> {
-        let Unborn { mut record, place } = unborn;
-        let name = format!("{:015}-{:08x}{OPEN}", self.next_time()?, std::process::id());
+    pub(super) fn open(&self, prepared: PreparedRecord) -> Result<JournalRecord, InstallFailure> {
+        let PreparedRecord { mut record, place } = prepared;
+        let name = format!("{:015}-{:08x}{OPEN_SUFFIX}", self.next_time()?, std::process::id());
         record.place = self.folder.join(name);
         fs::rename(place.keep(), &record.place).map_err(InstallFailure::io(&self.folder))?;
         self.wait()?;
@@ -281,7 +281,7 @@ impl Journal {
 
     /// Waits until the disk knows which records there are.
     pub(super) fn wait(&self) -> Result<(), InstallFailure> {
-        disk::wait_for(&self.folder).map_err(InstallFailure::io(&self.folder))
+        disk_sync::wait_for(&self.folder).map_err(InstallFailure::io(&self.folder))
     }
 
     /// The clock may be put back; the journal goes on.
@@ -306,19 +306,19 @@ impl Journal {
     }
 
     /// What programs that died left half done.
-    pub(super) fn unfinished(&self) -> Result<Vec<Record>, InstallFailure> {
-        let places = self.open_places()?.into_iter().filter(|place| !is_void(place));
-        places.map(Record::read).collect()
+    pub(super) fn unfinished_records(&self) -> Result<Vec<JournalRecord>, InstallFailure> {
+        let places = self.open_record_paths()?.into_iter().filter(|place| !is_empty_record(place));
+        places.map(JournalRecord::read).collect()
     }
 
-    /// Whether there is nothing for [`Self::unfinished`] nor for [`Self::discard_void`].
+    /// Whether there is nothing for [`Self::unfinished_records`] nor for [`Self::discard_empty_records`].
     pub(super) fn is_closed(&self) -> Result<bool, InstallFailure> {
-        Ok(self.open_places()?.is_empty())
+        Ok(self.open_record_paths()?.is_empty())
     }
 
     /// Discards records that say nothing: what they were for has not begun.
-    pub(super) fn discard_void(&self) -> Result<(), InstallFailure> {
-        for place in self.open_places()?.into_iter().filter(|place| is_void(place)) {
+    pub(super) fn discard_empty_records(&self) -> Result<(), InstallFailure> {
+        for place in self.open_record_paths()?.into_iter().filter(|place| is_empty_record(place)) {
             tracing::warn!("{} says nothing, and is removed", place.display());
             discard(&place)?;
         }
@@ -326,15 +326,15 @@ impl Journal {
     }
 
     /// Records that are open, the newest first.
-    fn open_places(&self) -> Result<Vec<PathBuf>, InstallFailure> {
-        let names = self.names()?.into_iter().rev().filter(|name| name.ends_with(OPEN));
+    fn open_record_paths(&self) -> Result<Vec<PathBuf>, InstallFailure> {
+        let names = self.names()?.into_iter().rev().filter(|name| name.ends_with(OPEN_SUFFIX));
         Ok(names.map(|name| self.folder.join(name)).collect())
     }
 
     /// The records of a shelf, the newest first. One that is damaged is passed over.
-    pub(super) fn records(&self, root: &Path) -> Result<Vec<Record>, InstallFailure> {
+    pub(super) fn records(&self, root: &Path) -> Result<Vec<JournalRecord>, InstallFailure> {
         let places = self.names()?.into_iter().rev().map(|name| self.folder.join(name));
-        let records = places.filter_map(|place| Record::read(place).ok());
+        let records = places.filter_map(|place| JournalRecord::read(place).ok());
         Ok(records.filter(|record| record.root == root && !record.is_open()).collect())
     }
 
@@ -342,13 +342,13 @@ impl Journal {
     pub(super) fn prune(&self, root: &Path) -> Result<(), InstallFailure> {
         let names = self.names()?;
         // Then there are not too many of any shelf, and none has to be read.
-        if names.len() <= KEPT {
+        if names.len() <= MAX_RECORDS {
             return Ok(());
         }
-        let places = names.into_iter().rev().filter(|name| !name.ends_with(OPEN));
+        let places = names.into_iter().rev().filter(|name| !name.ends_with(OPEN_SUFFIX));
         let mut places: Vec<PathBuf> = places.map(|name| self.folder.join(name)).collect();
-        places.retain(|place| Whose::read(place).is_some_and(|whose| whose.root == root));
-        places.iter().skip(KEPT).try_for_each(|place| discard(place))
+        places.retain(|place| RecordRoot::read(place).is_some_and(|whose| whose.root == root));
+        places.iter().skip(MAX_RECORDS).try_for_each(|place| discard(place))
     }
 
     /// Removes what takes room and does no harm. What was begun with a record that was never opened
@@ -358,12 +358,12 @@ impl Journal {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with(UNBORN)
-                && let Ok(record) = Record::read(entry.path())
+            if name.starts_with(PREPARED_PREFIX)
+                && let Ok(record) = JournalRecord::read(entry.path())
             {
-                record.clear_up();
+                record.clean_up();
             }
-            if name.starts_with(UNBORN) || name.starts_with(GONE) {
+            if name.starts_with(PREPARED_PREFIX) || name.starts_with(DISCARDED_PREFIX) {
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
@@ -385,24 +385,28 @@ pub(super) fn parents<'a>(
 }
 
 /// Removes folders that were made and are empty again.
-pub(super) fn unmake(made: &[PathBuf]) {
+pub(super) fn remove_if_empty(made: &[PathBuf]) {
     for folder in made.iter().rev() {
         // Somebody may have put something there.
         let _ = fs::remove_dir(folder);
     }
 }
 
-fn touched(record: &Path, at: usize, step: &Step) -> Result<Touched, InstallFailure> {
+fn record_folder(
+    record: &Path,
+    at: usize,
+    step: &FolderStep,
+) -> Result<ChangedFolder, InstallFailure> {
     let was = match &step.was {
-        Seen::Absent | Seen::Strange(_) => Was::Absent,
-        Seen::Link(target) => Was::Link(target.clone()),
-        Seen::Tree(tree) => {
+        FolderContents::Absent | FolderContents::Unsupported(_) => ContentsBefore::Absent,
+        FolderContents::Link(target) => ContentsBefore::Link(target.clone()),
+        FolderContents::Tree(tree) => {
             let name = format!("{at}.tree");
             write(&record.join(&name), &encode(tree))?;
-            Was::Tree(name)
+            ContentsBefore::Tree(name)
         }
     };
-    Ok(Touched { path: step.folder.clone(), was, now: Now::of(&step.put) })
+    Ok(ChangedFolder { path: step.folder.clone(), was, now: ContentsAfter::of(&step.put) })
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), InstallFailure> {
@@ -411,7 +415,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), InstallFailure> {
 }
 
 /// The folders that must be made for a change, the outer ones first.
-fn missing_parents(steps: &[Step]) -> Vec<PathBuf> {
+fn missing_parents(steps: &[FolderStep]) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> = Vec::new();
     for parent in parents(steps.iter().map(|step| &step.folder)) {
         let above = parent.ancestors().take_while(|folder| !folder.exists());

@@ -1,4 +1,4 @@
-//! Links in the folders of agents.
+//! Symlinks in agent folders.
 //!
 //! Other tools put a skill into one folder and link to it from the folders of further agents. Such
 //! agents share the skill, just as those do that read the same folder. A folder of an agent that
@@ -9,12 +9,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{InstallFailure, SkillSet, Target, folders::Seen, planner::Planner, real};
+use super::{
+    InstallFailure, SkillSet, Target, folder_contents::FolderContents, planner::Planner, real,
+};
 use crate::manifest::Scope;
 
 /// What becomes of folders of a project that lead out of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outside {
+pub enum OutsideFolders {
     /// Nothing is read or written there: whoever made the project may not choose folders of whoever
     /// cloned it.
     #[default]
@@ -57,12 +59,12 @@ fn end(path: &Path) -> Option<PathBuf> {
 impl SkillSet {
     /// A shelf for which folders that lead out of the project are used, or not.
     #[must_use]
-    pub fn with_outside(self, outside: Outside) -> Self {
+    pub fn with_outside(self, outside: OutsideFolders) -> Self {
         Self { outside, ..self }
     }
 
     /// Where a skill lies for these agents, and what leads there.
-    pub(super) fn places(
+    pub(super) fn skill_targets(
         &self,
         name: &str,
         ids: &[String],
@@ -74,13 +76,13 @@ impl SkillSet {
 
     /// Refuses a folder of a record if a link leads out of the project since it was written.
     pub(super) fn check_still_inside(&self, folder: &Path) -> Result<(), InstallFailure> {
-        self.inside(folder.parent().unwrap_or(folder)).map(drop)
+        self.resolve_inside(folder.parent().unwrap_or(folder)).map(drop)
     }
 
     /// Where a path of this shelf really is, which must be in the project if it is that of one.
-    pub(super) fn inside(&self, path: &Path) -> Result<PathBuf, InstallFailure> {
+    pub(super) fn resolve_inside(&self, path: &Path) -> Result<PathBuf, InstallFailure> {
         let found = real(path);
-        let free = self.scope == Scope::User || self.outside == Outside::Follow;
+        let free = self.scope == Scope::User || self.outside == OutsideFolders::Follow;
         if free || found.starts_with(&self.root) {
             return Ok(found);
         }
@@ -95,14 +97,14 @@ impl Planner<'_> {
         name: &str,
         agents: &[String],
     ) -> Result<(), InstallFailure> {
-        for link in self.shelf.places(name, agents)?.1 {
+        for link in self.skill_set.skill_targets(name, agents)?.1 {
             let goes = self
                 .steps
                 .iter()
-                .any(|step| step.folder == link.to && matches!(step.put, Seen::Absent));
+                .any(|step| step.folder == link.to && matches!(step.put, FolderContents::Absent));
             if goes || !link.to.exists() {
-                let was = Seen::at(&link.path)?;
-                self.step(&link.path, was, Seen::Absent)?;
+                let was = FolderContents::at(&link.path)?;
+                self.step(&link.path, was, FolderContents::Absent)?;
             }
         }
         Ok(())

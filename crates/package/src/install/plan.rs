@@ -1,4 +1,4 @@
-//! What is going to be changed, before it is.
+//! A planned change of the installed skills.
 
 use std::{
     collections::BTreeSet,
@@ -9,16 +9,16 @@ use std::{
 use savoir_skill::convert::FieldReport;
 use semver::Version;
 
-use super::{Skip, Texts, folders::Seen};
+use super::{AdoptionObstacle, ProjectFiles, folder_contents::FolderContents};
 use crate::{
     Agent, Tree,
-    lock::{Growth, LockedSource, Wish},
+    lock::{AddedCapability, Capability, LockedSource},
     trust::Tier,
 };
 
 /// What becomes of a folder that Savoir did not fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Occupied {
+pub enum OccupiedFolders {
     /// It stays, and nothing is installed.
     #[default]
     Refuse,
@@ -28,7 +28,7 @@ pub enum Occupied {
 
 /// What becomes of files that their owner edited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Edits {
+pub enum UserEdits {
     /// They stay; what is new is merged into them.
     #[default]
     Keep,
@@ -38,20 +38,20 @@ pub enum Edits {
 
 /// How skills are installed.
 #[derive(Clone, Debug, Default)]
-pub struct Install {
+pub struct InstallOptions {
     /// Whether `savoir.toml` is to name these agents if it names none.
     pub agents_are_kept: bool,
     /// The agents that get those that were asked for, beside those that have them already.
     pub agents: Vec<&'static Agent>,
     /// What becomes of folders that Savoir did not fill.
-    pub occupied: Occupied,
+    pub occupied: OccupiedFolders,
     /// What becomes of edits.
-    pub edits: Edits,
+    pub edits: UserEdits,
 }
 
 /// One thing that a plan does, or does not do, for people to read.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum PlannedChange {
     /// A skill is installed.
     New {
         /// Which one.
@@ -82,7 +82,7 @@ pub enum Change {
         by: Option<String>,
     },
     /// A skill is put into further agents.
-    Further {
+    AgentsAdded {
         /// Which one.
         name: String,
         /// The agents that get it.
@@ -103,7 +103,7 @@ pub enum Change {
         by: Vec<String>,
     },
     /// A folder is put right: its files are missing, or not what the lock says.
-    Mended(PathBuf),
+    Repaired(PathBuf),
     /// A folder that Savoir did not fill is replaced.
     Replaced(PathBuf),
     /// A folder is removed that Savoir filled with a skill for which nothing asks any more.
@@ -124,18 +124,18 @@ pub enum Change {
         /// Its folder.
         folder: PathBuf,
         /// Why not.
-        why: Skip,
+        why: AdoptionObstacle,
     },
     /// A folder goes back to what it was.
     Restored(PathBuf),
     /// A folder that the change had made is removed.
     Undone(PathBuf),
     /// A folder that the lock names and that is missing is written.
-    Filled(PathBuf),
+    Written(PathBuf),
     /// A folder stays as it is: the skill comes from there.
-    Own(PathBuf),
+    SourceFolder(PathBuf),
     /// A folder was edited and stays as it is.
-    Left(PathBuf),
+    EditsLeft(PathBuf),
     /// Edits of a file and the new version go together.
     Merged {
         /// The folder of the skill.
@@ -153,7 +153,7 @@ pub enum Change {
         places: usize,
     },
     /// A file that its owner edited or deleted stays as it is, though it is new, too.
-    Kept {
+    EditsKept {
         /// The folder of the skill.
         folder: PathBuf,
         /// The file.
@@ -170,7 +170,7 @@ pub enum Change {
     },
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for PlannedChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::New { name, version, agents } => {
@@ -189,14 +189,14 @@ impl fmt::Display for Change {
             Self::Tier { name, from, to, by: None } => {
                 write!(f, "`{name}` is {to} now: no key that you trust signed it; it was {from}")
             }
-            Self::Further { name, agents } => {
+            Self::AgentsAdded { name, agents } => {
                 write!(f, "`{name}` is installed for {}", agents.join(", "))
             }
             Self::Removed { name, version } => write!(f, "`{name}`{} is removed", shown(version)),
             Self::StillNeeded { name, by } => {
                 write!(f, "`{name}` stays, since it is needed by {}", by.join(", "))
             }
-            Self::Mended(folder) => write!(f, "{} is repaired", folder.display()),
+            Self::Repaired(folder) => write!(f, "{} is repaired", folder.display()),
             Self::Replaced(folder) => write!(f, "{} is replaced", folder.display()),
             Self::Orphan(folder) => {
                 write!(f, "{} is removed, since nothing needs it", folder.display())
@@ -217,11 +217,11 @@ impl fmt::Display for Change {
             }
             Self::Restored(folder) => write!(f, "{} is restored", folder.display()),
             Self::Undone(folder) => write!(f, "{} is removed", folder.display()),
-            Self::Filled(folder) => write!(f, "{} is installed", folder.display()),
-            Self::Own(folder) => {
+            Self::Written(folder) => write!(f, "{} is installed", folder.display()),
+            Self::SourceFolder(folder) => {
                 write!(f, "{} is left unchanged: it is the source of the skill", folder.display())
             }
-            Self::Left(folder) => {
+            Self::EditsLeft(folder) => {
                 write!(f, "{} was edited and is left unchanged", folder.display())
             }
             Self::Merged { folder, file } => {
@@ -232,7 +232,7 @@ impl fmt::Display for Change {
                     if *places == 1 { "1 conflict".into() } else { format!("{places} conflicts") };
                 write!(f, "{} has {places}", folder.join(file).display())
             }
-            Self::Kept { folder, file } => {
+            Self::EditsKept { folder, file } => {
                 write!(f, "{} keeps your edits", folder.join(file).display())
             }
             Self::Converted { name, agent, .. } => write!(f, "`{name}` is converted for {agent}"),
@@ -260,34 +260,34 @@ pub struct FileChange<'a> {
 
 /// A folder that is changed.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(super) struct FolderStep {
     pub(super) folder: PathBuf,
     /// What lay there when the plan was made.
-    pub(super) was: Seen,
+    pub(super) was: FolderContents,
     /// What is to lie there.
-    pub(super) put: Seen,
+    pub(super) put: FolderContents,
 }
 
 /// What is going to be changed.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct InstallPlan {
     pub(super) root: PathBuf,
-    pub(super) before: Texts,
-    pub(super) after: Texts,
-    pub(super) steps: Vec<Step>,
+    pub(super) before: ProjectFiles,
+    pub(super) after: ProjectFiles,
+    pub(super) steps: Vec<FolderStep>,
     /// What the store gets.
     pub(super) keep: Vec<Tree>,
     /// Folders that somebody else brought to what the lock says.
     pub(super) confirmed: Vec<PathBuf>,
-    pub(super) changes: Vec<Change>,
-    pub(super) growth: Vec<Growth>,
+    pub(super) changes: Vec<PlannedChange>,
+    pub(super) growth: Vec<AddedCapability>,
     /// The record of the journal that is taken back.
     pub(super) undoes: Option<PathBuf>,
     /// Folders that are removed if they are empty then.
-    pub(super) unmake: Vec<PathBuf>,
+    pub(super) remove_if_empty: Vec<PathBuf>,
 }
 
-impl Plan {
+impl InstallPlan {
     /// Whether everything is as it should be.
     pub fn is_empty(&self) -> bool {
         let told = self.before == self.after && self.undoes.is_none();
@@ -295,37 +295,37 @@ impl Plan {
     }
 
     /// What it does, for people.
-    pub fn changes(&self) -> &[Change] {
+    pub fn changes(&self) -> &[PlannedChange] {
         &self.changes
     }
 
     /// Folders that were edited, and that it does not touch.
-    pub fn edited(&self) -> impl Iterator<Item = &Path> {
+    pub fn edited_folders(&self) -> impl Iterator<Item = &Path> {
         let left = self.changes.iter().filter_map(|change| match change {
-            Change::Left(folder) => Some(folder.as_path()),
+            PlannedChange::EditsLeft(folder) => Some(folder.as_path()),
             _ => None,
         });
         left.filter(|folder| self.steps.iter().all(|step| step.folder != *folder))
     }
 
     /// The names of the skills of which it writes files.
-    pub fn laid_out(&self) -> BTreeSet<String> {
-        let written = self.steps.iter().filter(|step| matches!(step.put, Seen::Tree(_)));
+    pub fn written_skills(&self) -> BTreeSet<String> {
+        let written = self.steps.iter().filter(|step| matches!(step.put, FolderContents::Tree(_)));
         let names = written.filter_map(|step| step.folder.file_name());
         names.map(|name| name.to_string_lossy().into_owned()).collect()
     }
 
     /// What new versions want and nobody accepted yet.
-    pub fn growth(&self) -> &[Growth] {
+    pub fn added_capabilities(&self) -> &[AddedCapability] {
         &self.growth
     }
 
     /// Accepts that new versions want this permission or this tool; says whether any did.
     pub fn accept(&mut self, word: &str) -> bool {
         let before = self.growth.len();
-        self.growth.retain(|growth| match &growth.wish {
-            Wish::Permission(permission) => permission.to_string() != word,
-            Wish::Tool(tool) => tool != word,
+        self.growth.retain(|growth| match &growth.capability {
+            Capability::Permission(permission) => permission.to_string() != word,
+            Capability::Tool(tool) => tool != word,
         });
         self.growth.len() < before
     }

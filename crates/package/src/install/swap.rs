@@ -1,4 +1,4 @@
-//! A folder takes the place of another in one step, and can give it back.
+//! Replaces a folder atomically, and can restore it.
 
 use std::{
     collections::BTreeMap,
@@ -12,19 +12,19 @@ use rustix::{
     io::Errno,
 };
 
-use super::{InstallFailure, folders::Seen};
-use crate::untracked::{Carry, carry_over, has_precious};
+use super::{InstallFailure, folder_contents::FolderContents};
+use crate::untracked::{CarriedFiles, carry_over, has_precious};
 
 /// What folders begin with in which new content is made. No other part of Savoir uses the name.
 const STAGING: &str = ".savoir-shelf-";
 
 /// Folders in which new content is made, each beside the places where it is to go.
 #[derive(Debug, Default)]
-pub(super) struct Stages {
+pub(super) struct StagingFolders {
     by_parent: BTreeMap<PathBuf, PathBuf>,
 }
 
-impl Stages {
+impl StagingFolders {
     /// Makes them. What was made before an error is removed again.
     pub(super) fn make<'a>(
         parents: impl Iterator<Item = &'a Path>,
@@ -48,14 +48,22 @@ impl Stages {
     }
 
     /// Writes what is to go into a place. Its name tells a later program which place that was.
-    pub(super) fn write(&self, place: &Path, put: &Seen) -> Result<Staged, InstallFailure> {
+    pub(super) fn write(
+        &self,
+        place: &Path,
+        put: &FolderContents,
+    ) -> Result<StagedFolder, InstallFailure> {
         let parent = parent_of(place);
         let stage = self.by_parent.get(parent).map_or(parent, PathBuf::as_path);
         let mut name = place.file_name().unwrap_or_default().to_owned();
         name.push(".new");
         let new = stage.join(name);
         write(&new, put).map_err(|error| rename_error(error, &new, place))?;
-        Ok(Staged { place: place.to_owned(), new, put: !matches!(put, Seen::Absent) })
+        Ok(StagedFolder {
+            place: place.to_owned(),
+            new,
+            put: !matches!(put, FolderContents::Absent),
+        })
     }
 
     /// Where they are.
@@ -80,25 +88,25 @@ fn parent_of(place: &Path) -> &Path {
 
 /// What is to go into a place, complete, beside it.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub(super) struct StagedFolder {
     place: PathBuf,
     new: PathBuf,
     /// Whether there is anything.
     put: bool,
 }
 
-impl Staged {
+impl StagedFolder {
     /// Puts it there: all of it, or nothing.
-    pub(super) fn swap(self) -> Result<Swap, InstallFailure> {
+    pub(super) fn swap(self) -> Result<FolderSwap, InstallFailure> {
         let Self { place, new, put } = self;
         let old = exchange(&new, put, &place).map_err(InstallFailure::io(&place))?;
-        Ok(Swap { place, new, old, put })
+        Ok(FolderSwap { place, new, old, put })
     }
 }
 
 /// A folder that got new content. The old one is beside it until the stages are removed.
 #[derive(Debug)]
-pub(super) struct Swap {
+pub(super) struct FolderSwap {
     place: PathBuf,
     new: PathBuf,
     /// Where the old content is, if there was any.
@@ -107,9 +115,9 @@ pub(super) struct Swap {
     put: bool,
 }
 
-impl Swap {
+impl FolderSwap {
     /// Puts the old content back.
-    pub(super) fn back(self) -> Result<(), InstallFailure> {
+    pub(super) fn restore(self) -> Result<(), InstallFailure> {
         let fail = || InstallFailure::io(&self.place);
         match &self.old {
             Some(old) => drop(exchange(old, true, &self.place).map_err(fail())?),
@@ -125,16 +133,16 @@ impl Swap {
     /// stays with just what somebody could miss.
     pub(super) fn finish(self) {
         if let Some(old) = &self.old {
-            rescue(old, &self.place);
+            carry_over_untracked(old, &self.place);
         }
     }
 }
 
 /// Puts something into one place: all of it, or nothing.
-pub(super) fn replace(place: &Path, put: &Seen) -> Result<(), InstallFailure> {
-    let stages = Stages::make(std::iter::once(parent_of(place)))?;
-    let swapped = stages.write(place, put).and_then(Staged::swap);
-    let done = swapped.map(Swap::finish);
+pub(super) fn replace(place: &Path, put: &FolderContents) -> Result<(), InstallFailure> {
+    let stages = StagingFolders::make(std::iter::once(parent_of(place)))?;
+    let swapped = stages.write(place, put).and_then(StagedFolder::swap);
+    let done = swapped.map(FolderSwap::finish);
     stages.remove();
     done
 }
@@ -151,11 +159,11 @@ fn rename_error(error: InstallFailure, staging: &Path, place: &Path) -> InstallF
     }
 }
 
-fn write(new: &Path, put: &Seen) -> Result<(), InstallFailure> {
+fn write(new: &Path, put: &FolderContents) -> Result<(), InstallFailure> {
     match put {
-        Seen::Absent | Seen::Strange(_) => Ok(()),
-        Seen::Tree(tree) => Ok(tree.write(new)?),
-        Seen::Link(target) => symlink(target, new).map_err(InstallFailure::io(new)),
+        FolderContents::Absent | FolderContents::Unsupported(_) => Ok(()),
+        FolderContents::Tree(tree) => Ok(tree.write(new)?),
+        FolderContents::Link(target) => symlink(target, new).map_err(InstallFailure::io(new)),
     }
 }
 
@@ -184,16 +192,16 @@ fn exchange(new: &Path, is_new: bool, place: &Path) -> io::Result<Option<PathBuf
 }
 
 /// Moves what was left behind in old content to where that lay.
-fn rescue(old: &Path, place: &Path) {
+fn carry_over_untracked(old: &Path, place: &Path) {
     let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     if !is_folder(old) {
         return;
     }
     if is_folder(place) {
-        carry_over(old, place, Carry::All);
+        carry_over(old, place, CarriedFiles::All);
     } else if fs::symlink_metadata(place).is_err() {
         // Nothing is to be there. A link, however, leads to files of others.
-        carry_over(old, place, Carry::Precious);
+        carry_over(old, place, CarriedFiles::Precious);
     }
 }
 
@@ -210,13 +218,13 @@ fn remove(staging: &Path) {
 }
 
 /// Removes what programs that died left in a folder. Nobody else may be at work.
-pub(super) fn sweep(parent: &Path) {
+pub(super) fn remove_staging_folders(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(STAGING) {
             for old in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
                 let old = old.path();
-                rescue(&old, &parent.join(old.file_stem().unwrap_or_default()));
+                carry_over_untracked(&old, &parent.join(old.file_stem().unwrap_or_default()));
             }
             remove(&entry.path());
         }
@@ -228,11 +236,11 @@ mod tests {
     use super::*;
     use crate::{File, Tree};
 
-    fn tree(text: &str) -> Seen {
+    fn tree(text: &str) -> FolderContents {
         let mut tree = Tree::default();
         let file = File { bytes: text.into(), executable: false };
         tree.add("SKILL.md".into(), file).unwrap();
-        Seen::Tree(tree)
+        FolderContents::Tree(tree)
     }
 
     #[test]
@@ -241,20 +249,20 @@ mod tests {
         let place = folder.path().join("skills/x");
         let names = || fs::read_dir(folder.path().join("skills")).unwrap().count();
         for (was, put) in [
-            (Seen::Absent, tree("a")),
+            (FolderContents::Absent, tree("a")),
             (tree("a"), tree("b")),
-            (tree("b"), Seen::Link("elsewhere".into())),
-            (Seen::Link("elsewhere".into()), tree("c")),
-            (tree("c"), Seen::Absent),
+            (tree("b"), FolderContents::Link("elsewhere".into())),
+            (FolderContents::Link("elsewhere".into()), tree("c")),
+            (tree("c"), FolderContents::Absent),
         ] {
-            let stages = Stages::make(place.parent().into_iter()).unwrap();
+            let stages = StagingFolders::make(place.parent().into_iter()).unwrap();
             let swap = stages.write(&place, &put).unwrap().swap().unwrap();
-            assert!(Seen::at(&place).unwrap() == put, "{put:?}");
-            swap.back().unwrap();
+            assert!(FolderContents::at(&place).unwrap() == put, "{put:?}");
+            swap.restore().unwrap();
             stages.remove();
-            assert!(Seen::at(&place).unwrap() == was, "{was:?}");
+            assert!(FolderContents::at(&place).unwrap() == was, "{was:?}");
             replace(&place, &put).unwrap();
-            assert!(Seen::at(&place).unwrap() == put, "{put:?}");
+            assert!(FolderContents::at(&place).unwrap() == put, "{put:?}");
         }
         assert_eq!(names(), 0, "nothing is left behind");
     }
@@ -285,17 +293,17 @@ mod tests {
         fill();
         replace(&place, &tree("b")).unwrap();
         assert!(place.join("sub/.venv/python").exists(), "its folder is gone otherwise");
-        replace(&place, &Seen::Absent).unwrap();
+        replace(&place, &FolderContents::Absent).unwrap();
         assert!(place.join("node_modules/mine/notes.txt").exists());
         assert!(place.join("sub/.venv/python").exists());
         assert!(!place.join("__pycache__").exists() && !place.join("SKILL.md").exists());
         fs::remove_dir_all(&place).unwrap();
-        for put in [Seen::Absent, tree("b")] {
+        for put in [FolderContents::Absent, tree("b")] {
             fill();
-            let stages = Stages::make(place.parent().into_iter()).unwrap();
+            let stages = StagingFolders::make(place.parent().into_iter()).unwrap();
             // The program dies before what it left behind is moved over.
             stages.write(&place, &put).unwrap().swap().unwrap();
-            sweep(folder.path());
+            remove_staging_folders(folder.path());
             assert!(place.join("node_modules/mine/notes.txt").exists(), "{put:?}");
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         }
@@ -306,7 +314,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join(".savoir-shelf-dead")).unwrap();
         fs::create_dir(folder.path().join("x")).unwrap();
-        sweep(folder.path());
+        remove_staging_folders(folder.path());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

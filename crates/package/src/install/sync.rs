@@ -1,10 +1,10 @@
-//! Making the disk what the lock says.
+//! Plans to install exactly what `savoir.lock` pins.
 
 use super::{
-    Edits, InstallFailure, Occupied, Plan, SkillSet, Texts,
-    folders::Seen,
-    kept::{Kept, Known},
+    InstallFailure, InstallPlan, OccupiedFolders, ProjectFiles, SkillSet, UserEdits,
+    folder_contents::FolderContents,
     planner::Planner,
+    stored_skill::{StoredSkill, StoredSkillKey},
 };
 use crate::{
     Tree,
@@ -18,44 +18,48 @@ pub type Fetch<'a> = dyn FnMut(&str, &LockedSkill) -> Result<Tree, IndexError> +
 
 impl SkillSet {
     /// Plans to make every folder what the lock says. What is not kept any more is fetched again.
-    pub fn sync(&self, edits: Edits, fetch: &mut Fetch<'_>) -> Result<Plan, InstallFailure> {
+    pub fn sync(
+        &self,
+        edits: UserEdits,
+        fetch: &mut Fetch<'_>,
+    ) -> Result<InstallPlan, InstallFailure> {
         let state = self.state()?;
         let store = self.store();
         let skills = &state.lock.skills;
         let kept = parallel::map(skills.iter().collect::<Vec<_>>(), |(name, locked)| {
-            Kept::read(&store, name, &locked.integrity)
+            StoredSkill::read(&store, name, &locked.integrity)
         });
         let (mut known, mut found) = (Vec::new(), Vec::new());
         // Fetching may take long, and nobody else has to wait for it.
         for ((name, locked), kept) in skills.iter().zip(kept) {
             if let Some(kept) = kept? {
                 check_name(name, &kept)?;
-                known.push((Known::new(name, &locked.integrity), kept));
+                known.push((StoredSkillKey::new(name, &locked.integrity), kept));
                 continue;
             }
             let tree = match self.installed(name, locked)? {
                 Some(tree) => tree,
                 None => fetched(name, locked, fetch)?,
             };
-            let kept = Kept::new(name, tree)?;
+            let kept = StoredSkill::new(name, tree)?;
             check_name(name, &kept)?;
-            found.push((Known::new(name, &locked.integrity), kept));
+            found.push((StoredSkillKey::new(name, &locked.integrity), kept));
         }
-        let _held = self.steady()?;
+        let _held = self.lock_for_planning()?;
         if self.texts()? != state.texts {
             return Err(InstallFailure::Moved(self.root.clone()));
         }
-        let mut planner = Planner::new(self, Occupied::Refuse, edits);
+        let mut planner = Planner::new(self, OccupiedFolders::Refuse, edits);
         planner.watched = skills.keys().cloned().collect();
-        planner.orphans(&state)?;
+        planner.plan_orphan_removal(&state)?;
         for (known, kept) in known {
-            planner.know(known, kept);
+            planner.cache_skill(known, kept);
         }
-        planner.take(found)?;
+        planner.store_skills(found)?;
         let (manifest, lock) = (state.texts.manifest.clone(), state.lock.clone());
         let mut plan = planner.finish(state, manifest, &lock)?;
         // However an older program wrote it: its content is the same.
-        plan.after = Texts { gaia: plan.after.gaia.take(), ..plan.before.clone() };
+        plan.after = ProjectFiles { gaia: plan.after.gaia.take(), ..plan.before.clone() };
         Ok(plan)
     }
 
@@ -66,7 +70,7 @@ impl SkillSet {
         locked: &LockedSkill,
     ) -> Result<Option<Tree>, InstallFailure> {
         for target in self.targets(name, &locked.agents)? {
-            if let Seen::Tree(tree) = Seen::at(&target.folder)?
+            if let FolderContents::Tree(tree) = FolderContents::at(&target.folder)?
                 && tree.integrity() == locked.integrity
             {
                 return Ok(Some(tree));
@@ -77,7 +81,7 @@ impl SkillSet {
 }
 
 /// A lock must not put a skill into the folder of another one.
-fn check_name(name: &str, kept: &Kept) -> Result<(), InstallFailure> {
+fn check_name(name: &str, kept: &StoredSkill) -> Result<(), InstallFailure> {
     if kept.summary.name == name {
         return Ok(());
     }

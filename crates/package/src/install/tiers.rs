@@ -1,8 +1,8 @@
-//! Tiers of locked skills, as the keys that the user trusts attest them now.
+//! Updates the tiers of locked skills from the currently trusted keys.
 
 use super::{
-    Change, Edits, InstallFailure, Occupied, Plan, SkillSet, kept::Kept, planner::Planner,
-    ready::attested,
+    InstallFailure, InstallPlan, OccupiedFolders, PlannedChange, SkillSet, UserEdits,
+    checked_skill::attested, planner::Planner, stored_skill::StoredSkill,
 };
 use crate::trust::{self, Tier, TrustStore};
 
@@ -11,12 +11,12 @@ impl SkillSet {
     /// trusted or distrusted since. No file of a skill changes.
     ///
     /// A signature that is wrong or revoked changes nothing here; whoever uses the skill refuses it.
-    pub fn refresh_tiers(&self, trust: &TrustStore) -> Result<Plan, InstallFailure> {
-        let _held = self.steady()?;
+    pub fn refresh_tiers(&self, trust: &TrustStore) -> Result<InstallPlan, InstallFailure> {
+        let _held = self.lock_for_planning()?;
         let state = self.read()?;
         let store = self.store();
         let mut lock = state.lock.clone();
-        let mut planner = Planner::new(self, Occupied::Refuse, Edits::Keep);
+        let mut planner = Planner::new(self, OccupiedFolders::Refuse, UserEdits::Keep);
         let mut changed = false;
         for (name, locked) in &mut lock.skills {
             let was = locked.clone();
@@ -24,7 +24,7 @@ impl SkillSet {
             if !counts && !store.is_signed(&was.integrity) {
                 continue;
             }
-            let Some(kept) = Kept::read(&store, name, &was.integrity)? else { continue };
+            let Some(kept) = StoredSkill::read(&store, name, &was.integrity)? else { continue };
             let Ok(found) = attested(&kept.tree, &kept.summary, Some(&was.version), trust) else {
                 continue;
             };
@@ -36,7 +36,7 @@ impl SkillSet {
                 let signed = found.signed.filter(|signer| signer.role.is_some());
                 let by = signed.map(|signer| signer.publisher);
                 let (name, from, to) = (name.clone(), was.tier, locked.tier);
-                planner.changes.push(Change::Tier { name, from, to, by });
+                planner.changes.push(PlannedChange::Tier { name, from, to, by });
             }
         }
         planner.adopted = lock.skills.keys().cloned().collect();

@@ -1,12 +1,12 @@
-//! Whether there is something newer than what is installed.
+//! Checks whether newer versions of installed skills are available.
 //!
-//! [`look`] asks every source but registries once, many at a time, and answers for each skill by itself: a host
-//! that is down says nothing about the others. [`remember`] keeps the answers, so that
-//! [`remembered`] can tell them again without the network. [`newest`] turns what `savoir.toml` says
+//! [`check_sources`] asks every source but registries once, many at a time, and answers for each skill by itself: a host
+//! that is down says nothing about the others. [`save_updates`] keeps the answers, so that
+//! [`load_cached_updates`] can tell them again without the network. [`find_latest`] turns what `savoir.toml` says
 //! about a skill into what there is to fetch.
 
-mod memory;
-mod newest;
+mod cache;
+mod latest;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -15,19 +15,22 @@ use semver::Version;
 
 use super::{
     State,
-    heads::{self, Question},
+    git_heads::{self, RepositoryQuery},
 };
 use crate::{
     SkillSummary, Tree,
     limits::MAX_ASKED_AT_ONCE,
     lock::{LockedSkill, LockedSource},
-    manifest::Wanted,
-    registry::Published,
-    source::{Asked, Commit, Fetcher, GitPlace, GitSource, Head, Place, Source, SourceError},
+    manifest::SkillRequirement,
+    registry::PublishedStatus,
+    source::{
+        Commit, Fetcher, GitSource, HeadQuery, PinnedGitSource, PinnedSource, SkillHead, Source,
+        SourceError,
+    },
 };
 
-pub use memory::{Remembered, remember, remember_some, remembered};
-pub use newest::{NewestError, newest};
+pub use cache::{CachedUpdates, load_cached_updates, save_some_updates, save_updates};
+pub use latest::{LatestError, find_latest};
 
 /// Whether there is something newer than a skill that is installed.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,32 +42,36 @@ pub enum Availability {
         /// Its version, if it has one.
         version: Option<Version>,
         /// Where it is, exactly.
-        place: Place,
+        place: PinnedSource,
     },
     /// It is from a registry, which has something to say about it.
-    Published(Published),
+    Published(PublishedStatus),
     /// Nobody could tell, for this reason.
     Unknown(String),
 }
 
 /// Finds out for every locked skill that is from no registry whether there is something newer:
-/// [`crate::registry::look`] does so for the others. `root` is the folder of the shelf.
-pub async fn look(fetcher: &Fetcher, root: &Path, state: &State) -> BTreeMap<String, Availability> {
+/// [`crate::registry::check_registries`] does so for the others. `root` is the folder of the shelf.
+pub async fn check_sources(
+    fetcher: &Fetcher,
+    root: &Path,
+    state: &State,
+) -> BTreeMap<String, Availability> {
     let (mut subjects, mut questions) = (Vec::new(), Vec::new());
-    let mut lists: BTreeMap<String, (Source, Vec<Subject<'_>>)> = BTreeMap::new();
+    let mut lists: BTreeMap<String, (Source, Vec<InstalledSkill<'_>>)> = BTreeMap::new();
     let mut answers = BTreeMap::new();
     for (name, locked) in &state.lock.skills {
         if matches!(locked.source, LockedSource::Registry(_)) {
             continue;
         }
-        let subject = Subject { name, locked, root };
+        let subject = InstalledSkill { name, locked, root };
         match subject.ask(state.manifest.skills.get(name)) {
-            Ask::Answered(answer) => drop(answers.insert(name.clone(), answer)),
-            Ask::Repository(question) => {
+            UpdateQuery::Answered(answer) => drop(answers.insert(name.clone(), answer)),
+            UpdateQuery::Repository(question) => {
                 subjects.push(subject);
                 questions.push(question);
             }
-            Ask::List(source) => {
+            UpdateQuery::List(source) => {
                 let list = lists.entry(format!("{source:?}")).or_insert((source, Vec::new()));
                 list.1.push(subject);
             }
@@ -80,40 +87,40 @@ pub async fn look(fetcher: &Fetcher, root: &Path, state: &State) -> BTreeMap<Str
 }
 
 /// A skill about which is asked.
-struct Subject<'a> {
+struct InstalledSkill<'a> {
     name: &'a str,
     locked: &'a LockedSkill,
     root: &'a Path,
 }
 
 /// Who can answer.
-enum Ask {
+enum UpdateQuery {
     /// Nobody has to be asked.
     Answered(Availability),
     /// A repository, together with what else is asked about it.
-    Repository(Question),
+    Repository(RepositoryQuery),
     /// A source that lists its skills.
     List(Source),
 }
 
 /// What a repository's answer says.
-enum Judgement {
+enum HeadJudgement {
     /// Everything.
-    Told(Availability),
+    Done(Availability),
     /// Something is other than it was: its files must be looked at.
-    Look(GitPlace),
+    CompareFiles(PinnedGitSource),
 }
 
-type Answer = (String, Availability);
+type NamedAvailability = (String, Availability);
 
-impl Subject<'_> {
-    fn ask(&self, wanted: Option<&Wanted>) -> Ask {
-        let unknown = |why: String| Ask::Answered(Availability::Unknown(why));
+impl InstalledSkill<'_> {
+    fn ask(&self, wanted: Option<&SkillRequirement>) -> UpdateQuery {
+        let unknown = |why: String| UpdateQuery::Answered(Availability::Unknown(why));
         match (wanted, &self.locked.source) {
-            (Some(Wanted::Version { .. }), _) => unknown(
+            (Some(SkillRequirement::Version { .. }), _) => unknown(
                 "`savoir.toml` wants it from a registry now; savoir sync gets it".to_owned(),
             ),
-            (Some(Wanted::Path(_)) | None, LockedSource::Adopted { .. })
+            (Some(SkillRequirement::Path(_)) | None, LockedSource::Adopted { .. })
                 if let Some(from) = self.locked.source.adopted_from() =>
             {
                 unknown(if self.locked.source.is_out_of_reach() {
@@ -127,59 +134,62 @@ impl Subject<'_> {
             (None, LockedSource::Adopted { .. }) => {
                 unknown("it was adopted, and `savoir.toml` no longer names it".to_owned())
             }
-            (Some(wanted), locked) => match newest::source(self.root, wanted, Some(locked)) {
+            (Some(wanted), locked) => match latest::source(self.root, wanted, Some(locked)) {
                 Ok(source) => self.ask_source(source),
                 Err(error) => unknown(error.to_string()),
             },
-            (None, locked) => match Place::parse(&locked.to_string(), self.root) {
+            (None, locked) => match PinnedSource::parse(&locked.to_string(), self.root) {
                 Ok(place) => self.ask_source(place.source()),
                 Err(error) => unknown(error.to_string()),
             },
         }
     }
 
-    fn ask_source(&self, source: Source) -> Ask {
+    fn ask_source(&self, source: Source) -> UpdateQuery {
         let Source::Git(GitSource { url, reference, path }) = source else {
-            return Ask::List(source);
+            return UpdateQuery::List(source);
         };
         let locked = self.place();
         let known = match &locked {
-            Some(Place::Git(place)) if place.url == url => Some(place),
+            Some(PinnedSource::Git(place)) if place.url == url => Some(place),
             _ => None,
         };
         let path = path.or_else(|| known.map(|place| place.path.clone())).unwrap_or_default();
         let known: Option<Commit> =
             known.filter(|place| place.path == path).map(|place| place.commit.clone());
-        Ask::Repository(Question { url, asked: Asked { reference, path, known } })
+        UpdateQuery::Repository(RepositoryQuery {
+            url,
+            asked: HeadQuery { reference, path, known },
+        })
     }
 
     /// The exact place that is locked.
-    fn place(&self) -> Option<Place> {
-        Place::parse(&self.locked.source.to_string(), self.root).ok()
+    fn place(&self) -> Option<PinnedSource> {
+        PinnedSource::parse(&self.locked.source.to_string(), self.root).ok()
     }
 
     /// Judges what a repository has now, unless its files must be looked at.
-    fn judge(&self, head: Result<Head, String>) -> Judgement {
-        let Head { place, object, known } = match head {
+    fn judge(&self, head: Result<SkillHead, String>) -> HeadJudgement {
+        let SkillHead { place, object, known } = match head {
             Ok(head) => head,
-            Err(why) => return Judgement::Told(Availability::Unknown(why)),
+            Err(why) => return HeadJudgement::Done(Availability::Unknown(why)),
         };
-        let same_commit = matches!(self.place(), Some(Place::Git(locked))
+        let same_commit = matches!(self.place(), Some(PinnedSource::Git(locked))
             if (&locked.url, &locked.path, &locked.commit) == (&place.url, &place.path, &place.commit));
         // Other skills of the repository may have changed, and this one not.
         if same_commit || (object.is_some() && object == known) {
-            return Judgement::Told(Availability::Current);
+            return HeadJudgement::Done(Availability::Current);
         }
         if object.is_none() {
             let (url, path) = (&place.url, &place.path);
             let why = format!("`{url}` no longer has `{path}`; savoir update shows where it is");
-            return Judgement::Told(Availability::Unknown(why));
+            return HeadJudgement::Done(Availability::Unknown(why));
         }
-        Judgement::Look(place)
+        HeadJudgement::CompareFiles(place)
     }
 
     /// Holds the files that a source has against those that are locked.
-    fn compare(&self, tree: Result<Tree, SourceError>, place: Place) -> Answer {
+    fn compare(&self, tree: Result<Tree, SourceError>, place: PinnedSource) -> NamedAvailability {
         let tree = match tree {
             Ok(tree) => tree,
             Err(error) => return self.answer(Availability::Unknown(error.to_string())),
@@ -193,7 +203,7 @@ impl Subject<'_> {
         self.answer(Availability::Newer { version, place })
     }
 
-    fn answer(&self, answer: Availability) -> Answer {
+    fn answer(&self, answer: Availability) -> NamedAvailability {
         (self.name.to_owned(), answer)
     }
 }
@@ -202,18 +212,18 @@ impl Subject<'_> {
 /// it was.
 async fn in_repositories(
     fetcher: &Fetcher,
-    subjects: Vec<Subject<'_>>,
-    questions: &[Question],
-) -> Vec<Answer> {
-    let heads = heads::ask(fetcher, questions).await;
+    subjects: Vec<InstalledSkill<'_>>,
+    questions: &[RepositoryQuery],
+) -> Vec<NamedAvailability> {
+    let heads = git_heads::ask(fetcher, questions).await;
     let mut answers = Vec::new();
-    let mut changed: BTreeMap<String, Vec<(Subject<'_>, GitPlace)>> = BTreeMap::new();
+    let mut changed: BTreeMap<String, Vec<(InstalledSkill<'_>, PinnedGitSource)>> = BTreeMap::new();
     for (subject, head) in subjects.into_iter().zip(heads) {
         match subject.judge(head) {
-            Judgement::Look(place) => {
+            HeadJudgement::CompareFiles(place) => {
                 changed.entry(place.url.to_string()).or_default().push((subject, place));
             }
-            Judgement::Told(answer) => answers.push(subject.answer(answer)),
+            HeadJudgement::Done(answer) => answers.push(subject.answer(answer)),
         }
     }
     let changed = changed.into_values().map(|changed| in_repository(fetcher, changed));
@@ -222,7 +232,10 @@ async fn in_repositories(
     answers
 }
 
-async fn in_repository(fetcher: &Fetcher, changed: Vec<(Subject<'_>, GitPlace)>) -> Vec<Answer> {
+async fn in_repository(
+    fetcher: &Fetcher,
+    changed: Vec<(InstalledSkill<'_>, PinnedGitSource)>,
+) -> Vec<NamedAvailability> {
     let (subjects, places): (Vec<_>, Vec<_>) = changed.into_iter().unzip();
     let Some(url) = places.first().map(|place| place.url.clone()) else { return Vec::new() };
     let trees = fetcher.trees(&url, &places).await;
@@ -231,7 +244,7 @@ async fn in_repository(fetcher: &Fetcher, changed: Vec<(Subject<'_>, GitPlace)>)
         Ok(trees) => {
             let answers = answers.zip(trees);
             answers
-                .map(|((subject, place), tree)| subject.compare(tree, Place::Git(place)))
+                .map(|((subject, place), tree)| subject.compare(tree, PinnedSource::Git(place)))
                 .collect()
         }
         Err(error) => {
@@ -242,19 +255,23 @@ async fn in_repository(fetcher: &Fetcher, changed: Vec<(Subject<'_>, GitPlace)>)
 }
 
 /// Judges what a source has that lists its skills: it is asked once for all of them.
-async fn listed(fetcher: &Fetcher, source: Source, subjects: Vec<Subject<'_>>) -> Vec<Answer> {
-    let offers = match newest::offers(fetcher, &source).await {
+async fn listed(
+    fetcher: &Fetcher,
+    source: Source,
+    subjects: Vec<InstalledSkill<'_>>,
+) -> Vec<NamedAvailability> {
+    let offers = match latest::offers(fetcher, &source).await {
         Ok(offers) => offers,
         Err(error) => {
             let why = error.to_string();
             let unknown =
-                |subject: &Subject<'_>| subject.answer(Availability::Unknown(why.clone()));
+                |subject: &InstalledSkill<'_>| subject.answer(Availability::Unknown(why.clone()));
             return subjects.iter().map(unknown).collect();
         }
     };
     let mut answers = Vec::new();
     for subject in &subjects {
-        let answer = match newest::pick(subject.name, &source, offers.clone()) {
+        let answer = match latest::pick(subject.name, &source, offers.clone()) {
             Err(error) => subject.answer(Availability::Unknown(error.to_string())),
             Ok(offer)
                 if is_exact(&offer.place) && subject.place().as_ref() == Some(&offer.place) =>
@@ -269,10 +286,10 @@ async fn listed(fetcher: &Fetcher, source: Source, subjects: Vec<Subject<'_>>) -
 }
 
 /// Whether a place says what is there.
-fn is_exact(place: &Place) -> bool {
+fn is_exact(place: &PinnedSource) -> bool {
     match place {
-        Place::Url { .. } | Place::Git(_) => true,
-        Place::WellKnown { digest, .. } => digest.is_some(),
-        Place::Path { .. } => false,
+        PinnedSource::Url { .. } | PinnedSource::Git(_) => true,
+        PinnedSource::WellKnown { digest, .. } => digest.is_some(),
+        PinnedSource::Path { .. } => false,
     }
 }

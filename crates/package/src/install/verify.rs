@@ -1,11 +1,12 @@
-//! Whether everything is what the lock says.
+//! Compares installed skills with `savoir.lock`.
 
 use std::{collections::BTreeSet, fmt, fs, path::PathBuf};
 
 use super::{
-    InstallFailure, SkillSet, Target, deployed,
-    folders::{Seen, same_signatures},
-    ready::signature,
+    InstallFailure, SkillSet, Target,
+    checked_skill::signature,
+    deploy_for_agent,
+    folder_contents::{FolderContents, same_signatures},
 };
 use crate::{
     SkillSummary, Store, Tree,
@@ -17,18 +18,18 @@ use crate::{
 
 /// Something that is not what the lock says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct VerifyProblem {
     /// The skill.
     pub skill: String,
     /// Its folder; nothing if it is about the skill as such.
     pub folder: Option<PathBuf>,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: VerifyFault,
 }
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum VerifyFault {
     /// The folder is not there.
     Missing,
     /// A file is not what it was.
@@ -63,7 +64,7 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl VerifyFault {
     /// A stable word for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -81,7 +82,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for VerifyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = |file: &str| match &self.folder {
             Some(folder) => folder.join(file).display().to_string(),
@@ -90,34 +91,37 @@ impl fmt::Display for Problem {
         let (folder, skill) = (at(""), &self.skill);
         let folder = folder.trim_end_matches('/');
         match &self.fault {
-            Fault::Missing => write!(f, "{folder} is missing"),
-            Fault::Changed(file) => write!(f, "{} was changed", at(file)),
-            Fault::Gone(file) => write!(f, "{} is missing", at(file)),
-            Fault::Additional(file) => write!(f, "{} does not belong to the skill", at(file)),
-            Fault::Strange(why) => write!(f, "{folder} is not the folder of a skill: {why}"),
-            Fault::Signature(why) | Fault::Unusable(why) => write!(f, "`{skill}`: {why}"),
-            Fault::Tier { locked, now } => {
+            VerifyFault::Missing => write!(f, "{folder} is missing"),
+            VerifyFault::Changed(file) => write!(f, "{} was changed", at(file)),
+            VerifyFault::Gone(file) => write!(f, "{} is missing", at(file)),
+            VerifyFault::Additional(file) => write!(f, "{} does not belong to the skill", at(file)),
+            VerifyFault::Strange(why) => write!(f, "{folder} is not the folder of a skill: {why}"),
+            VerifyFault::Signature(why) | VerifyFault::Unusable(why) => {
+                write!(f, "`{skill}`: {why}")
+            }
+            VerifyFault::Tier { locked, now } => {
                 write!(f, "`{skill}` is locked as {locked}, and its signatures attest {now}")
             }
-            Fault::Lock { field, locked, kept } => write!(
+            VerifyFault::Lock { field, locked, kept } => write!(
                 f,
                 "`{skill}` has {kept} for its {field}, and the lock says {locked}: it was edited; \
                  install the skill again"
             ),
-            Fault::NotKept => write!(f, "`{skill}` is not in the store, or is damaged there"),
+            VerifyFault::NotKept => write!(f, "`{skill}` is not in the store, or is damaged there"),
         }
     }
 }
 
 impl SkillSet {
     /// Everything that is not what the lock says, by skill and folder. Nothing is changed.
-    pub fn verify(&self, trust: &TrustStore) -> Result<Vec<Problem>, InstallFailure> {
+    pub fn verify(&self, trust: &TrustStore) -> Result<Vec<VerifyProblem>, InstallFailure> {
         // Whoever may only read can still be told what is there.
-        let _held = self.share().ok();
+        let _held = self.lock_shared().ok();
         let state = self.read()?;
         let skills: Vec<(&String, &LockedSkill)> = state.lock.skills.iter().collect();
         let checked = parallel::map(skills, |(name, locked)| self.verify_one(name, locked, trust));
-        let problems: Result<Vec<Vec<Problem>>, InstallFailure> = checked.into_iter().collect();
+        let problems: Result<Vec<Vec<VerifyProblem>>, InstallFailure> =
+            checked.into_iter().collect();
         Ok(problems?.into_iter().flatten().collect())
     }
 
@@ -125,7 +129,7 @@ impl SkillSet {
     /// neither by the lock nor by any signature: packages, environments, bytecode. It is no problem
     /// by itself: programs make it when a skill is used.
     pub fn uncovered(&self) -> Result<Vec<PathBuf>, InstallFailure> {
-        let _held = self.share().ok();
+        let _held = self.lock_shared().ok();
         let mut found = Vec::new();
         for (name, locked) in &self.read()?.lock.skills {
             for target in self.targets(name, &locked.agents)? {
@@ -143,7 +147,7 @@ impl SkillSet {
         name: &str,
         locked: &LockedSkill,
         trust: &TrustStore,
-    ) -> Result<Vec<Problem>, InstallFailure> {
+    ) -> Result<Vec<VerifyProblem>, InstallFailure> {
         let targets = self.targets(name, &locked.agents)?;
         let mut check = Check { name, locked, trust, signers: Vec::new(), problems: Vec::new() };
         let kept = check.kept(&self.store())?;
@@ -151,7 +155,7 @@ impl SkillSet {
             check.folder(target, kept.as_ref())?;
         }
         if kept.is_some() {
-            check.signed();
+            check.check_signatures();
         }
         Ok(check.problems)
     }
@@ -173,45 +177,45 @@ struct Check<'a> {
     trust: &'a TrustStore,
     /// Everybody whose signature holds, of what is kept and of what is installed.
     signers: Vec<Signer>,
-    problems: Vec<Problem>,
+    problems: Vec<VerifyProblem>,
 }
 
 impl Check<'_> {
-    fn tell(&mut self, folder: Option<&Target>, fault: Fault) {
+    fn tell(&mut self, folder: Option<&Target>, fault: VerifyFault) {
         let folder = folder.map(|target| target.folder.clone());
-        self.problems.push(Problem { skill: self.name.to_owned(), folder, fault });
+        self.problems.push(VerifyProblem { skill: self.name.to_owned(), folder, fault });
     }
 
     /// What the store has.
     fn kept(&mut self, store: &Store) -> Result<Option<(Tree, SkillSummary)>, InstallFailure> {
         let Some(tree) = store.get(&self.locked.integrity)? else {
-            self.tell(None, Fault::NotKept);
+            self.tell(None, VerifyFault::NotKept);
             return Ok(None);
         };
         let summary = match SkillSummary::read(&tree, self.name) {
             Ok(summary) => summary,
             Err(error) => {
-                self.tell(None, Fault::Unusable(error.to_string()));
+                self.tell(None, VerifyFault::Unusable(error.to_string()));
                 return Ok(None);
             }
         };
         match trust::verify(&tree, summary.signed_name(), summary.written_version(), self.trust) {
-            Err(error) => self.tell(None, Fault::Signature(error.to_string())),
+            Err(error) => self.tell(None, VerifyFault::Signature(error.to_string())),
             Ok(attestation) => {
                 let now = trust::tier(summary.dialect, summary.claimed, attestation.tier);
                 self.signers.extend(attestation.signatures);
                 if now < self.locked.tier {
-                    self.tell(None, Fault::Tier { locked: self.locked.tier, now });
+                    self.tell(None, VerifyFault::Tier { locked: self.locked.tier, now });
                 }
             }
         }
-        self.said(&summary);
+        self.check_lock_fields(&summary);
         Ok(Some((tree, summary)))
     }
 
     /// The lock is a text that anybody can edit: what it says about a skill must be what its files
     /// say.
-    fn said(&mut self, summary: &SkillSummary) {
+    fn check_lock_fields(&mut self, summary: &SkillSummary) {
         let locked = self.locked;
         // Where the files name none, the place that it came from may.
         let none = summary.version == semver::Version::new(0, 0, 0);
@@ -227,15 +231,15 @@ impl Check<'_> {
         for (field, locked, kept) in fields {
             if locked != kept {
                 let (locked, kept) = (listed(&locked), listed(&kept));
-                self.tell(None, Fault::Lock { field, locked, kept });
+                self.tell(None, VerifyFault::Lock { field, locked, kept });
             }
         }
     }
 
     /// Whom the lock names must have signed. Others may have signed the same files since. It is the
     /// key that counts: what its owner is called changes with whom somebody trusts.
-    fn signed(&mut self) {
-        let is_wrong = |problem: &Problem| matches!(problem.fault, Fault::Signature(_));
+    fn check_signatures(&mut self) {
+        let is_wrong = |problem: &VerifyProblem| matches!(problem.fault, VerifyFault::Signature(_));
         if self.problems.iter().any(is_wrong) {
             return;
         }
@@ -251,7 +255,7 @@ impl Check<'_> {
             };
         if !kept.contains(locked) {
             let (locked, kept) = (locked.clone(), listed(&kept));
-            self.tell(None, Fault::Lock { field, locked, kept });
+            self.tell(None, VerifyFault::Lock { field, locked, kept });
         }
     }
 
@@ -260,31 +264,31 @@ impl Check<'_> {
         target: &Target,
         kept: Option<&(Tree, SkillSummary)>,
     ) -> Result<(), InstallFailure> {
-        let there = match Seen::at(&target.folder)? {
-            Seen::Tree(tree) => tree,
-            Seen::Absent => {
-                self.tell(Some(target), Fault::Missing);
+        let there = match FolderContents::at(&target.folder)? {
+            FolderContents::Tree(tree) => tree,
+            FolderContents::Absent => {
+                self.tell(Some(target), VerifyFault::Missing);
                 return Ok(());
             }
-            Seen::Link(to) => {
+            FolderContents::Link(to) => {
                 self.tell(
                     Some(target),
-                    Fault::Strange(format!("it is a link to {}", to.display())),
+                    VerifyFault::Strange(format!("it is a link to {}", to.display())),
                 );
                 return Ok(());
             }
-            Seen::Strange(why) => {
-                self.tell(Some(target), Fault::Strange(why));
+            FolderContents::Unsupported(why) => {
+                self.tell(Some(target), VerifyFault::Strange(why));
                 return Ok(());
             }
         };
         let Some((tree, summary)) = kept else {
             if there.integrity() != self.locked.integrity {
-                self.tell(Some(target), Fault::Changed(String::new()));
+                self.tell(Some(target), VerifyFault::Changed(String::new()));
             }
             return Ok(());
         };
-        let expected = deployed(tree, summary, target.agent)?.tree;
+        let expected = deploy_for_agent(tree, summary, target.agent)?.tree;
         let before = self.problems.len();
         self.compare(target, &expected, &there);
         let same = self.problems.len() == before;
@@ -300,9 +304,9 @@ impl Check<'_> {
         for path in paths {
             let fault = match (expected.get(path), there.get(path)) {
                 (Some(one), Some(other)) if one == other => continue,
-                (Some(_), Some(_)) => Fault::Changed(path.clone()),
-                (Some(_), None) => Fault::Gone(path.clone()),
-                (None, _) => Fault::Additional(path.clone()),
+                (Some(_), Some(_)) => VerifyFault::Changed(path.clone()),
+                (Some(_), None) => VerifyFault::Gone(path.clone()),
+                (None, _) => VerifyFault::Additional(path.clone()),
             };
             self.tell(Some(target), fault);
         }
@@ -311,12 +315,12 @@ impl Check<'_> {
     /// The signature in a folder is another one than the kept one.
     fn signature(&mut self, target: &Target, summary: &SkillSummary, there: &Tree) {
         match trust::verify(there, summary.signed_name(), summary.written_version(), self.trust) {
-            Err(error) => self.tell(Some(target), Fault::Signature(error.to_string())),
+            Err(error) => self.tell(Some(target), VerifyFault::Signature(error.to_string())),
             Ok(attestation) => {
                 let now = trust::tier(summary.dialect, summary.claimed, attestation.tier);
                 self.signers.extend(attestation.signatures);
                 if now < self.locked.tier {
-                    self.tell(Some(target), Fault::Tier { locked: self.locked.tier, now });
+                    self.tell(Some(target), VerifyFault::Tier { locked: self.locked.tier, now });
                 }
             }
         }

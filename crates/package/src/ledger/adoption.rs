@@ -1,8 +1,8 @@
-//! What a lock needs to take over a skill that another tool installed.
+//! What is needed to adopt a skill that another tool installed.
 
 use std::path::PathBuf;
 
-use super::{Drift, Entry, Gh, Npx, Origin};
+use super::{Drift, Gh, LedgerEntry, Npx, Origin};
 use crate::tree::{Tree, TreeError};
 
 /// What a lock needs to take over a skill where it lies. Nothing is moved or written.
@@ -55,7 +55,7 @@ pub enum Source {
     Folder(PathBuf),
 }
 
-impl Entry {
+impl LedgerEntry {
     /// What a lock needs to take over the skill where it lies. The files are read; nothing is moved
     /// or written.
     pub fn adoption(&self) -> Result<Adoption, TreeError> {

@@ -1,4 +1,4 @@
-//! The ledgers of other tools, read by one rule: what is broken becomes a warning, the rest counts.
+//! Reads the lock files of other tools.
 
 use std::{
     collections::HashMap,
@@ -20,12 +20,12 @@ use crate::limits::MAX_LEDGER_BYTES;
 
 /// What a ledger says about skills, by the name of their folder.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct ToolLedger {
     pub(super) skills: HashMap<String, Arc<Origin>>,
 }
 
 /// How a ledger is written.
-pub(super) trait Writing {
+pub(super) trait LedgerFormat {
     /// One skill in it.
     type Record: DeserializeOwned;
 
@@ -37,7 +37,7 @@ pub(super) trait Writing {
 }
 
 #[derive(Deserialize)]
-struct Quick<R> {
+struct LedgerFile<R> {
     version: u64,
     skills: Pairs<R>,
 }
@@ -70,11 +70,11 @@ impl<'de, R: Deserialize<'de>> Visitor<'de> for PairsVisitor<R> {
 }
 
 /// Reads a ledger, if it is there.
-pub(super) fn read<W: Writing>(
+pub(super) fn read<W: LedgerFormat>(
     path: &Path,
     writing: &W,
     warnings: &mut Vec<Warning>,
-) -> Option<Book> {
+) -> Option<ToolLedger> {
     let bytes = match read_file(path) {
         Ok(bytes) => bytes,
         Err(error) if is_absent(&error) => return None,
@@ -83,9 +83,9 @@ pub(super) fn read<W: Writing>(
             return None;
         }
     };
-    let mut book = Book::default();
+    let mut book = ToolLedger::default();
     let known = |version: u64| W::VERSIONS.contains(&version);
-    match serde_json::from_slice::<Quick<W::Record>>(&bytes) {
+    match serde_json::from_slice::<LedgerFile<W::Record>>(&bytes) {
         Ok(quick) if known(quick.version) => {
             book.skills.reserve(quick.skills.0.len());
             for (key, record) in quick.skills.0 {
@@ -100,11 +100,11 @@ pub(super) fn read<W: Writing>(
 }
 
 /// Keeps the entries that are whole.
-fn read_slowly<W: Writing>(
+fn read_slowly<W: LedgerFormat>(
     path: &Path,
     bytes: &[u8],
     writing: &W,
-    book: &mut Book,
+    book: &mut ToolLedger,
     warnings: &mut Vec<Warning>,
 ) {
     let mut warn = |reason: String| warnings.push(Warning::new(path, reason));
@@ -155,23 +155,23 @@ pub(super) fn is_absent(error: &io::Error) -> bool {
 /// Every ledger that was read, so that none is read twice.
 #[derive(Debug, Default)]
 pub(super) struct LedgerCache {
-    books: HashMap<PathBuf, Option<Arc<Book>>>,
+    books: HashMap<PathBuf, Option<Arc<ToolLedger>>>,
 }
 
 impl LedgerCache {
     /// All of them, with their paths.
-    pub(super) fn books(&self) -> impl Iterator<Item = (&Path, &Arc<Book>)> {
+    pub(super) fn books(&self) -> impl Iterator<Item = (&Path, &Arc<ToolLedger>)> {
         let books = self.books.iter();
         books.filter_map(|(path, book)| Some((path.as_path(), book.as_ref()?)))
     }
 
     /// The ledger at a path.
-    pub(super) fn book<W: Writing>(
+    pub(super) fn book<W: LedgerFormat>(
         &mut self,
         path: PathBuf,
         writing: &W,
         warnings: &mut Vec<Warning>,
-    ) -> Option<Arc<Book>> {
+    ) -> Option<Arc<ToolLedger>> {
         if let Some(book) = self.books.get(&path) {
             return book.clone();
         }

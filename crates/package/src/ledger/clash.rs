@@ -1,7 +1,7 @@
-//! Skills of one name that one agent sees twice.
+//! Finds skills with the same name that one agent sees.
 
 use super::{
-    Entry,
+    LedgerEntry,
     files::{self, Item},
 };
 use crate::{
@@ -11,27 +11,27 @@ use crate::{
 
 /// Skills of one name that the same agents see.
 #[derive(Clone, Debug)]
-pub struct Clash<'a> {
+pub struct NameClash<'a> {
     /// The name.
     pub name: &'a str,
     /// The agents that see all of them in this order.
     pub agents: Vec<&'static Agent>,
     /// The skills, by the agents' precedence.
-    pub entries: Vec<&'a Entry>,
+    pub entries: Vec<&'a LedgerEntry>,
     /// What the agents do with them.
-    pub outcome: Outcome,
+    pub outcome: ClashOutcome,
 }
 
 /// What agents do with skills of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ClashOutcome {
     /// They use the first and hide the others.
     FirstWins,
     /// They show all of them.
     AllShown,
 }
 
-impl Clash<'_> {
+impl NameClash<'_> {
     /// Whether the files of all of them are the same.
     pub fn is_identical(&self) -> Result<bool, TreeError> {
         let mut first: Option<Vec<Item>> = None;
@@ -49,24 +49,24 @@ impl Clash<'_> {
 }
 
 /// Every clash among skills that are sorted by name.
-pub(super) fn find(entries: &[Entry]) -> Vec<Clash<'_>> {
+pub(super) fn find(entries: &[LedgerEntry]) -> Vec<NameClash<'_>> {
     let groups = entries.chunk_by(|a, b| a.name() == b.name());
     groups.filter(|group| group.len() > 1).flat_map(among).collect()
 }
 
 /// The clashes among skills of one name.
-fn among(group: &[Entry]) -> Vec<Clash<'_>> {
-    let mut clashes: Vec<Clash<'_>> = Vec::new();
+fn among(group: &[LedgerEntry]) -> Vec<NameClash<'_>> {
+    let mut clashes: Vec<NameClash<'_>> = Vec::new();
     for (reader, agent) in Agent::ALL.iter().enumerate() {
         let entries = seen_by(reader, group);
         if entries.len() < 2 {
             continue;
         }
         let outcome = match agent.precedence {
-            Precedence::Both => Outcome::AllShown,
-            _ => Outcome::FirstWins,
+            Precedence::Both => ClashOutcome::AllShown,
+            _ => ClashOutcome::FirstWins,
         };
-        let same = |clash: &&mut Clash<'_>| {
+        let same = |clash: &&mut NameClash<'_>| {
             clash.outcome == outcome
                 && clash
                     .entries
@@ -78,19 +78,19 @@ fn among(group: &[Entry]) -> Vec<Clash<'_>> {
             clash.agents.push(agent);
         } else {
             let name = entries[0].name();
-            clashes.push(Clash { name, agents: vec![agent], entries, outcome });
+            clashes.push(NameClash { name, agents: vec![agent], entries, outcome });
         }
     }
     clashes
 }
 
 /// What one agent sees, by its precedence.
-fn seen_by(reader: usize, group: &[Entry]) -> Vec<&Entry> {
-    let rank = |entry: &&Entry| {
+fn seen_by(reader: usize, group: &[LedgerEntry]) -> Vec<&LedgerEntry> {
+    let rank = |entry: &&LedgerEntry| {
         let readers = entry.places().iter().flat_map(|place| &place.folder.readers);
         readers.filter(|(known, _)| *known == reader).map(|(_, rank)| *rank).min()
     };
-    let mut seen: Vec<(usize, &Entry)> =
+    let mut seen: Vec<(usize, &LedgerEntry)> =
         group.iter().filter_map(|entry| Some((rank(&entry)?, entry))).collect();
     seen.sort_by_key(|(rank, _)| *rank);
     seen.into_iter().map(|(_, entry)| entry).collect()

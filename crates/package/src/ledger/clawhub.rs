@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{
     Origin, Warning,
-    book::{self, Writing},
+    book::{self, LedgerFormat},
     files::{Item, Kind},
     order,
     origin::ClawHub,
@@ -83,7 +83,7 @@ pub(super) struct Record {
 /// The ledger of a folder of skills.
 pub(super) struct Lock;
 
-impl Writing for Lock {
+impl LedgerFormat for Lock {
     type Record = Record;
 
     const VERSIONS: &'static [u64] = &[1];

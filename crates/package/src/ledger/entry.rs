@@ -1,4 +1,4 @@
-//! A skill that was found.
+//! A skill found on the machine.
 
 use std::{
     fs,
@@ -28,21 +28,21 @@ pub(super) const SKILL_FILES: [&str; 2] = ["SKILL.md", "skill.md"];
 
 /// A skill on the machine. Its folder was seen; nothing in it was read yet.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct LedgerEntry {
     name: String,
     path: PathBuf,
-    places: Vec<Place>,
+    places: Vec<SkillLocation>,
     recorded: Option<Arc<Origin>>,
 }
 
 /// Where an agent finds a skill.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SkillLocation {
     pub(super) folder: Arc<Folder>,
     link: Option<PathBuf>,
 }
 
-impl Place {
+impl SkillLocation {
     /// The agent's folder.
     pub fn folder(&self) -> &Path {
         &self.folder.path
@@ -113,12 +113,12 @@ pub enum Drift {
     /// It is not.
     Modified,
     /// Nobody can tell.
-    Unknown(Unsure),
+    Unknown(UnknownDrift),
 }
 
 /// Why nobody can tell whether a skill was modified.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Unsure {
+pub enum UnknownDrift {
     /// There is no hash.
     #[error("no hash was written down when it was installed")]
     NotRecorded,
@@ -139,9 +139,9 @@ pub enum Unsure {
     Unreadable(String),
 }
 
-impl Entry {
+impl LedgerEntry {
     pub(super) fn new(name: String, path: PathBuf, folder: Arc<Folder>) -> Self {
-        Self { name, path, places: vec![Place { folder, link: None }], recorded: None }
+        Self { name, path, places: vec![SkillLocation { folder, link: None }], recorded: None }
     }
 
     /// A skill in a folder that no agent reads.
@@ -151,7 +151,12 @@ impl Entry {
     }
 
     pub(super) fn linked(name: String, path: PathBuf, link: PathBuf, folder: Arc<Folder>) -> Self {
-        Self { name, path, places: vec![Place { folder, link: Some(link) }], recorded: None }
+        Self {
+            name,
+            path,
+            places: vec![SkillLocation { folder, link: Some(link) }],
+            recorded: None,
+        }
     }
 
     pub(super) fn record(&mut self, origin: Option<Arc<Origin>>) {
@@ -159,7 +164,7 @@ impl Entry {
     }
 
     pub(super) fn link(&mut self, link: PathBuf, folder: Arc<Folder>) {
-        self.places.push(Place { folder, link: Some(link) });
+        self.places.push(SkillLocation { folder, link: Some(link) });
     }
 
     /// Where it really is, if it lies in the folder of an agent.
@@ -179,7 +184,7 @@ impl Entry {
     }
 
     /// Where agents find it: its folder, and links to it.
-    pub fn places(&self) -> &[Place] {
+    pub fn places(&self) -> &[SkillLocation] {
         &self.places
     }
 
@@ -268,21 +273,23 @@ impl Entry {
                 Ok(tree) => is_same(tree.integrity() == *integrity),
                 Err(error) => unreadable(&error),
             },
-            Some(Origin::Savoir { integrity: None }) => Drift::Unknown(Unsure::Converted),
+            Some(Origin::Savoir { integrity: None }) => Drift::Unknown(UnknownDrift::Converted),
             Some(Origin::Npx(origin)) => self.npx_drift(origin),
             Some(Origin::ClawHub(_) | Origin::Gh(_) | Origin::Plain) | None => {
                 match clawhub::read_origin(&self.path) {
                     Some(Ok(origin)) => self.clawhub_drift(&origin),
-                    Some(Err(warning)) => Drift::Unknown(Unsure::Unreadable(warning.to_string())),
-                    None if self.is_rewritten() => Drift::Unknown(Unsure::Rewritten),
-                    None => Drift::Unknown(Unsure::NotRecorded),
+                    Some(Err(warning)) => {
+                        Drift::Unknown(UnknownDrift::Unreadable(warning.to_string()))
+                    }
+                    None if self.is_rewritten() => Drift::Unknown(UnknownDrift::Rewritten),
+                    None => Drift::Unknown(UnknownDrift::NotRecorded),
                 }
             }
         }
     }
 
     fn npx_drift(&self, origin: &Npx) -> Drift {
-        let Some(hash) = &origin.hash else { return Drift::Unknown(Unsure::NotRecorded) };
+        let Some(hash) = &origin.hash else { return Drift::Unknown(UnknownDrift::NotRecorded) };
         let items = match files::read(&self.path) {
             Ok(items) => items,
             Err(error) => return unreadable(&error),
@@ -291,14 +298,14 @@ impl Entry {
             return Drift::Unmodified;
         }
         if self.is_rewritten() {
-            return Drift::Unknown(Unsure::Rewritten);
+            return Drift::Unknown(UnknownDrift::Rewritten);
         }
         uncertain(&items).map_or(Drift::Modified, Drift::Unknown)
     }
 
     fn clawhub_drift(&self, origin: &ClawHub) -> Drift {
         let Some(fingerprint) = &origin.fingerprint else {
-            return Drift::Unknown(Unsure::NotRecorded);
+            return Drift::Unknown(UnknownDrift::NotRecorded);
         };
         let items = match files::read(&self.path) {
             Ok(items) => items,
@@ -308,7 +315,7 @@ impl Entry {
             return Drift::Unmodified;
         }
         if clawhub::has_ignore_file(&items) {
-            return Drift::Unknown(Unsure::LeftOut);
+            return Drift::Unknown(UnknownDrift::LeftOut);
         }
         uncertain(&items).map_or(Drift::Modified, Drift::Unknown)
     }
@@ -332,13 +339,13 @@ fn is_same(same: bool) -> Drift {
 }
 
 fn unreadable(error: &TreeError) -> Drift {
-    Drift::Unknown(Unsure::Unreadable(error.to_string()))
+    Drift::Unknown(UnknownDrift::Unreadable(error.to_string()))
 }
 
 /// A name that may stand elsewhere in the order of the tool.
-fn uncertain(items: &[Item]) -> Option<Unsure> {
+fn uncertain(items: &[Item]) -> Option<UnknownDrift> {
     let item = items.iter().find(|item| !order::is_certain(&item.path))?;
-    Some(Unsure::Order(item.path.clone()))
+    Some(UnknownDrift::Order(item.path.clone()))
 }
 
 fn read_text(path: &Path) -> io::Result<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! The files of a folder as they lie there, for the hashes of other tools.
+//! Reads the files of a folder for the hashes of other tools.
 
 use std::{
     fs,

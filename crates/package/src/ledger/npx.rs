@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     Origin,
-    book::Writing,
+    book::LedgerFormat,
     files::{Item, Kind},
     git, hex, order,
     origin::Npx,
@@ -46,7 +46,7 @@ pub(super) struct Project<'a>(pub(super) &'a Path);
 /// The ledger of a user.
 pub(super) struct User<'a>(pub(super) &'a Path);
 
-impl Writing for Project<'_> {
+impl LedgerFormat for Project<'_> {
     type Record = Record;
 
     const VERSIONS: &'static [u64] = &[1];
@@ -56,7 +56,7 @@ impl Writing for Project<'_> {
     }
 }
 
-impl Writing for User<'_> {
+impl LedgerFormat for User<'_> {
     type Record = Record;
 
     // Older ones are thrown away by the tool itself.

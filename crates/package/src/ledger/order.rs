@@ -23,13 +23,13 @@ const UPPER_VARIANT: u8 = 10;
 
 /// What a text is sorted by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct CollationKey {
     letters: Vec<u32>,
     accents: Vec<u8>,
     cases: Vec<u8>,
 }
 
-impl Key {
+impl CollationKey {
     fn letter(&mut self, letter: u32, case: u8) {
         self.letters.push(letter);
         self.accents.push(1);
@@ -87,8 +87,8 @@ impl Key {
 }
 
 /// What a text is sorted by.
-pub(super) fn key(text: &str) -> Key {
-    let mut key = Key::default();
+pub(super) fn key(text: &str) -> CollationKey {
+    let mut key = CollationKey::default();
     text.nfd().for_each(|c| key.push(c));
     key
 }

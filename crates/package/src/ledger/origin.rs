@@ -1,4 +1,4 @@
-//! How a skill came to the machine.
+//! The origin of an installed skill.
 
 use serde::Serialize;
 

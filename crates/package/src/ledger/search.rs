@@ -1,4 +1,4 @@
-//! Lists every folder of every agent, once.
+//! Lists the skill folders of all agents.
 //!
 //! It is quick for ten thousand skills: the ledgers are read on another processor meanwhile, and a
 //! link is followed by its text where the folder that it leads to is one of these.
@@ -18,8 +18,8 @@ use std::{
 use rustix::fs::{CWD, Mode, OFlags, openat, readlinkat};
 
 use super::{
-    Entry, Origin, Places, Warning,
-    book::{Book, LedgerCache},
+    LedgerEntry, Origin, SearchRoots, Warning,
+    book::{LedgerCache, ToolLedger},
     clawhub, npx,
 };
 use crate::{
@@ -48,17 +48,17 @@ pub(super) struct Folder {
 }
 
 /// What was found.
-pub(super) struct Found {
-    pub(super) entries: Vec<Entry>,
+pub(super) struct SearchResult {
+    pub(super) entries: Vec<LedgerEntry>,
     /// The ledgers that may name the skills of each folder, the most likely first.
-    pub(super) books: Vec<Vec<Arc<Book>>>,
+    pub(super) books: Vec<Vec<Arc<ToolLedger>>>,
     /// Every ledger that was read.
-    pub(super) shelf: LedgerCache,
+    pub(super) ledger_cache: LedgerCache,
     pub(super) warnings: Vec<Warning>,
 }
 
 /// Every skill, and what could not be read.
-pub(super) fn all(places: &Places) -> Found {
+pub(super) fn all(places: &SearchRoots) -> SearchResult {
     let mut search = Search {
         places,
         folders: Vec::new(),
@@ -80,20 +80,21 @@ pub(super) fn all(places: &Places) -> Found {
     search.follow_links(&books);
     let Search { entries, mut warnings, .. } = search;
     warnings.append(&mut ledgers.warnings);
-    Found { entries, books, shelf: ledgers.shelf, warnings }
+    SearchResult { entries, books, ledger_cache: ledgers.ledger_cache, warnings }
 }
 
 /// The ledgers of other tools.
 struct Ledgers<'a> {
-    places: &'a Places,
-    shelf: LedgerCache,
+    places: &'a SearchRoots,
+    ledger_cache: LedgerCache,
     warnings: Vec<Warning>,
 }
 
 impl<'a> Ledgers<'a> {
     /// Those of the project and of the user. The others are beside folders of skills.
-    fn read(places: &'a Places) -> Self {
-        let mut ledgers = Self { places, shelf: LedgerCache::default(), warnings: Vec::new() };
+    fn read(places: &'a SearchRoots) -> Self {
+        let mut ledgers =
+            Self { places, ledger_cache: LedgerCache::default(), warnings: Vec::new() };
         ledgers.npx(Scope::User);
         ledgers.npx(Scope::Project);
         if let Some(project) = &places.project {
@@ -103,8 +104,8 @@ impl<'a> Ledgers<'a> {
     }
 
     /// Those that may name the skills of a folder.
-    fn of(&mut self, folder: &Folder) -> Vec<Arc<Book>> {
-        let mut books: Vec<Arc<Book>> = Vec::new();
+    fn of(&mut self, folder: &Folder) -> Vec<Arc<ToolLedger>> {
+        let mut books: Vec<Arc<ToolLedger>> = Vec::new();
         for (path, scope) in &folder.paths {
             let beside = path.parent().and_then(|above| self.clawhub(above));
             let of_scope = self.npx(*scope);
@@ -119,33 +120,33 @@ impl<'a> Ledgers<'a> {
         books
     }
 
-    fn npx(&mut self, scope: Scope) -> Option<Arc<Book>> {
+    fn npx(&mut self, scope: Scope) -> Option<Arc<ToolLedger>> {
         let agents = &self.places.agents;
         match (scope, self.places.project.as_deref()) {
             (Scope::Project, Some(project)) => {
                 let path = project.join(npx::PROJECT_LEDGER);
-                self.shelf.book(path, &npx::Project(project), &mut self.warnings)
+                self.ledger_cache.book(path, &npx::Project(project), &mut self.warnings)
             }
             (Scope::User, _) => {
                 let path = npx::user_ledger(agents);
-                self.shelf.book(path, &npx::User(agents.home()), &mut self.warnings)
+                self.ledger_cache.book(path, &npx::User(agents.home()), &mut self.warnings)
             }
             _ => None,
         }
     }
 
-    fn clawhub(&mut self, folder: &Path) -> Option<Arc<Book>> {
+    fn clawhub(&mut self, folder: &Path) -> Option<Arc<ToolLedger>> {
         clawhub::FOLDERS.iter().find_map(|name| {
             let path = folder.join(name).join("lock.json");
-            self.shelf.book(path, &clawhub::Lock, &mut self.warnings)
+            self.ledger_cache.book(path, &clawhub::Lock, &mut self.warnings)
         })
     }
 }
 
 struct Search<'a> {
-    places: &'a Places,
+    places: &'a SearchRoots,
     folders: Vec<Arc<Folder>>,
-    entries: Vec<Entry>,
+    entries: Vec<LedgerEntry>,
     /// The path of each entry below its folder, where that is not just its name.
     keys: Vec<Option<String>>,
     /// The entries of each folder.
@@ -161,11 +162,11 @@ struct Link {
     folder: Arc<Folder>,
     path: PathBuf,
     name: String,
-    near: Option<Near>,
+    near: Option<NearbySkill>,
 }
 
 /// A skill in one of the folders.
-struct Near {
+struct NearbySkill {
     folder: usize,
     /// Its name, if it is not that of the link.
     name: Option<String>,
@@ -194,9 +195,9 @@ impl Search<'_> {
             let mut parts = self.links.chunks_mut(share);
             let first = parts.next();
             for part in parts {
-                scope.spawn(move || Signpost::read(part, folders));
+                scope.spawn(move || LinkResolver::read(part, folders));
             }
-            Signpost::read(first.unwrap_or_default(), folders);
+            LinkResolver::read(first.unwrap_or_default(), folders);
         });
     }
 
@@ -295,14 +296,14 @@ impl Search<'_> {
                 self.list(folder, &path, &format!("{prefix}{name}/"), depth + 1)?;
             } else {
                 self.keys.push((!prefix.is_empty()).then(|| format!("{prefix}{name}")));
-                self.entries.push(Entry::new(name, path, Arc::clone(folder)));
+                self.entries.push(LedgerEntry::new(name, path, Arc::clone(folder)));
             }
         }
         Ok(())
     }
 
     /// Looks up in the ledgers how every skill came into its folder.
-    fn record(&mut self, books: &[Vec<Arc<Book>>]) {
+    fn record(&mut self, books: &[Vec<Arc<ToolLedger>>]) {
         for (at, listed) in self.listed.clone().into_iter().enumerate() {
             for n in listed {
                 let entry = &self.entries[n];
@@ -314,7 +315,7 @@ impl Search<'_> {
     }
 
     /// How a skill came into a folder, by what the ledgers say.
-    fn recorded(&self, books: &[Arc<Book>], path: &Path, key: &str) -> Option<Arc<Origin>> {
+    fn recorded(&self, books: &[Arc<ToolLedger>], path: &Path, key: &str) -> Option<Arc<Origin>> {
         let own = &self.places.own;
         if let Some(integrity) = (!own.is_empty()).then(|| own.get(path)).flatten() {
             return Some(Arc::new(Origin::Savoir { integrity: integrity.clone() }));
@@ -322,7 +323,7 @@ impl Search<'_> {
         books.iter().find_map(|book| book.skills.get(key)).cloned()
     }
 
-    fn follow_links(&mut self, books: &[Vec<Arc<Book>>]) {
+    fn follow_links(&mut self, books: &[Vec<Arc<ToolLedger>>]) {
         let links = std::mem::take(&mut self.links);
         let found = self.near_entries(&links);
         let mut far = std::mem::take(&mut self.far_links);
@@ -352,7 +353,7 @@ impl Search<'_> {
         links.iter().map(find).collect()
     }
 
-    fn follow_far_links(&mut self, links: Vec<Link>, books: &[Vec<Arc<Book>>]) {
+    fn follow_far_links(&mut self, links: Vec<Link>, books: &[Vec<Arc<ToolLedger>>]) {
         let mut by_path: HashMap<OsString, usize> = HashMap::new();
         for (at, entry) in self.entries.iter().enumerate() {
             if let Some(real) = entry.real() {
@@ -375,14 +376,14 @@ impl Search<'_> {
         target: PathBuf,
         link: Link,
         by_path: &mut HashMap<OsString, usize>,
-        books: &[Vec<Arc<Book>>],
+        books: &[Vec<Arc<ToolLedger>>],
     ) {
         if let Some(at) = by_path.get(target.as_os_str()) {
             self.entries[*at].link(link.path, link.folder);
         } else if target.is_dir() {
             let origin = self.recorded(&books[link.folder.at], &link.path, &link.name);
             by_path.insert(target.as_os_str().to_owned(), self.entries.len());
-            let mut entry = Entry::linked(link.name, target, link.path, link.folder);
+            let mut entry = LedgerEntry::linked(link.name, target, link.path, link.folder);
             entry.record(origin);
             self.entries.push(entry);
         }
@@ -395,7 +396,7 @@ fn lossy(name: OsString) -> String {
 
 /// Follows the links of one folder by their text, without asking the system about each part of a
 /// path. Most of them lead to the same folder.
-struct Signpost<'a> {
+struct LinkResolver<'a> {
     folder: &'a Folder,
     folders: &'a [Arc<Folder>],
     open: Option<OwnedFd>,
@@ -404,12 +405,12 @@ struct Signpost<'a> {
     last: Option<(String, Option<usize>)>,
 }
 
-impl<'a> Signpost<'a> {
+impl<'a> LinkResolver<'a> {
     /// Finds out where links lead. Those of one folder stand beside each other.
     fn read(links: &mut [Link], folders: &[Arc<Folder>]) {
         for links in links.chunk_by_mut(|a, b| a.folder.at == b.folder.at) {
             let Some(folder) = links.first().map(|link| Arc::clone(&link.folder)) else { continue };
-            let mut signpost = Signpost::new(&folder, folders);
+            let mut signpost = LinkResolver::new(&folder, folders);
             for link in links {
                 link.near = link.path.file_name().and_then(|name| signpost.near(name));
             }
@@ -421,7 +422,7 @@ impl<'a> Signpost<'a> {
     }
 
     /// Which skill a link leads to, if that can be told.
-    fn near(&mut self, link: &OsStr) -> Option<Near> {
+    fn near(&mut self, link: &OsStr) -> Option<NearbySkill> {
         if self.open.is_none() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             self.open = Some(openat(CWD, &self.folder.path, flags, Mode::empty()).ok()?);
@@ -443,7 +444,7 @@ impl<'a> Signpost<'a> {
             at
         };
         let name = (link != name).then(|| name.to_owned());
-        Some(Near { folder: at?, name })
+        Some(NearbySkill { folder: at?, name })
     }
 }
 

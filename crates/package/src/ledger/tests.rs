@@ -38,9 +38,9 @@ impl Machine {
         symlink(target, link).unwrap();
     }
 
-    fn places(&self) -> Places {
+    fn places(&self) -> SearchRoots {
         let none = |_: &str| -> Option<OsString> { None };
-        Places {
+        SearchRoots {
             agents: Agents::new(&self.path("home"), none),
             project: Some(self.path("project")),
             inner: Vec::new(),
@@ -54,10 +54,10 @@ impl Machine {
 }
 
 fn names(ledger: &Ledger) -> Vec<&str> {
-    ledger.entries().iter().map(Entry::name).collect()
+    ledger.entries().iter().map(LedgerEntry::name).collect()
 }
 
-fn only<'a>(ledger: &'a Ledger, name: &str) -> &'a Entry {
+fn only<'a>(ledger: &'a Ledger, name: &str) -> &'a LedgerEntry {
     let [entry] = ledger.named(name) else { panic!("{name}: {:?}", ledger.named(name)) };
     entry
 }
@@ -82,7 +82,7 @@ fn a_skill_and_links_to_it_are_one() {
     assert_eq!(names(&ledger), ["notes", "pdf"]);
     let pdf = only(&ledger, "pdf");
     assert_eq!(pdf.path(), machine.path("home/.agents/skills/pdf"));
-    let links: Vec<Option<&Path>> = pdf.places().iter().map(Place::link).collect();
+    let links: Vec<Option<&Path>> = pdf.places().iter().map(SkillLocation::link).collect();
     let first = machine.path("home/.claude/skills/pdf");
     let second = machine.path("home/.roo/skills/pdf-again");
     assert_eq!(links, [None, Some(first.as_path()), Some(second.as_path())]);
@@ -153,14 +153,14 @@ fn one_name_twice() {
     };
     let pdf = of("pdf", "claude-code");
     assert_eq!(pdf.entries[0].path(), machine.path("home/.claude/skills/pdf"));
-    assert_eq!(pdf.outcome, Outcome::FirstWins);
+    assert_eq!(pdf.outcome, ClashOutcome::FirstWins);
     assert!(pdf.is_identical().unwrap());
     let pdf = of("pdf", "opencode");
     assert_eq!(pdf.entries[0].path(), machine.path("project/.claude/skills/pdf"));
     let mail = of("mail", "warp");
     assert_eq!(mail.entries[0].path(), machine.path("project/.agents/skills/mail"));
     assert!(!mail.is_identical().unwrap());
-    assert_eq!(of("mail", "codex").outcome, Outcome::AllShown);
+    assert_eq!(of("mail", "codex").outcome, ClashOutcome::AllShown);
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn what_gh_wrote_is_in_the_skill() {
     let details = filter.details().unwrap();
     assert_eq!(details.version.as_deref(), Some("1.0.0"));
     assert_eq!((details.origin.word(), details.claims[0].word()), ("gh", "npx"));
-    assert_eq!(filter.drift(), Drift::Unknown(Unsure::Rewritten));
+    assert_eq!(filter.drift(), Drift::Unknown(UnknownDrift::Rewritten));
     let adoption = filter.adoption().unwrap();
     assert_eq!(
         adoption.source,
@@ -273,11 +273,11 @@ fn what_savoir_wrote_and_what_nobody_wrote_down() {
     let plain = only(&ledger, "plain");
     assert_eq!(plain.recorded(), None);
     assert_eq!(plain.details().unwrap().origin, Origin::Plain);
-    assert_eq!(plain.drift(), Drift::Unknown(Unsure::NotRecorded));
+    assert_eq!(plain.drift(), Drift::Unknown(UnknownDrift::NotRecorded));
     assert_eq!(plain.adoption().unwrap().source, Source::Folder(plain.path().to_owned()));
     places.own.insert(own.clone(), None);
     let ledger = Ledger::open(&places);
-    assert_eq!(only(&ledger, "own").drift(), Drift::Unknown(Unsure::Converted));
+    assert_eq!(only(&ledger, "own").drift(), Drift::Unknown(UnknownDrift::Converted));
     let error = only(&ledger, "empty").details().unwrap_err();
     assert!(matches!(error, EntryError::NoSkillFile(_)), "{error}");
 }
@@ -310,7 +310,7 @@ fn npx_hashes() {
     machine.write("project/.agents/skills/pdf/_x", "y");
     assert_eq!(pdf.drift(), Drift::Modified);
     machine.write("project/.agents/skills/pdf/名前.md", "y");
-    assert_eq!(pdf.drift(), Drift::Unknown(Unsure::Order("名前.md".into())));
+    assert_eq!(pdf.drift(), Drift::Unknown(UnknownDrift::Order("名前.md".into())));
 }
 
 #[test]
@@ -381,8 +381,8 @@ fn clawhub_fingerprints() {
     assert_eq!(pdf.adoption().unwrap().integrity, before, "its own file is no part of the skill");
     assert_eq!(pdf.drift(), Drift::Modified);
     machine.write("project/skills/pdf/.gitignore", "*.md");
-    assert_eq!(pdf.drift(), Drift::Unknown(Unsure::LeftOut));
+    assert_eq!(pdf.drift(), Drift::Unknown(UnknownDrift::LeftOut));
     machine.write("project/skills/pdf/.clawhub/origin.json", "[]");
-    assert!(matches!(pdf.drift(), Drift::Unknown(Unsure::Unreadable(_))));
+    assert!(matches!(pdf.drift(), Drift::Unknown(UnknownDrift::Unreadable(_))));
     assert_eq!(pdf.details().unwrap().warnings.len(), 1);
 }

@@ -1,9 +1,9 @@
-//! By what the original of a skill is recognised that another tool installed.
+//! Hashes that identify the original of a skill installed by another tool.
 
 use std::{collections::BTreeSet, path::Path};
 
 use super::{
-    Entry, Origin, Source,
+    LedgerEntry, Origin, Source,
     files::{self, Item, Kind},
     git, npx,
 };
@@ -21,7 +21,7 @@ pub(crate) struct Traces {
 
 impl Traces {
     /// What is known of the original of a skill that came from a source.
-    pub(crate) fn of(entry: &Entry, source: &Source) -> Self {
+    pub(crate) fn of(entry: &LedgerEntry, source: &Source) -> Self {
         let mut objects = BTreeSet::new();
         if let Source::Git { tree_sha: Some(sha), .. } = source {
             objects.insert(sha.clone());

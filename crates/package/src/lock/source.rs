@@ -1,4 +1,4 @@
-//! Where a locked skill came from, in one word.
+//! The source of a locked skill, as one string.
 
 use std::{fmt, str::FromStr};
 

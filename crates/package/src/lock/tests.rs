@@ -156,7 +156,8 @@ fn growth_is_told_by_name() {
     skill.permissions[0] = Permission::parse("network:read:api.example.com").unwrap();
     let other = skill.clone();
     new.skills.insert("other".to_owned(), other);
-    let growth: Vec<String> = old.growth(&new).iter().map(ToString::to_string).collect();
+    let growth: Vec<String> =
+        old.added_capabilities(&new).iter().map(ToString::to_string).collect();
     assert_eq!(
         growth,
         [
@@ -164,7 +165,7 @@ fn growth_is_told_by_name() {
             "`web-search` 1.3.0 wants the tool `post`, which 1.2.0 did not have",
         ]
     );
-    assert!(old.growth(&old).is_empty());
+    assert!(old.added_capabilities(&old).is_empty());
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! The lock as text.
+//! Writes the lock as TOML.
 
 use std::fmt;
 

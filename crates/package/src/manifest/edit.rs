@@ -1,12 +1,17 @@
-//! Changes of the file that keep everything else as its author wrote it.
+//! Edits `savoir.toml` and keeps comments and formatting.
 
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::{Manifest, Revision, Wanted, check_name};
-use crate::place::{Mistake, Text};
+use super::{Manifest, Revision, SkillRequirement, check_name};
+use crate::text_file::{ContentError, Text};
 
 /// The text with a skill added, or with the one of that name changed.
-pub fn add_skill(file: &str, text: &str, name: &str, wanted: &Wanted) -> Result<String, Mistake> {
+pub fn add_skill(
+    file: &str,
+    text: &str,
+    name: &str,
+    wanted: &SkillRequirement,
+) -> Result<String, ContentError> {
     add_skills(file, text, [(name, wanted)])
 }
 
@@ -14,8 +19,8 @@ pub fn add_skill(file: &str, text: &str, name: &str, wanted: &Wanted) -> Result<
 pub fn add_skills<'a>(
     file: &str,
     text: &str,
-    new: impl IntoIterator<Item = (&'a str, &'a Wanted)>,
-) -> Result<String, Mistake> {
+    new: impl IntoIterator<Item = (&'a str, &'a SkillRequirement)>,
+) -> Result<String, ContentError> {
     let mut document = read(file, text)?;
     let is_new = !document.contains_key("skills");
     let skills = document.entry("skills").or_insert_with(|| new_table(text));
@@ -23,11 +28,11 @@ pub fn add_skills<'a>(
         close_up(skills);
     }
     let Some(skills) = skills.as_table_like_mut() else {
-        return Err(Text { file, text }.mistake(0, "`skills` must be a table of skills"));
+        return Err(Text { file, text }.content_error(0, "`skills` must be a table of skills"));
     };
     let was_sorted = !is_new && is_sorted(skills);
     for (name, wanted) in new {
-        check_name(name).map_err(|why| Text { file, text }.mistake(0, why))?;
+        check_name(name).map_err(|why| Text { file, text }.content_error(0, why))?;
         put(skills, name, written(wanted));
     }
     if was_sorted {
@@ -37,7 +42,7 @@ pub fn add_skills<'a>(
 }
 
 /// The text without a skill; nothing if it has none of that name.
-pub fn remove_skill(file: &str, text: &str, name: &str) -> Result<Option<String>, Mistake> {
+pub fn remove_skill(file: &str, text: &str, name: &str) -> Result<Option<String>, ContentError> {
     let mut document = read(file, text)?;
     let skills = document.get_mut("skills").and_then(Item::as_table_like_mut);
     if skills.and_then(|skills| skills.remove(name)).is_none() {
@@ -47,7 +52,7 @@ pub fn remove_skill(file: &str, text: &str, name: &str) -> Result<Option<String>
 }
 
 /// The text with a list of agents, unless it has one.
-pub fn set_agents(file: &str, text: &str, ids: &[String]) -> Result<String, Mistake> {
+pub fn set_agents(file: &str, text: &str, ids: &[String]) -> Result<String, ContentError> {
     let mut document = read(file, text)?;
     if text.starts_with("[skills]") && !document.contains_key("agents") {
         // People add skills at the end of the file.
@@ -59,7 +64,7 @@ pub fn set_agents(file: &str, text: &str, ids: &[String]) -> Result<String, Mist
     }
     let agents = document.entry("agents").or_insert_with(|| new_table(text));
     let Some(agents) = agents.as_table_like_mut() else {
-        return Err(Text { file, text }.mistake(0, "`agents` must be a table"));
+        return Err(Text { file, text }.content_error(0, "`agents` must be a table"));
     };
     if agents.contains_key("use") {
         return Ok(text.to_owned());
@@ -69,11 +74,11 @@ pub fn set_agents(file: &str, text: &str, ids: &[String]) -> Result<String, Mist
 }
 
 /// Only what can be read is changed, so that a change is never to blame for what was wrong before.
-fn read(file: &str, text: &str) -> Result<DocumentMut, Mistake> {
+fn read(file: &str, text: &str) -> Result<DocumentMut, ContentError> {
     Manifest::parse(file, text)?;
     text.parse().map_err(|error: toml_edit::TomlError| {
         let at = error.span().map_or(0, |span| span.start);
-        Text { file, text }.mistake(at, error.message().to_owned())
+        Text { file, text }.content_error(at, error.message().to_owned())
     })
 }
 
@@ -111,21 +116,21 @@ fn put(skills: &mut dyn TableLike, name: &str, mut value: Value) {
     }
 }
 
-fn written(wanted: &Wanted) -> Value {
+fn written(wanted: &SkillRequirement) -> Value {
     let mut members: Vec<(&str, &str)> = Vec::new();
     let range;
     match wanted {
-        Wanted::Version { range, registry: None, namespace: None } => {
+        SkillRequirement::Version { range, registry: None, namespace: None } => {
             return range.to_string().into();
         }
-        Wanted::Version { range: versions, registry, namespace } => {
+        SkillRequirement::Version { range: versions, registry, namespace } => {
             range = versions.to_string();
             members.push(("version", range.as_str()));
             members.extend(registry.as_deref().map(|registry| ("registry", registry)));
             members.extend(namespace.as_deref().map(|namespace| ("namespace", namespace)));
         }
-        Wanted::Path(path) => members.push(("path", path)),
-        Wanted::Git { url, at, path } => {
+        SkillRequirement::Path(path) => members.push(("path", path)),
+        SkillRequirement::Git { url, at, path } => {
             members.push(("git", url));
             match at {
                 Revision::Default => {}
@@ -135,7 +140,7 @@ fn written(wanted: &Wanted) -> Value {
             }
             members.extend(path.as_deref().map(|path| ("path", path)));
         }
-        Wanted::Url { url, integrity } => {
+        SkillRequirement::Url { url, integrity } => {
             members.push(("url", url));
             members.extend(integrity.as_deref().map(|integrity| ("integrity", integrity)));
         }
@@ -144,7 +149,7 @@ fn written(wanted: &Wanted) -> Value {
 }
 
 /// The changed text, with the line ends of the old one; what it says can be read again.
-fn finish(file: &str, old: &str, document: &DocumentMut) -> Result<String, Mistake> {
+fn finish(file: &str, old: &str, document: &DocumentMut) -> Result<String, ContentError> {
     let mut text = document.to_string();
     if old.contains("\r\n") {
         text = text.replace("\r\n", "\n").replace('\n', "\r\n");

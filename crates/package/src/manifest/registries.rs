@@ -1,7 +1,7 @@
 //! `[registries]`: where published skills come from.
 
-use super::{Mistake, Table, Value, table, unknown_key};
-use crate::registry::{Plain, canonical, is_namespace};
+use super::{ContentError, Table, Value, table, unknown_key};
+use crate::registry::{PlainHttp, canonical, is_namespace};
 
 /// The registry that comes first wherever it stands.
 const DEFAULT: &str = "default";
@@ -18,12 +18,12 @@ pub struct Registry {
     /// Whether it is asked about namespaces of nobody, beside the first registry that owns none.
     pub fallback: bool,
     /// Whether it may be asked without encryption, which only a person can say.
-    pub plain: Plain,
+    pub plain: PlainHttp,
 }
 
 /// Who wrote a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum SettingsAuthor {
     /// Who wrote the project, whom the person need not know.
     Project,
     /// The person who runs the program.
@@ -31,13 +31,13 @@ pub(super) enum Whose {
 }
 
 /// Reads the table `[registries]` of a person's own settings. Other tables are passed over.
-pub fn registries(file: &str, text: &str) -> Result<Vec<Registry>, Mistake> {
+pub fn registries(file: &str, text: &str) -> Result<Vec<Registry>, ContentError> {
     let document = table::parse(file, text)?;
     let Some(value) = document.root().get("registries") else { return Ok(Vec::new()) };
-    read(value.table("a table of registries")?, Whose::Person)
+    read(value.table("a table of registries")?, SettingsAuthor::Person)
 }
 
-pub(super) fn read(table: Table<'_>, whose: Whose) -> Result<Vec<Registry>, Mistake> {
+pub(super) fn read(table: Table<'_>, whose: SettingsAuthor) -> Result<Vec<Registry>, ContentError> {
     let mut entries: Vec<(&str, usize, Value<'_>)> = table.entries().collect();
     // As they stand in the file.
     entries.sort_by_key(|(name, at, _)| (*name != DEFAULT, *at));
@@ -45,12 +45,12 @@ pub(super) fn read(table: Table<'_>, whose: Whose) -> Result<Vec<Registry>, Mist
     for (name, at, value) in entries {
         if !is_title(name) {
             let message = format!("`{}` cannot be the name of a registry", name.escape_debug());
-            return Err(table.mistake(at, message).hint("write letters, digits and hyphens"));
+            return Err(table.content_error(at, message).hint("write letters, digits and hyphens"));
         }
         let registry = read_one(name, value, &found, whose)?;
         if let Some(same) = found.iter().find(|known| known.url == registry.url) {
             let message = format!("`{}` has the same address already", same.name);
-            return Err(table.mistake(at, message));
+            return Err(table.content_error(at, message));
         }
         found.push(registry);
     }
@@ -61,14 +61,14 @@ fn read_one(
     name: &str,
     value: Value<'_>,
     others: &[Registry],
-    whose: Whose,
-) -> Result<Registry, Mistake> {
+    whose: SettingsAuthor,
+) -> Result<Registry, ContentError> {
     let mut registry = Registry {
         name: name.to_owned(),
         url: String::new(),
         namespaces: Vec::new(),
         fallback: false,
-        plain: Plain::ThisMachine,
+        plain: PlainHttp::ThisMachine,
     };
     if value.as_str().is_some() {
         registry.url = url(value)?;
@@ -84,22 +84,24 @@ fn read_one(
                     let taken = owner(others, &registry, item.string("a namespace")?);
                     if let Some(owner) = taken {
                         let message = format!("it belongs to `{owner}` already");
-                        return Err(item.mistake(message).hint("a namespace has one registry"));
+                        return Err(item
+                            .content_error(message)
+                            .hint("a namespace has one registry"));
                     }
                     registry.namespaces.push(namespace(item)?);
                 }
             }
             "fallback" => registry.fallback = value.truth()?,
-            "allow-http" if whose == Whose::Project => {
+            "allow-http" if whose == SettingsAuthor::Project => {
                 let message =
                     "whether a registry is asked without encryption is for a person to say";
                 let hint =
                     "move the registry to config.toml of your own settings, or use --allow-http";
-                return Err(table.mistake(at, message.to_owned()).hint(hint));
+                return Err(table.content_error(at, message.to_owned()).hint(hint));
             }
             "allow-http" => {
                 let allowed = value.truth()?;
-                registry.plain = if allowed { Plain::Anyone } else { Plain::ThisMachine };
+                registry.plain = if allowed { PlainHttp::Anyone } else { PlainHttp::ThisMachine };
             }
             _ => {
                 let known = ["url", "namespaces", "fallback", "allow-http"];
@@ -117,8 +119,8 @@ fn owner<'a>(others: &'a [Registry], this: &'a Registry, namespace: &str) -> Opt
     Some(&owner.name)
 }
 
-fn url(value: Value<'_>) -> Result<String, Mistake> {
-    canonical(value.string("an address")?).map_err(|error| value.mistake(error.to_string()))
+fn url(value: Value<'_>) -> Result<String, ContentError> {
+    canonical(value.string("an address")?).map_err(|error| value.content_error(error.to_string()))
 }
 
 /// Whether something can be the name of a registry: it is never mistaken for an address.
@@ -128,7 +130,7 @@ fn is_title(name: &str) -> bool {
 }
 
 /// The registry of one skill: the name of one, or an address.
-pub(super) fn reference(value: Value<'_>) -> Result<String, Mistake> {
+pub(super) fn reference(value: Value<'_>) -> Result<String, ContentError> {
     let text = value.string("the name of a registry, or its address")?;
     if !is_title(text) {
         url(value)?;
@@ -137,11 +139,12 @@ pub(super) fn reference(value: Value<'_>) -> Result<String, Mistake> {
 }
 
 /// A namespace.
-pub(super) fn namespace(value: Value<'_>) -> Result<String, Mistake> {
+pub(super) fn namespace(value: Value<'_>) -> Result<String, ContentError> {
     let text = value.string("a namespace")?;
     if !is_namespace(text) {
-        let mistake = value.mistake(format!("`{}` is not a namespace", text.escape_debug()));
-        return Err(mistake.hint("write lower-case letters, digits and single hyphens"));
+        let content_error =
+            value.content_error(format!("`{}` is not a namespace", text.escape_debug()));
+        return Err(content_error.hint("write lower-case letters, digits and single hyphens"));
     }
     Ok(text.to_owned())
 }
@@ -150,11 +153,11 @@ pub(super) fn namespace(value: Value<'_>) -> Result<String, Mistake> {
 mod tests {
     use super::*;
 
-    fn mistake(text: &str) -> String {
-        let mistake = registries("config.toml", text).unwrap_err();
-        match &mistake.hint {
-            Some(hint) => format!("{mistake} | {hint}"),
-            None => mistake.to_string(),
+    fn content_error(text: &str) -> String {
+        let content_error = registries("config.toml", text).unwrap_err();
+        match &content_error.hint {
+            Some(hint) => format!("{content_error} | {hint}"),
+            None => content_error.to_string(),
         }
     }
 
@@ -225,26 +228,26 @@ mod tests {
                  write letters, digits and hyphens",
             ),
         ] {
-            assert_eq!(mistake(text), expected);
+            assert_eq!(content_error(text), expected);
         }
-        let refused = mistake("[registries]\na = \"https://me:pw@x\"");
+        let refused = content_error("[registries]\na = \"https://me:pw@x\"");
         assert!(refused.starts_with("config.toml:2:5: ") && refused.contains("password"));
-        assert!(mistake("[registries]\na = \"x.example\"").contains("https://host/registry"));
+        assert!(content_error("[registries]\na = \"x.example\"").contains("https://host/registry"));
     }
 
     #[test]
     fn a_skill_names_its_registry() {
-        let mistake = |rest: &str| {
+        let content_error = |rest: &str| {
             let text = format!("[skills]\na = {{ version = \"1\", {rest} }}");
             crate::manifest::Manifest::parse("savoir.toml", &text).unwrap_err().to_string()
         };
-        let wrong = mistake("registry = \"a b\"");
+        let wrong = content_error("registry = \"a b\"");
         assert!(
             wrong.starts_with("savoir.toml:2:33: `a b` is not the address of a registry"),
             "{wrong}"
         );
-        assert!(mistake("registry = \"https://x/?a\"").contains("do not belong into it"));
-        assert!(mistake("namespace = \"A\"").contains("`A` is not a namespace"));
-        assert!(mistake("path = \"x\"").contains("does not go together"));
+        assert!(content_error("registry = \"https://x/?a\"").contains("do not belong into it"));
+        assert!(content_error("namespace = \"A\"").contains("`A` is not a namespace"));
+        assert!(content_error("path = \"x\"").contains("does not go together"));
     }
 }

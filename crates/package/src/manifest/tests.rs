@@ -36,11 +36,11 @@ fn parse(text: &str) -> Manifest {
     Manifest::parse(FILE, text).unwrap()
 }
 
-fn mistake(text: &str) -> String {
-    let mistake = Manifest::parse(FILE, text).unwrap_err();
-    match &mistake.hint {
-        Some(hint) => format!("{mistake} | {hint}"),
-        None => mistake.to_string(),
+fn content_error(text: &str) -> String {
+    let content_error = Manifest::parse(FILE, text).unwrap_err();
+    match &content_error.hint {
+        Some(hint) => format!("{content_error} | {hint}"),
+        None => content_error.to_string(),
     }
 }
 
@@ -51,26 +51,29 @@ fn every_way_to_ask_for_a_skill() {
     let range = |text| VersionRange::parse(text).unwrap();
     assert_eq!(
         manifest.skills["web-search"],
-        Wanted::Version { range: range("^1.2"), registry: None, namespace: None }
+        SkillRequirement::Version { range: range("^1.2"), registry: None, namespace: None }
     );
     let registry = Some("https://skills.example.com".to_owned());
-    let house = Wanted::Version { range: range("*"), registry, namespace: None };
+    let house = SkillRequirement::Version { range: range("*"), registry, namespace: None };
     assert_eq!(manifest.skills["house"], house);
     let (registry, namespace) = (Some("house".to_owned()), Some("acme".to_owned()));
-    let ours = Wanted::Version { range: range("1"), registry, namespace };
+    let ours = SkillRequirement::Version { range: range("1"), registry, namespace };
     assert_eq!(manifest.skills["ours"], ours);
-    assert_eq!(manifest.skills["notes"], Wanted::Path("../shared/notes".to_owned()));
+    assert_eq!(manifest.skills["notes"], SkillRequirement::Path("../shared/notes".to_owned()));
     assert_eq!(
         manifest.skills["review"],
-        Wanted::Git {
+        SkillRequirement::Git {
             url: "https://example.com/s.git".to_owned(),
             at: Revision::Tag("v2".to_owned()),
             path: Some("skills/review".to_owned()),
         }
     );
     let url = "git@example.com:s.git".to_owned();
-    assert_eq!(manifest.skills["head"], Wanted::Git { url, at: Revision::Default, path: None });
-    assert!(matches!(&manifest.skills["page"], Wanted::Url { integrity: Some(_), .. }));
+    assert_eq!(
+        manifest.skills["head"],
+        SkillRequirement::Git { url, at: Revision::Default, path: None }
+    );
+    assert!(matches!(&manifest.skills["page"], SkillRequirement::Url { integrity: Some(_), .. }));
     let registries: Vec<&str> = manifest.registries.iter().map(|one| one.url.as_str()).collect();
     assert_eq!(
         registries,
@@ -155,15 +158,15 @@ fn mistakes_have_a_place_and_a_way_out() {
             "savoir.toml:2:1: there is no setting `scope` | take it out: --global chooses that",
         ),
     ] {
-        assert_eq!(mistake(text), expected);
+        assert_eq!(content_error(text), expected);
     }
-    assert!(mistake("[skills]\na = \"1\"\na = \"2\"").starts_with("savoir.toml:3:1: "));
-    assert!(mistake("[skills\n").starts_with("savoir.toml:1:"));
+    assert!(content_error("[skills]\na = \"1\"\na = \"2\"").starts_with("savoir.toml:3:1: "));
+    assert!(content_error("[skills\n").starts_with("savoir.toml:1:"));
 }
 
 #[test]
 fn changes_keep_the_text() {
-    let wanted = |text| Wanted::Version {
+    let wanted = |text| SkillRequirement::Version {
         range: VersionRange::parse(text).unwrap(),
         registry: None,
         namespace: None,
@@ -184,7 +187,7 @@ fn changes_keep_the_text() {
 
 #[test]
 fn sorted_lists_stay_sorted() {
-    let wanted = Wanted::Path("x".to_owned());
+    let wanted = SkillRequirement::Path("x".to_owned());
     let text = "[skills]\n# about a\na = \"1\"\nc = \"1\"\n\n[check]\n";
     assert_eq!(
         add_skill(FILE, text, "b", &wanted).unwrap(),
@@ -199,7 +202,7 @@ fn sorted_lists_stay_sorted() {
 
 #[test]
 fn a_file_without_the_table_gets_one() {
-    let git = Wanted::Git {
+    let git = SkillRequirement::Git {
         url: "https://x".to_owned(),
         at: Revision::Branch("main".to_owned()),
         path: Some("a".to_owned()),
@@ -209,7 +212,7 @@ fn a_file_without_the_table_gets_one() {
     let text = "[check]\nstrict = true\n";
     assert_eq!(add_skill(FILE, text, "a", &git).unwrap(), format!("{text}\n{line}"));
     let text = "skills = { b = \"1\" }\n";
-    let wanted = Wanted::Path("x".to_owned());
+    let wanted = SkillRequirement::Path("x".to_owned());
     assert_eq!(
         add_skill(FILE, text, "c", &wanted).unwrap(),
         "skills = { b = \"1\", c = { path = \"x\" } }\n"
@@ -222,8 +225,10 @@ fn what_is_asked_for_survives_being_written() {
         let text = add_skill(FILE, "", name, wanted).unwrap();
         assert_eq!(&parse(&text).skills[name], wanted, "{text}");
     }
-    assert!(add_skill(FILE, "", "../x", &Wanted::Path("x".to_owned())).is_err());
-    assert!(add_skill(FILE, "[skills]\nx = 1\n", "y", &Wanted::Path("x".to_owned())).is_err());
+    assert!(add_skill(FILE, "", "../x", &SkillRequirement::Path("x".to_owned())).is_err());
+    assert!(
+        add_skill(FILE, "[skills]\nx = 1\n", "y", &SkillRequirement::Path("x".to_owned())).is_err()
+    );
 }
 
 #[test]
@@ -249,7 +254,7 @@ proptest! {
         if whole.is_char_boundary(start) && whole.is_char_boundary(end) {
             let text = format!("{}{new}{}", &whole[..start], &whole[end..]);
             if let Ok(manifest) = Manifest::parse(FILE, &text) {
-                let wanted = Wanted::Path("x".to_owned());
+                let wanted = SkillRequirement::Path("x".to_owned());
                 let added = add_skill(FILE, &text, "new", &wanted).unwrap();
                 assert_eq!(parse(&added).skills.len(), manifest.skills.len() + 1, "{added}");
                 let removed = remove_skill(FILE, &added, "new").unwrap().unwrap();
@@ -261,13 +266,13 @@ proptest! {
 
 #[test]
 fn only_a_person_lets_a_registry_be_asked_without_encryption() {
-    use crate::registry::Plain;
+    use crate::registry::PlainHttp;
 
     let text = "[registries.house]\nurl = \"http://house/registry\"\nallow-http = true\n";
     let own = registries("config.toml", text).unwrap();
-    assert_eq!(own[0].plain, Plain::Anyone);
+    assert_eq!(own[0].plain, PlainHttp::Anyone);
     let careful = text.replace("true", "false");
-    assert_eq!(registries("config.toml", &careful).unwrap()[0].plain, Plain::ThisMachine);
+    assert_eq!(registries("config.toml", &careful).unwrap()[0].plain, PlainHttp::ThisMachine);
     let error = Manifest::parse("savoir.toml", text).unwrap_err().to_string();
     assert!(error.contains("for a person to say"), "{error}");
 }

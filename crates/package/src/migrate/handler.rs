@@ -1,11 +1,11 @@
-//! The handlers of actions: which function of which file, if any.
+//! Finds the handler functions of actions.
 
 use savoir_skill::{
     convert::migrate::{MigratedTool, MigrationNote},
     python::{self, Function, Module, TOOLS_FILE},
 };
 
-use super::Blocker;
+use super::MigrationBlocker;
 use crate::{
     File, Tree,
     path::{self, PathProblem},
@@ -50,7 +50,7 @@ pub(super) fn resolve<'a>(
     tree: &Tree,
     moved: Option<&(String, String)>,
     notes: &mut Vec<MigrationNote>,
-) -> Result<Vec<Call<'a>>, Blocker> {
+) -> Result<Vec<Call<'a>>, MigrationBlocker> {
     let mut calls = Vec::new();
     for tool in tools {
         let mut look = Look { tool, tree, moved, notes };
@@ -67,7 +67,7 @@ struct Look<'a, 'n> {
 }
 
 impl Look<'_, '_> {
-    fn target(&mut self) -> Result<Target, Blocker> {
+    fn target(&mut self) -> Result<Target, MigrationBlocker> {
         let (path, function) = split(&self.tool.handler);
         let path = path.strip_prefix("./").unwrap_or(path);
         if path.is_empty() {
@@ -138,10 +138,10 @@ impl Look<'_, '_> {
         self.notes.push(MigrationNote::review(format!("actions.{}", self.tool.action), message));
     }
 
-    fn refused(&self, problem: &PathProblem) -> Blocker {
+    fn refused(&self, problem: &PathProblem) -> MigrationBlocker {
         let MigratedTool { action, handler, .. } = self.tool;
         let message = format!("the handler `{handler}` of `{action}`: {problem}");
-        Blocker::new("handler_path", message)
+        MigrationBlocker::new("handler_path", message)
     }
 }
 

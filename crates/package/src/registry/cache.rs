@@ -1,4 +1,4 @@
-//! What was learnt from registries. Everything here can be removed, and is learnt again.
+//! Caches registry responses on disk.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use url::Url;
 
 use super::Name;
-use crate::{limits::MAX_PACKAGE_INDEX_BYTES, place};
+use crate::{limits::MAX_PACKAGE_INDEX_BYTES, text_file};
 
 /// What is known of one file of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Cache {
 
 fn read(path: &Path) -> Option<Cached> {
     // What is damaged is as good as missing.
-    let text = place::read(path, MAX_PACKAGE_INDEX_BYTES + 1024).ok()??;
+    let text = text_file::read(path, MAX_PACKAGE_INDEX_BYTES + 1024).ok()??;
     let (head, text) = text.split_once('\n')?;
     let Head { etag, absent } = serde_json::from_str(head).ok()?;
     Some(Cached { etag, text: (!absent).then(|| text.to_owned()) })

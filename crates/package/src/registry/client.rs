@@ -1,4 +1,4 @@
-//! Asks one registry.
+//! Client of one registry.
 
 mod accounts;
 mod api;
@@ -18,7 +18,7 @@ use super::{
     Name, Network, RegistryError, Settings, Token,
     cache::{Cache, Cached},
     error::plain,
-    http::{Answer, Ask, Given, Line},
+    http::{RegistryConnection, RegistryRequest, RegistryResponse, ResponseBody},
     wire::{Config, GoneLine, INDEX_VERSION, IndexLine, Lines, Reading},
 };
 use crate::{
@@ -86,14 +86,14 @@ impl std::ops::Deref for Package {
 pub struct Client(Arc<Inner>);
 
 struct Inner {
-    line: Line,
+    line: RegistryConnection,
     cache: Cache,
-    config: OnceCell<Known>,
+    config: OnceCell<KnownConfig>,
 }
 
 /// How a registry is to be asked, and whom it may name.
 #[derive(Clone)]
-struct Known {
+struct KnownConfig {
     config: Config,
     reach: Reach,
 }
@@ -123,7 +123,7 @@ impl Client {
     ) -> Result<Self, RegistryError> {
         let base = base(address)?;
         let cache = Cache::new(&settings.cache, &base);
-        let line = Line { settings, http, base, token };
+        let line = RegistryConnection { settings, http, base, token };
         Ok(Self(Arc::new(Inner { line, cache, config: OnceCell::new() })))
     }
 
@@ -134,13 +134,13 @@ impl Client {
 
     /// The same registry, asked by who has this token.
     pub fn as_holder_of(&self, token: Token) -> Result<Self, RegistryError> {
-        let Line { settings, http, base, .. } = &self.0.line;
+        let RegistryConnection { settings, http, base, .. } = &self.0.line;
         Self::with(settings.clone(), http.clone(), base.as_str(), Some(token))
     }
 
     /// The same registry, of which only what is kept is looked at.
     pub(super) fn offline(&self) -> Result<Self, RegistryError> {
-        let Line { settings, http, base, token } = &self.0.line;
+        let RegistryConnection { settings, http, base, token } = &self.0.line;
         let settings = Settings { network: Network::Offline, ..settings.clone() };
         Self::with(settings, http.clone(), base.as_str(), token.clone())
     }
@@ -160,7 +160,7 @@ impl Client {
         url.map_err(|_| malformed(&self.address(), format!("`{path}` is no part of an address")))
     }
 
-    async fn ask(&self, ask: Ask) -> Result<Answer, RegistryError> {
+    async fn ask(&self, ask: RegistryRequest) -> Result<RegistryResponse, RegistryError> {
         match self.0.line.ask(ask).await {
             // Registries have a word for every refusal; who has none may be something else.
             Err(RegistryError::Refused { code: None, status: 400..500, .. })
@@ -177,12 +177,14 @@ impl Client {
     async fn has_index(&self, path: &str) -> Option<bool> {
         let url = self.url(&format!("{path}index/v1/config.json")).ok()?;
         let address = shown(&url);
-        match self.0.line.ask(Ask::get(url).looked_up()).await {
-            Ok(Answer::Given(given)) => Some(json::<Config>(&address, &given.bytes).is_ok()),
-            Ok(Answer::Missing(_)) => Some(false),
+        match self.0.line.ask(RegistryRequest::get(url).looked_up()).await {
+            Ok(RegistryResponse::Body(given)) => {
+                Some(json::<Config>(&address, &given.bytes).is_ok())
+            }
+            Ok(RegistryResponse::Missing(_)) => Some(false),
             // Who wants to know who asks is one.
             Err(RegistryError::Refused { code: Some(_), .. }) => Some(true),
-            Ok(Answer::Same(_)) | Err(_) => None,
+            Ok(RegistryResponse::Same(_)) | Err(_) => None,
         }
     }
 
@@ -199,30 +201,31 @@ impl Client {
         Ok(self.known().await?.config.clone())
     }
 
-    async fn known(&self) -> Result<&Known, RegistryError> {
+    async fn known(&self) -> Result<&KnownConfig, RegistryError> {
         self.0.config.get_or_try_init(|| self.learn()).await
     }
 
-    async fn learn(&self) -> Result<Known, RegistryError> {
+    async fn learn(&self) -> Result<KnownConfig, RegistryError> {
         let url = self.url("index/v1/config.json")?;
         let address = shown(&url);
         let cached = self.0.cache.config();
         if self.settings().is_offline() {
             let text = cached.and_then(|cached| cached.text);
             let text = text.ok_or_else(|| RegistryError::Offline(format!("`{address}`")))?;
-            return Ok(Known { config: config(&address, &text)?, reach: Reach::Public });
+            return Ok(KnownConfig { config: config(&address, &text)?, reach: Reach::Public });
         }
         let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
-        let (text, reach) = match self.ask(Ask::get(url).unless(etag).looked_up()).await? {
-            Answer::Missing(_) => return Err(self.not_a_registry().await),
-            Answer::Same(reach) => (cached.and_then(|cached| cached.text), reach),
-            Answer::Given(Given { bytes, etag, reach }) => {
-                let text = text(&address, bytes)?;
-                self.0.cache.keep_config(&Cached { etag, text: Some(text.clone()) });
-                (Some(text), reach)
-            }
-        };
-        Ok(Known { config: config(&address, &text.unwrap_or_default())?, reach })
+        let (text, reach) =
+            match self.ask(RegistryRequest::get(url).unless(etag).looked_up()).await? {
+                RegistryResponse::Missing(_) => return Err(self.not_a_registry().await),
+                RegistryResponse::Same(reach) => (cached.and_then(|cached| cached.text), reach),
+                RegistryResponse::Body(ResponseBody { bytes, etag, reach }) => {
+                    let text = text(&address, bytes)?;
+                    self.0.cache.keep_config(&Cached { etag, text: Some(text.clone()) });
+                    (Some(text), reach)
+                }
+            };
+        Ok(KnownConfig { config: config(&address, &text.unwrap_or_default())?, reach })
     }
 
     /// The versions of a skill; nothing if the registry does not know it.
@@ -243,15 +246,18 @@ impl Client {
         let url = self.index_url(name)?;
         let address = shown(&url);
         let etag = cached.as_ref().and_then(|cached| cached.etag.clone());
-        let ask = Ask::get(url).unless(etag).at_most(MAX_PACKAGE_INDEX_BYTES).looked_up();
+        let ask =
+            RegistryRequest::get(url).unless(etag).at_most(MAX_PACKAGE_INDEX_BYTES).looked_up();
         let found = match self.ask(ask).await? {
-            Answer::Same(_) => return self.both(name, cached.and_then(|cached| cached.text)),
-            Answer::Missing(_) => {
+            RegistryResponse::Same(_) => {
+                return self.both(name, cached.and_then(|cached| cached.text));
+            }
+            RegistryResponse::Missing(_) => {
                 // Somebody who mistyped an address is not told that every name is unknown.
                 self.known().await?;
                 Cached { etag: None, text: None }
             }
-            Answer::Given(given) => {
+            RegistryResponse::Body(given) => {
                 Cached { etag: given.etag, text: Some(text(&address, given.bytes)?) }
             }
         };

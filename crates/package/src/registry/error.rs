@@ -1,4 +1,4 @@
-//! What goes wrong with a registry.
+//! Errors of registries.
 
 use std::{
     fmt, io,
@@ -181,7 +181,7 @@ pub enum RegistryError {
     },
     /// A registry took a version down.
     #[error(
-        "{of} was taken down{}; nobody gets it any more: choose another version, or do without it",
+        "{of} was taken down{}; it can no longer be installed: choose another version, or do without it",
         because(reason.as_deref())
     )]
     TakenDown {
@@ -417,7 +417,7 @@ impl RegistryError {
         let places = ["/error/message", "/error", "/detail/message", "/detail", "/detail/0/msg"];
         let message = first(&places);
         let findings = body.pointer("/error/findings").and_then(Value::as_array);
-        let findings = findings.into_iter().flatten().take(MOST_FINDINGS).cloned().collect();
+        let findings = findings.into_iter().flatten().take(MAX_FINDINGS).cloned().collect();
         Self::Refused { address, status, code, reason, message, findings }
     }
 
@@ -488,7 +488,7 @@ fn refusal(address: &str, status: u16, message: Option<&str>) -> String {
 }
 
 /// Findings of one refusal that are kept.
-const MOST_FINDINGS: usize = 200;
+const MAX_FINDINGS: usize = 200;
 
 /// A stranger's text on one line, without anything that a terminal obeys, and not too long.
 pub(super) fn plain(text: &str) -> String {

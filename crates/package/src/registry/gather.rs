@@ -1,4 +1,4 @@
-//! Versions that go together, from registries and from what is installed, and their files.
+//! Resolves versions from registries and installed skills, and fetches them.
 
 mod order;
 mod shop;
@@ -9,18 +9,18 @@ use savoir_skill::version::VersionRange;
 use semver::Version;
 use thiserror::Error;
 
-use self::{order::Order, shop::Shop};
+use self::{order::GatherInputs, shop::GatherIndex};
 use super::{
-    Known, Name, Registries, RegistryError,
+    KnownPackages, Name, Registries, RegistryError,
+    concurrency::run_concurrently,
     error::plain,
-    known::Unanswered,
+    known_packages::Unanswered,
     registries::{Lookup, unchanged},
-    side_by_side::side_by_side,
     wire::IndexLine,
 };
 use crate::{
     Tree,
-    install::{Arrival, Ready, State, Why},
+    install::{CheckedSkill, FetchReason, FetchedSkill, State},
     lock::LockedSource,
     resolve::{self, Request, Resolution, ResolveError, Update, resolve},
     trust::Tier,
@@ -28,18 +28,18 @@ use crate::{
 
 /// What somebody wants.
 #[derive(Clone, Debug)]
-pub struct Wish<'a> {
+pub struct GatherRequest<'a> {
     /// What is installed, and what `savoir.toml` asks for.
     pub state: &'a State,
     /// What came from other sources just now, and may need skills of registries.
-    pub arrived: &'a [Ready],
+    pub arrived: &'a [CheckedSkill],
     /// What is asked for by name.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<RequestedSkill>,
     /// Which installed skills may change their version, by the names of their folders.
     pub update: Update,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> GatherRequest<'a> {
     /// To have what `savoir.toml` asks for.
     pub fn new(state: &'a State) -> Self {
         Self { state, arrived: &[], asked: Vec::new(), update: Update::Nothing }
@@ -48,7 +48,7 @@ impl<'a> Wish<'a> {
 
 /// A skill that is asked for by name.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RequestedSkill {
     /// Its name.
     pub name: Name,
     /// The versions that will do.
@@ -59,22 +59,22 @@ pub struct Asked {
 
 /// What was chosen, and what had to be fetched for it.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct GatheredSkills {
     /// What is not installed yet: each after what it needs. A shelf that installs these, together
     /// with what had arrived, chooses the same versions.
-    pub arrivals: Vec<Arrival>,
+    pub arrivals: Vec<FetchedSkill>,
     /// The tier that its registry gives each of them, by the name of its folder. It is the registry's
     /// word: what counts here is what their signatures attest under the keys that the user trusts.
     pub registry_tiers: BTreeMap<String, Tier>,
     /// What people should know about what was chosen.
-    pub notes: Vec<Note>,
+    pub notes: Vec<GatherNote>,
     /// All versions that were chosen, by the names under which they are published.
     pub resolution: Resolution,
 }
 
 /// Something that people should know about a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum GatherNote {
     /// Its authors want people to use something else.
     Deprecated {
         /// Which skill.
@@ -113,7 +113,7 @@ pub enum Note {
     },
 }
 
-impl From<&Unanswered> for Note {
+impl From<&Unanswered> for GatherNote {
     fn from(one: &Unanswered) -> Self {
         let names = one.names.iter().map(ToString::to_string).collect();
         Self::Unanswered { registry: one.registry.clone(), names, why: one.why.clone() }
@@ -165,15 +165,18 @@ impl GatherError {
 
 /// Chooses versions that go together for what `savoir.toml` and somebody ask for, and fetches those
 /// that are not installed yet. All questions are asked before anything is chosen.
-pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered, GatherError> {
+pub async fn gather(
+    registries: &Registries,
+    wish: &GatherRequest<'_>,
+) -> Result<GatheredSkills, GatherError> {
     let mut registries = registries.clone();
-    let order = Order::new(&mut registries, wish)?;
+    let order = GatherInputs::new(&mut registries, wish)?;
     let (bound, homes) = (&order.bound, &order.homes);
     let (local, held) = (&order.local, &order.held_names().cloned().collect());
     let settled = &order.settled(&wish.update);
     let lookup = Lookup { names: order.names(), bound, homes, local, held, settled };
     let known = registries.look_up(lookup).await?;
-    let shop = Shop { known: &known, order: &order, network: registries.network() };
+    let shop = GatherIndex { known: &known, order: &order, network: registries.network() };
     let resolution = choose(&registries, &shop, wish)?;
     check_folders(&resolution)?;
     check_homes(&registries, &shop, &resolution).await?;
@@ -183,7 +186,7 @@ pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered
     for name in &resolution.order {
         if let Some((line, at, tree)) = trees.remove(name) {
             registry_tiers.insert(line.name.last().to_owned(), line.earned());
-            arrivals.push(Arrival {
+            arrivals.push(FetchedSkill {
                 tree,
                 called: line.name.last().to_owned(),
                 source: LockedSource::registry(&registries.at(at).address(), &line.name),
@@ -193,13 +196,13 @@ pub async fn gather(registries: &Registries, wish: &Wish<'_>) -> Result<Gathered
         }
     }
     let notes = notes(&shop, &resolution);
-    Ok(Gathered { arrivals, registry_tiers, notes, resolution })
+    Ok(GatheredSkills { arrivals, registry_tiers, notes, resolution })
 }
 
 fn choose(
     registries: &Registries,
-    shop: &Shop<'_>,
-    wish: &Wish<'_>,
+    shop: &GatherIndex<'_>,
+    wish: &GatherRequest<'_>,
 ) -> Result<Resolution, GatherError> {
     let (roots, locked) = (shop.order.roots.clone(), shop.order.locked());
     let mut request = Request { roots, locked, update: shop.order.freed(&wish.update) };
@@ -215,7 +218,7 @@ fn choose(
 }
 
 /// Why nothing goes together, with what registries said that has to do with it.
-fn explained(registries: &Registries, shop: &Shop<'_>, error: ResolveError) -> GatherError {
+fn explained(registries: &Registries, shop: &GatherIndex<'_>, error: ResolveError) -> GatherError {
     let unasked: Vec<String> =
         shop.known.unasked().iter().map(|name| format!("`{name}`")).collect();
     match error {
@@ -261,7 +264,7 @@ fn check_folders(resolution: &Resolution) -> Result<(), GatherError> {
 /// nobody can tell which of them is meant, unless somebody said where the name belongs.
 async fn check_homes(
     registries: &Registries,
-    shop: &Shop<'_>,
+    shop: &GatherIndex<'_>,
     resolution: &Resolution,
 ) -> Result<(), RegistryError> {
     for (needing, chosen) in &resolution.chosen {
@@ -298,7 +301,7 @@ type ToFetch = (IndexLine, usize);
 /// What is chosen and not there, or asked for by name once more.
 fn to_fetch(
     registries: &Registries,
-    shop: &Shop<'_>,
+    shop: &GatherIndex<'_>,
     resolution: &Resolution,
 ) -> Result<Vec<ToFetch>, RegistryError> {
     let mut lines = Vec::new();
@@ -336,7 +339,7 @@ fn gone(registries: &Registries, name: &str, chosen: &resolve::Chosen) -> Regist
 type Fetched = BTreeMap<String, (IndexLine, usize, Tree)>;
 
 async fn fetch(registries: &Registries, lines: Vec<ToFetch>) -> Result<Fetched, RegistryError> {
-    let fetched = side_by_side(lines, |(line, at)| {
+    let fetched = run_concurrently(lines, |(line, at)| {
         let client = registries.at(at).clone();
         async move {
             let tree = client.download_signed(&line).await?;
@@ -347,27 +350,27 @@ async fn fetch(registries: &Registries, lines: Vec<ToFetch>) -> Result<Fetched, 
 }
 
 /// Why a skill was fetched, such that the shelf comes to the same choice.
-fn why(order: &Order, wish: &Wish<'_>, line: &IndexLine) -> Why {
+fn why(order: &GatherInputs, wish: &GatherRequest<'_>, line: &IndexLine) -> FetchReason {
     let name = line.name.to_string();
     let is_held = order.is_held(&name);
     if let Some(wanted) = order.asked.get(&name) {
-        return Why::Asked(wanted.clone());
+        return FetchReason::Requested(wanted.clone());
     }
     match order.wanted.get(&name) {
         // It is in `savoir.toml`, and not installed, or from elsewhere.
-        Some(wanted) if !is_held => Why::Asked(wanted.clone()),
-        _ if wish.state.lock.skills.contains_key(line.name.last()) => Why::Newer,
-        _ => Why::Spare,
+        Some(wanted) if !is_held => FetchReason::Requested(wanted.clone()),
+        _ if wish.state.lock.skills.contains_key(line.name.last()) => FetchReason::Update,
+        _ => FetchReason::IfNeeded,
     }
 }
 
-fn notes(shop: &Shop<'_>, resolution: &Resolution) -> Vec<Note> {
-    let mut notes: Vec<Note> = shop.known.unanswered().iter().map(Note::from).collect();
+fn notes(shop: &GatherIndex<'_>, resolution: &Resolution) -> Vec<GatherNote> {
+    let mut notes: Vec<GatherNote> = shop.known.unanswered().iter().map(GatherNote::from).collect();
     for (name, chosen) in &resolution.chosen {
         if let Some(gone) = shop.gone(name, &chosen.version) {
             let (name, version) = (name.clone(), chosen.version.clone());
             let reason = gone.withdrawn_reason.as_deref().map(plain);
-            notes.push(Note::TakenDown { name, version, reason });
+            notes.push(GatherNote::TakenDown { name, version, reason });
             continue;
         }
         let Some((line, _)) = shop.published(name, &chosen.version) else { continue };
@@ -375,10 +378,10 @@ fn notes(shop: &Shop<'_>, resolution: &Resolution) -> Vec<Note> {
         if line.yanked {
             let reason = line.yanked_reason.as_deref().map(plain);
             let (name, version) = (name.clone(), version.clone());
-            notes.push(Note::Withdrawn { name, version, reason });
+            notes.push(GatherNote::Withdrawn { name, version, reason });
         }
         if let Some(message) = &line.deprecated {
-            notes.push(Note::Deprecated { name, version, message: plain(message) });
+            notes.push(GatherNote::Deprecated { name, version, message: plain(message) });
         }
     }
     notes

@@ -1,4 +1,4 @@
-//! Questions to a registry over HTTP, and answers within bounds.
+//! HTTP requests to a registry, with limits on size and time.
 
 use std::{
     sync::Arc,
@@ -12,7 +12,7 @@ use reqwest::{
 use tokio::time::timeout;
 use url::Url;
 
-use super::{Plain, RegistryError, Settings, Token};
+use super::{PlainHttp, RegistryError, Settings, Token};
 use crate::{
     limits::{MAX_ANSWER_BYTES, MAX_REDIRECTS},
     source::{
@@ -22,29 +22,29 @@ use crate::{
 };
 
 /// Most bytes of an answer that refuses.
-const MAX_REFUSAL: usize = 64 * 1024;
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 /// Longest tag that is kept.
-const MAX_ETAG: usize = 256;
+const MAX_ETAG_BYTES: usize = 256;
 
 /// A question.
-pub(super) struct Ask {
+pub(super) struct RegistryRequest {
     method: Method,
     url: Url,
     etag: Option<String>,
     body: Option<(String, Vec<u8>)>,
     limit: u64,
     reach: Reach,
-    wait: Wait,
+    wait: WaitPolicy,
     /// Whether it is always there.
     there: bool,
 }
 
 /// Bytes of an archive in a second, over as long as a registry may be silent: nobody waits for a drip.
-const LEAST_RATE: u64 = 1024;
+const MIN_BYTES_PER_SECOND: u64 = 1024;
 
 /// How long an answer is waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wait {
+enum WaitPolicy {
     /// As long as a whole answer may take: something may have to be done for it.
     Answer,
     /// Not much longer than a registry is silent: it only has to look something up.
@@ -54,12 +54,12 @@ enum Wait {
 }
 
 /// How much of an archive came lately. One that began fast may not drip for ever, either.
-struct Pace {
+struct TransferRate {
     since: Instant,
     bytes: u64,
 }
 
-impl Pace {
+impl TransferRate {
     fn new() -> Self {
         Self { since: Instant::now(), bytes: 0 }
     }
@@ -71,8 +71,8 @@ impl Pace {
         if waited < window {
             return Ok(());
         }
-        if u128::from(self.bytes) * 1000 < u128::from(LEAST_RATE) * waited.as_millis() {
-            let (place, bytes, least) = (place.to_owned(), self.bytes, LEAST_RATE);
+        if u128::from(self.bytes) * 1000 < u128::from(MIN_BYTES_PER_SECOND) * waited.as_millis() {
+            let (place, bytes, least) = (place.to_owned(), self.bytes, MIN_BYTES_PER_SECOND);
             return Err(SourceError::TooSlow { place, bytes, waited, least });
         }
         *self = Self::new();
@@ -80,11 +80,11 @@ impl Pace {
     }
 }
 
-impl Ask {
+impl RegistryRequest {
     /// For a file, or a list.
     pub(super) fn get(url: Url) -> Self {
         let (method, reach) = (Method::GET, Reach::Anywhere);
-        let (limit, wait) = (MAX_ANSWER_BYTES, Wait::Answer);
+        let (limit, wait) = (MAX_ANSWER_BYTES, WaitPolicy::Answer);
         Self { method, url, etag: None, body: None, limit, reach, wait, there: false }
     }
 
@@ -123,7 +123,7 @@ impl Ask {
 
     /// For something that a registry only has to look up.
     pub(super) fn looked_up(mut self) -> Self {
-        self.wait = Wait::Lookup;
+        self.wait = WaitPolicy::Lookup;
         self
     }
 
@@ -135,7 +135,7 @@ impl Ask {
 
     /// For an archive, which takes as long as the line is slow.
     pub(super) fn archive(mut self) -> Self {
-        self.wait = Wait::Archive;
+        self.wait = WaitPolicy::Archive;
         self
     }
 
@@ -147,8 +147,8 @@ impl Ask {
 }
 
 /// What came back. Refusals are errors, except that something is not there.
-pub(super) enum Answer {
-    Given(Given),
+pub(super) enum RegistryResponse {
+    Body(ResponseBody),
     /// What is known already still holds.
     Same(Reach),
     /// There is no such thing: at the address, or where the registry sent who asked.
@@ -156,7 +156,7 @@ pub(super) enum Answer {
 }
 
 /// The bytes of an answer.
-pub(super) struct Given {
+pub(super) struct ResponseBody {
     pub(super) bytes: Vec<u8>,
     pub(super) etag: Option<String>,
     /// Whom the answer may name.
@@ -164,7 +164,7 @@ pub(super) struct Given {
 }
 
 /// The line to one registry.
-pub(super) struct Line {
+pub(super) struct RegistryConnection {
     pub(super) settings: Settings,
     pub(super) http: Arc<Http>,
     /// With a slash at its end.
@@ -172,14 +172,17 @@ pub(super) struct Line {
     pub(super) token: Option<Token>,
 }
 
-impl Line {
-    pub(super) async fn ask(&self, ask: Ask) -> Result<Answer, RegistryError> {
+impl RegistryConnection {
+    pub(super) async fn ask(
+        &self,
+        ask: RegistryRequest,
+    ) -> Result<RegistryResponse, RegistryError> {
         let place = shown(&ask.url);
         if self.settings.is_offline() {
             return Err(RegistryError::Offline(format!("`{place}`")));
         }
         self.settings.tell(Progress::Asking { place: place.clone() });
-        if ask.wait == Wait::Archive {
+        if ask.wait == WaitPolicy::Archive {
             return self.follow(ask).await;
         }
         let waited = self.settings.patience;
@@ -187,20 +190,20 @@ impl Line {
         answer.map_err(|_| SourceError::TimedOut { place, waited })?
     }
 
-    async fn follow(&self, mut ask: Ask) -> Result<Answer, RegistryError> {
+    async fn follow(&self, mut ask: RegistryRequest) -> Result<RegistryResponse, RegistryError> {
         let first = ask.url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let response = self.send(&ask).await?;
             ask.reach = ask.reach.after(&ask.url, response.remote_addr());
             let status = response.status();
             if status.is_success() {
-                return Ok(Answer::Given(self.given(&ask, response).await?));
+                return Ok(RegistryResponse::Body(self.given(&ask, response).await?));
             }
             match status.as_u16() {
-                304 if ask.etag.is_some() => return Ok(Answer::Same(ask.reach)),
+                304 if ask.etag.is_some() => return Ok(RegistryResponse::Same(ask.reach)),
                 404 | 410 if ask.method == Method::GET && !ask.there => {
                     let elsewhere = (ask.url.origin() != first.origin()).then(|| ask.url.into());
-                    return Ok(Answer::Missing(elsewhere));
+                    return Ok(RegistryResponse::Missing(elsewhere));
                 }
                 301 | 302 | 303 | 307 | 308 => ask.url = next(&ask, &response)?,
                 status => {
@@ -212,7 +215,7 @@ impl Line {
         Err(refused(&ask.url, "it was sent elsewhere too often").into())
     }
 
-    async fn send(&self, ask: &Ask) -> Result<Response, RegistryError> {
+    async fn send(&self, ask: &RegistryRequest) -> Result<Response, RegistryError> {
         self.may_be_asked(&ask.url)?;
         let client = self.http.client(&ask.url, ask.reach)?;
         let mut request = client.request(ask.method.clone(), ask.url.clone());
@@ -230,22 +233,26 @@ impl Line {
     }
 
     /// Waits for the next sign of life.
-    async fn heard<T>(&self, ask: &Ask, sign: impl Future<Output = T>) -> Result<T, SourceError> {
+    async fn heard<T>(
+        &self,
+        ask: &RegistryRequest,
+        sign: impl Future<Output = T>,
+    ) -> Result<T, SourceError> {
         let waited = self.silence(ask);
         let silent = |_| SourceError::TimedOut { place: shown(&ask.url), waited };
         timeout(waited, sign).await.map_err(silent)
     }
 
-    fn silence(&self, ask: &Ask) -> Duration {
+    fn silence(&self, ask: &RegistryRequest) -> Duration {
         match ask.wait {
-            Wait::Answer => self.settings.patience,
-            Wait::Lookup => self.settings.lookup_silence,
-            Wait::Archive => self.settings.download_silence,
+            WaitPolicy::Answer => self.settings.patience,
+            WaitPolicy::Lookup => self.settings.lookup_silence,
+            WaitPolicy::Archive => self.settings.download_silence,
         }
     }
 
     fn may_be_asked(&self, url: &Url) -> Result<(), SourceError> {
-        let plain = self.settings.plain == Plain::Anyone && url.scheme() == "http";
+        let plain = self.settings.plain == PlainHttp::Anyone && url.scheme() == "http";
         if plain && url.username().is_empty() && url.password().is_none() {
             return Ok(());
         }
@@ -257,7 +264,11 @@ impl Line {
         url.origin() == self.base.origin() && check(url).is_ok()
     }
 
-    async fn given(&self, ask: &Ask, mut response: Response) -> Result<Given, SourceError> {
+    async fn given(
+        &self,
+        ask: &RegistryRequest,
+        mut response: Response,
+    ) -> Result<ResponseBody, SourceError> {
         let place = shown(&ask.url);
         let too_large = || SourceError::TooLarge { place: place.clone(), limit: ask.limit };
         let of = response.content_length();
@@ -265,17 +276,19 @@ impl Line {
             return Err(too_large());
         }
         let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
-        let etag = etag.filter(|tag| tag.len() <= MAX_ETAG).map(str::to_owned);
-        let (mut bytes, mut flow) = (Vec::new(), Pace::new());
+        let etag = etag.filter(|tag| tag.len() <= MAX_ETAG_BYTES).map(str::to_owned);
+        let (mut bytes, mut flow) = (Vec::new(), TransferRate::new());
         loop {
             let chunk = self.heard(ask, response.chunk()).await?;
             let chunk = chunk.map_err(|error| unreachable(&ask.url, &error))?;
-            let Some(chunk) = chunk else { return Ok(Given { bytes, etag, reach: ask.reach }) };
+            let Some(chunk) = chunk else {
+                return Ok(ResponseBody { bytes, etag, reach: ask.reach });
+            };
             if (bytes.len() + chunk.len()) as u64 > ask.limit {
                 return Err(too_large());
             }
             bytes.extend_from_slice(&chunk);
-            if ask.wait == Wait::Archive {
+            if ask.wait == WaitPolicy::Archive {
                 flow.came(chunk.len() as u64, self.settings.download_silence, &place)?;
             }
             let so_far = bytes.len() as u64;
@@ -289,7 +302,7 @@ fn refused(url: &Url, why: &'static str) -> SourceError {
 }
 
 /// Where an answer sends a question. What is to be done is done here or nowhere.
-fn next(ask: &Ask, response: &Response) -> Result<Url, SourceError> {
+fn next(ask: &RegistryRequest, response: &Response) -> Result<Url, SourceError> {
     if ask.method != Method::GET {
         return Err(refused(&ask.url, "it sends elsewhere what was meant for it"));
     }
@@ -302,9 +315,9 @@ fn next(ask: &Ask, response: &Response) -> Result<Url, SourceError> {
 async fn beginning(mut response: Response) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
-        let room = MAX_REFUSAL - bytes.len();
+        let room = MAX_REFUSAL_BYTES - bytes.len();
         bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if bytes.len() == MAX_REFUSAL {
+        if bytes.len() == MAX_REFUSAL_BYTES {
             break;
         }
     }
@@ -315,17 +328,22 @@ async fn beginning(mut response: Response) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn line(base: &str, plain: Plain) -> Line {
+    fn line(base: &str, plain: PlainHttp) -> RegistryConnection {
         let settings = Settings { plain, ..Settings::new("unused".into()) };
         let token = Some(Token::new("secret").unwrap());
-        Line { settings, http: Arc::default(), base: Url::parse(base).unwrap(), token }
+        RegistryConnection {
+            settings,
+            http: Arc::default(),
+            base: Url::parse(base).unwrap(),
+            token,
+        }
     }
 
     #[test]
     fn who_may_be_asked_and_who_may_know() {
         let url = |text| Url::parse(text).unwrap();
-        let strict = line("https://x.example/registry/", Plain::ThisMachine);
-        let loose = line("http://x.example/registry/", Plain::Anyone);
+        let strict = line("https://x.example/registry/", PlainHttp::ThisMachine);
+        let loose = line("http://x.example/registry/", PlainHttp::Anyone);
         assert!(strict.may_be_asked(&url("http://x.example/a")).is_err());
         assert!(loose.may_be_asked(&url("http://x.example/a")).is_ok());
         assert!(loose.may_be_asked(&url("http://me:pw@x.example/a")).is_err());

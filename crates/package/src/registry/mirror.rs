@@ -9,7 +9,7 @@
 //! remembered for ever, so that nothing comes back with other bytes. What was taken down once stays so
 //! in the copy, and its archive goes.
 
-mod memory;
+mod copied_versions;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,11 +23,11 @@ use std::{
 use savoir_skill::digest::sha256_hex;
 use semver::{BuildMetadata, Version};
 
-use self::memory::Memory;
+use self::copied_versions::CopiedVersions;
 use super::{
     Client, Listing, Name, RegistryError, Release, Yanked,
     client::tree,
-    side_by_side::{blocking, side_by_side},
+    concurrency::{blocking, run_concurrently},
     wire::{Config, GoneLine, IndexLine, Lines, Reading},
 };
 use crate::trust::Tier;
@@ -40,11 +40,11 @@ const PARTIAL: &str = ".savoir-partial";
 const BUSY: &str = ".savoir-mirror";
 
 /// What the copy says of a version that its registry dropped.
-const DROPPED: &str = "its registry does not have it any more, and does not say why";
+const DROPPED: &str = "its registry no longer has it, and does not say why";
 
 /// What is copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum What {
+pub enum MirrorSelection {
     /// Everything that the registry lists.
     #[default]
     Everything,
@@ -54,7 +54,7 @@ pub enum What {
 
 /// What was copied.
 #[derive(Debug, Default)]
-pub struct Copied {
+pub struct MirrorReport {
     /// How many skills the copy has now.
     pub skills: usize,
     /// How many versions of them.
@@ -65,7 +65,7 @@ pub struct Copied {
     pub bytes: u64,
     /// What is not in the copy because something is wrong with it, or is there as it was before
     /// because the registry changed it.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<MirrorFailure>,
     /// The versions whose archives are in the copy no more, because they were taken down.
     pub removed: Vec<(Name, Version)>,
     /// The versions that were taken down, and the digests of their archives.
@@ -74,7 +74,7 @@ pub struct Copied {
 
 /// Something that was not copied.
 #[derive(Debug)]
-pub struct Failed {
+pub struct MirrorFailure {
     /// Which skill.
     pub name: Name,
     /// Which version; all of them if there is none.
@@ -85,14 +85,18 @@ pub struct Failed {
 
 /// Copies a registry into a folder, or brings an older copy up to date. What fails alone is left
 /// out and told; what makes all further work useless is an error.
-pub async fn mirror(client: &Client, folder: &Path, what: &What) -> Result<Copied, RegistryError> {
-    let folder = Arc::new(Folder::open(folder)?);
-    let mut copied = Copied::default();
+pub async fn mirror(
+    client: &Client,
+    folder: &Path,
+    what: &MirrorSelection,
+) -> Result<MirrorReport, RegistryError> {
+    let folder = Arc::new(MirrorFolder::open(folder)?);
+    let mut copied = MirrorReport::default();
     client.config().await?;
     let config = serde_json::to_vec(&Config::of_files()).unwrap_or_default();
     folder.write("index/v1/config.json", &config)?;
     match what {
-        What::Skills(names) => {
+        MirrorSelection::Skills(names) => {
             let closure = client.closure(names).await?;
             if let Some(name) = names.iter().find(|name| !closure.packages.contains_key(name)) {
                 let (name, registry) = (name.clone(), client.address());
@@ -101,7 +105,7 @@ pub async fn mirror(client: &Client, folder: &Path, what: &What) -> Result<Copie
             let names = closure.packages.into_keys().collect();
             copy(client, &folder, names, &mut copied).await?;
         }
-        What::Everything => {
+        MirrorSelection::Everything => {
             let listed = everything(client, &folder, &mut copied).await?;
             let dropped = folder.names()?.into_iter().filter(|name| !listed.contains(name));
             copy(client, &folder, dropped.collect(), &mut copied).await?;
@@ -114,8 +118,8 @@ pub async fn mirror(client: &Client, folder: &Path, what: &What) -> Result<Copie
 
 async fn everything(
     client: &Client,
-    folder: &Arc<Folder>,
-    copied: &mut Copied,
+    folder: &Arc<MirrorFolder>,
+    copied: &mut MirrorReport,
 ) -> Result<BTreeSet<Name>, RegistryError> {
     // A lock may name what nobody else gets any more.
     let mut listing =
@@ -137,11 +141,11 @@ async fn everything(
 
 async fn copy(
     client: &Client,
-    folder: &Arc<Folder>,
+    folder: &Arc<MirrorFolder>,
     names: BTreeSet<Name>,
-    copied: &mut Copied,
+    copied: &mut MirrorReport,
 ) -> Result<(), RegistryError> {
-    let done = side_by_side(names, |name| {
+    let done = run_concurrently(names, |name| {
         let (client, folder) = (client.clone(), folder.clone());
         async move { package(&client, &folder, name).await }
     });
@@ -157,15 +161,19 @@ async fn copy(
 }
 
 /// Copies one skill: its archives, then its index.
-async fn package(client: &Client, folder: &Folder, name: Name) -> Result<Copied, RegistryError> {
-    let mut copied = Copied::default();
+async fn package(
+    client: &Client,
+    folder: &MirrorFolder,
+    name: Name,
+) -> Result<MirrorReport, RegistryError> {
+    let mut copied = MirrorReport::default();
     let text = match client.index_and_text(&name).await {
         Ok(Some((_, text))) => text,
         // It was removed while the others were copied, or since it was copied.
         Ok(None) if folder.index(&name)?.is_empty() => return Ok(copied),
         Ok(None) => String::new(),
         Err(error) => {
-            copied.failed.push(Failed { name, version: None, error: passing(error)? });
+            copied.failed.push(MirrorFailure { name, version: None, error: passing(error)? });
             return Ok(copied);
         }
     };
@@ -178,14 +186,14 @@ async fn package(client: &Client, folder: &Folder, name: Name) -> Result<Copied,
 /// What the copy says of a skill, whose archives it has then.
 async fn index(
     client: &Client,
-    folder: &Folder,
+    folder: &MirrorFolder,
     name: &Name,
     text: &str,
-    copied: &mut Copied,
+    copied: &mut MirrorReport,
 ) -> Result<String, RegistryError> {
     let older = folder.index(name)?;
     let (older, told) = (versions(&older), gone(&older));
-    let mut memory = Memory::read(folder, name, older.values().map(|(line, _)| &**line))?;
+    let mut memory = CopiedVersions::read(folder, name, older.values().map(|(line, _)| &**line))?;
     let mut lines: Vec<(Version, String)> = Vec::new();
     for (_, reading) in Lines::of(text) {
         let (line, text) = match reading {
@@ -213,7 +221,7 @@ async fn index(
         };
         if let Some(error) = outcome.0 {
             let version = Some(line.version.clone());
-            copied.failed.push(Failed { name: name.clone(), version, error });
+            copied.failed.push(MirrorFailure { name: name.clone(), version, error });
         } else {
             memory.keep(&line);
         }
@@ -287,13 +295,13 @@ fn named(text: &str) -> BTreeSet<Version> {
 
 /// What the copy says of a version that its registry does not have any more, and does not say why: who
 /// has it keeps it, and nobody else gets it. That is told once, and from then on by the copy itself.
-fn dropped(client: &Client, line: &IndexLine, text: &str, copied: &mut Copied) -> String {
+fn dropped(client: &Client, line: &IndexLine, text: &str, copied: &mut MirrorReport) -> String {
     if line.yanked_reason.as_deref() == Some(DROPPED) {
         return text.to_owned();
     }
     let of = Box::new(Release::new(&line.name, &line.version, client.address()));
     let (name, version) = (line.name.clone(), Some(line.version.clone()));
-    copied.failed.push(Failed { name, version, error: RegistryError::DroppedCopy { of } });
+    copied.failed.push(MirrorFailure { name, version, error: RegistryError::DroppedCopy { of } });
     let Ok(mut value) = serde_json::from_str::<serde_json::Value>(text) else {
         return text.to_owned();
     };
@@ -311,9 +319,9 @@ fn passing(error: RegistryError) -> Result<RegistryError, RegistryError> {
 /// registry with a program answers, so that clients ask both in the same way.
 async fn files(
     client: &Client,
-    folder: &Folder,
+    folder: &MirrorFolder,
     line: &IndexLine,
-    copied: &mut Copied,
+    copied: &mut MirrorReport,
 ) -> Result<(), RegistryError> {
     artifact(client, folder, line, copied).await?;
     if line.earned() == Tier::Experimental {
@@ -326,9 +334,9 @@ async fn files(
 
 async fn artifact(
     client: &Client,
-    folder: &Folder,
+    folder: &MirrorFolder,
     line: &IndexLine,
-    copied: &mut Copied,
+    copied: &mut MirrorReport,
 ) -> Result<(), RegistryError> {
     let path = format!("artifacts/{}/{}", line.sha256, line.filename);
     if folder.has(&path, line) {
@@ -348,12 +356,12 @@ async fn artifact(
 }
 
 /// A folder that is filled by nobody else meanwhile.
-struct Folder {
+struct MirrorFolder {
     root: PathBuf,
     _busy: File,
 }
 
-impl Folder {
+impl MirrorFolder {
     fn open(root: &Path) -> Result<Self, RegistryError> {
         fs::create_dir_all(root).map_err(RegistryError::io(root))?;
         let path = root.join(BUSY);

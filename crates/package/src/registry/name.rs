@@ -1,4 +1,4 @@
-//! What a published skill is called.
+//! Names of published skills.
 
 use std::{fmt, str::FromStr};
 

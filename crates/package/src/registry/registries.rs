@@ -1,4 +1,4 @@
-//! Several registries in an order, and which of them a name belongs to.
+//! An ordered list of registries, and which of them owns a name.
 
 mod lookup;
 
@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Client, Known, Name, Network, Plain, RegistryError, Release, Settings, Token,
+    Client, KnownPackages, Name, Network, PlainHttp, RegistryError, Release, Settings, Token,
     client::canonical, wire::IndexLine,
 };
 use crate::{Tree, lock::LockedSkill, manifest, source::http::Http};
@@ -17,7 +17,7 @@ pub(super) use lookup::Lookup;
 
 /// A registry, as somebody set it.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct RegistryEntry {
     /// What it is called; nothing if only its address was given.
     pub name: Option<String>,
     /// Its address.
@@ -32,19 +32,19 @@ pub struct Entry {
     /// What proves to it who asks.
     pub token: Option<Token>,
     /// Whether it may be asked without encryption.
-    pub plain: Plain,
+    pub plain: PlainHttp,
 }
 
-impl Entry {
+impl RegistryEntry {
     /// A registry of which only the address is known.
     pub fn at(address: &str) -> Self {
-        let (name, namespaces, token, plain) = (None, Vec::new(), None, Plain::ThisMachine);
+        let (name, namespaces, token, plain) = (None, Vec::new(), None, PlainHttp::ThisMachine);
         let (fallback, passing) = (false, false);
         Self { name, address: address.to_owned(), namespaces, fallback, passing, token, plain }
     }
 }
 
-impl From<&manifest::Registry> for Entry {
+impl From<&manifest::Registry> for RegistryEntry {
     fn from(registry: &manifest::Registry) -> Self {
         let manifest::Registry { name, url, namespaces, fallback, plain } = registry.clone();
         Self { name: Some(name), namespaces, fallback, plain, ..Self::at(&url) }
@@ -85,7 +85,7 @@ struct Registry {
 impl Registries {
     /// Registries, the first one first. One that is there twice has the first place, and all that
     /// is said about it.
-    pub fn new(settings: Settings, entries: Vec<Entry>) -> Result<Self, RegistryError> {
+    pub fn new(settings: Settings, entries: Vec<RegistryEntry>) -> Result<Self, RegistryError> {
         let (http, list, tokens) = (Arc::default(), Vec::new(), BTreeMap::new());
         let mut all = Self { settings, http, list, tokens, plain: BTreeSet::new() };
         for entry in entries {
@@ -95,8 +95,8 @@ impl Registries {
     }
 
     /// Adds a registry at the end, unless it is there; gives its place.
-    fn add(&mut self, entry: Entry) -> Result<usize, RegistryError> {
-        let Entry { name, address, namespaces, fallback, passing, token, plain } = entry;
+    fn add(&mut self, entry: RegistryEntry) -> Result<usize, RegistryError> {
+        let RegistryEntry { name, address, namespaces, fallback, passing, token, plain } = entry;
         let address = canonical(&address)?;
         let at = self.position(&address);
         for namespace in &namespaces {
@@ -107,7 +107,7 @@ impl Registries {
             }
         }
         let at = at.unwrap_or(self.list.len());
-        if plain == Plain::Anyone && self.plain.insert(address.clone()) {
+        if plain == PlainHttp::Anyone && self.plain.insert(address.clone()) {
             self.renew(&address)?;
         }
         if at == self.list.len() {
@@ -160,7 +160,7 @@ impl Registries {
         let token = self.tokens.get(address).cloned();
         let mut settings = self.settings.clone();
         if self.plain.contains(address) {
-            settings.plain = Plain::Anyone;
+            settings.plain = PlainHttp::Anyone;
         }
         Client::with(settings, self.http.clone(), address, token)
     }
@@ -250,7 +250,7 @@ impl Registries {
         if let Some(at) = self.position(&address) {
             return Ok(at);
         }
-        self.add(Entry { passing: true, ..Entry::at(text) })
+        self.add(RegistryEntry { passing: true, ..RegistryEntry::at(text) })
     }
 
     /// The place of a registry that a lock names, which says nothing of other skills.
@@ -325,7 +325,7 @@ impl Registries {
     }
 
     /// Skills with all that any version of them needs, each from the registry that it belongs to.
-    pub async fn prefetch(&self, names: &[Name]) -> Result<Known, RegistryError> {
+    pub async fn prefetch(&self, names: &[Name]) -> Result<KnownPackages, RegistryError> {
         let (names, nothing) = (names.iter().cloned().collect(), BTreeSet::new());
         let (bound, homes) = (&BTreeMap::new(), &BTreeMap::new());
         let (local, held, settled) = (&nothing, &nothing, &nothing);
@@ -393,12 +393,17 @@ pub(super) fn unchanged(
 mod tests {
     use super::*;
 
-    fn entry(name: &str, address: &str, namespaces: &[&str], fallback: bool) -> Entry {
+    fn entry(name: &str, address: &str, namespaces: &[&str], fallback: bool) -> RegistryEntry {
         let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
-        Entry { name: Some(name.into()), namespaces, fallback, ..Entry::at(address) }
+        RegistryEntry {
+            name: Some(name.into()),
+            namespaces,
+            fallback,
+            ..RegistryEntry::at(address)
+        }
     }
 
-    fn registries(entries: Vec<Entry>) -> Result<Registries, RegistryError> {
+    fn registries(entries: Vec<RegistryEntry>) -> Result<Registries, RegistryError> {
         Registries::new(Settings::new("unused".into()), entries)
     }
 
@@ -448,7 +453,7 @@ mod tests {
 
     #[test]
     fn who_is_named_for_one_skill_keeps_its_place() {
-        let named = Entry { passing: true, ..Entry::at("https://other") };
+        let named = RegistryEntry { passing: true, ..RegistryEntry::at("https://other") };
         let all = registries(vec![
             named,
             entry("public", "https://public", &[], false),
@@ -506,12 +511,16 @@ mod tests {
 
     #[test]
     fn only_who_may_is_asked_without_encryption() {
-        let plain = Entry { plain: Plain::Anyone, ..entry("b", "http://b/", &[], false) };
+        let plain =
+            RegistryEntry { plain: PlainHttp::Anyone, ..entry("b", "http://b/", &[], false) };
         let first = entry("a", "http://b", &[], false);
         let all = registries(vec![first, entry("c", "http://c", &[], false), plain]).unwrap();
         let plain = |text: &str| all.named(text).unwrap().settings().plain;
-        assert_eq!((plain("a"), plain("http://b/")), (Plain::Anyone, Plain::Anyone));
-        assert_eq!((plain("c"), plain("http://d")), (Plain::ThisMachine, Plain::ThisMachine));
+        assert_eq!((plain("a"), plain("http://b/")), (PlainHttp::Anyone, PlainHttp::Anyone));
+        assert_eq!(
+            (plain("c"), plain("http://d")),
+            (PlainHttp::ThisMachine, PlainHttp::ThisMachine)
+        );
         let titles: Vec<_> = all.titled().map(|(name, _)| name.unwrap()).collect();
         assert_eq!(titles, ["a", "c"]);
     }

@@ -1,4 +1,4 @@
-//! How registries are asked.
+//! Settings of registry clients.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::source::{Progress, Watcher};
 
 /// Who may be asked without encryption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Plain {
+pub enum PlainHttp {
     /// Only this machine: what comes from elsewhere could be changed on the way.
     #[default]
     ThisMachine,
@@ -36,13 +36,13 @@ pub struct Settings {
     /// Whether anybody is asked.
     pub network: Network,
     /// Who may be asked without encryption.
-    pub plain: Plain,
+    pub plain: PlainHttp,
 }
 
 impl Settings {
     /// The usual settings with a folder for the cache.
     pub fn new(cache: PathBuf) -> Self {
-        let (network, plain) = (Network::default(), Plain::default());
+        let (network, plain) = (Network::default(), PlainHttp::default());
         Self {
             cache,
             patience: Duration::from_mins(2),

@@ -1,4 +1,4 @@
-//! What goes over the line between a registry and those who ask it, as JSON.
+//! JSON types of the registry API.
 //!
 //! Readers pass over keys that they do not know, so that a registry may say more than today. Every
 //! list has a bound. A tier that is not known is read as the least.

@@ -1,4 +1,4 @@
-//! Why nothing goes together, in sentences that name who asked for what.
+//! Explains why no set of versions satisfies all requirements.
 //!
 //! The leaves of PubGrub's derivation are the demands that cannot all hold. Those that contradict
 //! each other make the sentences; those that lead from them to a root follow.
@@ -15,8 +15,8 @@ use semver::Version;
 
 use super::{
     Candidate, Explanation, ResolveError, RootRequest,
-    offer::{Offer, Package, Stop},
-    set::{self, Versions},
+    provider::{IndexProvider, Package, ProviderError},
+    version_sets::{self, Versions},
 };
 
 type Tree = DerivationTree<Package, Versions, String>;
@@ -28,13 +28,13 @@ const MAX_VERSIONS: usize = 5;
 
 /// Who makes a demand.
 #[derive(Clone, Debug, PartialEq)]
-enum Who {
+enum DemandSource {
     Root(RootRequest),
     /// A skill, and the versions of it that make the demand.
     Skill(Rc<str>, Vec<Version>),
 }
 
-impl Who {
+impl DemandSource {
     fn sentence(&self, name: &str, range: &VersionRange) -> String {
         let range = written(range);
         match self {
@@ -71,23 +71,23 @@ fn listed(versions: &[Version]) -> String {
 
 /// One demand that cannot hold together with the others.
 #[derive(Clone, Debug)]
-struct Fact {
-    who: Who,
+struct UnmetDemand {
+    who: DemandSource,
     name: Rc<str>,
     range: VersionRange,
     set: Versions,
 }
 
-impl Fact {
+impl UnmetDemand {
     fn sentence(&self) -> String {
         self.who.sentence(&self.name, &self.range)
     }
 }
 
 /// What is wrong with the demands.
-enum Problem {
+enum DemandProblem {
     /// No version meets one demand, for this reason.
-    Alone(usize, Lack),
+    Alone(usize, UnmetReason),
     /// No version meets both.
     Pair(usize, usize),
     /// A version cannot be used at all.
@@ -96,7 +96,7 @@ enum Problem {
 
 /// Why no version meets a demand.
 #[derive(Clone, Copy, PartialEq)]
-enum Lack {
+enum UnmetReason {
     /// Nobody knows the name.
     Unknown,
     /// Those that do were withdrawn.
@@ -106,14 +106,14 @@ enum Lack {
 }
 
 /// A request without an answer.
-pub(super) struct Case<'a> {
-    offer: &'a Offer<'a>,
-    facts: Vec<Fact>,
-    problems: Vec<Problem>,
+pub(super) struct ConflictReport<'a> {
+    offer: &'a IndexProvider<'a>,
+    facts: Vec<UnmetDemand>,
+    problems: Vec<DemandProblem>,
 }
 
-impl<'a> Case<'a> {
-    pub(super) fn new(offer: &'a Offer<'a>, tree: &Tree) -> Result<Self, Stop> {
+impl<'a> ConflictReport<'a> {
+    pub(super) fn new(offer: &'a IndexProvider<'a>, tree: &Tree) -> Result<Self, ProviderError> {
         let mut case = Self { offer, facts: Vec::new(), problems: Vec::new() };
         for leaf in leaves(tree) {
             case.take(leaf)?;
@@ -122,13 +122,13 @@ impl<'a> Case<'a> {
         Ok(case)
     }
 
-    fn take(&mut self, leaf: &External<Package, Versions, String>) -> Result<(), Stop> {
+    fn take(&mut self, leaf: &External<Package, Versions, String>) -> Result<(), ProviderError> {
         match leaf {
             External::FromDependencyOf(Package::Root(at), _, Package::Skill(name), set) => {
                 if let Some(root) = self.offer.roots.get(*at) {
-                    let who = Who::Root(root.asker.clone());
+                    let who = DemandSource::Root(root.asker.clone());
                     let (name, range) = (name.clone(), root.skill.range.clone());
-                    self.facts.push(Fact { who, name, range, set: set.clone() });
+                    self.facts.push(UnmetDemand { who, name, range, set: set.clone() });
                 }
             }
             External::FromDependencyOf(Package::Skill(skill), by, Package::Skill(name), set) => {
@@ -136,7 +136,7 @@ impl<'a> Case<'a> {
             }
             External::Custom(Package::Skill(name), versions, why) => {
                 let versions = self.usable(name, versions)?;
-                self.problems.push(Problem::Unusable(name.clone(), versions, why.clone()));
+                self.problems.push(DemandProblem::Unusable(name.clone(), versions, why.clone()));
             }
             _ => {}
         }
@@ -150,12 +150,12 @@ impl<'a> Case<'a> {
         by: &Versions,
         name: &Rc<str>,
         set: &Versions,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ProviderError> {
         let mut versions = Vec::new();
         let mut range = None;
         for version in self.usable(skill, by)? {
             let candidate = self.offer.candidate(skill, &version)?;
-            let needs = self.offer.shelf.needs(skill, &candidate.version)?;
+            let needs = self.offer.index_cache.needs(skill, &candidate.version)?;
             let need = needs.skills().iter().find(|need| *need.name == **name);
             if let Some(need) = need {
                 versions.push(candidate.version);
@@ -163,23 +163,23 @@ impl<'a> Case<'a> {
             }
         }
         if let Some(range) = range {
-            let (who, name) = (Who::Skill(skill.clone(), versions), name.clone());
-            self.facts.push(Fact { who, name, range, set: set.clone() });
+            let (who, name) = (DemandSource::Skill(skill.clone(), versions), name.clone());
+            self.facts.push(UnmetDemand { who, name, range, set: set.clone() });
         }
         Ok(())
     }
 
-    fn usable(&self, name: &str, set: &Versions) -> Result<Vec<Version>, Stop> {
+    fn usable(&self, name: &str, set: &Versions) -> Result<Vec<Version>, ProviderError> {
         let choice = self.offer.choice(name)?;
         Ok(choice.versions.iter().filter(|version| set.contains(*version)).cloned().collect())
     }
 
-    fn find_problems(&mut self) -> Result<(), Stop> {
+    fn find_problems(&mut self) -> Result<(), ProviderError> {
         let mut alone = BTreeSet::new();
         for (at, fact) in self.facts.iter().enumerate() {
             if self.usable(&fact.name, &fact.set)?.is_empty() {
                 alone.insert(at);
-                self.problems.push(Problem::Alone(at, self.lack(fact)?));
+                self.problems.push(DemandProblem::Alone(at, self.lack(fact)?));
             }
         }
         for (second, fact) in self.facts.iter().enumerate() {
@@ -196,35 +196,37 @@ impl<'a> Case<'a> {
                 }
                 let both = fact.set.intersection(&other.set);
                 if self.usable(&fact.name, &both)?.is_empty() {
-                    self.problems.push(Problem::Pair(first, second));
+                    self.problems.push(DemandProblem::Pair(first, second));
                 }
             }
         }
         Ok(())
     }
 
-    fn lack(&self, fact: &Fact) -> Result<Lack, Stop> {
-        let candidates = self.offer.shelf.candidates(&fact.name)?;
+    fn lack(&self, fact: &UnmetDemand) -> Result<UnmetReason, ProviderError> {
+        let candidates = self.offer.index_cache.candidates(&fact.name)?;
         if candidates.is_empty() {
-            return Ok(Lack::Unknown);
+            return Ok(UnmetReason::Unknown);
         }
-        let wanted = set::admitted(&fact.range);
-        let inside = |candidate: &&Candidate| wanted.contains(&set::plain(&candidate.version));
+        let wanted = version_sets::admitted(&fact.range);
+        let inside =
+            |candidate: &&Candidate| wanted.contains(&version_sets::plain(&candidate.version));
         let inside: Vec<&Candidate> = candidates.iter().filter(inside).collect();
         Ok(if inside.iter().any(|candidate| candidate.yanked) {
-            Lack::Withdrawn
+            UnmetReason::Withdrawn
         } else {
-            Lack::OutOfRange
+            UnmetReason::OutOfRange
         })
     }
 
     /// Skills of which no release meets two demands, and some pre-release does.
-    pub(super) fn pre_releases_would_help(&self) -> Result<BTreeSet<String>, Stop> {
+    pub(super) fn pre_releases_would_help(&self) -> Result<BTreeSet<String>, ProviderError> {
         let mut names = BTreeSet::new();
         for problem in &self.problems {
-            let Problem::Pair(first, second) = problem else { continue };
+            let DemandProblem::Pair(first, second) = problem else { continue };
             let (first, second) = (&self.facts[*first], &self.facts[*second]);
-            let both = set::admitted(&first.range).intersection(&set::admitted(&second.range));
+            let both = version_sets::admitted(&first.range)
+                .intersection(&version_sets::admitted(&second.range));
             if !self.offer.admits_pre_releases(&first.name)
                 && !self.usable(&first.name, &both)?.is_empty()
             {
@@ -234,22 +236,22 @@ impl<'a> Case<'a> {
         Ok(names)
     }
 
-    pub(super) fn error(&self) -> Result<ResolveError, Stop> {
+    pub(super) fn error(&self) -> Result<ResolveError, ProviderError> {
         let explanation = self.explanation()?;
-        let all = |lack: Lack| {
+        let all = |lack: UnmetReason| {
             self.problems
                 .iter()
-                .all(|problem| matches!(problem, Problem::Alone(_, l) if *l == lack))
+                .all(|problem| matches!(problem, DemandProblem::Alone(_, l) if *l == lack))
                 && !self.problems.is_empty()
         };
-        Ok(if all(Lack::Unknown) {
+        Ok(if all(UnmetReason::Unknown) {
             ResolveError::Unknown(explanation)
         } else {
             ResolveError::Conflict(explanation)
         })
     }
 
-    fn explanation(&self) -> Result<Explanation, Stop> {
+    fn explanation(&self) -> Result<Explanation, ProviderError> {
         let mut text = Explanation::default();
         let mut said = BTreeSet::new();
         for problem in &self.problems {
@@ -260,7 +262,7 @@ impl<'a> Case<'a> {
             }
         }
         if self.problems.is_empty() {
-            let all: Vec<String> = self.facts.iter().map(Fact::sentence).collect();
+            let all: Vec<String> = self.facts.iter().map(UnmetDemand::sentence).collect();
             text.sentences.push(format!("{}: no versions meet all of this", words::and(&all)));
             text.hints.push("loosen one of these ranges".to_owned());
         } else {
@@ -272,19 +274,19 @@ impl<'a> Case<'a> {
 
     fn say(
         &self,
-        problem: &Problem,
+        problem: &DemandProblem,
         said: &mut BTreeSet<usize>,
-    ) -> Result<(String, Option<String>), Stop> {
+    ) -> Result<(String, Option<String>), ProviderError> {
         match problem {
-            Problem::Pair(first, second) => {
+            DemandProblem::Pair(first, second) => {
                 said.extend([*first, *second]);
                 Ok(self.say_pair(*first, *second))
             }
-            Problem::Alone(at, lack) => {
+            DemandProblem::Alone(at, lack) => {
                 said.insert(*at);
                 self.say_lack(&self.facts[*at], *lack)
             }
-            Problem::Unusable(name, versions, why) => {
+            DemandProblem::Unusable(name, versions, why) => {
                 let sentence = format!("`{name}` {} cannot be used: {why}", listed(versions));
                 Ok((sentence, None))
             }
@@ -304,32 +306,36 @@ impl<'a> Case<'a> {
             second.sentence()
         );
         let hint = match (&first.who, &second.who) {
-            (Who::Skill(skill, _), Who::Root(asker)) => format!(
+            (DemandSource::Skill(skill, _), DemandSource::Root(asker)) => format!(
                 "ask for `{name}`{} in {asker}, or for another version of `{skill}`",
                 written(&first.range)
             ),
-            (Who::Skill(skill, _), Who::Skill(other, _)) => {
+            (DemandSource::Skill(skill, _), DemandSource::Skill(other, _)) => {
                 format!("ask for another version of `{skill}` or of `{other}`")
             }
-            (Who::Root(asker), _) => format!("change the range of `{name}` in {asker}"),
+            (DemandSource::Root(asker), _) => format!("change the range of `{name}` in {asker}"),
         };
         (sentence, Some(hint))
     }
 
-    fn say_lack(&self, fact: &Fact, lack: Lack) -> Result<(String, Option<String>), Stop> {
+    fn say_lack(
+        &self,
+        fact: &UnmetDemand,
+        lack: UnmetReason,
+    ) -> Result<(String, Option<String>), ProviderError> {
         let (said, name) = (fact.sentence(), &fact.name);
         Ok(match lack {
-            Lack::Unknown => {
-                let names = self.offer.shelf.names();
+            UnmetReason::Unknown => {
+                let names = self.offer.index_cache.names();
                 let near = words::nearest(name, names.iter().map(String::as_str));
                 let hint = near.map(|near| format!("did you mean `{near}`?"));
                 (format!("{said}, and there is no skill of that name"), hint)
             }
-            Lack::Withdrawn => {
+            UnmetReason::Withdrawn => {
                 let hint = "ask for another version; a lock that has this one keeps it";
                 (format!("{said}, and what there is of that was withdrawn"), Some(hint.to_owned()))
             }
-            Lack::OutOfRange => {
+            UnmetReason::OutOfRange => {
                 let there: Vec<Version> = self.offer.choice(name)?.versions.clone();
                 let there = match there.as_slice() {
                     [] => "there is none that may be chosen".to_owned(),
@@ -337,8 +343,10 @@ impl<'a> Case<'a> {
                     some => format!("there are {}", listed(some)),
                 };
                 let hint = match &fact.who {
-                    Who::Root(asker) => format!("change the range of `{name}` in {asker}"),
-                    Who::Skill(skill, _) => format!("ask for another version of `{skill}`"),
+                    DemandSource::Root(asker) => format!("change the range of `{name}` in {asker}"),
+                    DemandSource::Skill(skill, _) => {
+                        format!("ask for another version of `{skill}`")
+                    }
                 };
                 (format!("{said}, and no version of `{name}` is that: {there}"), Some(hint))
             }
@@ -349,7 +357,7 @@ impl<'a> Case<'a> {
     fn say_where_from(&self, said: &mut BTreeSet<usize>, sentences: &mut Vec<String>) {
         let mut open: Vec<usize> = said.iter().copied().collect();
         let unusable = self.problems.iter().filter_map(|problem| match problem {
-            Problem::Unusable(name, ..) => Some(&**name),
+            DemandProblem::Unusable(name, ..) => Some(&**name),
             _ => None,
         });
         let mut names: Vec<&str> = unusable.collect();

@@ -7,7 +7,7 @@ mod brute;
 /// An index in memory. A line is `name version [flags] [: needs, …]`, where flags are `yanked`,
 /// `experimental` and `unreadable`, and needs are separated by semicolons.
 #[derive(Debug, Default)]
-struct Lines(BTreeMap<String, Vec<(Candidate, Needs)>>);
+struct Lines(BTreeMap<String, Vec<(Candidate, VersionDependencies)>>);
 
 impl Lines {
     fn new(lines: &[&str]) -> Self {
@@ -22,9 +22,11 @@ impl Lines {
             let tier = if has("experimental") { Tier::Experimental } else { Tier::Community };
             let needs = needs.split(';').map(str::trim).filter(|need| !need.is_empty());
             let needs = if has("unreadable") {
-                Needs::Unreadable("its needs cannot be read".to_owned())
+                VersionDependencies::Unreadable("its needs cannot be read".to_owned())
             } else {
-                Needs::Skills(needs.map(|need| SkillRef::parse(need).unwrap()).collect())
+                VersionDependencies::Skills(
+                    needs.map(|need| SkillRef::parse(need).unwrap()).collect(),
+                )
             };
             let candidate = Candidate { version, yanked: has("yanked"), tier };
             index.0.entry(name).or_default().push((candidate, needs));
@@ -42,7 +44,11 @@ impl Index for Lines {
         Ok(known.iter().map(|(candidate, _)| candidate.clone()).collect())
     }
 
-    fn dependencies(&self, name: &str, version: &Version) -> Result<Needs, IndexError> {
+    fn dependencies(
+        &self,
+        name: &str,
+        version: &Version,
+    ) -> Result<VersionDependencies, IndexError> {
         let known = self.0.get(name).ok_or("no such skill")?;
         let found = known.iter().find(|(candidate, _)| candidate.version == *version);
         Ok(found.ok_or("no such version")?.1.clone())
@@ -254,7 +260,7 @@ fn what_is_optional_is_left_out() {
     let lines = ["a 1.0.0 : c@^1", "b 1.0.0 : c@^2", "c 1.0.0", "c 2.0.0", "d 1.0.0"];
     let mut request = wanted(&["b", "a", "d", "nowhere"]);
     for at in [0, 2, 3] {
-        request.roots[at].need = Need::Optional;
+        request.roots[at].need = Necessity::Optional;
     }
     let resolution = resolve(&Lines::new(&lines), &request).unwrap();
     assert_eq!(shown(&resolution), "a 1.0.0, c 1.0.0, d 1.0.0");

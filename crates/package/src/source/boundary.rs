@@ -1,4 +1,4 @@
-//! Where links of a skill on this system may lead.
+//! Limits where symlinks of a local skill may lead.
 
 use std::{
     collections::HashSet,

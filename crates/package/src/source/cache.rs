@@ -1,4 +1,4 @@
-//! What was fetched, and removing it.
+//! Cleans the cache of fetched sources.
 
 use std::{
     fs::{self, TryLockError},
@@ -11,7 +11,7 @@ use super::SourceError;
 
 /// Whether something is done or only looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clean {
+pub enum CleanMode {
     /// Remove it.
     Remove,
     /// Only count it.
@@ -42,7 +42,7 @@ impl std::ops::AddAssign for Cleaned {
 
 /// Empties a cache, such as that of a [`Fetcher`](super::Fetcher). What is in it can be fetched again;
 /// installed skills are kept elsewhere.
-pub fn clean(cache: &Path, what: Clean) -> Result<Cleaned, SourceError> {
+pub fn clean(cache: &Path, what: CleanMode) -> Result<Cleaned, SourceError> {
     let mut cleaned = Cleaned::default();
     for entry in entries(cache)? {
         let path = entry.path();
@@ -56,7 +56,7 @@ pub fn clean(cache: &Path, what: Clean) -> Result<Cleaned, SourceError> {
 }
 
 /// Repositories are removed one by one, each when no other process fetches into it.
-fn repositories(folder: &Path, what: Clean, cleaned: &mut Cleaned) -> Result<(), SourceError> {
+fn repositories(folder: &Path, what: CleanMode, cleaned: &mut Cleaned) -> Result<(), SourceError> {
     for entry in entries(folder)? {
         let path = entry.path();
         if !path.is_dir() {
@@ -81,18 +81,18 @@ fn repositories(folder: &Path, what: Clean, cleaned: &mut Cleaned) -> Result<(),
     Ok(())
 }
 
-fn remove(path: &Path, what: Clean, cleaned: &mut Cleaned) -> Result<(), SourceError> {
+fn remove(path: &Path, what: CleanMode, cleaned: &mut Cleaned) -> Result<(), SourceError> {
     let metadata = fs::symlink_metadata(path).map_err(SourceError::io(path))?;
     if metadata.is_dir() {
         // Copies of skills that were tried are read-only.
-        if what == Clean::Remove && metadata.permissions().readonly() {
+        if what == CleanMode::Remove && metadata.permissions().readonly() {
             let writable = fs::Permissions::from_mode(0o700);
             fs::set_permissions(path, writable).map_err(SourceError::io(path))?;
         }
         for entry in entries(path)? {
             remove(&entry.path(), what, cleaned)?;
         }
-        if what == Clean::Remove {
+        if what == CleanMode::Remove {
             fs::remove_dir(path).map_err(SourceError::io(path))?;
         }
         return Ok(());
@@ -100,8 +100,8 @@ fn remove(path: &Path, what: Clean, cleaned: &mut Cleaned) -> Result<(), SourceE
     cleaned.files += 1;
     cleaned.bytes += metadata.len();
     match what {
-        Clean::Remove => fs::remove_file(path).map_err(SourceError::io(path)),
-        Clean::Look => Ok(()),
+        CleanMode::Remove => fs::remove_file(path).map_err(SourceError::io(path)),
+        CleanMode::Look => Ok(()),
     }
 }
 
@@ -129,13 +129,13 @@ mod tests {
         let lock = fs::File::create(cache.join("git/two.lock")).unwrap();
         lock.lock().unwrap();
         let expected = Cleaned { repositories: 1, files: 2, bytes: 15, in_use: 1 };
-        assert_eq!(clean(cache, Clean::Look).unwrap(), expected);
+        assert_eq!(clean(cache, CleanMode::Look).unwrap(), expected);
         assert!(cache.join("git/one/x").exists());
-        assert_eq!(clean(cache, Clean::Remove).unwrap(), expected);
+        assert_eq!(clean(cache, CleanMode::Remove).unwrap(), expected);
         assert!(!cache.join("files").exists() && !cache.join("git/one").exists());
         assert!(cache.join("git/two/HEAD").exists(), "it is in use");
         drop(lock);
-        assert_eq!(clean(cache, Clean::Remove).unwrap().repositories, 1);
-        assert_eq!(clean(&cache.join("none"), Clean::Remove).unwrap(), Cleaned::default());
+        assert_eq!(clean(cache, CleanMode::Remove).unwrap().repositories, 1);
+        assert_eq!(clean(&cache.join("none"), CleanMode::Remove).unwrap(), Cleaned::default());
     }
 }

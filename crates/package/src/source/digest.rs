@@ -1,4 +1,4 @@
-//! What the bytes of a file must be.
+//! The SHA-256 digest that a file must have.
 
 use std::{fmt, str::FromStr};
 

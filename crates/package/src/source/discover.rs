@@ -12,24 +12,24 @@ use crate::limits::MAX_LINKED_FOLDERS;
 
 /// A repository, or a folder of this system, as far as looking for skills needs it. Paths begin at
 /// its root.
-pub(super) trait View {
+pub(super) trait FolderView {
     /// The SKILL.md files and the links below a folder, as seen from there.
-    fn list(&mut self, folder: &str) -> Result<Listed, SourceError>;
+    fn list(&mut self, folder: &str) -> Result<FolderListing, SourceError>;
 
     /// Where a link leads.
-    fn target(&self, link: &str) -> Target;
+    fn target(&self, link: &str) -> LinkTarget;
 }
 
 /// What lies below a folder.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
+pub(super) struct FolderListing {
     pub(super) skill_files: Vec<String>,
     pub(super) links: Vec<String>,
 }
 
 /// Where a link leads.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum LinkTarget {
     /// To a folder of the repository, by its own path.
     Folder(String),
     /// To a file of the repository.
@@ -40,7 +40,7 @@ pub(super) enum Target {
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct DiscoveredSkills {
     /// The folders of skills by their own paths, sorted: what is a link to one is not another one.
     pub(super) skills: Vec<String>,
     /// Links beside skills that lead nowhere.
@@ -48,12 +48,12 @@ pub(super) struct Found {
 }
 
 /// A folder that was looked through, with its skills as seen from there.
-struct Seen {
+struct SearchedFolder {
     folder: String,
     skills: Vec<String>,
 }
 
-impl Seen {
+impl SearchedFolder {
     /// Whether looking through another folder would find nothing new.
     fn covers(&self, folder: &str) -> bool {
         if self.folder == folder {
@@ -66,10 +66,13 @@ impl Seen {
 }
 
 /// Looks for skills below a folder.
-pub(super) fn discover(view: &mut impl View, start: &str) -> Result<Found, SourceError> {
+pub(super) fn discover(
+    view: &mut impl FolderView,
+    start: &str,
+) -> Result<DiscoveredSkills, SourceError> {
     let mut found = BTreeSet::new();
     let mut broken = Vec::new();
-    let mut seen: Vec<Seen> = Vec::new();
+    let mut seen: Vec<SearchedFolder> = Vec::new();
     let mut waiting = vec![start.to_owned()];
     while let Some(folder) = waiting.pop() {
         if seen.len() > MAX_LINKED_FOLDERS || seen.iter().any(|seen| seen.covers(&folder)) {
@@ -84,15 +87,15 @@ pub(super) fn discover(view: &mut impl View, start: &str) -> Result<Found, Sourc
             }
             let whole = join(&folder, &link);
             match view.target(&whole) {
-                Target::Folder(target) => waiting.push(target),
-                Target::Nowhere if is_beside_skills(&whole) => broken.push(whole),
-                Target::File | Target::Nowhere => {}
+                LinkTarget::Folder(target) => waiting.push(target),
+                LinkTarget::Nowhere if is_beside_skills(&whole) => broken.push(whole),
+                LinkTarget::File | LinkTarget::Nowhere => {}
             }
         }
         found.extend(skills.iter().map(|skill| join(&folder, skill)));
-        seen.push(Seen { folder, skills });
+        seen.push(SearchedFolder { folder, skills });
     }
-    Ok(Found { skills: found.into_iter().collect(), broken })
+    Ok(DiscoveredSkills { skills: found.into_iter().collect(), broken })
 }
 
 fn is_ignored(path: &str) -> bool {
@@ -111,20 +114,20 @@ mod tests {
     /// Files, and links with what they lead to.
     struct Paths<'a>(&'a [&'a str], &'a [(&'a str, &'a str)]);
 
-    impl View for Paths<'_> {
-        fn list(&mut self, folder: &str) -> Result<Listed, SourceError> {
+    impl FolderView for Paths<'_> {
+        fn list(&mut self, folder: &str) -> Result<FolderListing, SourceError> {
             let inside = |path: &&str| below(path, folder).map(str::to_owned);
-            Ok(Listed {
+            Ok(FolderListing {
                 skill_files: self.0.iter().filter_map(inside).collect(),
                 links: self.1.iter().filter_map(|(link, _)| inside(link)).collect(),
             })
         }
 
-        fn target(&self, link: &str) -> Target {
+        fn target(&self, link: &str) -> LinkTarget {
             match self.1.iter().find(|(path, _)| *path == link).map(|(_, target)| *target) {
-                Some("nowhere") | None => Target::Nowhere,
-                Some("file") => Target::File,
-                Some(folder) => Target::Folder(folder.to_owned()),
+                Some("nowhere") | None => LinkTarget::Nowhere,
+                Some("file") => LinkTarget::File,
+                Some(folder) => LinkTarget::Folder(folder.to_owned()),
             }
         }
     }

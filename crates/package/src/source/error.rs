@@ -239,7 +239,7 @@ pub enum SourceError {
         /// The commit that the lock has.
         locked: Commit,
         /// The commit that it is at, if it is still there.
-        now: TagNow,
+        now: TagLocation,
     },
     /// A part of a skill is another repository.
     #[error("`{}` is a submodule, another repository, which is not fetched", .0.escape_debug())]
@@ -279,14 +279,14 @@ pub enum SourceError {
 
 /// Where a tag is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TagNow {
+pub enum TagLocation {
     /// At another commit.
     At(Commit),
     /// Nowhere.
     Gone,
 }
 
-impl std::fmt::Display for TagNow {
+impl std::fmt::Display for TagLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::At(commit) => commit.fmt(f),

@@ -12,10 +12,10 @@ use tempfile::NamedTempFile;
 use url::Url;
 
 use super::{
-    Asked, Commit, Digest, GitPlace, GitSource, GitUrl, Head, Offer, Place, PluginExtra, Source,
-    SourceError, artifact,
-    git::{self, Extras},
-    http::{Http, Loaded, Reach, shown},
+    Commit, Digest, GitSource, GitUrl, HeadQuery, OfferedSkill, PinnedGitSource, PinnedSource,
+    PluginExtra, SkillHead, Source, SourceError, artifact,
+    git::{self, ExtrasMode},
+    http::{Http, LoadedFile, Reach, shown},
     layout::last_part,
     local,
     summary::{Summary, stem},
@@ -28,9 +28,9 @@ use crate::{
 
 /// What a source has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Offers {
+pub struct SourceOffers {
     /// Its skills, at least one.
-    pub skills: Vec<Offer>,
+    pub skills: Vec<OfferedSkill>,
     /// What looks like a skill and cannot be one.
     pub skipped: Vec<Skipped>,
     /// What its plugins have besides skills.
@@ -46,8 +46,8 @@ pub struct Skipped {
     pub why: String,
 }
 
-impl Offers {
-    fn of(skills: Vec<Offer>) -> Self {
+impl SourceOffers {
+    fn of(skills: Vec<OfferedSkill>) -> Self {
         Self { skills, ..Self::default() }
     }
 }
@@ -176,51 +176,59 @@ impl Fetcher {
 
     /// The skills of a source. There is at least one. Their files are fetched only where there is
     /// no other way to know them.
-    pub async fn offers(&self, source: &Source) -> Result<Vec<Offer>, SourceError> {
-        Ok(self.offers_and(source, Extras::Leave).await?.skills)
+    pub async fn offers(&self, source: &Source) -> Result<Vec<OfferedSkill>, SourceError> {
+        Ok(self.offers_and(source, ExtrasMode::Leave).await?.skills)
     }
 
     /// The skills of a source, and what it has that is not installed: links beside skills that lead
     /// nowhere, and the hooks, commands, agents and servers of its plugins.
     ///
     /// Skills of one name are compared, so that identical copies can be told from different skills.
-    pub async fn look(&self, source: &Source) -> Result<Offers, SourceError> {
-        let mut offers = self.offers_and(source, Extras::List).await?;
+    pub async fn look(&self, source: &Source) -> Result<SourceOffers, SourceError> {
+        let mut offers = self.offers_and(source, ExtrasMode::List).await?;
         self.compare_copies(&mut offers.skills).await;
         Ok(offers)
     }
 
     /// Computes digests of skills that share their name. What cannot be read stays without one.
-    async fn compare_copies(&self, offers: &mut [Offer]) {
+    async fn compare_copies(&self, offers: &mut [OfferedSkill]) {
         // Objects of a repository are compared without fetching them; a site's names are distinct.
-        let is_open = |offer: &Offer| matches!(offer.place, Place::Path { .. } | Place::Url { .. });
+        let is_open = |offer: &OfferedSkill| {
+            matches!(offer.place, PinnedSource::Path { .. } | PinnedSource::Url { .. })
+        };
         let mut positions = same_named(offers.iter());
         positions.retain(|at| is_open(&offers[*at]));
-        let same: Vec<Offer> = positions.iter().map(|at| offers[*at].clone()).collect();
+        let same: Vec<OfferedSkill> = positions.iter().map(|at| offers[*at].clone()).collect();
         for (at, tree) in positions.into_iter().zip(self.fetch_all(&same).await) {
             offers[at].content = tree.ok().map(|tree| tree.integrity());
         }
     }
 
-    async fn offers_and(&self, source: &Source, extras: Extras) -> Result<Offers, SourceError> {
+    async fn offers_and(
+        &self,
+        source: &Source,
+        extras: ExtrasMode,
+    ) -> Result<SourceOffers, SourceError> {
         let offers = match source {
             Source::Folder(path) => {
                 let (skills, broken) = blocking(path, local::folder).await?;
                 let not_installed = match extras {
-                    Extras::List => blocking(path, local::extras).await?,
-                    Extras::Leave => Vec::new(),
+                    ExtrasMode::List => blocking(path, local::extras).await?,
+                    ExtrasMode::Leave => Vec::new(),
                 };
-                Offers { skills, skipped: skipped_links(broken), not_installed }
+                SourceOffers { skills, skipped: skipped_links(broken), not_installed }
             }
-            Source::File(path) => Offers::of(blocking(path, local::file).await?),
-            Source::Url { url, digest } => Offers::of(self.offers_at(url, digest.as_ref()).await?),
+            Source::File(path) => SourceOffers::of(blocking(path, local::file).await?),
+            Source::Url { url, digest } => {
+                SourceOffers::of(self.offers_at(url, digest.as_ref()).await?)
+            }
             Source::Git(source) => {
                 let found = git::catalog(&self.settings, source, extras).await?;
                 let skills = found.skills.into_iter().map(|(offer, _)| offer).collect();
                 let skipped = skipped_links(found.broken);
-                Offers { skills, skipped, not_installed: found.extras }
+                SourceOffers { skills, skipped, not_installed: found.extras }
             }
-            Source::WellKnown(url) => Offers::of(well_known::offers(self, url).await?),
+            Source::WellKnown(url) => SourceOffers::of(well_known::offers(self, url).await?),
             Source::Registry { namespace, name, range } => {
                 let namespace = namespace.as_ref().map(|name| format!("{name}/"));
                 let text = format!("{}{name}@{range}", namespace.unwrap_or_default());
@@ -238,14 +246,14 @@ impl Fetcher {
     pub async fn catalog(
         &self,
         source: &GitSource,
-    ) -> Result<Vec<(Offer, Option<String>)>, SourceError> {
-        Ok(git::catalog(&self.settings, source, Extras::Leave).await?.skills)
+    ) -> Result<Vec<(OfferedSkill, Option<String>)>, SourceError> {
+        Ok(git::catalog(&self.settings, source, ExtrasMode::Leave).await?.skills)
     }
 
     /// The files of a skill.
-    pub async fn fetch(&self, offer: &Offer) -> Result<Tree, SourceError> {
+    pub async fn fetch(&self, offer: &OfferedSkill) -> Result<Tree, SourceError> {
         match &offer.place {
-            Place::Git(place) => git::tree(&self.settings, place).await,
+            PinnedSource::Git(place) => git::tree(&self.settings, place).await,
             place => self.fetch_place(place).await,
         }
     }
@@ -253,11 +261,11 @@ impl Fetcher {
     /// The files of many skills, in the order of the offers: those of one repository together, those
     /// on this system on all processors. What is wrong with one of them does not matter to the
     /// others.
-    pub async fn fetch_all(&self, offers: &[Offer]) -> Vec<Result<Tree, SourceError>> {
+    pub async fn fetch_all(&self, offers: &[OfferedSkill]) -> Vec<Result<Tree, SourceError>> {
         let mut trees: Vec<Option<Result<Tree, SourceError>>> = Vec::new();
         trees.resize_with(offers.len(), || None);
         let local: Vec<_> = places(offers, |place| match place {
-            Place::Path { path, inside } => Some((path.clone(), inside.clone())),
+            PinnedSource::Path { path, inside } => Some((path.clone(), inside.clone())),
             _ => None,
         });
         let (positions, local): (Vec<usize>, Vec<_>) = local.into_iter().unzip();
@@ -265,9 +273,9 @@ impl Fetcher {
         for (at, tree) in positions.into_iter().zip(read.unwrap_or_default()) {
             trees[at] = Some(tree);
         }
-        let mut repositories: HashMap<GitUrl, Vec<(usize, GitPlace)>> = HashMap::new();
+        let mut repositories: HashMap<GitUrl, Vec<(usize, PinnedGitSource)>> = HashMap::new();
         for (at, place) in places(offers, |place| match place {
-            Place::Git(place) => Some(place.clone()),
+            PinnedSource::Git(place) => Some(place.clone()),
             _ => None,
         }) {
             repositories.entry(place.url.clone()).or_default().push((at, place));
@@ -294,9 +302,9 @@ impl Fetcher {
 
     /// The files of a skill that a lock names by its exact origin. A tag that was moved since, or
     /// a file whose digest differs, is an error.
-    pub async fn fetch_locked(&self, place: &Place) -> Result<Tree, SourceError> {
+    pub async fn fetch_locked(&self, place: &PinnedSource) -> Result<Tree, SourceError> {
         match place {
-            Place::Git(place) => git::locked_tree(&self.settings, place).await,
+            PinnedSource::Git(place) => git::locked_tree(&self.settings, place).await,
             place => self.fetch_place(place).await,
         }
     }
@@ -305,8 +313,8 @@ impl Fetcher {
     pub(crate) async fn heads(
         &self,
         url: &GitUrl,
-        asked: &[Asked],
-    ) -> Result<Vec<Result<Head, SourceError>>, SourceError> {
+        asked: &[HeadQuery],
+    ) -> Result<Vec<Result<SkillHead, SourceError>>, SourceError> {
         git::heads(&self.settings, url, asked).await
     }
 
@@ -314,7 +322,7 @@ impl Fetcher {
     pub(crate) async fn trees(
         &self,
         url: &GitUrl,
-        places: &[GitPlace],
+        places: &[PinnedGitSource],
     ) -> Result<Vec<Result<Tree, SourceError>>, SourceError> {
         git::trees(&self.settings, url, places).await
     }
@@ -323,24 +331,24 @@ impl Fetcher {
     /// objects.
     pub(crate) async fn past(
         &self,
-        place: &GitPlace,
+        place: &PinnedGitSource,
         objects: &BTreeSet<String>,
     ) -> Result<Option<Commit>, SourceError> {
         git::past(&self.settings, place, objects).await
     }
 
-    async fn fetch_place(&self, place: &Place) -> Result<Tree, SourceError> {
+    async fn fetch_place(&self, place: &PinnedSource) -> Result<Tree, SourceError> {
         match place {
-            Place::Path { path, inside } => {
+            PinnedSource::Path { path, inside } => {
                 let inside = inside.clone();
                 blocking(path, move |path| local::tree(path, &inside)).await
             }
-            Place::Url { url, digest, inside } => {
+            PinnedSource::Url { url, digest, inside } => {
                 let bytes = self.load_exactly(url, Reach::Anywhere, digest).await?;
                 artifact::tree(bytes, &name_of(url), inside)
             }
-            Place::Git(place) => git::tree(&self.settings, place).await,
-            Place::WellKnown { index, name, digest } => {
+            PinnedSource::Git(place) => git::tree(&self.settings, place).await,
+            PinnedSource::WellKnown { index, name, digest } => {
                 well_known::tree(self, index, name, digest.as_ref()).await
             }
         }
@@ -350,17 +358,17 @@ impl Fetcher {
         &self,
         url: &Url,
         expected: Option<&Digest>,
-    ) -> Result<Vec<Offer>, SourceError> {
+    ) -> Result<Vec<OfferedSkill>, SourceError> {
         let loaded = self.load(url, Reach::Anywhere, MAX_ARCHIVE_BYTES).await?;
         let digest = Digest::of(&loaded.bytes);
         if let Some(expected) = expected {
             compare(url, expected, &digest)?;
         }
         let found = artifact::list(loaded.bytes, &name_of(url))?;
-        let offer = |(inside, summary): (String, Summary)| Offer {
+        let offer = |(inside, summary): (String, Summary)| OfferedSkill {
             name: summary.name,
             description: summary.description,
-            place: Place::Url { url: url.clone(), digest: digest.clone(), inside },
+            place: PinnedSource::Url { url: url.clone(), digest: digest.clone(), inside },
             content: None,
         };
         Ok(found.into_iter().map(offer).collect())
@@ -371,7 +379,7 @@ impl Fetcher {
         url: &Url,
         reach: Reach,
         limit: u64,
-    ) -> Result<Loaded, SourceError> {
+    ) -> Result<LoadedFile, SourceError> {
         if self.settings.network == Network::Offline {
             let known = self.known(url, limit);
             return known.ok_or_else(|| SourceError::Offline(shown(url)));
@@ -384,7 +392,7 @@ impl Fetcher {
     }
 
     /// What an address gave the last time.
-    fn known(&self, url: &Url, limit: u64) -> Option<Loaded> {
+    fn known(&self, url: &Url, limit: u64) -> Option<LoadedFile> {
         let text = std::fs::read_to_string(self.address(url)).ok()?;
         let mut lines = text.lines();
         let digest: Digest = lines.next()?.parse().ok()?;
@@ -392,11 +400,11 @@ impl Fetcher {
         let bytes = std::fs::read(self.kept(&digest)).ok()?;
         let is_same = bytes.len() as u64 <= limit && Digest::of(&bytes) == digest;
         // Nobody is asked because of what it says.
-        is_same.then_some(Loaded { bytes, url, reach: Reach::Public })
+        is_same.then_some(LoadedFile { bytes, url, reach: Reach::Public })
     }
 
     /// Keeps what an address gave, for when there is no network.
-    fn remember(&self, url: &Url, loaded: &Loaded, digest: &Digest) -> Result<(), SourceError> {
+    fn remember(&self, url: &Url, loaded: &LoadedFile, digest: &Digest) -> Result<(), SourceError> {
         let text = format!("{digest}\n{}\n", loaded.url);
         self.write(&self.address(url), text.as_bytes())
     }
@@ -458,7 +466,7 @@ fn compare(url: &Url, expected: &Digest, found: &Digest) -> Result<(), SourceErr
 
 /// What a skill in a file is called that has no name: a SKILL.md after its folder.
 fn name_of(url: &Url) -> String {
-    let path = super::place::decode(url.path().trim_matches('/'));
+    let path = super::pinned::decode(url.path().trim_matches('/'));
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let is_manifest = savoir_skill::folder::is_skill_file(name) && !folder.is_empty();
     if is_manifest { last_part(folder).to_owned() } else { stem(name).to_owned() }
@@ -466,7 +474,7 @@ fn name_of(url: &Url) -> String {
 
 /// The positions of offers whose name another one has, too. On some systems names that differ in
 /// case only are one folder.
-pub(super) fn same_named<'a>(offers: impl Iterator<Item = &'a Offer>) -> Vec<usize> {
+pub(super) fn same_named<'a>(offers: impl Iterator<Item = &'a OfferedSkill>) -> Vec<usize> {
     let names: Vec<String> = offers.map(|offer| offer.name.to_lowercase()).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for name in &names {
@@ -476,7 +484,10 @@ pub(super) fn same_named<'a>(offers: impl Iterator<Item = &'a Offer>) -> Vec<usi
 }
 
 /// The places of one kind, each with its position among the offers.
-fn places<T>(offers: &[Offer], of_kind: impl Fn(&Place) -> Option<T>) -> Vec<(usize, T)> {
+fn places<T>(
+    offers: &[OfferedSkill],
+    of_kind: impl Fn(&PinnedSource) -> Option<T>,
+) -> Vec<(usize, T)> {
     let places = offers.iter().enumerate();
     places.filter_map(|(at, offer)| Some((at, of_kind(&offer.place)?))).collect()
 }

@@ -1,4 +1,4 @@
-//! Repositories: read as objects with the program `git`, never checked out.
+//! Reads skills from git repositories with the program `git`, without a checkout.
 //!
 //! Only the trees of one commit are fetched, then the files of the wanted skill. Nothing that a
 //! repository says is run: no hooks, no filters, no submodules, and no reference or address ever
@@ -19,13 +19,13 @@ mod skill;
 use std::{collections::HashMap, fmt};
 
 pub use address::GitUrl;
-pub(crate) use heads::{Asked, Head};
+pub(crate) use heads::{HeadQuery, SkillHead};
 pub(super) use {heads::heads, history::past, program::tracked_files};
 
 use self::{references::References, repository::Repository, skill::Listing};
 use super::{
-    GitPlace, GitSource, Offer, Place, PluginExtra, Reference, Settings, SourceError, TagNow,
-    fetcher::same_named, summary::Summary,
+    GitSource, OfferedSkill, PinnedGitSource, PinnedSource, PluginExtra, Reference, Settings,
+    SourceError, TagLocation, fetcher::same_named, summary::Summary,
 };
 use crate::Tree;
 
@@ -54,9 +54,9 @@ impl fmt::Display for Commit {
 }
 
 /// What a repository has, or a folder in it.
-pub(super) struct Catalog {
+pub(super) struct RepositoryCatalog {
     /// The skills, each with the object that its SKILL.md is.
-    pub(super) skills: Vec<(Offer, Option<String>)>,
+    pub(super) skills: Vec<(OfferedSkill, Option<String>)>,
     /// Links beside them that lead nowhere.
     pub(super) broken: Vec<String>,
     /// What its plugins have besides skills, if that was asked for.
@@ -65,7 +65,7 @@ pub(super) struct Catalog {
 
 /// Whether what plugins have besides skills is wanted, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extras {
+pub(super) enum ExtrasMode {
     Leave,
     List,
 }
@@ -74,8 +74,8 @@ pub(super) enum Extras {
 pub(super) async fn catalog(
     settings: &Settings,
     source: &GitSource,
-    extras: Extras,
-) -> Result<Catalog, SourceError> {
+    extras: ExtrasMode,
+) -> Result<RepositoryCatalog, SourceError> {
     let repository = Repository::open(settings, &source.url).await?;
     let pinned = source.reference.as_deref().and_then(Commit::parse);
     let (commit, reference, path) = match pinned {
@@ -88,27 +88,32 @@ pub(super) async fn catalog(
     let found = listing.skills(&path)?;
     let summaries = listing.summaries(&found.skills).await?;
     let extras = match extras {
-        Extras::Leave => Vec::new(),
-        Extras::List => listing.extras(&path).await?,
+        ExtrasMode::Leave => Vec::new(),
+        ExtrasMode::List => listing.extras(&path).await?,
     };
     let offer = |(path, summary): (String, Summary)| {
         let object = listing.object(&path);
         let (url, commit) = (source.url.clone(), commit.clone());
-        let place = Place::Git(GitPlace { url, reference: reference.clone(), commit, path });
+        let place =
+            PinnedSource::Git(PinnedGitSource { url, reference: reference.clone(), commit, path });
         let Summary { name, description } = summary;
-        (Offer { name, description, place, content: None }, object)
+        (OfferedSkill { name, description, place, content: None }, object)
     };
     let mut skills: Vec<_> = found.skills.into_iter().zip(summaries).map(offer).collect();
     for at in same_named(skills.iter().map(|(offer, _)| offer)) {
-        if let (Offer { place: Place::Git(place), content, .. }, _) = &mut skills[at] {
+        if let (OfferedSkill { place: PinnedSource::Git(place), content, .. }, _) = &mut skills[at]
+        {
             *content = listing.content(&place.path);
         }
     }
-    Ok(Catalog { skills, broken: found.broken, extras })
+    Ok(RepositoryCatalog { skills, broken: found.broken, extras })
 }
 
 /// The files of a skill in a commit.
-pub(super) async fn tree(settings: &Settings, place: &GitPlace) -> Result<Tree, SourceError> {
+pub(super) async fn tree(
+    settings: &Settings,
+    place: &PinnedGitSource,
+) -> Result<Tree, SourceError> {
     let repository = Repository::open(settings, &place.url).await?;
     read(&repository, place).await
 }
@@ -118,7 +123,7 @@ pub(super) async fn tree(settings: &Settings, place: &GitPlace) -> Result<Tree, 
 pub(super) async fn trees(
     settings: &Settings,
     url: &GitUrl,
-    places: &[GitPlace],
+    places: &[PinnedGitSource],
 ) -> Result<Vec<Result<Tree, SourceError>>, SourceError> {
     let repository = Repository::open(settings, url).await?;
     let mut by_commit: HashMap<&Commit, Vec<usize>> = HashMap::new();
@@ -142,7 +147,7 @@ pub(super) async fn trees(
 /// before will do.
 pub(super) async fn locked_tree(
     settings: &Settings,
-    place: &GitPlace,
+    place: &PinnedGitSource,
 ) -> Result<Tree, SourceError> {
     let repository = Repository::open(settings, &place.url).await?;
     if let Some(Reference::Tag(tag)) = &place.reference {
@@ -159,17 +164,21 @@ pub(super) async fn locked_tree(
     read(&repository, place).await
 }
 
-fn check_tag(references: &References, tag: &str, place: &GitPlace) -> Result<(), SourceError> {
+fn check_tag(
+    references: &References,
+    tag: &str,
+    place: &PinnedGitSource,
+) -> Result<(), SourceError> {
     let now = match references.tag(tag) {
         Some(commit) if *commit == place.commit => return Ok(()),
-        Some(commit) => TagNow::At(commit.clone()),
-        None => TagNow::Gone,
+        Some(commit) => TagLocation::At(commit.clone()),
+        None => TagLocation::Gone,
     };
     let (url, tag, locked) = (place.url.clone(), tag.to_owned(), place.commit.clone());
     Err(SourceError::TagMoved { url, tag, locked, now })
 }
 
-async fn read(repository: &Repository<'_>, place: &GitPlace) -> Result<Tree, SourceError> {
+async fn read(repository: &Repository<'_>, place: &PinnedGitSource) -> Result<Tree, SourceError> {
     repository.fetch_commit(&place.commit).await?;
     let listing = Listing::read(repository, &place.commit).await?;
     let mut trees = listing.trees(&[place.path.as_str()]).await?;

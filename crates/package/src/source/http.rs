@@ -19,11 +19,11 @@ use super::{Progress, Settings, SourceError};
 use crate::limits::MAX_REDIRECTS;
 
 /// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What was loaded.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedFile {
     pub(super) bytes: Vec<u8>,
     /// Where it was in the end.
     pub(super) url: Url,
@@ -47,7 +47,7 @@ impl Http {
         url: &Url,
         reach: Reach,
         limit: u64,
-    ) -> Result<Loaded, SourceError> {
+    ) -> Result<LoadedFile, SourceError> {
         let waited = settings.http_patience;
         let loaded = timeout(waited, self.follow(settings, url, reach, limit)).await;
         loaded.map_err(|_| SourceError::TimedOut { place: shown(url), waited })?
@@ -59,7 +59,7 @@ impl Http {
         url: &Url,
         mut reach: Reach,
         limit: u64,
-    ) -> Result<Loaded, SourceError> {
+    ) -> Result<LoadedFile, SourceError> {
         settings.tell(Progress::Asking { place: shown(url) });
         let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
@@ -67,7 +67,7 @@ impl Http {
             reach = reach.after(&url, response.remote_addr());
             let Some(target) = next(&url, &response)? else {
                 let bytes = body(settings, &url, response, limit).await?;
-                return Ok(Loaded { bytes, url, reach });
+                return Ok(LoadedFile { bytes, url, reach });
             };
             url = target;
         }
@@ -97,7 +97,7 @@ impl Http {
             return Ok(client);
         }
         let mut builder = Client::builder()
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             .redirect(Policy::none())
             .user_agent(concat!("savoir/", env!("CARGO_PKG_VERSION")));
         if is_here {

@@ -1,4 +1,4 @@
-//! Which folders among many paths are skills.
+//! Finds the folders that are skills in a list of paths.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Folders and files of this system.
+//! Reads skills from local folders and files.
 
 use std::{
     collections::BTreeMap,
@@ -10,8 +10,8 @@ use std::{
 use savoir_skill::folder::is_skill_file;
 
 use super::{
-    Boundary, Offer, Place, PluginExtra, SourceError, artifact,
-    discover::{Listed, Target, View, discover},
+    Boundary, OfferedSkill, PinnedSource, PluginExtra, SourceError, artifact,
+    discover::{FolderListing, FolderView, LinkTarget, discover},
     layout, plugin,
     summary::{Summary, stem},
 };
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The skills of a folder, and links beside them that lead nowhere.
-pub(super) fn folder(named: &Path) -> Result<(Vec<Offer>, Vec<String>), SourceError> {
+pub(super) fn folder(named: &Path) -> Result<(Vec<OfferedSkill>, Vec<String>), SourceError> {
     let real = named.canonicalize().map_err(SourceError::io(named))?;
     let boundary = Boundary::around(&real);
     let start = slashes(real.strip_prefix(boundary.root()).unwrap_or(Path::new("")));
@@ -32,7 +32,7 @@ pub(super) fn folder(named: &Path) -> Result<(Vec<Offer>, Vec<String>), SourceEr
     if found.skills.is_empty() {
         return Err(SourceError::NoSkill { place: named.display().to_string() });
     }
-    let asked = Asked { named, boundary: &boundary, start: &start, links: &walk.links };
+    let asked = NamedFolder { named, boundary: &boundary, start: &start, links: &walk.links };
     let offers = parallel::map(&found.skills, |skill| asked.offer(skill));
     Ok((offers, found.broken))
 }
@@ -97,15 +97,15 @@ fn slashes(path: &Path) -> String {
 }
 
 /// A folder that someone named, and what was seen in it. Paths begin at the boundary.
-struct Asked<'a> {
+struct NamedFolder<'a> {
     named: &'a Path,
     boundary: &'a Boundary,
     start: &'a str,
     links: &'a BTreeMap<String, PathBuf>,
 }
 
-impl Asked<'_> {
-    fn offer(&self, skill: &str) -> Offer {
+impl NamedFolder<'_> {
+    fn offer(&self, skill: &str) -> OfferedSkill {
         let path = match layout::below(skill, self.start) {
             _ if skill == self.start => self.named.to_owned(),
             Some(inside) => self.named.join(inside),
@@ -124,11 +124,11 @@ impl Asked<'_> {
         };
         // Outside of a repository only the folder that was named says where its links may lead.
         let place = if self.start.is_empty() && self.leads_out(skill) {
-            Place::Path { path: self.named.to_owned(), inside: skill.to_owned() }
+            PinnedSource::Path { path: self.named.to_owned(), inside: skill.to_owned() }
         } else {
-            Place::Path { path, inside: String::new() }
+            PinnedSource::Path { path, inside: String::new() }
         };
-        Offer { name: summary.name, description: summary.description, place, content: None }
+        OfferedSkill { name: summary.name, description: summary.description, place, content: None }
     }
 
     /// The bytes of a SKILL.md, unless it is a link to a file that must not be read.
@@ -150,13 +150,13 @@ impl Asked<'_> {
 }
 
 /// The skills of an archive, or the one that a Markdown file is.
-pub(super) fn file(path: &Path) -> Result<Vec<Offer>, SourceError> {
+pub(super) fn file(path: &Path) -> Result<Vec<OfferedSkill>, SourceError> {
     refuse_link_out(path)?;
     let found = artifact::list(read(path)?, &name_of(path))?;
-    let offer = |(inside, summary): (String, Summary)| Offer {
+    let offer = |(inside, summary): (String, Summary)| OfferedSkill {
         name: summary.name,
         description: summary.description,
-        place: Place::Path { path: path.to_owned(), inside },
+        place: PinnedSource::Path { path: path.to_owned(), inside },
         content: None,
     };
     Ok(found.into_iter().map(offer).collect())
@@ -235,20 +235,20 @@ struct Walk<'a> {
     links: BTreeMap<String, PathBuf>,
 }
 
-impl View for Walk<'_> {
-    fn list(&mut self, folder: &str) -> Result<Listed, SourceError> {
-        let mut listed = Listed::default();
+impl FolderView for Walk<'_> {
+    fn list(&mut self, folder: &str) -> Result<FolderListing, SourceError> {
+        let mut listed = FolderListing::default();
         self.folder(folder, "", 0, &mut listed)?;
         Ok(listed)
     }
 
-    fn target(&self, link: &str) -> Target {
+    fn target(&self, link: &str) -> LinkTarget {
         let inside = |target: &PathBuf| Some(target.strip_prefix(self.root).ok()?.to_owned());
         match self.links.get(link).and_then(inside) {
-            Some(path) if path.iter().any(|part| part == ".git") => Target::Nowhere,
-            Some(path) if self.root.join(&path).is_dir() => Target::Folder(slashes(&path)),
-            Some(_) => Target::File,
-            None => Target::Nowhere,
+            Some(path) if path.iter().any(|part| part == ".git") => LinkTarget::Nowhere,
+            Some(path) if self.root.join(&path).is_dir() => LinkTarget::Folder(slashes(&path)),
+            Some(_) => LinkTarget::File,
+            None => LinkTarget::Nowhere,
         }
     }
 }
@@ -259,7 +259,7 @@ impl Walk<'_> {
         start: &str,
         inside: &str,
         depth: usize,
-        listed: &mut Listed,
+        listed: &mut FolderListing,
     ) -> Result<(), SourceError> {
         let place = self.root.join(start).join(inside);
         let entries = match fs::read_dir(&place) {

@@ -1,4 +1,4 @@
-//! What people type.
+//! Parses sources that users type.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use savoir_skill::{
 };
 use url::Url;
 
-use super::{GitSource, GitUrl, Source, SourceError, http, layout::is_markdown, place::decode};
+use super::{GitSource, GitUrl, Source, SourceError, http, layout::is_markdown, pinned::decode};
 
 /// Words for hosts of repositories.
 pub(crate) const HOSTS: [(&str, &str); 4] = [

@@ -1,11 +1,11 @@
-//! Lines of other installers, as people copy them from a README: `npx skills add owner/repo …`.
+//! Parses install commands of other tools, such as `npx skills add owner/repo`.
 
 use super::SourceError;
 
 /// What a line of another installer asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the line")]
-pub struct Pasted {
+pub struct PastedCommand {
     /// Where the skills come from, as [`Source::parse`](super::Source::parse) reads it.
     pub sources: Vec<String>,
     /// The names of the skills; without any, all may be meant.
@@ -26,22 +26,22 @@ pub struct Pasted {
 /// one argument or as several. Nothing if it is no such line.
 ///
 /// ```
-/// use savoir_package::source::pasted;
+/// use savoir_package::source::parse_pasted_command;
 ///
 /// let line = ["npx skills add acme/skills --skill pdf -a codex -y".to_owned()];
-/// let asked = pasted(&line)?.expect("it is a line of `npx skills`");
+/// let asked = parse_pasted_command(&line)?.expect("it is a line of `npx skills`");
 /// assert_eq!(asked.sources, ["github:acme/skills"]);
 /// assert_eq!(asked.skills, ["pdf"]);
-/// assert!(pasted(&["acme/skills".to_owned()])?.is_none());
+/// assert!(parse_pasted_command(&["acme/skills".to_owned()])?.is_none());
 /// # Ok::<(), savoir_package::source::SourceError>(())
 /// ```
-pub fn pasted(words: &[String]) -> Result<Option<Pasted>, SourceError> {
+pub fn parse_pasted_command(words: &[String]) -> Result<Option<PastedCommand>, SourceError> {
     let (commands, is_text) = match words {
         [page] if let Some(asked) = catalog_page(page) => return Ok(Some(asked)),
         [line] if line.trim().contains(char::is_whitespace) => (split(line), true),
         words => (vec![words.to_vec()], false),
     };
-    let mut asked: Option<Pasted> = None;
+    let mut asked: Option<PastedCommand> = None;
     let mut unknown = None;
     for command in &commands {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
@@ -53,7 +53,7 @@ pub fn pasted(words: &[String]) -> Result<Option<Pasted>, SourceError> {
                 continue;
             }
         };
-        let mut line = Line { tool, command: command.join(" "), asked: Pasted::default() };
+        let mut line = Line { tool, command: command.join(" "), asked: PastedCommand::default() };
         line.read(rest)?;
         let asked = asked.get_or_insert_default();
         asked.sources.extend(line.asked.sources);
@@ -73,7 +73,7 @@ pub fn pasted(words: &[String]) -> Result<Option<Pasted>, SourceError> {
 }
 
 /// The page of a skill in the catalog of `npx skills`: `https://skills.sh/owner/repo/skill`.
-fn catalog_page(page: &str) -> Option<Pasted> {
+fn catalog_page(page: &str) -> Option<PastedCommand> {
     let rest = page.trim().strip_prefix("https://")?;
     let rest = rest.strip_prefix("www.").unwrap_or(rest).strip_prefix("skills.sh/")?;
     let rest = rest.split(['?', '#']).next()?;
@@ -81,7 +81,7 @@ fn catalog_page(page: &str) -> Option<Pasted> {
     let [owner, repository, skill @ ..] = parts.as_slice() else { return None };
     let skills = skill.first().map(|&skill| skill.to_owned()).into_iter().collect();
     let sources = vec![format!("github:{owner}/{repository}")];
-    Some(Pasted { sources, skills, ..Pasted::default() })
+    Some(PastedCommand { sources, skills, ..PastedCommand::default() })
 }
 
 /// Whose line it is.
@@ -205,7 +205,7 @@ fn no_marketplace(words: &[&str]) -> SourceError {
 struct Line {
     tool: Tool,
     command: String,
-    asked: Pasted,
+    asked: PastedCommand,
 }
 
 impl Line {
@@ -389,11 +389,15 @@ fn split(text: &str) -> Vec<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Pasted {
-        let whole = pasted(&[text.to_owned()]).unwrap().unwrap();
+    fn line(text: &str) -> PastedCommand {
+        let whole = parse_pasted_command(&[text.to_owned()]).unwrap().unwrap();
         let words: Vec<String> = split(text).concat();
         if split(text).len() == 1 {
-            assert_eq!(pasted(&words).unwrap().unwrap(), whole, "as one word and as many");
+            assert_eq!(
+                parse_pasted_command(&words).unwrap().unwrap(),
+                whole,
+                "as one word and as many"
+            );
         }
         whole
     }
@@ -475,7 +479,8 @@ mod tests {
         assert_eq!(two.sources, ["github:o/r"]);
         let chain = line("git clone https://github.com/o/r && cd r && npm install");
         assert_eq!(chain.sources, ["https://github.com/o/r"]);
-        let page = pasted(&["https://skills.sh/o/r/pdf?x=y".to_owned()]).unwrap().unwrap();
+        let page =
+            parse_pasted_command(&["https://skills.sh/o/r/pdf?x=y".to_owned()]).unwrap().unwrap();
         assert_eq!((page.sources, page.skills), (vec!["github:o/r".into()], vec!["pdf".into()]));
     }
 
@@ -492,7 +497,7 @@ mod tests {
             &[],
         ] {
             let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-            assert_eq!(pasted(&words).unwrap(), None, "{words:?}");
+            assert_eq!(parse_pasted_command(&words).unwrap(), None, "{words:?}");
         }
     }
 
@@ -507,7 +512,7 @@ mod tests {
             "/plugin install x@y",
             "git pull origin",
         ] {
-            let error = pasted(&[text.to_owned()]).unwrap_err();
+            let error = parse_pasted_command(&[text.to_owned()]).unwrap_err();
             assert_eq!((error.code(), error.hint().is_some()), ("pasted_line", true), "{text}");
         }
     }
@@ -517,7 +522,7 @@ mod tests {
         fn anything_can_be_pasted(text in ".{0,60}", odd in "(npx|git|gh|skills|add|clone|-a|'|\"|\\\\|#|&| |o/r|@|=){0,12}") {
             for text in [text, odd] {
                 // What matters is that there is an answer.
-                let _ = pasted(&[text]);
+                let _ = parse_pasted_command(&[text]);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a skill says about itself.
+//! Reads the name and description of a skill.
 
 use savoir_skill::{
     Source,
@@ -18,23 +18,23 @@ pub(super) struct Summary {
 impl Summary {
     /// Nothing but a name, made from that of a folder or a file.
     pub(super) fn named(place: &str) -> Self {
-        Stated::default().at(place)
+        DeclaredSummary::default().at(place)
     }
 
     /// What the frontmatter says; a name that it lacks is made from that of a folder or a file.
     pub(super) fn read(bytes: &[u8], place: &str) -> Self {
-        Stated::read(bytes).at(place)
+        DeclaredSummary::read(bytes).at(place)
     }
 }
 
 /// What a file says about itself, wherever it lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stated {
+pub(super) struct DeclaredSummary {
     name: Option<String>,
     description: Option<String>,
 }
 
-impl Stated {
+impl DeclaredSummary {
     pub(super) fn read(bytes: &[u8]) -> Self {
         let Ok(source) = Source::from_bytes(bytes.to_vec()) else { return Self::default() };
         let reading = read(source, None);

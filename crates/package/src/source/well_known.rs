@@ -4,9 +4,9 @@ use serde::Deserialize;
 use url::Url;
 
 use super::{
-    Digest, Fetcher, Offer, Place, SourceError, artifact,
+    Digest, Fetcher, OfferedSkill, PinnedSource, SourceError, artifact,
     artifact::{is_page, prose},
-    http::{Loaded, Reach, shown},
+    http::{LoadedFile, Reach, shown},
     summary::{description, is_name},
 };
 use crate::{
@@ -22,15 +22,15 @@ const SCHEMA: &str = "https://schemas.agentskills.io/discovery/0.2.0/schema.json
 const FOLDERS: [&str; 2] = ["agent-skills", "skills"];
 
 #[derive(Deserialize)]
-struct Index {
+struct SkillIndex {
     #[serde(rename = "$schema")]
     schema: Option<String>,
-    skills: Vec<Entry>,
+    skills: Vec<IndexEntry>,
 }
 
 /// An entry of both versions, not yet judged.
 #[derive(Deserialize)]
-struct Entry {
+struct IndexEntry {
     name: String,
     #[serde(default)]
     description: String,
@@ -50,14 +50,17 @@ enum Artifact {
 }
 
 /// A list that was loaded.
-struct List {
-    index: Index,
+struct LoadedIndex {
+    index: SkillIndex,
     url: Url,
     reach: Reach,
 }
 
 /// The skills that a site lists.
-pub(super) async fn offers(fetcher: &Fetcher, site: &Url) -> Result<Vec<Offer>, SourceError> {
+pub(super) async fn offers(
+    fetcher: &Fetcher,
+    site: &Url,
+) -> Result<Vec<OfferedSkill>, SourceError> {
     let list = find(fetcher, site).await?;
     let mut offers = Vec::new();
     for entry in &list.index.skills {
@@ -119,7 +122,7 @@ async fn load_files(
 ) -> Result<Tree, SourceError> {
     let mut tree = Tree::default();
     for (path, url) in files {
-        let Loaded { bytes, .. } = fetcher.load(url, reach, MAX_FILE_BYTES).await?;
+        let LoadedFile { bytes, .. } = fetcher.load(url, reach, MAX_FILE_BYTES).await?;
         if path == "SKILL.md" && artifact::is_page(&bytes) {
             return Err(SourceError::Page { place: shown(url) });
         }
@@ -129,7 +132,7 @@ async fn load_files(
 }
 
 /// Looks for the list of a site: below the address first, then at its root.
-async fn find(fetcher: &Fetcher, site: &Url) -> Result<List, SourceError> {
+async fn find(fetcher: &Fetcher, site: &Url) -> Result<LoadedIndex, SourceError> {
     if site.path().ends_with("/index.json") {
         return load(fetcher, site).await;
     }
@@ -160,17 +163,17 @@ fn candidates(site: &Url) -> Vec<Url> {
     found
 }
 
-async fn load(fetcher: &Fetcher, url: &Url) -> Result<List, SourceError> {
+async fn load(fetcher: &Fetcher, url: &Url) -> Result<LoadedIndex, SourceError> {
     let loaded = fetcher.load(url, Reach::Anywhere, MAX_INDEX_BYTES).await?;
     if is_page(&loaded.bytes) {
         // Sites with a page for every address answer so when they have no list.
         return Err(SourceError::Page { place: shown(url) });
     }
     let index = parse(&loaded.bytes, url)?;
-    Ok(List { index, url: loaded.url, reach: loaded.reach })
+    Ok(LoadedIndex { index, url: loaded.url, reach: loaded.reach })
 }
 
-fn parse(bytes: &[u8], url: &Url) -> Result<Index, SourceError> {
+fn parse(bytes: &[u8], url: &Url) -> Result<SkillIndex, SourceError> {
     let wrong = |error: serde_json::Error| SourceError::Index {
         address: shown(url),
         why: error.to_string(),
@@ -183,19 +186,19 @@ fn parse(bytes: &[u8], url: &Url) -> Result<Index, SourceError> {
     }
 }
 
-impl List {
-    fn offer(&self, entry: &Entry, artifact: &Artifact) -> Offer {
+impl LoadedIndex {
+    fn offer(&self, entry: &IndexEntry, artifact: &Artifact) -> OfferedSkill {
         let digest = match artifact {
             Artifact::Manifest(_, digest) | Artifact::Archive(_, digest) => Some(digest.clone()),
             Artifact::Files(_) => None,
         };
         let description = description(&entry.description);
         let (index, name) = (self.url.clone(), entry.name.clone());
-        let place = Place::WellKnown { index, name: name.clone(), digest };
-        Offer { name, description, place, content: None }
+        let place = PinnedSource::WellKnown { index, name: name.clone(), digest };
+        OfferedSkill { name, description, place, content: None }
     }
 
-    fn artifact(&self, entry: &Entry) -> Result<Artifact, String> {
+    fn artifact(&self, entry: &IndexEntry) -> Result<Artifact, String> {
         if !is_name(&entry.name) {
             return Err("its name is not valid for a skill".to_owned());
         }
@@ -216,7 +219,7 @@ impl List {
     }
 
     /// The files of an entry of version 0.1, in the folder of its name beside the list.
-    fn files(&self, entry: &Entry) -> Result<Vec<(String, Url)>, String> {
+    fn files(&self, entry: &IndexEntry) -> Result<Vec<(String, Url)>, String> {
         let files = entry.files.as_ref().ok_or("it has no `files`")?;
         if files.len() > MAX_FILES {
             return Err(format!("it has more than {MAX_FILES} files"));

@@ -8,7 +8,7 @@ use savoir_skill::{
 };
 use serde_json::{Map, Value};
 
-use super::{Finding, Rejection, Written};
+use super::{Rejection, SubmissionFinding, WrittenName};
 use crate::{Tree, archive::ArchiveError};
 
 /// What readers of YAML take for different things. `check` warns; what is published is read by all of
@@ -16,17 +16,17 @@ use crate::{Tree, archive::ArchiveError};
 const BEWILDERING: [&str; 3] = ["yaml-alias", "yaml-merge-key", "yaml-tag"];
 
 /// A SKILL.md in which no rule finds an error.
-pub(super) struct Checked {
+pub(super) struct CheckedManifest {
     /// Its bytes.
     pub(super) skill_md: Vec<u8>,
     /// The folder that it was packed in.
     pub(super) folder: Option<String>,
     pub(super) reading: Reading,
     /// What the rules say nevertheless.
-    pub(super) warnings: Vec<Finding>,
+    pub(super) warnings: Vec<SubmissionFinding>,
 }
 
-impl Checked {
+impl CheckedManifest {
     /// Reads SKILL.md and holds the skill against every rule, whatever anybody's settings are.
     pub(super) fn new(tree: &Tree, folder: Option<&str>) -> Result<Self, Rejection> {
         let (path, file) = tree.files().find(|(path, _)| is_skill_file(path)).ok_or_else(|| {
@@ -36,7 +36,7 @@ impl Checked {
             .map_err(|error| Rejection::Text { file: path.to_owned(), error })?;
         let checked = check::check(source, Some(&tree.as_folder(folder)), &Options::default());
         let source = checked.reading.document.source();
-        let finding = |found: &Diagnostic| Finding::new(path, source, found);
+        let finding = |found: &Diagnostic| SubmissionFinding::new(path, source, found);
         // Text without frontmatter may be published: its registry names and counts it.
         let is_error = |found: &&Diagnostic| {
             found.is_error() && found.code != "not-a-skill" || BEWILDERING.contains(&found.code)
@@ -66,9 +66,9 @@ impl Checked {
     }
 
     /// What is signed.
-    pub(super) fn written(&self) -> Written {
+    pub(super) fn written(&self) -> WrittenName {
         let skill = self.skill();
-        Written { name: skill.name.clone(), version: skill.version.clone().unwrap_or_default() }
+        WrittenName { name: skill.name.clone(), version: skill.version.clone().unwrap_or_default() }
     }
 
     /// The frontmatter as JSON.

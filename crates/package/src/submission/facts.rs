@@ -3,7 +3,7 @@
 use savoir_skill::Skill;
 use url::Url;
 
-use super::{Rejection, checked::Checked};
+use super::{Rejection, checked::CheckedManifest};
 use crate::{
     SkillSummary, SummaryError, Tree,
     limits::{MAX_AUTHOR_BYTES, MAX_LISTED, MAX_PUBLISHED_DESCRIPTION, MAX_TAG_BYTES, MAX_TAGS},
@@ -25,7 +25,11 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Reads the skill as those will who install it.
-    pub(super) fn new(tree: &Tree, name: &Name, checked: &Checked) -> Result<Self, Rejection> {
+    pub(super) fn new(
+        tree: &Tree,
+        name: &Name,
+        checked: &CheckedManifest,
+    ) -> Result<Self, Rejection> {
         let summary = SkillSummary::read(tree, name.last())?;
         if summary.name != name.last() {
             let error = format!("the skill calls itself `{}`", summary.name.escape_debug());

@@ -6,21 +6,21 @@ use savoir_skill::{
 };
 use semver::Version;
 
-use super::{PublishOptions, Rejection, checked::Checked};
+use super::{PublishOptions, Rejection, checked::CheckedManifest};
 use crate::registry::{Name, NameError, is_namespace};
 
 /// Whose prose is that nobody put a name on.
 const ANONYMOUS: &str = "anon";
 
 /// The name under which it is published, if a registry can give it.
-pub(super) fn name(checked: &Checked, asked: &PublishOptions) -> Result<Name, Rejection> {
+pub(super) fn name(checked: &CheckedManifest, asked: &PublishOptions) -> Result<Name, Rejection> {
     let name = asked_for(checked, asked)?;
     let needs = name.namespace().is_some_and(is_reserved_namespace)
         || is_reserved_skill_name(name.namespace(), name.last());
     if needs { Err(NameError::needed(&name).into()) } else { Ok(name) }
 }
 
-fn asked_for(checked: &Checked, asked: &PublishOptions) -> Result<Name, Rejection> {
+fn asked_for(checked: &CheckedManifest, asked: &PublishOptions) -> Result<Name, Rejection> {
     if let Some(namespace) = asked.namespace.as_ref().filter(|asked| !is_namespace(asked)) {
         return Err(Rejection::NoNamespace(namespace.clone()));
     }
@@ -45,7 +45,11 @@ fn asked_for(checked: &Checked, asked: &PublishOptions) -> Result<Name, Rejectio
 }
 
 /// The name of a text without frontmatter: as it was asked for, else its first heading.
-fn prose(checked: &Checked, namespace: &str, asked: &PublishOptions) -> Result<Name, Rejection> {
+fn prose(
+    checked: &CheckedManifest,
+    namespace: &str,
+    asked: &PublishOptions,
+) -> Result<Name, Rejection> {
     if let Some(name) = &asked.name {
         return Ok(Name::new(Some(namespace), name)?);
     }
@@ -57,7 +61,7 @@ fn prose(checked: &Checked, namespace: &str, asked: &PublishOptions) -> Result<N
 /// Its version: as SKILL.md says, or as it was asked for where that says nothing. The registry counts
 /// those of prose.
 pub(super) fn version(
-    checked: &Checked,
+    checked: &CheckedManifest,
     asked: &PublishOptions,
 ) -> Result<Option<Version>, Rejection> {
     let asked = asked.version.as_deref().map(parse_version).transpose();

@@ -32,7 +32,7 @@ pub enum Rejection {
         /// The rule of the error that tells most.
         rule: &'static str,
         /// All errors, in the order of the file.
-        findings: Vec<Finding>,
+        findings: Vec<SubmissionFinding>,
     },
     /// Nobody who installs it could use it.
     #[error("SKILL.md: {0}; fix it with `savoir check --fix`")]
@@ -170,7 +170,7 @@ impl Rejection {
     }
 
     /// What the rules found, if they refused it.
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[SubmissionFinding] {
         match self {
             Self::Check { findings, .. } => findings,
             _ => &[],
@@ -180,7 +180,7 @@ impl Rejection {
 
 /// One finding of a rule at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct SubmissionFinding {
     /// The code of the rule, as `savoir rules` explains it.
     pub rule: String,
     /// How much it matters.
@@ -197,7 +197,7 @@ pub struct Finding {
     pub fix: Option<String>,
 }
 
-impl Finding {
+impl SubmissionFinding {
     pub(super) fn new(file: &str, source: &Source, found: &Diagnostic) -> Self {
         let place = source.position(found.span.start);
         Self {
@@ -213,11 +213,11 @@ impl Finding {
 }
 
 /// The finding that tells most, and how many more there are.
-fn summary(rule: &str, findings: &[Finding]) -> String {
+fn summary(rule: &str, findings: &[SubmissionFinding]) -> String {
     let Some(found) = findings.iter().find(|found| found.rule == rule) else {
         return format!("SKILL.md breaks the rule `{rule}`");
     };
-    let Finding { file, line, column, message, fix, .. } = found;
+    let SubmissionFinding { file, line, column, message, fix, .. } = found;
     let mut text = format!("{file}:{line}:{column}: {message}");
     if let Some(fix) = fix {
         text = format!("{text}; {fix}");

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Writes files atomically.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Keys that sign: Ed25519, two files with one line each.
+//! Ed25519 signing keys, stored as two one-line files.
 
 use std::{
     fmt, fs, io,
@@ -52,7 +52,7 @@ pub enum KeyError {
     },
     /// Others can read the secret.
     #[error(
-        "{} can be read by others, so it may be no secret any more; run `chmod 600 {}`",
+        "{} can be read by others, so it may no longer be secret; run `chmod 600 {}`",
         .0.display(),
         .0.display()
     )]

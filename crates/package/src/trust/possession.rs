@@ -1,4 +1,4 @@
-//! That somebody has the secret half of a key, shown to a registry.
+//! Proof that someone owns a private key.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 

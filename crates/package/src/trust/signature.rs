@@ -1,4 +1,4 @@
-//! `signature.json`: what was signed, by whom, and whether that holds.
+//! Signs skills and verifies `signature.json`.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -19,13 +19,13 @@ use crate::{
 };
 
 mod error;
-mod kept;
 mod record;
+mod stored_records;
 
 pub use error::{Difference, SignatureError};
-pub use kept::{SignatureRecord, records};
 pub(super) use record::is_digest;
 use record::{Record, claims};
+pub use stored_records::{SignatureRecord, records};
 
 /// The record, as the specification spells it and as the shipped product does.
 const RECORDS: [&str; 2] = ["signature.json", "SIGNATURE.json"];
@@ -90,7 +90,7 @@ impl Signer {
 
 /// A signature of a key that is not known here: whether it holds cannot be said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unchecked {
+pub struct UncheckedSignature {
     /// Which key it claims, if it does.
     pub key_id: Option<String>,
     /// How it was signed, in its own words.
@@ -107,7 +107,7 @@ pub struct Attestation {
     /// All signatures that hold.
     pub signatures: Vec<Signer>,
     /// Signatures of which nothing can be said. They count for nothing.
-    pub unchecked: Vec<Unchecked>,
+    pub unchecked: Vec<UncheckedSignature>,
     /// Files that a signature leaves out, since whoever signed said so. Unless they are only notes
     /// for git, that signature attests nothing.
     pub left_out: Vec<String>,
@@ -127,7 +127,7 @@ impl Attestation {
 
 /// A signature of another program, to be added to a record.
 #[derive(Clone, Debug)]
-pub enum Further {
+pub enum FurtherSignature {
     /// What `ssh-keygen -Y sign` or [`ssh::sign`] made of the signed bytes.
     SshSig(String),
     /// A bundle, as [`oms::sign`] makes it.
@@ -181,23 +181,23 @@ pub fn signed_bytes(record: &[u8]) -> Result<Vec<u8>, SignatureError> {
 }
 
 /// Adds a signature of another program to a record.
-pub fn countersign(record: &[u8], further: Further) -> Result<Vec<u8>, SignatureError> {
+pub fn countersign(record: &[u8], further: FurtherSignature) -> Result<Vec<u8>, SignatureError> {
     let place = RECORDS[0];
     let mut record = Record::parse(record, place)?.members;
     let entry = match further {
-        Further::SshSig(sig) => {
+        FurtherSignature::SshSig(sig) => {
             let key = ssh::signer(&sig);
             let key = key.map_err(|error| SignatureError::Ssh { place: place.into(), error })?;
             json!({"type": "sshsig", "keyid": key.key_id(), "sig": sig})
         }
-        Further::Oms(bundle) => {
+        FurtherSignature::Oms(bundle) => {
             let error = |error| SignatureError::Oms { place: place.into(), error };
             match oms::key_id(&bundle).map_err(error)? {
                 Some(key_id) => json!({"type": "oms", "keyid": key_id, "bundle": bundle}),
                 None => json!({"type": "oms", "bundle": bundle}),
             }
         }
-        Further::OpenPgp { fingerprint, armoured } => {
+        FurtherSignature::OpenPgp { fingerprint, armoured } => {
             let fingerprint = fingerprint.to_ascii_lowercase();
             json!({"type": "openpgp", "keyid": format!("openpgp:{fingerprint}"), "sig": armoured})
         }
@@ -319,7 +319,7 @@ pub fn attest(
         if revoked || error.is_undecided() || records.iter().any(concerns_user) {
             return Err(error);
         }
-        let unchecked = records.into_iter().map(|record| Unchecked {
+        let unchecked = records.into_iter().map(|record| UncheckedSignature {
             key_id: record.key_id,
             kind: format!("{}, which does not match the files,", record.kind.as_str()),
         });
@@ -361,7 +361,7 @@ struct Check<'a> {
     version: &'a str,
     store: &'a TrustStore,
     signers: Vec<Signer>,
-    unchecked: Vec<Unchecked>,
+    unchecked: Vec<UncheckedSignature>,
     left_out: Vec<String>,
 }
 
@@ -560,7 +560,7 @@ impl Check<'_> {
         if let Some(key_id) = &key_id {
             self.refuse_revoked(place, key_id)?;
         }
-        self.unchecked.push(Unchecked { key_id, kind });
+        self.unchecked.push(UncheckedSignature { key_id, kind });
         Ok(())
     }
 

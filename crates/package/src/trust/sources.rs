@@ -24,8 +24,8 @@ use super::file;
 use crate::{
     limits::MAX_MANIFEST_BYTES,
     lock::LockedSource,
-    place::{self, FileError, Mistake, Text},
     table,
+    text_file::{self, ContentError, FileError, Text},
 };
 
 /// The only key of the file.
@@ -50,24 +50,24 @@ impl TrustedSources {
 
     /// Reads the file; without one, no source is trusted.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        match place::read(path, MAX_MANIFEST_BYTES)? {
+        match text_file::read(path, MAX_MANIFEST_BYTES)? {
             Some(text) => Ok(Self::parse(&path.display().to_string(), &text)?),
             None => Ok(Self::default()),
         }
     }
 
-    fn parse(file: &str, text: &str) -> Result<Self, Mistake> {
+    fn parse(file: &str, text: &str) -> Result<Self, ContentError> {
         let document = table::parse(file, text)?;
         let root = document.root();
         let mut rules = Vec::new();
         for (key, at, value) in root.entries() {
             if key != KEY {
-                let mistake = root.mistake(at, format!("there is no setting `{key}`"));
-                return Err(mistake.hint("the file has only the list `sources`"));
+                let content_error = root.content_error(at, format!("there is no setting `{key}`"));
+                return Err(content_error.hint("the file has only the list `sources`"));
             }
             for item in value.items("a list of sources")? {
                 let rule = SourceRule::parse_trusted(item.string("a source")?);
-                rules.push(rule.map_err(|error| item.mistake(error.to_string()))?);
+                rules.push(rule.map_err(|error| item.content_error(error.to_string()))?);
             }
         }
         Ok(Self { rules })
@@ -126,17 +126,17 @@ fn edit(
         fs::create_dir_all(folder).map_err(|error| FileError::io(folder, error))?;
     }
     let _lock = file::lock(path).map_err(|error| FileError::io(path, error))?;
-    let text = place::read(path, MAX_MANIFEST_BYTES)?.unwrap_or_else(|| HEADER.to_owned());
+    let text = text_file::read(path, MAX_MANIFEST_BYTES)?.unwrap_or_else(|| HEADER.to_owned());
     let shown = path.display().to_string();
     let known = TrustedSources::parse(&shown, &text)?;
-    let wrong = |message: &str| Text { file: &shown, text: &text }.mistake(0, message);
+    let wrong = |message: &str| Text { file: &shown, text: &text }.content_error(0, message);
     let mut document: DocumentMut =
         text.parse().map_err(|error: toml_edit::TomlError| wrong(error.message()))?;
     let list = document.entry(KEY).or_insert_with(|| Item::Value(Array::new().into()));
     let list = list.as_array_mut().ok_or_else(|| wrong("`sources` must be a list of sources"))?;
     let changed = act(&known, list);
     if changed {
-        place::write(path, &document.to_string())?;
+        text_file::write(path, &document.to_string())?;
     }
     Ok(changed)
 }

@@ -1,4 +1,4 @@
-//! The keys that are believed here, and those that are believed no more: `trusted-keys.json`.
+//! The store of trusted and revoked keys: `trusted-keys.json`.
 
 use std::{
     collections::HashSet,
@@ -69,7 +69,7 @@ impl TrustedKey {
 
 /// A key that is believed no more: nothing that it signed is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Revoked {
+pub struct KeyRevocation {
     /// What identifies it.
     pub key_id: String,
     /// When it was revoked.
@@ -81,7 +81,7 @@ pub struct Revoked {
 
 /// Why the list of trusted keys cannot be read or changed.
 #[derive(Debug, Error)]
-pub enum StoreError {
+pub enum TrustStoreError {
     /// The system refused.
     #[error("{}: {error}", path.display())]
     Io {
@@ -113,7 +113,7 @@ pub enum StoreError {
     Namespace(String),
 }
 
-impl StoreError {
+impl TrustStoreError {
     /// A stable word for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -135,7 +135,7 @@ impl StoreError {
 #[derive(Clone, Debug, Default)]
 pub struct TrustStore {
     keys: Vec<TrustedKey>,
-    revoked: Vec<Revoked>,
+    revoked: Vec<KeyRevocation>,
 }
 
 /// An entry as it is written.
@@ -153,8 +153,9 @@ struct Entry {
 
 impl TrustStore {
     /// Reads the list. If there is no file, nobody is trusted; one that cannot be read is an error.
-    pub fn read(path: &Path) -> Result<Self, StoreError> {
-        Self::of(&document(path)?).map_err(|why| StoreError::Corrupt { path: path.to_owned(), why })
+    pub fn read(path: &Path) -> Result<Self, TrustStoreError> {
+        Self::of(&document(path)?)
+            .map_err(|why| TrustStoreError::Corrupt { path: path.to_owned(), why })
     }
 
     /// A list that is on no disk, such as that of the keys of a namespace.
@@ -163,15 +164,15 @@ impl TrustStore {
     }
 
     /// Trusts a key. One that is trusted already gets the new publisher, role and namespaces.
-    pub fn trust(path: &Path, key: &TrustedKey) -> Result<(), StoreError> {
+    pub fn trust(path: &Path, key: &TrustedKey) -> Result<(), TrustStoreError> {
         if let Some(bad) = key.namespaces.iter().flatten().find(|pattern| !is_namespace(pattern)) {
-            return Err(StoreError::Namespace(bad.clone()));
+            return Err(TrustStoreError::Namespace(bad.clone()));
         }
         change(path, |document, store| {
             let key_id = key.key.key_id();
             if let Some(revoked) = store.revocation(&key_id) {
-                let Revoked { key_id, revoked_at, reason } = revoked.clone();
-                return Err(StoreError::Revoked { key_id, revoked_at, reason });
+                let KeyRevocation { key_id, revoked_at, reason } = revoked.clone();
+                return Err(TrustStoreError::Revoked { key_id, revoked_at, reason });
             }
             edit(document, "keys", |keys| put(keys, entry(key)));
             Ok(())
@@ -180,12 +181,12 @@ impl TrustStore {
 
     /// Trusts a key no more. Says whether it was trusted. What it signed is experimental then;
     /// use [`Self::revoke`] for a key that fell into wrong hands.
-    pub fn distrust(path: &Path, key_id: &str) -> Result<bool, StoreError> {
+    pub fn distrust(path: &Path, key_id: &str) -> Result<bool, TrustStoreError> {
         change(path, |document, _| Ok(edit(document, "keys", |keys| take(keys, key_id))))
     }
 
     /// Revokes a key, whether it was trusted or not: whatever it signed is refused from now on.
-    pub fn revoke(path: &Path, key_id: &str, reason: &str) -> Result<(), StoreError> {
+    pub fn revoke(path: &Path, key_id: &str, reason: &str) -> Result<(), TrustStoreError> {
         change(path, |document, store| {
             // Programs that know of no revocations must not believe it either.
             edit(document, "keys", |keys| take(keys, key_id));
@@ -206,7 +207,7 @@ impl TrustStore {
     }
 
     /// The revoked keys.
-    pub fn revoked(&self) -> &[Revoked] {
+    pub fn revoked(&self) -> &[KeyRevocation] {
         &self.revoked
     }
 
@@ -216,7 +217,7 @@ impl TrustStore {
     }
 
     /// Whether and why a key was revoked.
-    pub fn revocation(&self, key_id: &str) -> Option<&Revoked> {
+    pub fn revocation(&self, key_id: &str) -> Option<&KeyRevocation> {
         self.revoked.iter().find(|revoked| revoked.key_id.eq_ignore_ascii_case(key_id))
     }
 
@@ -243,7 +244,7 @@ impl TrustStore {
         }
         let mut revoked = Vec::new();
         for (n, value) in items(document, "revoked")?.iter().enumerate() {
-            let entry = Revoked::deserialize(value);
+            let entry = KeyRevocation::deserialize(value);
             revoked.push(entry.map_err(|why| format!("`revoked[{n}]`: {why}"))?);
         }
         Ok(Self { keys, revoked })
@@ -317,12 +318,12 @@ fn is_namespace(pattern: &str) -> bool {
         && beginning.chars().all(good)
 }
 
-fn document(path: &Path) -> Result<Map<String, Value>, StoreError> {
-    let corrupt = |why: String| StoreError::Corrupt { path: path.to_owned(), why };
+fn document(path: &Path) -> Result<Map<String, Value>, TrustStoreError> {
+    let corrupt = |why: String| TrustStoreError::Corrupt { path: path.to_owned(), why };
     let bytes = match file::read(path, MAX_TRUST_STORE_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
-        Err(error) => return Err(StoreError::io(path)(error)),
+        Err(error) => return Err(TrustStoreError::io(path)(error)),
     };
     match json::parse(&bytes).map_err(|error| corrupt(error.to_string()))? {
         Value::Object(document) => Ok(document),
@@ -351,23 +352,23 @@ fn edit<T: Default>(
 /// Changes the list as it is now, while nobody else does.
 fn change<T>(
     path: &Path,
-    act: impl FnOnce(&mut Map<String, Value>, &TrustStore) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+    act: impl FnOnce(&mut Map<String, Value>, &TrustStore) -> Result<T, TrustStoreError>,
+) -> Result<T, TrustStoreError> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
+        fs::create_dir_all(folder).map_err(TrustStoreError::io(folder))?;
     }
-    let _lock = file::lock(path).map_err(StoreError::io(&file::lock_path(path)))?;
+    let _lock = file::lock(path).map_err(TrustStoreError::io(&file::lock_path(path)))?;
 
     let mut document = document(path)?;
-    let corrupt = |why| StoreError::Corrupt { path: path.to_owned(), why };
+    let corrupt = |why| TrustStoreError::Corrupt { path: path.to_owned(), why };
     let store = TrustStore::of(&document).map_err(corrupt)?;
     document.entry("schema_version").or_insert_with(|| 1.into());
     document.entry("keys").or_insert_with(|| json!([]));
     let done = act(&mut document, &store)?;
     let mut text = serde_json::to_string_pretty(&document)
-        .map_err(|error| StoreError::io(path)(error.into()))?;
+        .map_err(|error| TrustStoreError::io(path)(error.into()))?;
     text.push('\n');
-    file::replace(path, text.as_bytes()).map_err(StoreError::io(path))?;
+    file::replace(path, text.as_bytes()).map_err(TrustStoreError::io(path))?;
     Ok(done)
 }
 

@@ -1,4 +1,4 @@
-//! The tier that counts.
+//! The effective tier of a skill.
 
 use savoir_skill::Dialect;
 

@@ -11,7 +11,7 @@ use std::{
 
 use savoir_package::{
     Tree,
-    migrate::{Existing, Migrator, Mode, Options, Report, Scrutiny},
+    migrate::{ExistingOutput, MigrateOptions, MigrationReport, Migrator, Mode, ReportedFindings},
 };
 use tempfile::TempDir;
 
@@ -41,16 +41,16 @@ impl Place {
         path
     }
 
-    fn options(&self) -> Options {
-        Options::new(self.path("out"))
+    fn options(&self) -> MigrateOptions {
+        MigrateOptions::new(self.path("out"))
     }
 
-    fn migrate(&self, file: &Path) -> Report {
+    fn migrate(&self, file: &Path) -> MigrationReport {
         Migrator::new(self.options()).migrate(file)
     }
 
     /// Migrates a skill with one action that has this handler.
-    fn action(&self, handler: &str) -> Report {
+    fn action(&self, handler: &str) -> MigrationReport {
         let handler = serde_json::to_string(handler).unwrap();
         let text = format!(
             "---\nname: demo\nclaw_version: '1'\ndescription: Shows.\nactions:\n  - name: act\n    handler: {handler}\n---\n"
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-fn codes(report: &Report) -> Vec<&str> {
+fn codes(report: &MigrationReport) -> Vec<&str> {
     report.blockers.iter().map(|blocker| blocker.code).collect()
 }
 
@@ -141,7 +141,7 @@ fn what_is_there_stays() {
     let file = place.write("claw/SKILL.md", SKILL);
     place.write("out/text-tools/note.txt", "mine");
     assert_eq!(codes(&place.migrate(&file)), ["exists"]);
-    let force = Options { existing: Existing::Goes, ..place.options() };
+    let force = MigrateOptions { existing: ExistingOutput::Goes, ..place.options() };
     let report = Migrator::new(force.clone()).migrate(&file);
     assert_eq!(codes(&report), ["exists"], "what is no skill is not replaced");
     place.write("out/text-tools/SKILL.md", "old");
@@ -154,7 +154,11 @@ fn what_is_there_stays() {
 #[test]
 fn a_trial_writes_nothing() {
     let place = Place::new();
-    let options = Options { mode: Mode::Try, scrutiny: Scrutiny::Everything, ..place.options() };
+    let options = MigrateOptions {
+        mode: Mode::Try,
+        scrutiny: ReportedFindings::Everything,
+        ..place.options()
+    };
     let report = Migrator::new(options).migrate(&place.write("claw/SKILL.md", SKILL));
     assert!(report.migrated && report.findings.is_some(), "{report:#?}");
     assert!(!place.path("out").exists());
@@ -164,10 +168,10 @@ fn a_trial_writes_nothing() {
 fn a_skill_is_not_written_into_itself() {
     let place = Place::new();
     let file = place.write("claw/SKILL.md", SKILL);
-    let inside = Options::new(place.path("claw/deep/out"));
+    let inside = MigrateOptions::new(place.path("claw/deep/out"));
     assert_eq!(codes(&Migrator::new(inside).migrate(&file)), ["output_inside"]);
     let file = place.write("out/text-tools/SKILL.md", SKILL);
-    let own = Options { existing: Existing::Goes, ..place.options() };
+    let own = MigrateOptions { existing: ExistingOutput::Goes, ..place.options() };
     assert_eq!(codes(&Migrator::new(own).migrate(&file)), ["output_is_source"]);
     assert_eq!(place.read("out/text-tools/SKILL.md"), SKILL);
 }
@@ -175,7 +179,7 @@ fn a_skill_is_not_written_into_itself() {
 #[test]
 fn two_skills_do_not_share_a_name() {
     let place = Place::new();
-    let options = Options { existing: Existing::Goes, ..place.options() };
+    let options = MigrateOptions { existing: ExistingOutput::Goes, ..place.options() };
     let mut migrator = Migrator::new(options);
     assert!(migrator.migrate(&place.write("a/SKILL.md", SKILL)).migrated);
     assert_eq!(codes(&migrator.migrate(&place.write("b/SKILL.md", SKILL))), ["name_taken"]);

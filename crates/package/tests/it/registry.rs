@@ -20,9 +20,10 @@ mod team;
 use std::path::Path;
 
 use savoir_package::{
-    install::{Plan, Ready},
+    install::{CheckedSkill, InstallPlan},
     registry::{
-        Asked, Client, Entry, GatherError, Gathered, Name, Registries, Settings, Wish, gather,
+        Client, GatherError, GatherRequest, GatheredSkills, Name, Registries, RegistryEntry,
+        RequestedSkill, Settings, gather,
     },
     resolve::Update,
 };
@@ -34,10 +35,10 @@ fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
 }
 
-fn asked(text: &str) -> Asked {
+fn asked(text: &str) -> RequestedSkill {
     let (name, range) = text.split_once('@').unwrap_or((text, "*"));
     let range = VersionRange::parse(range).unwrap();
-    Asked { name: Name::parse(name).unwrap(), range, registry: None }
+    RequestedSkill { name: Name::parse(name).unwrap(), range, registry: None }
 }
 
 fn settings(cache: &Path) -> Settings {
@@ -49,7 +50,7 @@ fn client(cache: &Path, address: &str) -> Client {
 }
 
 /// Registries in this order.
-fn registries(bench: &Bench, entries: Vec<Entry>) -> Registries {
+fn registries(bench: &Bench, entries: Vec<RegistryEntry>) -> Registries {
     Registries::new(settings(&bench.data()), entries).unwrap()
 }
 
@@ -58,18 +59,18 @@ async fn gathered(
     registries: &Registries,
     wanted: &[&str],
     update: Update,
-) -> Result<Gathered, GatherError> {
+) -> Result<GatheredSkills, GatherError> {
     let state = bench.shelf().state().unwrap();
     let asked = wanted.iter().map(|text| asked(text)).collect();
-    gather(registries, &Wish { asked, update, ..Wish::new(&state) }).await
+    gather(registries, &GatherRequest { asked, update, ..GatherRequest::new(&state) }).await
 }
 
 /// Checks and installs what was gathered; the shelf comes to the same choice.
-fn take(bench: &Bench, gathered: &Gathered) -> Plan {
-    let ready: Vec<Ready> = gathered
+fn take(bench: &Bench, gathered: &GatheredSkills) -> InstallPlan {
+    let ready: Vec<CheckedSkill> = gathered
         .arrivals
         .iter()
-        .map(|arrival| Ready::check(arrival.clone(), &bench.trust()).unwrap())
+        .map(|arrival| CheckedSkill::check(arrival.clone(), &bench.trust()).unwrap())
         .collect();
     let plan = bench.shelf().install(&ready, &install(&["claude-code"])).unwrap();
     bench.apply(&plan);
@@ -79,7 +80,7 @@ fn take(bench: &Bench, gathered: &Gathered) -> Plan {
         assert_eq!(lock.skills[folder].version, chosen.version, "{name}");
     }
     assert_eq!(lock.skills.len(), gathered.resolution.chosen.len());
-    assert_eq!(bench.shelf().state().unwrap().stale(), []);
+    assert_eq!(bench.shelf().state().unwrap().lock_mismatches(), []);
     plan
 }
 

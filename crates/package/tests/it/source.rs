@@ -14,7 +14,7 @@ use std::{io::Write as _, path::Path};
 
 use savoir_package::{
     Tree,
-    source::{Fetcher, Offer, Settings, Source, SourceError},
+    source::{Fetcher, OfferedSkill, Settings, Source, SourceError},
 };
 use tempfile::TempDir;
 
@@ -40,12 +40,12 @@ impl Bench {
         self.place.path()
     }
 
-    async fn offers(&self, text: &str) -> Result<Vec<Offer>, SourceError> {
+    async fn offers(&self, text: &str) -> Result<Vec<OfferedSkill>, SourceError> {
         self.fetcher.offers(&Source::parse(text, self.path())?).await
     }
 
     /// The only skill of a source.
-    async fn one(&self, text: &str) -> Result<(Offer, Tree), SourceError> {
+    async fn one(&self, text: &str) -> Result<(OfferedSkill, Tree), SourceError> {
         let mut offers = self.offers(text).await?;
         assert_eq!(offers.len(), 1, "{offers:?}");
         let offer = offers.remove(0);
@@ -66,7 +66,7 @@ fn paths(tree: &Tree) -> Vec<&str> {
     tree.files().map(|(path, _)| path).collect()
 }
 
-fn names(offers: &[Offer]) -> Vec<&str> {
+fn names(offers: &[OfferedSkill]) -> Vec<&str> {
     offers.iter().map(|offer| offer.name.as_str()).collect()
 }
 

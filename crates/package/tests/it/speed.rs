@@ -7,7 +7,7 @@ use std::{
 
 use savoir_package::{
     Agents, Ledger,
-    ledger::{Drift, Entry, Places},
+    ledger::{Drift, LedgerEntry, SearchRoots},
 };
 
 const COUNT: usize = 10_000;
@@ -43,9 +43,9 @@ fn fill(home: &Path) {
     fs::write(home.join(".agents/.skill-lock.json"), lock).unwrap();
 }
 
-fn places(home: &Path) -> Places {
+fn places(home: &Path) -> SearchRoots {
     let none = |_: &str| -> Option<OsString> { None };
-    Places {
+    SearchRoots {
         agents: Agents::new(home, none),
         project: Some(home.join("project")),
         inner: Vec::new(),
@@ -66,8 +66,9 @@ fn best<T>(times: usize, mut work: impl FnMut() -> T) -> f64 {
 }
 
 /// What `savoir list --long` asks of each skill, on two processors.
-fn examine(entries: &[Entry]) -> usize {
-    let modified = |entry: &&Entry| entry.details().is_ok() && entry.drift() == Drift::Modified;
+fn examine(entries: &[LedgerEntry]) -> usize {
+    let modified =
+        |entry: &&LedgerEntry| entry.details().is_ok() && entry.drift() == Drift::Modified;
     thread::scope(|scope| {
         let parts = entries.chunks(entries.len().div_ceil(2));
         let threads: Vec<_> =

@@ -13,7 +13,7 @@ use std::{
 
 use savoir_package::{
     Agents, Ledger, Tree,
-    ledger::{Drift, Entry, Origin, Place, Places, Source},
+    ledger::{Drift, LedgerEntry, Origin, SearchRoots, SkillLocation, Source},
 };
 
 /// A machine on which the tools run: a home, a project, a skill and a repository with it.
@@ -121,7 +121,7 @@ impl Machine {
 
     fn open(&self) -> Ledger {
         let none = |_: &str| -> Option<OsString> { None };
-        Ledger::open(&Places {
+        Ledger::open(&SearchRoots {
             agents: Agents::new(&self.path("home"), none),
             project: Some(self.path("project")),
             inner: Vec::new(),
@@ -130,13 +130,13 @@ impl Machine {
     }
 }
 
-fn only(ledger: &Ledger) -> &Entry {
+fn only(ledger: &Ledger) -> &LedgerEntry {
     assert_eq!(ledger.warnings(), []);
     let [entry] = ledger.entries() else { panic!("{:?}", ledger.entries()) };
     entry
 }
 
-fn sees(entry: &Entry, id: &str) -> bool {
+fn sees(entry: &LedgerEntry, id: &str) -> bool {
     entry.agents().iter().any(|agent| agent.id == id)
 }
 
@@ -171,7 +171,7 @@ fn npx_skills_for_a_user() {
     let ledger = machine.open();
     let pdf = only(&ledger);
     assert_eq!(pdf.path(), machine.path("home/.agents/skills/pdf"));
-    assert_eq!(pdf.places().iter().filter_map(Place::link).count(), 2, "{pdf:?}");
+    assert_eq!(pdf.places().iter().filter_map(SkillLocation::link).count(), 2, "{pdf:?}");
     assert!(sees(pdf, "claude-code") && sees(pdf, "roo") && sees(pdf, "codex"));
     assert_eq!(pdf.details().unwrap().origin.word(), "npx");
     assert_eq!(pdf.drift(), Drift::Unmodified);
@@ -192,7 +192,7 @@ fn npx_skills_as_copies() {
     let agents = ["-y", "--copy", "-a", "claude-code", "-a", "roo"];
     machine.run("skills", &[&["add", "../source/skills/pdf"][..], &agents].concat());
     let ledger = machine.open();
-    let paths: Vec<&Path> = ledger.entries().iter().map(Entry::path).collect();
+    let paths: Vec<&Path> = ledger.entries().iter().map(LedgerEntry::path).collect();
     let expected =
         [machine.path("project/.claude/skills/pdf"), machine.path("project/.roo/skills/pdf")];
     assert_eq!(paths, expected);

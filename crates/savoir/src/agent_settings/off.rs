@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use savoir_engine::Home;
-use savoir_package::{Agent, ledger::Entry};
+use savoir_package::{Agent, ledger::LedgerEntry};
 
 use super::{Disabled, Switch, switch::Rules};
 use crate::{error::CommandError, installed::Installed};
@@ -51,7 +51,7 @@ impl Off {
     }
 
     /// Whether Savoir offers a skill to models. If agents are given, one of them must see it.
-    pub(crate) fn offers(&self, wanted: &[&'static Agent], entry: &Entry) -> bool {
+    pub(crate) fn offers(&self, wanted: &[&'static Agent], entry: &LedgerEntry) -> bool {
         let folders = [entry.path().to_owned()];
         let is_off = |agent: &Agent| self.agents(entry.name(), &folders).any(|off| off == agent);
         let seen = entry.agents();

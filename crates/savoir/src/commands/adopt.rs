@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use savoir_package::{
     agents::Scope,
-    install::Found,
-    ledger::{Entry, Origin},
+    install::AdoptionCandidate,
+    ledger::{LedgerEntry, Origin},
 };
 use savoir_scan::Verdict;
 use serde_json::Map;
@@ -61,7 +61,8 @@ fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
     let entries = entries(args, &context, &installed)?;
     context.doing("looking for installed skills");
     let fetcher = (!args.offline).then_some(&context.fetcher);
-    let found = context.wait(context.skill_set.found(&entries, fetcher, &context.trust))?;
+    let found =
+        context.wait(context.skill_set.find_adoptable(&entries, fetcher, &context.trust))?;
     context.done();
     found.iter().for_each(tell);
     let only_looks = args.output.dry_run || !args.all && args.names.is_empty();
@@ -82,9 +83,9 @@ fn entries<'a>(
     args: &Args,
     context: &InstallContext,
     installed: &'a Installed,
-) -> Result<Vec<&'a Entry>, CommandError> {
+) -> Result<Vec<&'a LedgerEntry>, CommandError> {
     let scope = if context.is_global() { Scope::User } else { Scope::Project };
-    let is_meant = |entry: &&Entry| {
+    let is_meant = |entry: &&LedgerEntry| {
         !matches!(entry.recorded(), Some(Origin::Savoir { .. }))
             && entry.places().iter().any(|place| place.scope() == scope)
     };
@@ -110,7 +111,7 @@ fn entries<'a>(
 }
 
 /// Prints notes about a skill that is to be adopted.
-fn tell(found: &Found) {
+fn tell(found: &AdoptionCandidate) {
     let Ok(ready) = found.ready() else { return };
     let name = &found.name;
     if let Some(why) = &found.untraced {

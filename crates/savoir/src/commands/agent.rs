@@ -10,8 +10,11 @@ use std::{
 
 use savoir_package::{
     FileError,
-    agent_file::{self, AgentFile, Assembly, AtLeast, Level, Model, SetError, Wish, assemble},
-    resolve::Several,
+    agent_file::{
+        self, AgentFile, Assembly, AssemblyRequest, FindingLevel, Minimum, Model, SetError,
+        assemble,
+    },
+    resolve::CombinedIndex,
 };
 
 use self::gather::Gatherer;
@@ -90,12 +93,12 @@ fn tokens(text: &str) -> Result<u64, String> {
     if let Ok(tokens) = text.parse() {
         return Ok(tokens);
     }
-    let tokens = AtLeast::tokens(text).map(|least| least.amount);
+    let tokens = Minimum::tokens(text).map(|least| least.amount);
     tokens.map_err(|_| "write a number, for example 32768, 32K or 1M".to_owned())
 }
 
 fn memory(text: &str) -> Result<u64, String> {
-    let bytes = AtLeast::bytes(text).map(|least| least.amount);
+    let bytes = Minimum::bytes(text).map(|least| least.amount);
     bytes.map_err(|_| "write a size, for example 16GB or 512MB".to_owned())
 }
 
@@ -116,9 +119,10 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     let offers = gatherer.gather(composition.parts.into_iter().map(|part| part.skill.name));
     let model = model(args, &agent);
     // Registries are not searched yet.
-    let others = Several::default();
+    let others = CombinedIndex::default();
     let set = args.set.as_deref();
-    let request = Wish { agent: &agent, set, offers: &offers, others: &others, model: &model };
+    let request =
+        AssemblyRequest { agent: &agent, set, offers: &offers, others: &others, model: &model };
     let assembly = assemble(&request).map_err(|error| no_set(&error))?;
     if args.json {
         output::json(&page::json(&agent, &assembly, &model))?;
@@ -129,7 +133,7 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
 }
 
 fn fails(args: &CheckArgs, assembly: &Assembly<'_>) -> bool {
-    let least = if args.strict { Level::Warning } else { Level::Error };
+    let least = if args.strict { FindingLevel::Warning } else { FindingLevel::Error };
     assembly.findings.iter().any(|found| found.level >= least)
 }
 

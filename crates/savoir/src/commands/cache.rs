@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use savoir_engine::Home;
-use savoir_package::source::{Clean, Cleaned, clean};
+use savoir_package::source::{CleanMode, Cleaned, clean};
 use serde_json::json;
 
 use crate::{error::CommandError, install_context::run_with_json_errors, output};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 fn run_clean(args: &CleanArgs) -> Result<ExitCode, CommandError> {
     let home = Home::from_environment()?;
-    let what = if args.dry_run { Clean::Look } else { Clean::Remove };
+    let what = if args.dry_run { CleanMode::Look } else { CleanMode::Remove };
     let mut cleaned = Cleaned::default();
     for folder in FOLDERS {
         cleaned += clean(&home.cache().join(folder), what)?;

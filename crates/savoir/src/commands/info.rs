@@ -9,7 +9,7 @@ use std::{
 
 use savoir_package::{
     Tree,
-    ledger::{Clash, Entry, Outcome},
+    ledger::{ClashOutcome, LedgerEntry, NameClash},
 };
 use savoir_skill::{Skill, folder::is_skill_file};
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     installed.warn();
     let lone;
     let named = installed.ledger.named(&args.skill).iter().collect();
-    let mut entries: Vec<&Entry> = ordered(named, &installed);
+    let mut entries: Vec<&LedgerEntry> = ordered(named, &installed);
     if entries.is_empty() {
         let found = folder(&args.skill);
         if found.is_none()
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         };
         entries.extend(at(&folder, &installed));
         if entries.is_empty() {
-            lone = Entry::lone(folder);
+            lone = LedgerEntry::lone(folder);
             entries.push(&lone);
         }
     }
@@ -127,9 +127,9 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// The installed skill in a folder.
-fn at<'a>(folder: &Path, installed: &'a Installed) -> Option<&'a Entry> {
+fn at<'a>(folder: &Path, installed: &'a Installed) -> Option<&'a LedgerEntry> {
     let name = folder.file_name()?.to_str()?;
-    let same = |entry: &&Entry| {
+    let same = |entry: &&LedgerEntry| {
         entry.path() == folder || entry.path().canonicalize().is_ok_and(|path| path == folder)
     };
     installed.ledger.named(name).iter().find(same)
@@ -254,7 +254,7 @@ impl<'a> InstalledDetails<'a> {
     }
 
     /// Other skills of the same name that an agent in use also sees.
-    fn clashes(&self) -> Vec<Clash<'a>> {
+    fn clashes(&self) -> Vec<NameClash<'a>> {
         let entry = self.examined.entry;
         let mut clashes = self.installed.ledger.clashes();
         clashes.retain(|clash| {
@@ -264,21 +264,21 @@ impl<'a> InstalledDetails<'a> {
         clashes
     }
 
-    fn clash(&self, clash: &Clash<'_>, page: &mut Page) {
+    fn clash(&self, clash: &NameClash<'_>, page: &mut Page) {
         let entry = self.examined.entry;
         let used = clash.agents.iter().filter(|agent| self.installed.in_use.contains(agent));
         let agents = few(used.map(|agent| agent.id));
-        let shown = |entry: &&Entry| self.installed.shown(entry.path()).into_owned();
+        let shown = |entry: &&LedgerEntry| self.installed.shown(entry.path()).into_owned();
         let others = clash.entries.iter().filter(|other| other.path() != entry.path());
         let others: Vec<String> = others.map(shown).collect();
         match (clash.outcome, clash.entries.first()) {
-            (Outcome::AllShown, _) => {
+            (ClashOutcome::AllShown, _) => {
                 page.field("shown beside", &format!("{} in {agents}", others.join(", ")));
             }
-            (Outcome::FirstWins, Some(first)) if first.path() != entry.path() => {
+            (ClashOutcome::FirstWins, Some(first)) if first.path() != entry.path() => {
                 page.field("hidden by", &format!("{} in {agents}", shown(first)));
             }
-            (Outcome::FirstWins, _) => {
+            (ClashOutcome::FirstWins, _) => {
                 page.field("hides", &format!("{} in {agents}", others.join(", ")));
             }
         }

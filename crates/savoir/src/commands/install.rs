@@ -3,12 +3,15 @@
 use std::{collections::BTreeMap, env, ffi::OsString, process::ExitCode};
 
 use savoir_package::{
-    install::{self, Change, Install, Plan, Ready, State, Why},
+    install::{self, CheckedSkill, FetchReason, InstallOptions, InstallPlan, PlannedChange, State},
     lock::Lock,
-    manifest::Wanted,
-    registry::Asked,
+    manifest::SkillRequirement,
+    registry::RequestedSkill,
     resolve::Update,
-    source::{self, ExtraKind, Offer, Offers, Pasted, Place, PluginExtra, Source, pasted},
+    source::{
+        self, ExtraKind, OfferedSkill, PastedCommand, PinnedSource, PluginExtra, Source,
+        SourceOffers, parse_pasted_command,
+    },
 };
 use serde_json::{Map, Value, json};
 
@@ -76,7 +79,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(mut args: Args) -> Result<ExitCode, CommandError> {
     run_with_json_errors(args.output.json, || {
-        if let Some(line) = pasted(&args.sources)? {
+        if let Some(line) = parse_pasted_command(&args.sources)? {
             args.take_line(line)?;
         }
         install(&args)
@@ -85,7 +88,7 @@ pub(crate) fn run(mut args: Args) -> Result<ExitCode, CommandError> {
 
 impl Args {
     /// Applies the options of a command for another installer.
-    fn take_line(&mut self, line: Pasted) -> Result<(), CommandError> {
+    fn take_line(&mut self, line: PastedCommand) -> Result<(), CommandError> {
         for word in &line.agents {
             self.agents.agent.push(agent(word).map_err(CommandError::input)?);
         }
@@ -223,7 +226,7 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
 struct Batch<'a> {
     context: &'a InstallContext,
     args: &'a Args,
-    how: Install,
+    how: InstallOptions,
     /// The lockfile before the install.
     agreed: Lock,
     /// Whether the user named every skill.
@@ -235,7 +238,7 @@ struct Batch<'a> {
 impl Batch<'_> {
     fn carry_out(
         &self,
-        mut ready: Vec<Ready>,
+        mut ready: Vec<CheckedSkill>,
         mut skipped: Vec<Skipped>,
     ) -> Result<ExitCode, CommandError> {
         let Self { context, args, how, .. } = self;
@@ -249,7 +252,7 @@ impl Batch<'_> {
         if ready.is_empty() && self.by_name {
             return Err(nothing_left(skipped));
         }
-        let agree = |plan: &mut Plan| self.agree(plan, &ready, &skipped);
+        let agree = |plan: &mut InstallPlan| self.agree(plan, &ready, &skipped);
         let (plan, done) =
             context.carry_out(|| Ok(context.skill_set.install(&ready, how)?), agree)?;
         if !done && !args.output.dry_run {
@@ -273,8 +276,8 @@ impl Batch<'_> {
 
     fn agree(
         &self,
-        plan: &mut Plan,
-        ready: &[Ready],
+        plan: &mut InstallPlan,
+        ready: &[CheckedSkill],
         skipped: &[Skipped],
     ) -> Result<bool, CommandError> {
         let proposal = Proposal {
@@ -322,8 +325,13 @@ fn extra(extra: &PluginExtra) -> Value {
     })
 }
 
-fn is_new(change: &Change) -> bool {
-    matches!(change, Change::New { .. } | Change::Updated { .. } | Change::Further { .. })
+fn is_new(change: &PlannedChange) -> bool {
+    matches!(
+        change,
+        PlannedChange::New { .. }
+            | PlannedChange::Updated { .. }
+            | PlannedChange::AgentsAdded { .. }
+    )
 }
 
 /// The error if none of the given skills can be installed.
@@ -339,7 +347,7 @@ type TypedSource = (String, Source);
 fn parse_sources(
     args: &Args,
     context: &InstallContext,
-) -> Result<(Vec<Asked>, Vec<TypedSource>), CommandError> {
+) -> Result<(Vec<RequestedSkill>, Vec<TypedSource>), CommandError> {
     let here = env::current_dir().map_err(|error| {
         CommandError::input(format!("the current folder cannot be read: {error}"))
     })?;
@@ -364,7 +372,7 @@ fn list_sources(
         context.doing(&format!("reading {typed}"));
         let found = context.wait(context.fetcher.look(&source))?;
         let pinned = matches!(source, Source::Url { digest: Some(_), .. });
-        let Offers { skills: mut offers, skipped, not_installed } = found;
+        let SourceOffers { skills: mut offers, skipped, not_installed } = found;
         if let Source::Folder(folder) = &source {
             offers = context.without_installed_copies(folder, offers)?;
         }
@@ -377,10 +385,10 @@ fn list_sources(
 /// Adds skills from registries: those given by name, and missing dependencies.
 fn add_published(
     context: &InstallContext,
-    mut ready: Vec<Ready>,
-    requested: Vec<Asked>,
+    mut ready: Vec<CheckedSkill>,
+    requested: Vec<RequestedSkill>,
     ask: &RegistryArgs,
-) -> Result<Vec<Ready>, CommandError> {
+) -> Result<Vec<CheckedSkill>, CommandError> {
     let state = context.skill_set.state()?;
     let needed =
         lacks_needs(&ready, &state) && context.registries(&state, ask)?.clients().next().is_some();
@@ -394,14 +402,16 @@ fn add_published(
 /// Fetches and checks the chosen skills and their dependencies in the same sources.
 fn fetch_chosen(
     context: &InstallContext,
-    chosen: Vec<Offer>,
+    chosen: Vec<OfferedSkill>,
     listings: &[SourceListing],
 ) -> Result<FetchedSkills, CommandError> {
     let state = context.skill_set.state()?;
-    let wanted = |offer: Offer| as_wanted(context, &state, offer, listings);
-    let chosen: Vec<(Offer, Why)> = chosen.into_iter().map(wanted).collect::<Result<_, _>>()?;
+    let wanted = |offer: OfferedSkill| as_wanted(context, &state, offer, listings);
+    let chosen: Vec<(OfferedSkill, FetchReason)> =
+        chosen.into_iter().map(wanted).collect::<Result<_, _>>()?;
     let FetchedSkills { ready, skipped } = context.fetch_some(&chosen)?;
-    let offers: Vec<Offer> = listings.iter().flat_map(|listing| listing.offers.clone()).collect();
+    let offers: Vec<OfferedSkill> =
+        listings.iter().flat_map(|listing| listing.offers.clone()).collect();
     let ready = context.with_needs(ready, &offers, &state.lock)?;
     context.done();
     Ok(FetchedSkills { ready, skipped })
@@ -411,11 +421,12 @@ fn fetch_chosen(
 fn as_wanted(
     context: &InstallContext,
     state: &State,
-    offer: Offer,
+    offer: OfferedSkill,
     listings: &[SourceListing],
-) -> Result<(Offer, Why), CommandError> {
-    let mut wanted = install::wanted(&offer.place, context.skill_set.root());
-    if let (Wanted::Url { url, integrity }, Place::Url { digest, .. }) = (&mut wanted, &offer.place)
+) -> Result<(OfferedSkill, FetchReason), CommandError> {
+    let mut wanted = install::requirement_for(&offer.place, context.skill_set.root());
+    if let (SkillRequirement::Url { url, integrity }, PinnedSource::Url { digest, .. }) =
+        (&mut wanted, &offer.place)
     {
         let is_pinned =
             listings.iter().any(|listing| listing.pinned && listing.offers.contains(&offer));
@@ -429,25 +440,25 @@ fn as_wanted(
             .hint("if you trust the change, write the new `integrity` into savoir.toml"));
         }
     }
-    Ok((offer, Why::Asked(wanted)))
+    Ok((offer, FetchReason::Requested(wanted)))
 }
 
 /// The integrity that `savoir.toml` pins for an address.
 fn pinned_integrity(state: &State, address: &str) -> Option<String> {
     state.manifest.skills.values().find_map(|wanted| match wanted {
-        Wanted::Url { url, integrity } if url == address => integrity.clone(),
+        SkillRequirement::Url { url, integrity } if url == address => integrity.clone(),
         _ => None,
     })
 }
 
-fn install_options(args: &Args, context: &InstallContext) -> Result<Install, CommandError> {
+fn install_options(args: &Args, context: &InstallContext) -> Result<InstallOptions, CommandError> {
     let state = context.skill_set.state()?;
     let (occupied, edits) = (args.output.occupied(), args.output.edits());
     let mut agents = context.agents(&args.agents, &state.manifest)?;
     if let Some(layout) = &args.layout {
         agents.push(agent(layout).map_err(CommandError::input)?);
     }
-    Ok(Install { agents, occupied, edits, agents_are_kept: true })
+    Ok(InstallOptions { agents, occupied, edits, agents_are_kept: true })
 }
 
 #[cfg(test)]

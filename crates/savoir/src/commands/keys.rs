@@ -6,7 +6,9 @@ use std::{fmt::Write as _, fs, os::unix::fs::PermissionsExt as _, path::Path, pr
 
 use clap::ValueEnum;
 use savoir_engine::approval::shown;
-use savoir_package::trust::{PublicKey, PublicKeyError, Revoked, Role, TrustStore, TrustedKey};
+use savoir_package::trust::{
+    KeyRevocation, PublicKey, PublicKeyError, Role, TrustStore, TrustedKey,
+};
 use serde_json::{Value, json};
 
 use crate::{error::CommandError, output, remote::Remote, trust::Keyring};
@@ -254,8 +256,8 @@ fn line(trusted: &TrustedKey) -> String {
     line
 }
 
-fn revoked(revoked: &Revoked) -> String {
-    let Revoked { key_id, revoked_at, reason } = revoked;
+fn revoked(revoked: &KeyRevocation) -> String {
+    let KeyRevocation { key_id, revoked_at, reason } = revoked;
     let day = revoked_at.get(..10).unwrap_or(revoked_at);
     format!("{}  on {}: {}", shown(key_id), shown(day), shown(reason))
 }

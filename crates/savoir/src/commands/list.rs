@@ -4,7 +4,7 @@ mod rows;
 
 use std::{borrow::Cow, process::ExitCode};
 
-use savoir_package::ledger::Entry;
+use savoir_package::ledger::LedgerEntry;
 use serde::Serialize;
 
 use self::rows::{Row, rows};
@@ -144,7 +144,7 @@ fn long_table(examined: &[ExaminedSkill<'_>], installed: &Installed) -> String {
     output::table(["NAME", "VERSION", "STATE", "ORIGIN", "SOURCE", "AGENTS", "FOLDER"], &rows)
 }
 
-fn place<'a>(entry: &'a Entry, installed: &Installed) -> Cow<'a, str> {
+fn place<'a>(entry: &'a LedgerEntry, installed: &Installed) -> Cow<'a, str> {
     match installed.shown(entry.path()) {
         Cow::Borrowed(path) => output::cell(path),
         Cow::Owned(path) => Cow::Owned(output::cell(&path).into_owned()),

@@ -7,7 +7,9 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_package::migrate::{Existing, Migrator, Mode, Options, Report, Scrutiny};
+use savoir_package::migrate::{
+    ExistingOutput, MigrateOptions, MigrationReport, Migrator, Mode, ReportedFindings,
+};
 use savoir_skill::{
     convert::migrate::{PermissionBreadth, Vendor},
     dialect::gaia::ManifestShape,
@@ -72,7 +74,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let files = if args.batch { below(args)? } else { vec![one(&args.path)?] };
     let mut migrator = Migrator::new(options(args));
-    let reports: Vec<Report> = files.iter().map(|file| migrator.migrate(file)).collect();
+    let reports: Vec<MigrationReport> = files.iter().map(|file| migrator.migrate(file)).collect();
     match (args.json, args.batch, reports.as_slice()) {
         (true, false, [report]) => output::json(report)?,
         (true, ..) => {
@@ -86,8 +88,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-fn options(args: &Args) -> Options {
-    Options {
+fn options(args: &Args) -> MigrateOptions {
+    MigrateOptions {
         from: match args.from.as_str() {
             "openclaw" => Some(Vendor::OpenClaw),
             "hermes" => Some(Vendor::Hermes),
@@ -97,9 +99,13 @@ fn options(args: &Args) -> Options {
         name: args.name.clone(),
         breadth: if args.strict { PermissionBreadth::Scoped } else { PermissionBreadth::Any },
         output: args.output.clone(),
-        existing: if args.force { Existing::Goes } else { Existing::Stays },
+        existing: if args.force { ExistingOutput::Goes } else { ExistingOutput::Stays },
         mode: if args.dry_run { Mode::Try } else { Mode::Write },
-        scrutiny: if args.validate { Scrutiny::Everything } else { Scrutiny::Manifest },
+        scrutiny: if args.validate {
+            ReportedFindings::Everything
+        } else {
+            ReportedFindings::Manifest
+        },
     }
 }
 
@@ -142,12 +148,12 @@ fn below(args: &Args) -> Result<Vec<PathBuf>, CommandError> {
     Ok(files)
 }
 
-fn text(args: &Args, reports: &[Report]) -> String {
+fn text(args: &Args, reports: &[MigrationReport]) -> String {
     let mut text = String::new();
     for report in reports {
         one_text(args, report, &mut text);
     }
-    let migrated: Vec<&Report> = reports.iter().filter(|report| report.migrated).collect();
+    let migrated: Vec<&MigrationReport> = reports.iter().filter(|report| report.migrated).collect();
     let blocked = reports.len() - migrated.len();
     let reviews = migrated.iter().map(|report| report.reviews().count()).sum();
     let done = if args.dry_run { "would be migrated" } else { "migrated" };
@@ -159,7 +165,7 @@ fn text(args: &Args, reports: &[Report]) -> String {
 }
 
 /// The report of one skill; notes that need no review are only in `--json`.
-fn one_text(args: &Args, report: &Report, text: &mut String) {
+fn one_text(args: &Args, report: &MigrationReport, text: &mut String) {
     let source = report.source.display();
     // Writing to a string cannot fail.
     let _ = match report.output.as_ref().filter(|_| report.migrated) {

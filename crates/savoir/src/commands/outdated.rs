@@ -8,8 +8,8 @@ use savoir_package::{
         updates::{self, Availability},
     },
     lock::LockedSource,
-    manifest::Wanted,
-    registry::Published,
+    manifest::SkillRequirement,
+    registry::PublishedStatus,
 };
 use savoir_skill::version::{SkillRef, VersionRange};
 use semver::Version;
@@ -53,7 +53,12 @@ fn look(args: &Args, context: &InstallContext, state: &State) -> Result<ExitCode
     context.doing("checking for newer versions");
     let found = context.look(state, &args.ask)?;
     context.done();
-    warn_if_not_stored(updates::remember(&context.cache, context.skill_set.root(), state, &found));
+    warn_if_not_stored(updates::save_updates(
+        &context.cache,
+        context.skill_set.root(),
+        state,
+        &found,
+    ));
     let ended =
         if no_source_was_read(state, &found) { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     if args.json {
@@ -116,9 +121,10 @@ fn newer(name: &str, locked: Option<&Version>, version: Option<&Version>) -> Str
 }
 
 /// The lines about a skill from a registry.
-fn published_lines(name: &str, state: &State, published: &Published) -> Vec<String> {
+fn published_lines(name: &str, state: &State, published: &PublishedStatus) -> Vec<String> {
     let locked = state.lock.skills.get(name).map(|locked| &locked.version);
-    let Published { newer: within, beyond, yanked, yanked_reason, deprecated, .. } = published;
+    let PublishedStatus { newer: within, beyond, yanked, yanked_reason, deprecated, .. } =
+        published;
     let mut lines = Vec::new();
     if within.is_some() {
         lines.push(newer(name, locked, within.as_ref()));
@@ -138,7 +144,7 @@ fn published_lines(name: &str, state: &State, published: &Published) -> Vec<Stri
 }
 
 /// A line about an installed version that the registry removed.
-fn gone(name: &str, installed: &str, published: &Published) -> Option<String> {
+fn gone(name: &str, installed: &str, published: &PublishedStatus) -> Option<String> {
     let why = published.taken_down_reason.as_ref().map(|why| format!(": {why}"));
     if published.taken_down {
         let why = why.unwrap_or_default();
@@ -160,7 +166,7 @@ fn out_of_range_line(name: &str, state: &State, beyond: &Version) -> String {
     let source = state.lock.skills.get(name).and_then(|locked| locked.source.published(name));
     let (address, published) = source.unwrap_or(("", name));
     let needs = |range: &VersionRange| !range.matches(beyond);
-    if let Some(Wanted::Version { range, registry, .. }) = state.manifest.skills.get(name)
+    if let Some(SkillRequirement::Version { range, registry, .. }) = state.manifest.skills.get(name)
         && needs(range)
     {
         let registry = registry.as_deref().unwrap_or(address);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use savoir_package::{
     Agent,
-    install::{Change, Plan},
+    install::{InstallPlan, PlannedChange},
 };
 use serde_json::Map;
 
@@ -48,10 +48,10 @@ fn remove(args: &Args) -> Result<ExitCode, CommandError> {
         Ok(if args.agent.is_empty() {
             context.skill_set.remove(&args.names, edits)?
         } else {
-            context.skill_set.withdraw(&args.names, &args.agent, edits)?
+            context.skill_set.remove_from_agents(&args.names, &args.agent, edits)?
         })
     };
-    let agree = |plan: &mut Plan| {
+    let agree = |plan: &mut InstallPlan| {
         refuse_edited(args, &context, plan)?;
         Ok(!args.output.dry_run)
     };
@@ -62,14 +62,17 @@ fn remove(args: &Args) -> Result<ExitCode, CommandError> {
 
 /// Refuses to remove a skill whose folder was edited: the folder would stay, and savoir.lock would
 /// no longer know it.
-fn refuse_edited(args: &Args, context: &InstallContext, plan: &Plan) -> Result<(), CommandError> {
+fn refuse_edited(
+    args: &Args,
+    context: &InstallContext,
+    plan: &InstallPlan,
+) -> Result<(), CommandError> {
     let removed = |name: &str| {
-        let is_removed =
-            |change: &Change| matches!(change, Change::Removed { name: gone, .. } if gone == name);
+        let is_removed = |change: &PlannedChange| matches!(change, PlannedChange::Removed { name: gone, .. } if gone == name);
         args.names.iter().any(|given| given == name) || plan.changes().iter().any(is_removed)
     };
     let edited = plan
-        .edited()
+        .edited_folders()
         .filter(|folder| folder.file_name().and_then(|name| name.to_str()).is_some_and(removed));
     let edited: Vec<String> =
         edited.map(|folder| context.short(&folder.display().to_string())).collect();

@@ -12,7 +12,7 @@ use savoir_engine::approval::shown;
 use savoir_package::{
     File, Tree,
     trust::{
-        self, Further, SignatureError, SignatureKind, SigningKey, TrustStore,
+        self, FurtherSignature, SignatureError, SignatureKind, SigningKey, TrustStore,
         oms::{self, BundleKey, OmsError},
         ssh::{self, SshError},
     },
@@ -217,7 +217,7 @@ impl AnyKey {
                 let wrong = |error: SignatureError| CommandError::findings(error);
                 let bytes = trust::signed_bytes(&record).map_err(wrong)?;
                 let signature = ssh::sign(path, &bytes).map_err(ssh_failed)?;
-                trust::countersign(&record, Further::SshSig(signature)).map_err(wrong)
+                trust::countersign(&record, FurtherSignature::SshSig(signature)).map_err(wrong)
             }
         }
     }
@@ -297,7 +297,7 @@ impl SigningJob<'_> {
 
     fn with_ssh(&self, signature: String) -> Result<NewSignature, CommandError> {
         let (file, base) = self.base();
-        let bytes = self.added(&base, Further::SshSig(signature))?;
+        let bytes = self.added(&base, FurtherSignature::SshSig(signature))?;
         let key_id = signers(&bytes).pop().unwrap_or_default();
         // A second signature of the same key adds nothing.
         let bytes = if signers(&base).contains(&key_id) { base } else { bytes };
@@ -330,7 +330,7 @@ impl SigningJob<'_> {
         let bytes = if signers(&base).contains(&key_id) {
             base
         } else {
-            self.added(&base, Further::Oms(bundle))?
+            self.added(&base, FurtherSignature::Oms(bundle))?
         };
         Ok(NewSignature { file, bytes, kind, key_id, publisher })
     }
@@ -339,7 +339,7 @@ impl SigningJob<'_> {
         args.replace || matches!(self.before, ExistingSignatures::Stale(_))
     }
 
-    fn added(&self, record: &[u8], further: Further) -> Result<Vec<u8>, CommandError> {
+    fn added(&self, record: &[u8], further: FurtherSignature) -> Result<Vec<u8>, CommandError> {
         trust::countersign(record, further).map_err(|error| self.wrong(&error))
     }
 

@@ -10,7 +10,7 @@ use std::{
 use anstyle::Style;
 use savoir_package::{
     Agent,
-    ledger::{Clash, Entry, Outcome},
+    ledger::{ClashOutcome, LedgerEntry, NameClash},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ struct Status<'a> {
 
 /// Skills of one name, and whether they are the same.
 struct Clashing<'a> {
-    clash: Clash<'a>,
+    clash: NameClash<'a>,
     /// Unknown if their files cannot be read.
     identical: Option<bool>,
 }
@@ -255,7 +255,7 @@ impl<'a> Status<'a> {
         let paths: Vec<String> = clash.entries.iter().map(|entry| self.path(entry)).collect();
         let name = output::cell(clash.name);
         match (clash.outcome, paths.as_slice()) {
-            (Outcome::FirstWins, [first, others @ ..]) => {
+            (ClashOutcome::FirstWins, [first, others @ ..]) => {
                 format!("{name}  {first} hides {} in {agents}; {same}", others.join(", "))
             }
             _ => format!("{name}  {} are all shown in {agents}; {same}", paths.join(", ")),
@@ -283,7 +283,7 @@ impl<'a> Status<'a> {
         })
     }
 
-    fn path(&self, entry: &Entry) -> String {
+    fn path(&self, entry: &LedgerEntry) -> String {
         output::cell(&self.installed.shown(entry.path())).into_owned()
     }
 }
@@ -335,16 +335,16 @@ impl Clashing<'_> {
     }
 }
 
-pub(super) fn clash_json(clash: &Clash<'_>) -> Value {
-    let Clash { name, agents, entries, outcome } = clash;
+pub(super) fn clash_json(clash: &NameClash<'_>) -> Value {
+    let NameClash { name, agents, entries, outcome } = clash;
     let paths = entries.iter().map(|entry| entry.path().to_string_lossy());
     json!({
         "name": name,
         "paths": paths.collect::<Vec<_>>(),
         "agents": agents.iter().map(|agent| agent.id).collect::<Vec<_>>(),
         "outcome": match outcome {
-            Outcome::FirstWins => "first-wins",
-            Outcome::AllShown => "all-shown",
+            ClashOutcome::FirstWins => "first-wins",
+            ClashOutcome::AllShown => "all-shown",
         },
     })
 }
@@ -355,7 +355,7 @@ fn clashes<'a>(examined: &[ExaminedSkill<'a>], installed: &'a Installed) -> Vec<
         examined.iter().map(|examined| examined.entry.name()).collect();
     let mut clashes = installed.ledger.clashes();
     clashes.retain(|clash| names.contains(clash.name));
-    let all: Vec<&Clash<'_>> = clashes.iter().collect();
+    let all: Vec<&NameClash<'_>> = clashes.iter().collect();
     let identical = in_parallel(&all, |clash| clash.is_identical().ok());
     let pairs = clashes.into_iter().zip(identical);
     pairs.map(|(clash, identical)| Clashing { clash, identical }).collect()

@@ -10,7 +10,7 @@ use savoir_engine::Home;
 use savoir_package::{
     Agent,
     agents::Scope,
-    ledger::{Entry, Place},
+    ledger::{LedgerEntry, SkillLocation},
 };
 use serde_json::{Value, json};
 
@@ -170,21 +170,21 @@ impl SwitchJob<'_> {
     }
 
     /// The installed skills of a name; with --project, those that the project has.
-    fn entries(&self, name: &str) -> Result<Vec<&Entry>, CommandError> {
+    fn entries(&self, name: &str) -> Result<Vec<&LedgerEntry>, CommandError> {
         let found = self.installed.ledger.named(name);
         if found.is_empty() && self.wanted == DesiredState::Disabled {
             return Err(unknown(name, self.installed));
         }
-        let is_here = |entry: &&Entry| {
+        let is_here = |entry: &&LedgerEntry| {
             !self.args.project
-                || entry.places().iter().map(Place::scope).any(|s| s == Scope::Project)
+                || entry.places().iter().map(SkillLocation::scope).any(|s| s == Scope::Project)
         };
         Ok(found.iter().filter(is_here).collect())
     }
 
     /// The agents from --agent, else those in use that see the skill. `enable` also includes agents
     /// with a rule for a skill that they no longer see.
-    fn agents(&self, name: &str, entries: &[&Entry]) -> Vec<&'static Agent> {
+    fn agents(&self, name: &str, entries: &[&LedgerEntry]) -> Vec<&'static Agent> {
         if !self.args.agent.is_empty() {
             return self.args.agent.clone();
         }
@@ -196,7 +196,7 @@ impl SwitchJob<'_> {
         // Settings of a project also apply to skills that only other users have.
         let sees = |agent: &&&'static Agent| {
             let all = self.installed.ledger.named(name).iter();
-            let seen = all.flat_map(Entry::agents).any(|known| known == **agent);
+            let seen = all.flat_map(LedgerEntry::agents).any(|known| known == **agent);
             seen || self.wanted == DesiredState::Enabled && has_rule(agent)
         };
         self.installed.in_use.iter().filter(sees).copied().collect()
@@ -207,7 +207,7 @@ impl SwitchJob<'_> {
         &self,
         name: &str,
         agent: &'static Agent,
-        entries: &[&Entry],
+        entries: &[&LedgerEntry],
         earlier: &[Edit],
     ) -> Result<Option<Edit>, CommandError> {
         let Some(switch) = Switch::of(agent) else { return Ok(None) };
@@ -240,7 +240,7 @@ impl SwitchJob<'_> {
 }
 
 /// The folders in which an agent sees a skill.
-fn folders(entries: &[&Entry], agent: &Agent) -> Vec<PathBuf> {
+fn folders(entries: &[&LedgerEntry], agent: &Agent) -> Vec<PathBuf> {
     let seen = entries.iter().filter(|entry| entry.agents().iter().any(|a| a.id == agent.id));
     seen.map(|entry| entry.path().to_owned()).collect()
 }

@@ -7,10 +7,12 @@ use std::{
 
 use savoir_package::{
     InstallFailure,
-    install::{Change, Edits, Install, Plan, Ready, Stale, State},
+    install::{
+        CheckedSkill, InstallOptions, InstallPlan, LockMismatch, PlannedChange, State, UserEdits,
+    },
     lock::{LockedSkill, LockedSource},
     resolve::IndexError,
-    source::Place,
+    source::PinnedSource,
 };
 use serde_json::{Map, Value, json};
 
@@ -91,7 +93,7 @@ pub(super) fn sync(
     frozen: bool,
 ) -> Result<ExitCode, CommandError> {
     let state = context.skill_set.state()?;
-    let missing = state.stale();
+    let missing = state.lock_mismatches();
     if frozen && !missing.is_empty() {
         return Err(out_of_date(&missing));
     }
@@ -113,7 +115,7 @@ pub(super) fn sync(
         let tiers = || Ok(context.skill_set.refresh_tiers(&context.trust)?);
         plans_done.push(context.carry_out(tiers, |_| Ok(!output.dry_run))?.0);
     }
-    let plans: Vec<&Plan> = plans_done.iter().collect();
+    let plans: Vec<&InstallPlan> = plans_done.iter().collect();
     Report { json: output.json, done }.print(context, &plans, Map::new())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -122,19 +124,19 @@ pub(super) fn sync(
 fn install_missing(
     context: &InstallContext,
     request: &SyncRequest<'_>,
-    missing: &[Stale],
+    missing: &[LockMismatch],
     state: &State,
     output: OutputArgs,
-) -> Result<(Plan, bool), CommandError> {
+) -> Result<(InstallPlan, bool), CommandError> {
     let ready = context.missing(missing, state, request.ask)?;
     context.refuse_blocked(request.consent, &ready)?;
     context.refuse_forbidden(&ready)?;
     let agents = context.agents(request.agents, &state.manifest)?;
-    let install = Install {
+    let install = InstallOptions {
         agents,
         edits: output.edits(),
         occupied: output.occupied(),
-        ..Install::default()
+        ..InstallOptions::default()
     };
     context.refuse_own_folders(&ready, &install.agents)?;
     let proposal = Proposal {
@@ -146,7 +148,7 @@ fn install_missing(
         always_asks: false,
         notes: "",
     };
-    let agree = |plan: &mut Plan| {
+    let agree = |plan: &mut InstallPlan| {
         if output.dry_run {
             request.consent.show(proposal, plan);
             return Ok(false);
@@ -169,8 +171,8 @@ pub(super) fn not_agreed(dry_run: bool) -> Result<ExitCode, CommandError> {
 fn plan(
     context: &InstallContext,
     request: &SyncRequest<'_>,
-    edits: Edits,
-) -> Result<Plan, CommandError> {
+    edits: UserEdits,
+) -> Result<InstallPlan, CommandError> {
     let state = context.skill_set.state()?;
     let store = context.skill_set.store();
     let mut fetched = BTreeMap::new();
@@ -205,7 +207,7 @@ fn plan(
     let plan = context.skill_set.sync(edits, &mut again)?;
     // Fetched skills were just checked; stored ones may have been taken down since.
     let kept: BTreeSet<String> =
-        plan.laid_out().into_iter().filter(|name| !new.contains(name)).collect();
+        plan.written_skills().into_iter().filter(|name| !new.contains(name)).collect();
     reinstalled.extend(kept.iter().cloned());
     context.must_be_given(&state, reinstalled, request.ask)?;
     context.done();
@@ -228,7 +230,7 @@ fn kept_blocked(
     context: &InstallContext,
     state: &State,
     names: &BTreeSet<String>,
-) -> Result<Vec<Ready>, CommandError> {
+) -> Result<Vec<CheckedSkill>, CommandError> {
     let store = context.skill_set.store();
     let locked = names.iter().filter_map(|name| Some((name, state.lock.skills.get(name)?)));
     let mut blocked = Vec::new();
@@ -260,12 +262,12 @@ fn fetch(
     name: &str,
     locked: &LockedSkill,
     ask: &RegistryArgs,
-) -> Result<Ready, CommandError> {
+) -> Result<CheckedSkill, CommandError> {
     let source = locked.source.clone();
     let tree = if matches!(source, LockedSource::Registry(_)) {
         context.fetch_published(state, name, locked, ask)?
     } else {
-        let place = Place::parse(&source.to_string(), context.skill_set.root())?;
+        let place = PinnedSource::parse(&source.to_string(), context.skill_set.root())?;
         context.wait(context.fetcher.fetch_locked(&place))?
     };
     let found = tree.integrity();
@@ -276,7 +278,7 @@ fn fetch(
     context.as_arrived(name, locked, tree)
 }
 
-fn out_of_date(stale: &[Stale]) -> CommandError {
+fn out_of_date(stale: &[LockMismatch]) -> CommandError {
     let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();
     CommandError::findings(format!("savoir.lock is out of date: {}", lines.join("; ")))
         .named("stale_lock")
@@ -286,10 +288,10 @@ fn out_of_date(stale: &[Stale]) -> CommandError {
 /// Prints differences without changing anything.
 fn check(args: &Args) -> Result<ExitCode, CommandError> {
     let context = args.scope.open_read_only()?;
-    let stale = context.skill_set.state()?.stale();
+    let stale = context.skill_set.state()?.lock_mismatches();
     let plan = plan(&context, &args.sync_request(), args.output.edits())?;
     context.done();
-    let left = plan.changes().iter().any(|change| matches!(change, Change::Left(_)));
+    let left = plan.changes().iter().any(|change| matches!(change, PlannedChange::EditsLeft(_)));
     let differs = !stale.is_empty() || !plan.is_empty() || left;
     let mut more = Map::new();
     let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();

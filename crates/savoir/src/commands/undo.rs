@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use savoir_package::install::Edits;
+use savoir_package::install::UserEdits;
 use serde_json::Map;
 
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 fn undo(args: &Args) -> Result<ExitCode, CommandError> {
     let context = args.scope.open()?;
-    let edits = if args.force { Edits::Discard } else { Edits::Keep };
+    let edits = if args.force { UserEdits::Discard } else { UserEdits::Keep };
     let plan = || Ok(context.skill_set.undo(edits)?);
     let (plan, done) = context.carry_out(plan, |_| Ok(!args.dry_run))?;
     Report { json: args.json, done }.print(&context, &[&plan], Map::new())?;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use savoir_package::{
     FileError,
-    install::{Change, Install, Plan, State, updates},
+    install::{InstallOptions, InstallPlan, PlannedChange, State, updates},
 };
 use serde_json::{Map, json};
 
@@ -70,9 +70,9 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
         context.refuse_blocked(&args.consent, &ready)?;
         context.refuse_forbidden(&ready)?;
     }
-    let how = Install { edits: args.output.edits(), ..Install::default() };
+    let how = InstallOptions { edits: args.output.edits(), ..InstallOptions::default() };
     let agreed = context.agreed(&state.lock);
-    let agree = |plan: &mut Plan| {
+    let agree = |plan: &mut InstallPlan| {
         let notes = changed_files(args, plan);
         let proposal = Proposal {
             verb: "Update",
@@ -105,13 +105,15 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
         Report { json: args.output.json, done }.print(&context, &[&plan], more)?;
     }
     if !skipped.is_empty() && !args.output.json {
-        let is_updated = |one: &&Change| matches!(one, Change::New { .. } | Change::Updated { .. });
+        let is_updated = |one: &&PlannedChange| {
+            matches!(one, PlannedChange::New { .. } | PlannedChange::Updated { .. })
+        };
         let count = plan.changes().iter().filter(is_updated).count();
         let word = if done { "updated" } else { "would update" };
         output::text(&format!("{word} {count}, skipped {}\n", skipped.len()))?;
     }
     let conflicts =
-        plan.changes().iter().filter(|one| matches!(one, Change::Conflict { .. })).count();
+        plan.changes().iter().filter(|one| matches!(one, PlannedChange::Conflict { .. })).count();
     if conflicts > 0 && done {
         let files = output::plural(conflicts, "file");
         output::note(&format!("{files} with conflict markers: edit them, or: savoir undo"));
@@ -121,7 +123,7 @@ fn update(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The changed files, for the confirmation screen.
-fn changed_files(args: &Args, plan: &Plan) -> String {
+fn changed_files(args: &Args, plan: &InstallPlan) -> String {
     match (args.output.json, args.diff) {
         (true, _) => String::new(),
         (false, true) => diff(plan),
@@ -145,7 +147,8 @@ fn remember_what_stays(
     let stay = names.iter().filter(|name| version(before, name) == version(&now, name));
     let found = context.look_at(&now, stay.cloned().collect(), &args.ask)?;
     if !found.is_empty() {
-        let stored = updates::remember_some(&context.cache, context.skill_set.root(), &now, &found);
+        let stored =
+            updates::save_some_updates(&context.cache, context.skill_set.root(), &now, &found);
         warn_if_not_stored(stored);
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::{
 };
 
 use savoir_lint::words::nearest;
-use savoir_package::source::{self, Offer, Place, PluginExtra};
+use savoir_package::source::{self, OfferedSkill, PinnedSource, PluginExtra};
 use serde_json::{Value, json};
 
 use super::skipped::path_length;
@@ -43,7 +43,7 @@ pub(crate) struct Choice {
 /// A source as typed, and its contents.
 pub(crate) struct SourceListing {
     pub(crate) typed: String,
-    pub(crate) offers: Vec<Offer>,
+    pub(crate) offers: Vec<OfferedSkill>,
     /// Folders that look like skills and are not valid.
     pub(crate) skipped: Vec<source::Skipped>,
     /// Parts of its plugins that are not skills.
@@ -55,7 +55,7 @@ pub(crate) struct SourceListing {
 /// The chosen skills.
 #[derive(Default)]
 pub(crate) struct Chosen {
-    pub(crate) offers: Vec<Offer>,
+    pub(crate) offers: Vec<OfferedSkill>,
     /// Whether the user named every one of them.
     pub(crate) by_name: bool,
 }
@@ -87,12 +87,12 @@ impl Choice {
         Ok(chosen)
     }
 
-    fn named(&self, listings: &[SourceListing]) -> Result<Vec<Offer>, CommandError> {
-        let mut offers: Vec<Offer> = Vec::new();
+    fn named(&self, listings: &[SourceListing]) -> Result<Vec<OfferedSkill>, CommandError> {
+        let mut offers: Vec<OfferedSkill> = Vec::new();
         for listing in listings {
             offers.extend(self.below_paths(listing)?);
         }
-        let mut chosen: Vec<Offer> = Vec::new();
+        let mut chosen: Vec<OfferedSkill> = Vec::new();
         for name in &self.skill {
             let found = offers.iter().filter(|offer| offer.name == *name || offer.called() == name);
             let before = chosen.len();
@@ -126,13 +126,14 @@ impl Choice {
     }
 
     /// The skills of a source below --path, or all of them. Identical copies count once.
-    fn below_paths(&self, listing: &SourceListing) -> Result<Vec<Offer>, CommandError> {
+    fn below_paths(&self, listing: &SourceListing) -> Result<Vec<OfferedSkill>, CommandError> {
         if self.path.is_empty() {
             return Ok(without_copies(&listing.offers));
         }
         let root = Path::new(&listing.typed).canonicalize().unwrap_or_default();
-        let is_below = |offer: &&Offer| self.path.iter().any(|path| lies_below(offer, path, &root));
-        let found: Vec<Offer> = listing.offers.iter().filter(is_below).cloned().collect();
+        let is_below =
+            |offer: &&OfferedSkill| self.path.iter().any(|path| lies_below(offer, path, &root));
+        let found: Vec<OfferedSkill> = listing.offers.iter().filter(is_below).cloned().collect();
         if found.is_empty() {
             let paths = self.path.join(", ");
             let message = format!("{} has no skill at {paths}", listing.typed);
@@ -145,11 +146,11 @@ impl Choice {
 }
 
 /// Of identical copies, the one with the shortest path.
-fn without_copies(offers: &[Offer]) -> Vec<Offer> {
+fn without_copies(offers: &[OfferedSkill]) -> Vec<OfferedSkill> {
     let mut positions: Vec<usize> = (0..offers.len()).collect();
     positions.sort_by_cached_key(|at| path_length(&offers[*at].location()));
     let identity = |at: &usize| {
-        let Offer { name, content, .. } = &offers[*at];
+        let OfferedSkill { name, content, .. } = &offers[*at];
         let files = content.as_ref().map(|content| format!("{} {content}", name.to_lowercase()));
         Identity { files, locked: None }
     };
@@ -159,7 +160,7 @@ fn without_copies(offers: &[Offer]) -> Vec<Offer> {
     kept.into_iter().map(|at| offers[at].clone()).collect()
 }
 
-fn no_such_skill(name: &str, listings: &[SourceListing], offers: &[Offer]) -> CommandError {
+fn no_such_skill(name: &str, listings: &[SourceListing], offers: &[OfferedSkill]) -> CommandError {
     let sources: Vec<&str> = listings.iter().map(|listing| listing.typed.as_str()).collect();
     let message = format!("{} has no skill `{name}`", sources.join(", "));
     let error = CommandError::input(message).named("no_such_skill");
@@ -172,11 +173,11 @@ fn no_such_skill(name: &str, listings: &[SourceListing], offers: &[Offer]) -> Co
 
 /// Whether a skill is at or below a path of its source. For a local folder the path may also be
 /// relative to the current folder.
-fn lies_below(offer: &Offer, path: &str, root: &Path) -> bool {
+fn lies_below(offer: &OfferedSkill, path: &str, root: &Path) -> bool {
     let path = path.trim_end_matches('/').trim_start_matches("./");
     let inside = match &offer.place {
-        Place::Git(git) => &git.path,
-        Place::Path { path: folder, inside } if inside.is_empty() => {
+        PinnedSource::Git(git) => &git.path,
+        PinnedSource::Path { path: folder, inside } if inside.is_empty() => {
             let Ok(folder) = folder.canonicalize() else { return false };
             let named = [root.join(path), PathBuf::from(path)];
             return named
@@ -184,8 +185,8 @@ fn lies_below(offer: &Offer, path: &str, root: &Path) -> bool {
                 .filter_map(|path| path.canonicalize().ok())
                 .any(|path| folder.starts_with(&path) && path.starts_with(root));
         }
-        Place::Path { inside, .. } | Place::Url { inside, .. } => inside,
-        Place::WellKnown { name, .. } => name,
+        PinnedSource::Path { inside, .. } | PinnedSource::Url { inside, .. } => inside,
+        PinnedSource::WellKnown { name, .. } => name,
     };
     inside.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -220,7 +221,7 @@ fn table(listings: &[SourceListing]) -> String {
 }
 
 fn json(listings: &[SourceListing], root: &Path) -> Value {
-    let offer = |offer: &Offer| {
+    let offer = |offer: &OfferedSkill| {
         json!({
             "name": offer.name,
             "description": offer.description,
@@ -236,14 +237,14 @@ fn json(listings: &[SourceListing], root: &Path) -> Value {
     json!({ "sources": listings.iter().map(listing).collect::<Vec<_>>() })
 }
 
-fn several(listing: &SourceListing, offers: &[Offer]) -> CommandError {
+fn several(listing: &SourceListing, offers: &[OfferedSkill]) -> CommandError {
     let count = offers.len();
     CommandError::input(format!("{} has {count} skills: {}", listing.typed, names(offers)))
         .named("several_skills")
         .hint("choose with --skill NAME, or take all with --all")
 }
 
-fn names(offers: &[Offer]) -> String {
+fn names(offers: &[OfferedSkill]) -> String {
     let mut shown: Vec<&str> =
         offers.iter().take(MAX_LISTED_SKILLS).map(|offer| offer.name.as_str()).collect();
     let more = format!("and {} more: see --list", offers.len().saturating_sub(MAX_LISTED_SKILLS));

@@ -6,9 +6,11 @@ use std::{collections::BTreeSet, path::Path};
 
 use savoir_engine::approval::shell_word;
 use savoir_package::{
-    install::{Change, Plan, Question, Ready, Refusal, Why},
-    lock::{Growth, Lock, LockedSource, Wish},
-    source::{Commit, Place, Reference},
+    install::{
+        CheckedSkill, FetchReason, InstallPlan, InstallQuestion, InstallRefusal, PlannedChange,
+    },
+    lock::{AddedCapability, Capability, Lock, LockedSource},
+    source::{Commit, PinnedSource, Reference},
     trust::{Tier, TrustedSources},
 };
 use serde_json::{Value, json};
@@ -43,7 +45,7 @@ pub(crate) struct Consent {
 pub(crate) struct Proposal<'a> {
     /// `Install` or `Update`.
     pub(crate) verb: &'static str,
-    pub(crate) ready: &'a [Ready],
+    pub(crate) ready: &'a [CheckedSkill],
     /// Skills that the user agreed to before.
     pub(crate) agreed: &'a Lock,
     /// Sources that the user trusts.
@@ -71,10 +73,10 @@ impl Consent {
     pub(crate) fn ask(
         &self,
         proposal: Proposal<'_>,
-        plan: &mut Plan,
+        plan: &mut InstallPlan,
     ) -> Result<bool, CommandError> {
         self.accept_growth(plan);
-        let growth: Vec<Growth> = plan.growth().to_vec();
+        let growth: Vec<AddedCapability> = plan.added_capabilities().to_vec();
         let open = self.open(proposal, plan);
         let screen = Screen { open: &open, plan, proposal, growth: &growth };
         let page = screen.page();
@@ -97,56 +99,60 @@ impl Consent {
     }
 
     /// Shows what a plan would install without asking.
-    pub(crate) fn show(&self, proposal: Proposal<'_>, plan: &mut Plan) {
+    pub(crate) fn show(&self, proposal: Proposal<'_>, plan: &mut InstallPlan) {
         self.accept_growth(plan);
-        let growth: Vec<Growth> = plan.growth().to_vec();
+        let growth: Vec<AddedCapability> = plan.added_capabilities().to_vec();
         let open = self.open(proposal, plan);
         output::print_to_stderr(&Screen { open: &open, plan, proposal, growth: &growth }.page());
     }
 
     /// Accepts the new permissions and tools that the command line names.
-    fn accept_growth(&self, plan: &mut Plan) {
+    fn accept_growth(&self, plan: &mut InstallPlan) {
         for word in &self.accept {
             accept(plan, word);
         }
     }
 
     /// The skills that a plan installs or changes, with the open questions about each.
-    fn open<'a>(&self, proposal: Proposal<'a>, plan: &Plan) -> Vec<OpenSkill<'a>> {
+    fn open<'a>(&self, proposal: Proposal<'a>, plan: &InstallPlan) -> Vec<OpenSkill<'a>> {
         let changed: BTreeSet<&str> = plan.changes().iter().filter_map(changed).collect();
         let ready = proposal.ready.iter();
         let ready = ready.filter(|ready| changed.contains(ready.summary.name.as_str()));
         ready.map(|ready| self.open_one(ready, proposal)).collect()
     }
 
-    fn open_one<'a>(&self, ready: &'a Ready, proposal: Proposal<'a>) -> OpenSkill<'a> {
+    fn open_one<'a>(&self, ready: &'a CheckedSkill, proposal: Proposal<'a>) -> OpenSkill<'a> {
         let trusted = proposal.trusted.covers(&ready.source).map(ToString::to_string);
         let old = proposal.agreed.skills.get(&ready.summary.name);
         let replaced = old.filter(|old| origin(&old.source) != origin(&ready.source));
         let before = replaced.map(|old| old.source.to_string());
         // The user agreed to the version that this one replaces.
-        let agreed = old.filter(|_| ready.why == Why::Newer);
+        let agreed = old.filter(|_| ready.why == FetchReason::Update);
         let mut questions = ready.questions();
         questions.retain(|question| match question {
             _ if self.yes => false,
             // Findings of the scan need consent even for trusted sources.
-            Question::Experimental | Question::Permission(_) if trusted.is_some() => false,
-            Question::Experimental => agreed.is_none_or(|old| old.tier != Tier::Experimental),
-            Question::Permission(permission) => {
+            InstallQuestion::Experimental | InstallQuestion::Permission(_) if trusted.is_some() => {
+                false
+            }
+            InstallQuestion::Experimental => {
+                agreed.is_none_or(|old| old.tier != Tier::Experimental)
+            }
+            InstallQuestion::Permission(permission) => {
                 agreed.is_none_or(|old| !old.permissions.contains(permission))
                     && !self.accepts(&permission.to_string())
             }
-            Question::Review(_) => true,
+            InstallQuestion::Review(_) => true,
         });
         let moved = old.and_then(|old| moved_tag(&old.source, &ready.source));
         OpenSkill { ready, questions, before, moved, trusted }
     }
 
     /// Skills that the scan blocks and that were not allowed by name, with the reason.
-    pub(crate) fn take_blocked(&self, ready: &mut Vec<Ready>) -> Vec<Skipped> {
+    pub(crate) fn take_blocked(&self, ready: &mut Vec<CheckedSkill>) -> Vec<Skipped> {
         let mut blocked = Vec::new();
         ready.retain(|one| {
-            let Some(Refusal::Scan(findings)) = self.blocks(one) else { return true };
+            let Some(InstallRefusal::Scan(findings)) = self.blocks(one) else { return true };
             let error = self::blocked(&[&one.summary.name], &screen::findings(&findings));
             blocked.push(Skipped::new(&one.summary.name, &one.source.to_string(), error));
             false
@@ -155,11 +161,11 @@ impl Consent {
     }
 
     /// Refuses skills that the scan blocks.
-    pub(crate) fn refuse_blocked(&self, ready: &[Ready]) -> Result<(), CommandError> {
+    pub(crate) fn refuse_blocked(&self, ready: &[CheckedSkill]) -> Result<(), CommandError> {
         let mut names = Vec::new();
         let mut page = String::new();
         for one in ready {
-            if let Some(Refusal::Scan(findings)) = self.blocks(one) {
+            if let Some(InstallRefusal::Scan(findings)) = self.blocks(one) {
                 names.push(one.summary.name.as_str());
                 page.push_str(&screen::blocked(one, &findings));
             }
@@ -171,7 +177,7 @@ impl Consent {
         Err(blocked(&names, ""))
     }
 
-    fn blocks(&self, ready: &Ready) -> Option<Refusal> {
+    fn blocks(&self, ready: &CheckedSkill) -> Option<InstallRefusal> {
         let allowed = self.allow_blocked.contains(&ready.summary.name);
         ready.refusals().into_iter().next().filter(|_| !allowed)
     }
@@ -179,7 +185,7 @@ impl Consent {
 
 /// Removes skills that would replace installed ones from another source. Installing all skills of a
 /// repository must not replace skills of another one.
-pub(crate) fn take_replacing(ready: &mut Vec<Ready>, lock: &Lock) -> Vec<Skipped> {
+pub(crate) fn take_replacing(ready: &mut Vec<CheckedSkill>, lock: &Lock) -> Vec<Skipped> {
     let mut taken = Vec::new();
     ready.retain(|one| {
         let name = &one.summary.name;
@@ -196,7 +202,7 @@ pub(crate) fn take_replacing(ready: &mut Vec<Ready>, lock: &Lock) -> Vec<Skipped
 }
 
 /// The description of one skill.
-pub(crate) fn described(ready: &Ready) -> String {
+pub(crate) fn described(ready: &CheckedSkill) -> String {
     let mut page = String::new();
     let open = OpenSkill { ready, questions: Vec::new(), before: None, moved: None, trusted: None };
     screen::describe(&mut page, &open);
@@ -205,8 +211,8 @@ pub(crate) fn described(ready: &Ready) -> String {
 
 /// A skill that a plan installs, and its open questions.
 struct OpenSkill<'a> {
-    ready: &'a Ready,
-    questions: Vec<Question>,
+    ready: &'a CheckedSkill,
+    questions: Vec<InstallQuestion>,
     /// The source of the skill that it replaces, if different.
     before: Option<String>,
     /// A note that its tag moved to another commit than the locked one.
@@ -220,8 +226,9 @@ const COMMIT_DIGITS: usize = 7;
 
 /// The note that the tag of an installed skill moved.
 fn moved_tag(old: &LockedSource, new: &LockedSource) -> Option<String> {
-    let git = |source: &LockedSource| match Place::parse(&source.to_string(), Path::new(".")) {
-        Ok(Place::Git(place)) => Some(place),
+    let git = |source: &LockedSource| match PinnedSource::parse(&source.to_string(), Path::new("."))
+    {
+        Ok(PinnedSource::Git(place)) => Some(place),
         _ => None,
     };
     let (old, new) = (git(old)?, git(new)?);
@@ -238,9 +245,9 @@ fn moved_tag(old: &LockedSource, new: &LockedSource) -> Option<String> {
 }
 
 /// The name of a skill that a change installs or replaces.
-fn changed(change: &Change) -> Option<&str> {
+fn changed(change: &PlannedChange) -> Option<&str> {
     match change {
-        Change::New { name, .. } | Change::Updated { name, .. } => Some(name),
+        PlannedChange::New { name, .. } | PlannedChange::Updated { name, .. } => Some(name),
         _ => None,
     }
 }
@@ -274,22 +281,22 @@ fn origin(source: &LockedSource) -> String {
     }
 }
 
-fn accept(plan: &mut Plan, word: &str) {
+fn accept(plan: &mut InstallPlan, word: &str) {
     if word != ACCEPT_ALL {
         plan.accept(word);
         return;
     }
-    let words: Vec<String> = plan.growth().iter().map(right).collect();
+    let words: Vec<String> = plan.added_capabilities().iter().map(right).collect();
     for word in words {
         plan.accept(&word);
     }
 }
 
 /// A new permission or tool, as a value of `--accept`.
-fn right(growth: &Growth) -> String {
-    match &growth.wish {
-        Wish::Permission(permission) => permission.to_string(),
-        Wish::Tool(tool) => tool.clone(),
+fn right(growth: &AddedCapability) -> String {
+    match &growth.capability {
+        Capability::Permission(permission) => permission.to_string(),
+        Capability::Tool(tool) => tool.clone(),
     }
 }
 
@@ -301,7 +308,7 @@ fn blocked(names: &[&str], findings: &str) -> CommandError {
 }
 
 /// The error if nobody can answer: the open questions and the missing flags.
-fn unanswered(open: &[OpenSkill<'_>], growth: &[Growth]) -> CommandError {
+fn unanswered(open: &[OpenSkill<'_>], growth: &[AddedCapability]) -> CommandError {
     let asked = open.iter().filter(|open| !open.questions.is_empty());
     let names: Vec<&str> = asked.map(|open| open.ready.summary.name.as_str()).collect();
     let mut flags = Vec::new();
@@ -336,7 +343,7 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// A skill as JSON.
-pub(crate) fn json(ready: &Ready) -> Value {
+pub(crate) fn json(ready: &CheckedSkill) -> Value {
     let decisions = ready.decisions();
     let permissions = decisions.iter().map(|(permission, decision)| {
         json!({ "permission": permission.to_string(), "decision": decision })

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use anstyle::{AnsiColor, Style};
-use savoir_package::install::{FileChange, Plan};
+use savoir_package::install::{FileChange, InstallPlan};
 use similar::{ChangeTag, TextDiff};
 
 use crate::output;
@@ -12,7 +12,7 @@ use crate::output;
 const CONTEXT_LINES: usize = 3;
 
 /// The changed files, each once even if several agents have it.
-fn different(plan: &Plan) -> Vec<FileChange<'_>> {
+fn different(plan: &InstallPlan) -> Vec<FileChange<'_>> {
     let mut seen = BTreeSet::new();
     let mut files = plan.files();
     files.retain(|file| seen.insert((file.folder.file_name(), file.path, file.before, file.after)));
@@ -20,7 +20,7 @@ fn different(plan: &Plan) -> Vec<FileChange<'_>> {
 }
 
 /// A line for each file that differs: `~ pdf/SKILL.md  +3 -1`.
-pub(crate) fn summary(plan: &Plan) -> String {
+pub(crate) fn summary(plan: &InstallPlan) -> String {
     let mut text = String::new();
     for file in different(plan) {
         let sign = match (file.before, file.after) {
@@ -53,7 +53,7 @@ fn texts<'a>(file: &FileChange<'a>) -> Option<(&'a str, &'a str)> {
 }
 
 /// A unified diff of all changed files.
-pub(crate) fn diff(plan: &Plan) -> String {
+pub(crate) fn diff(plan: &InstallPlan) -> String {
     let mut text = String::new();
     for file in different(plan) {
         let bold = Style::new().bold();

@@ -1,7 +1,7 @@
 //! Exit codes and hints of errors from installing skills.
 
 use savoir_package::{
-    InstallFailure, install::ReadyError, policy::PolicyRefusal, source::SourceError,
+    InstallFailure, install::CheckError, policy::PolicyRefusal, source::SourceError,
 };
 
 use crate::error::CommandError;
@@ -9,7 +9,7 @@ use crate::error::CommandError;
 impl From<InstallFailure> for CommandError {
     fn from(error: InstallFailure) -> Self {
         let failed = match &error {
-            InstallFailure::Growth(_)
+            InstallFailure::MoreCapabilities(_)
             | InstallFailure::Integrity { .. }
             | InstallFailure::OtherName { .. } => Self::refused(&error),
             InstallFailure::Lock(_)
@@ -50,12 +50,12 @@ impl From<PolicyRefusal> for CommandError {
     }
 }
 
-impl From<ReadyError> for CommandError {
-    fn from(error: ReadyError) -> Self {
+impl From<CheckError> for CommandError {
+    fn from(error: CheckError) -> Self {
         let failed = match &error {
-            ReadyError::SkillSummary { .. } => Self::findings(&error)
+            CheckError::SkillSummary { .. } => Self::findings(&error)
                 .hint("`savoir check` shows details, and `savoir check --fix` fixes what it can"),
-            ReadyError::Signature { .. } => Self::refused(&error)
+            CheckError::Signature { .. } => Self::refused(&error)
                 .hint("do not use these files; ask the publisher, or use another source"),
         };
         failed.named(error.code())

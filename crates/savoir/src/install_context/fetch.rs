@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, path::Path};
 
 use savoir_package::{
     Agent, InstallFailure, Tree,
-    install::{Arrival, Ready, Why, locked_source},
+    install::{CheckedSkill, FetchReason, FetchedSkill, locked_source},
     lock::{Lock, LockedSkill, LockedSource},
     policy::SkillFacts,
-    source::{Offer, Place},
+    source::{OfferedSkill, PinnedSource},
 };
 
 use super::{Consent, InstallContext, Skipped};
@@ -16,7 +16,7 @@ use crate::{error::CommandError, output};
 /// The fetched skills, and those that failed.
 #[derive(Default)]
 pub(crate) struct FetchedSkills {
-    pub(crate) ready: Vec<Ready>,
+    pub(crate) ready: Vec<CheckedSkill>,
     pub(crate) skipped: Vec<Skipped>,
 }
 
@@ -24,17 +24,17 @@ impl InstallContext {
     /// Fetches skills and checks them. One that fails does not stop the others.
     pub(crate) fn fetch_some(
         &self,
-        wanted: &[(Offer, Why)],
+        wanted: &[(OfferedSkill, FetchReason)],
     ) -> Result<FetchedSkills, CommandError> {
         self.doing(&format!("fetching {}", output::plural(wanted.len(), "skill")));
-        let offers: Vec<Offer> = wanted.iter().map(|(offer, _)| offer.clone()).collect();
+        let offers: Vec<OfferedSkill> = wanted.iter().map(|(offer, _)| offer.clone()).collect();
         let fetched = self.wait(self.fetcher.fetch_all(&offers)).into_iter();
         let mut arrived = FetchedSkills::default();
         let mut arrivals = Vec::with_capacity(offers.len());
         for (tree, (offer, why)) in fetched.zip(wanted) {
             let source = locked_source(&offer.place, self.skill_set.root())?;
             match tree {
-                Ok(tree) => arrivals.push(Arrival {
+                Ok(tree) => arrivals.push(FetchedSkill {
                     tree,
                     called: offer.called().to_owned(),
                     source,
@@ -52,7 +52,7 @@ impl InstallContext {
             .map(|arrival| (arrival.called.clone(), arrival.source.to_string()))
             .collect();
         for (checked, (name, source)) in
-            Ready::check_all(arrivals, &self.trust).into_iter().zip(names)
+            CheckedSkill::check_all(arrivals, &self.trust).into_iter().zip(names)
         {
             match checked {
                 Ok(ready) => arrived.ready.push(ready),
@@ -66,7 +66,7 @@ impl InstallContext {
     pub(crate) fn refuse_blocked(
         &self,
         consent: &Consent,
-        ready: &[Ready],
+        ready: &[CheckedSkill],
     ) -> Result<(), CommandError> {
         consent.refuse_blocked(ready)?;
         self.remember_blocked(ready)
@@ -76,7 +76,7 @@ impl InstallContext {
     pub(crate) fn take_blocked(
         &self,
         consent: &Consent,
-        ready: &mut Vec<Ready>,
+        ready: &mut Vec<CheckedSkill>,
     ) -> Result<Vec<Skipped>, CommandError> {
         let taken = consent.take_blocked(ready);
         self.remember_blocked(ready)?;
@@ -85,7 +85,7 @@ impl InstallContext {
 
     /// Marks blocked skills in the store: consent in this project does not apply to another project or
     /// name.
-    fn remember_blocked(&self, ready: &[Ready]) -> Result<(), CommandError> {
+    fn remember_blocked(&self, ready: &[CheckedSkill]) -> Result<(), CommandError> {
         let store = self.skill_set.store();
         for one in ready.iter().filter(|one| !one.refusals().is_empty()) {
             store.mark_blocked(&one.tree.integrity()).map_err(InstallFailure::from)?;
@@ -94,14 +94,14 @@ impl InstallContext {
     }
 
     /// Refuses a skill that the policy of the organization, the user or the project forbids.
-    pub(crate) fn check_policy(&self, ready: &Ready) -> Result<(), CommandError> {
+    pub(crate) fn check_policy(&self, ready: &CheckedSkill) -> Result<(), CommandError> {
         self.check_policy_from(ready, Some(&ready.source))
     }
 
     /// As [`Self::check_policy`]; `source` is `None` for a skill that was not fetched.
     pub(crate) fn check_policy_from(
         &self,
-        ready: &Ready,
+        ready: &CheckedSkill,
         source: Option<&LockedSource>,
     ) -> Result<(), CommandError> {
         let facts = SkillFacts {
@@ -114,12 +114,12 @@ impl InstallContext {
     }
 
     /// Refuses skills that a policy forbids.
-    pub(crate) fn refuse_forbidden(&self, ready: &[Ready]) -> Result<(), CommandError> {
+    pub(crate) fn refuse_forbidden(&self, ready: &[CheckedSkill]) -> Result<(), CommandError> {
         ready.iter().try_for_each(|ready| self.check_policy(ready))
     }
 
     /// Removes skills that a policy forbids.
-    pub(crate) fn take_forbidden(&self, ready: &mut Vec<Ready>) -> Vec<Skipped> {
+    pub(crate) fn take_forbidden(&self, ready: &mut Vec<CheckedSkill>) -> Vec<Skipped> {
         let mut taken = Vec::new();
         ready.retain(|one| match self.check_policy(one) {
             Ok(()) => true,
@@ -136,8 +136,8 @@ impl InstallContext {
     pub(crate) fn without_installed_copies(
         &self,
         folder: &Path,
-        mut offers: Vec<Offer>,
-    ) -> Result<Vec<Offer>, CommandError> {
+        mut offers: Vec<OfferedSkill>,
+    ) -> Result<Vec<OfferedSkill>, CommandError> {
         let mut installed = BTreeSet::new();
         for (name, locked) in &self.skill_set.state()?.lock.skills {
             for agent in locked.agents.iter().filter_map(|id| Agent::by_id(id).ok()) {
@@ -148,8 +148,8 @@ impl InstallContext {
         if let Ok(named) = folder.canonicalize() {
             installed.remove(&named);
         }
-        let is_copy = |offer: &Offer| match &offer.place {
-            Place::Path { path, inside } => {
+        let is_copy = |offer: &OfferedSkill| match &offer.place {
+            PinnedSource::Path { path, inside } => {
                 path.join(inside).canonicalize().is_ok_and(|path| installed.contains(&path))
             }
             _ => false,
@@ -168,7 +168,7 @@ impl InstallContext {
     /// would remove the original.
     pub(crate) fn take_own_folders(
         &self,
-        ready: &mut Vec<Ready>,
+        ready: &mut Vec<CheckedSkill>,
         agents: &[&'static Agent],
     ) -> Result<Vec<Skipped>, CommandError> {
         let mut folders = Vec::with_capacity(agents.len());
@@ -195,7 +195,7 @@ impl InstallContext {
     /// As [`Self::take_own_folders`]; returns the first as an error.
     pub(crate) fn refuse_own_folders(
         &self,
-        ready: &[Ready],
+        ready: &[CheckedSkill],
         agents: &[&'static Agent],
     ) -> Result<(), CommandError> {
         let own = self.take_own_folders(&mut ready.to_vec(), agents)?;
@@ -208,10 +208,10 @@ impl InstallContext {
         name: &str,
         locked: &LockedSkill,
         tree: Tree,
-    ) -> Result<Ready, CommandError> {
+    ) -> Result<CheckedSkill, CommandError> {
         let (called, source) = (name.to_owned(), locked.source.clone());
-        let (why, counted) = (Why::Newer, Some(locked.version.clone()));
-        Ok(Ready::check(Arrival { tree, called, source, why, counted }, &self.trust)?)
+        let (why, counted) = (FetchReason::Update, Some(locked.version.clone()));
+        Ok(CheckedSkill::check(FetchedSkill { tree, called, source, why, counted }, &self.trust)?)
     }
 
     /// The part of a lock that the user agreed to on this machine. Others may have written the rest.
@@ -238,10 +238,10 @@ impl InstallContext {
     /// Adds dependencies from the same source.
     pub(crate) fn with_needs(
         &self,
-        mut ready: Vec<Ready>,
-        offers: &[Offer],
+        mut ready: Vec<CheckedSkill>,
+        offers: &[OfferedSkill],
         lock: &Lock,
-    ) -> Result<Vec<Ready>, CommandError> {
+    ) -> Result<Vec<CheckedSkill>, CommandError> {
         loop {
             let known: BTreeSet<&str> =
                 ready.iter().map(|ready| ready.summary.name.as_str()).collect();
@@ -251,8 +251,8 @@ impl InstallContext {
                 .filter(|name| !known.contains(name) && !lock.skills.contains_key(*name))
                 .collect();
             let offered = offers.iter().filter(|offer| missing.contains(offer.name.as_str()));
-            let spare: Vec<(Offer, Why)> =
-                offered.map(|offer| (offer.clone(), Why::Spare)).collect();
+            let spare: Vec<(OfferedSkill, FetchReason)> =
+                offered.map(|offer| (offer.clone(), FetchReason::IfNeeded)).collect();
             if spare.is_empty() {
                 return Ok(ready);
             }
@@ -267,6 +267,6 @@ impl InstallContext {
     }
 }
 
-fn missing_name(spare: &[(Offer, Why)], name: &str) -> bool {
+fn missing_name(spare: &[(OfferedSkill, FetchReason)], name: &str) -> bool {
     spare.iter().any(|(offer, _)| offer.name == name)
 }

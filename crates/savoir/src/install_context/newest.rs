@@ -6,15 +6,14 @@ use futures::future;
 use savoir_package::{
     InstallFailure,
     install::{
-        Ready, Stale, State, Why, locked_source,
-        updates::{self, Availability, NewestError},
-        wanted,
+        CheckedSkill, FetchReason, LockMismatch, State, locked_source, requirement_for,
+        updates::{self, Availability, LatestError},
     },
     lock::{LockedSkill, LockedSource},
-    manifest::Wanted,
+    manifest::SkillRequirement,
     registry,
     resolve::Update,
-    source::{GitSource, Offer, Place, Reference, Source, SourceError, TagNow},
+    source::{GitSource, OfferedSkill, PinnedSource, Reference, Source, SourceError, TagLocation},
 };
 
 use super::{Consent, FetchedSkills, InstallContext, RegistryArgs, Skipped};
@@ -29,12 +28,12 @@ impl InstallContext {
     ) -> Result<BTreeMap<String, Availability>, CommandError> {
         let is_published =
             |locked: &LockedSkill| matches!(locked.source, LockedSource::Registry(_));
-        let elsewhere = updates::look(&self.fetcher, self.skill_set.root(), state);
+        let elsewhere = updates::check_sources(&self.fetcher, self.skill_set.root(), state);
         if !state.lock.skills.values().any(is_published) {
             return Ok(self.wait(elsewhere));
         }
         let registries = self.registries(state, ask)?;
-        let published = registry::look(&registries, state);
+        let published = registry::check_registries(&registries, state);
         let (mut found, published) = self.wait(future::join(elsewhere, published));
         found.extend(published);
         Ok(found)
@@ -55,29 +54,31 @@ impl InstallContext {
             return Ok(BTreeMap::new());
         }
         let registries = self.registries(state, ask)?;
-        Ok(self.wait(registry::look_at(&registries, state, &names)))
+        Ok(self.wait(registry::check_registries_for(&registries, state, &names)))
     }
 
     /// Fetches skills that the lock does not have, or has from another source.
     pub(crate) fn missing(
         &self,
-        differences: &[Stale],
+        differences: &[LockMismatch],
         state: &State,
         ask: &RegistryArgs,
-    ) -> Result<Vec<Ready>, CommandError> {
+    ) -> Result<Vec<CheckedSkill>, CommandError> {
         let mut requested = Vec::new();
         let (mut published, mut unlocked) = (false, false);
         for one in differences {
-            published |= matches!(one, Stale::Need { .. });
+            published |= matches!(one, LockMismatch::Need { .. });
             // The lock names the registry that has other versions.
-            unlocked |= matches!(one, Stale::Range { .. });
-            if let Stale::Missing { name, wanted } | Stale::Source { name, wanted, .. } = one {
-                if matches!(wanted, Wanted::Version { .. }) {
+            unlocked |= matches!(one, LockMismatch::Range { .. });
+            if let LockMismatch::Missing { name, wanted }
+            | LockMismatch::Source { name, wanted, .. } = one
+            {
+                if matches!(wanted, SkillRequirement::Version { .. }) {
                     unlocked = true;
                     continue;
                 }
                 let offer = self.newest(name, wanted)?;
-                requested.push((name.clone(), offer, Why::Asked(wanted.clone())));
+                requested.push((name.clone(), offer, FetchReason::Requested(wanted.clone())));
             }
         }
         let mut ready = self.named(requested, state)?;
@@ -110,7 +111,7 @@ impl InstallContext {
                 return Err(InstallFailure::NotInstalled(name.clone()).into());
             }
             match self.newer_one(name, state, consent) {
-                Ok(Some(offer)) => requested.push((name.clone(), offer, Why::Newer)),
+                Ok(Some(offer)) => requested.push((name.clone(), offer, FetchReason::Update)),
                 Ok(None) => {}
                 Err(error) if failed == OnFailure::Skip => skipped.push(skip(name, state, error)),
                 Err(error) => return Err(error),
@@ -156,7 +157,7 @@ impl InstallContext {
         name: &str,
         state: &State,
         consent: &Consent,
-    ) -> Result<Option<Offer>, CommandError> {
+    ) -> Result<Option<OfferedSkill>, CommandError> {
         let locked = state.lock.skills.get(name);
         if let Some(locked) = locked {
             if self.lies_at_home(name, locked)? {
@@ -185,17 +186,17 @@ impl InstallContext {
     }
 
     /// The skill of this name at its source in `savoir.toml`.
-    fn newest(&self, name: &str, wanted: &Wanted) -> Result<Offer, CommandError> {
+    fn newest(&self, name: &str, wanted: &SkillRequirement) -> Result<OfferedSkill, CommandError> {
         self.doing(&format!("looking for {name}"));
-        Ok(self.wait(updates::newest(&self.fetcher, self.skill_set.root(), name, wanted))?)
+        Ok(self.wait(updates::find_latest(&self.fetcher, self.skill_set.root(), name, wanted))?)
     }
 
     /// Fetches skills that must have these names, and their dependencies. One that fails is an error.
     fn named(
         &self,
-        requested: Vec<(String, Offer, Why)>,
+        requested: Vec<(String, OfferedSkill, FetchReason)>,
         state: &State,
-    ) -> Result<Vec<Ready>, CommandError> {
+    ) -> Result<Vec<CheckedSkill>, CommandError> {
         let FetchedSkills { ready, skipped } = self.named_some(requested, state)?;
         match skipped.into_iter().next() {
             Some(failed) => Err(failed.error),
@@ -206,7 +207,7 @@ impl InstallContext {
     /// As [`Self::named`]. One that fails does not stop the others.
     fn named_some(
         &self,
-        requested: Vec<(String, Offer, Why)>,
+        requested: Vec<(String, OfferedSkill, FetchReason)>,
         state: &State,
     ) -> Result<FetchedSkills, CommandError> {
         let mut names = BTreeMap::new();
@@ -214,7 +215,7 @@ impl InstallContext {
             let source = locked_source(&offer.place, self.skill_set.root())?;
             names.insert(source.to_string(), name.clone());
         }
-        let offers: Vec<(Offer, Why)> =
+        let offers: Vec<(OfferedSkill, FetchReason)> =
             requested.into_iter().map(|(_, offer, why)| (offer, why)).collect();
         let FetchedSkills { mut ready, mut skipped } = self.fetch_some(&offers)?;
         for failed in &mut skipped {
@@ -255,14 +256,14 @@ impl InstallContext {
     }
 
     /// The skills in the same folder of a source.
-    fn around(&self, place: &Place) -> Result<Vec<Offer>, CommandError> {
+    fn around(&self, place: &PinnedSource) -> Result<Vec<OfferedSkill>, CommandError> {
         let source = match place {
-            Place::Git(git) => {
+            PinnedSource::Git(git) => {
                 let Source::Git(source) = place.source() else { return Ok(Vec::new()) };
                 let path = git.path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
                 Source::Git(GitSource { path, ..source })
             }
-            Place::Path { path, inside } if inside.is_empty() => match path.parent() {
+            PinnedSource::Path { path, inside } if inside.is_empty() => match path.parent() {
                 Some(folder) => Source::Folder(folder.to_owned()),
                 None => return Ok(Vec::new()),
             },
@@ -272,21 +273,23 @@ impl InstallContext {
     }
 
     /// The entry that a dependency would have in `savoir.toml`.
-    fn as_locked(&self, locked: &LockedSkill) -> Result<Wanted, CommandError> {
+    fn as_locked(&self, locked: &LockedSkill) -> Result<SkillRequirement, CommandError> {
         let root = self.skill_set.root();
-        Ok(wanted(&Place::parse(&locked.source.to_string(), root)?, root))
+        Ok(requirement_for(&PinnedSource::parse(&locked.source.to_string(), root)?, root))
     }
 
     /// The tag that moved since a skill was locked, with the error.
-    fn moved(&self, locked: &LockedSkill, offer: &Offer) -> Option<(SourceError, String)> {
-        let old = Place::parse(&locked.source.to_string(), self.skill_set.root()).ok()?;
-        let (Place::Git(old), Place::Git(new)) = (old, &offer.place) else { return None };
+    fn moved(&self, locked: &LockedSkill, offer: &OfferedSkill) -> Option<(SourceError, String)> {
+        let old = PinnedSource::parse(&locked.source.to_string(), self.skill_set.root()).ok()?;
+        let (PinnedSource::Git(old), PinnedSource::Git(new)) = (old, &offer.place) else {
+            return None;
+        };
         match (&old.reference, &new.reference) {
             (Some(Reference::Tag(tag)), Some(Reference::Tag(now)))
                 if tag == now && old.commit != new.commit =>
             {
                 let (url, tag) = (old.url, tag.clone());
-                let (locked, now) = (old.commit, TagNow::At(new.commit.clone()));
+                let (locked, now) = (old.commit, TagLocation::At(new.commit.clone()));
                 let moved_tag = tag.clone();
                 Some((SourceError::TagMoved { url, tag, locked, now }, moved_tag))
             }
@@ -310,18 +313,18 @@ fn skip(name: &str, state: &State, error: CommandError) -> Skipped {
 }
 
 /// Whether a dependency is neither fetched nor installed.
-pub(crate) fn lacks_needs(ready: &[Ready], state: &State) -> bool {
+pub(crate) fn lacks_needs(ready: &[CheckedSkill], state: &State) -> bool {
     let known = |name: &str| {
         state.lock.skills.contains_key(name) || ready.iter().any(|one| one.summary.name == name)
     };
     ready.iter().flat_map(|ready| &ready.summary.needs).any(|need| !known(&need.name))
 }
 
-impl From<NewestError> for CommandError {
-    fn from(error: NewestError) -> Self {
+impl From<LatestError> for CommandError {
+    fn from(error: LatestError) -> Self {
         let (code, hint) = (error.code(), error.hint());
         let failed = match error {
-            NewestError::Source(error) => Self::from(error),
+            LatestError::Source(error) => Self::from(error),
             error => Self::findings(error).named(code),
         };
         hint.into_iter().fold(failed, Self::hint)

@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, path::Path};
 
 use savoir_package::{
-    install::{Ready, State},
+    install::{CheckedSkill, State},
     lock::{LockedSkill, LockedSource},
-    manifest::Wanted,
+    manifest::SkillRequirement,
     registry::{
-        Asked, GatherError, Name, NameError, Network, Note, Registries, RegistryError, Settings,
-        Wish, gather, still_given,
+        GatherError, GatherNote, GatherRequest, Name, NameError, Network, Registries,
+        RegistryError, RequestedSkill, Settings, check_still_available, gather,
     },
     resolve::Update,
     source::{Source, SourceError, is_range, is_shorthand},
@@ -79,7 +79,7 @@ impl RegistryArgs {
     }
 
     /// The requested skill, if a source is the name of a published one.
-    pub(crate) fn named(&self, source: &Source) -> Result<Option<Asked>, CommandError> {
+    pub(crate) fn named(&self, source: &Source) -> Result<Option<RequestedSkill>, CommandError> {
         let Source::Registry { namespace, name, range } = source else { return Ok(None) };
         let full = match namespace {
             Some(namespace) => format!("{namespace}/{name}"),
@@ -87,13 +87,19 @@ impl RegistryArgs {
         };
         let name =
             Name::parse(&full).map_err(|error| CommandError::from(RegistryError::from(error)))?;
-        Ok(Some(Asked { name, range: range.clone(), registry: self.remote.registry.clone() }))
+        Ok(Some(RequestedSkill {
+            name,
+            range: range.clone(),
+            registry: self.remote.registry.clone(),
+        }))
     }
 }
 
 /// Whether a project uses any skill from a registry.
 fn has_published(state: &State) -> bool {
-    let wants = |wanted: &Wanted| matches!(wanted, Wanted::Version { registry: Some(_), .. });
+    let wants = |wanted: &SkillRequirement| {
+        matches!(wanted, SkillRequirement::Version { registry: Some(_), .. })
+    };
     state.manifest.skills.values().any(wants) || published(state).next().is_some()
 }
 
@@ -168,21 +174,21 @@ impl InstallContext {
     pub(crate) fn gather(
         &self,
         state: &State,
-        arrived: &[Ready],
-        asked: Vec<Asked>,
+        arrived: &[CheckedSkill],
+        asked: Vec<RequestedSkill>,
         update: Update,
         ask: &RegistryArgs,
-    ) -> Result<Vec<Ready>, CommandError> {
+    ) -> Result<Vec<CheckedSkill>, CommandError> {
         self.doing("asking the registry");
         let registries = self.registries(state, ask)?;
-        let request = Wish { state, arrived, asked, update };
+        let request = GatherRequest { state, arrived, asked, update };
         let gathered = self.wait(gather(&registries, &request))?;
         self.done();
         for note in &gathered.notes {
             output::note(&note_text(note));
         }
-        let checked = Ready::check_all(gathered.arrivals, &self.trust).into_iter();
-        let ready: Vec<Ready> = checked.collect::<Result<_, _>>()?;
+        let checked = CheckedSkill::check_all(gathered.arrivals, &self.trust).into_iter();
+        let ready: Vec<CheckedSkill> = checked.collect::<Result<_, _>>()?;
         for one in &ready {
             if let Some(said) = gathered.registry_tiers.get(&one.summary.name)
                 && one.attestation.tier < *said
@@ -211,7 +217,8 @@ impl InstallContext {
         }
         self.doing("asking the registry");
         let registries = self.registries(state, ask)?;
-        let untold = self.wait(still_given(&registries, state, &names)).map_err(ways_out)?;
+        let untold =
+            self.wait(check_still_available(&registries, state, &names)).map_err(ways_out)?;
         for (name, why) in untold.iter().filter(|_| ask.network() == Network::Online) {
             output::note(&format!("could not check whether `{name}` was taken down: {why}"));
         }
@@ -232,7 +239,7 @@ impl InstallContext {
 }
 
 /// The note that the tier in the registry is higher than with the keys that the user trusts.
-fn not_attested_here(ready: &Ready, said: Tier) -> String {
+fn not_attested_here(ready: &CheckedSkill, said: Tier) -> String {
     let name = &ready.summary.name;
     let (address, published) = ready.source.published(name).unwrap_or_default();
     let here = ready.attestation.tier;
@@ -266,21 +273,21 @@ fn ways_out(error: RegistryError) -> CommandError {
     }
 }
 
-fn note_text(note: &Note) -> String {
+fn note_text(note: &GatherNote) -> String {
     match note {
-        Note::Deprecated { name, version, message } => {
+        GatherNote::Deprecated { name, version, message } => {
             format!("`{name}` {version} is deprecated: {message}")
         }
-        Note::Withdrawn { name, version, reason } => {
+        GatherNote::Withdrawn { name, version, reason } => {
             withdrawn(&format!("`{name}` {version}"), reason.as_deref())
         }
-        Note::TakenDown { name, version, reason } => {
+        GatherNote::TakenDown { name, version, reason } => {
             let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             format!(
                 "`{name}` {version} was taken down by its registry{reason}; remove it, or update it"
             )
         }
-        Note::Unanswered { registry, names, why } => {
+        GatherNote::Unanswered { registry, names, why } => {
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             let names = names.join(", ");
             format!("{registry} did not answer about {names}, which stay unchanged: {why}")

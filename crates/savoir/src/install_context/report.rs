@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use savoir_package::{
-    install::{Change, Plan},
-    lock::{Growth, Wish},
+    install::{InstallPlan, PlannedChange},
+    lock::{AddedCapability, Capability},
 };
 use savoir_skill::convert::FieldOutcome;
 use serde_json::{Value, json};
@@ -28,12 +28,12 @@ impl Report {
     pub(crate) fn print(
         self,
         context: &InstallContext,
-        plans: &[&Plan],
+        plans: &[&InstallPlan],
         mut more: serde_json::Map<String, Value>,
     ) -> Result<(), CommandError> {
         let changes = || plans.iter().flat_map(|plan| plan.changes());
         if self.json {
-            let grown = plans.iter().flat_map(|plan| plan.growth());
+            let grown = plans.iter().flat_map(|plan| plan.added_capabilities());
             more.insert("done".into(), self.done.into());
             more.insert("changes".into(), changes().map(change).collect());
             more.insert("wants_more".into(), grown.map(growth).collect());
@@ -49,8 +49,8 @@ impl Report {
             let (count, agents) = new_skills(changes());
             let _ = writeln!(text, "{count} new skills for {}", agents.join(", "));
         }
-        let is_listed = |change: &&Change| {
-            let is_new = matches!(change, Change::New { .. });
+        let is_listed = |change: &&PlannedChange| {
+            let is_new = matches!(change, PlannedChange::New { .. });
             !(is_faithful(change) || is_counted && is_new)
         };
         for change in changes().filter(is_listed) {
@@ -66,10 +66,10 @@ impl Report {
 }
 
 /// The number of new skills, and their agents.
-fn new_skills<'a>(changes: impl Iterator<Item = &'a Change>) -> (usize, Vec<&'a str>) {
+fn new_skills<'a>(changes: impl Iterator<Item = &'a PlannedChange>) -> (usize, Vec<&'a str>) {
     let (mut count, mut all) = (0, BTreeSet::new());
     for change in changes {
-        if let Change::New { agents, .. } = change {
+        if let PlannedChange::New { agents, .. } = change {
             count += 1;
             all.extend(agents.iter().map(String::as_str));
         }
@@ -78,16 +78,16 @@ fn new_skills<'a>(changes: impl Iterator<Item = &'a Change>) -> (usize, Vec<&'a 
 }
 
 /// Whether a change is a conversion without losses.
-fn is_faithful(change: &Change) -> bool {
-    let Change::Converted { report, .. } = change else { return false };
+fn is_faithful(change: &PlannedChange) -> bool {
+    let PlannedChange::Converted { report, .. } = change else { return false };
     !report
         .iter()
         .any(|field| matches!(field.how, FieldOutcome::Approximated | FieldOutcome::Dropped))
 }
 
 /// Appends the losses of a conversion.
-fn losses(change: &Change, text: &mut String) {
-    let Change::Converted { report, .. } = change else { return };
+fn losses(change: &PlannedChange, text: &mut String) {
+    let PlannedChange::Converted { report, .. } = change else { return };
     for field in report
         .iter()
         .filter(|field| matches!(field.how, FieldOutcome::Approximated | FieldOutcome::Dropped))
@@ -98,54 +98,54 @@ fn losses(change: &Change, text: &mut String) {
     }
 }
 
-fn change(change: &Change) -> Value {
+fn change(change: &PlannedChange) -> Value {
     let mut value = match change {
-        Change::New { name, version, agents } => {
+        PlannedChange::New { name, version, agents } => {
             json!({ "change": "new", "name": name, "version": version.to_string(), "agents": agents })
         }
-        Change::Updated { name, from, to } => {
+        PlannedChange::Updated { name, from, to } => {
             json!({ "change": "updated", "name": name, "from": from.to_string(), "to": to.to_string() })
         }
-        Change::Tier { name, from, to, by } => {
+        PlannedChange::Tier { name, from, to, by } => {
             json!({ "change": "tier", "name": name, "from": from, "to": to, "signer": by })
         }
-        Change::Further { name, agents } => {
+        PlannedChange::AgentsAdded { name, agents } => {
             json!({ "change": "further", "name": name, "agents": agents })
         }
-        Change::Removed { name, version } => {
+        PlannedChange::Removed { name, version } => {
             json!({ "change": "removed", "name": name, "version": version.to_string() })
         }
-        Change::StillNeeded { name, by } => {
+        PlannedChange::StillNeeded { name, by } => {
             json!({ "change": "still_needed", "name": name, "by": by })
         }
-        Change::Orphan(folder) => json!({ "change": "orphan", "folder": folder }),
-        Change::Adopted { name, version, agents, source } => json!({
+        PlannedChange::Orphan(folder) => json!({ "change": "orphan", "folder": folder }),
+        PlannedChange::Adopted { name, version, agents, source } => json!({
             "change": "adopted",
             "name": name,
             "version": version.to_string(),
             "agents": agents,
             "source": source.to_string(),
         }),
-        Change::Skipped { folder, why } => {
+        PlannedChange::Skipped { folder, why } => {
             json!({ "change": "skipped", "folder": folder, "code": why.code() })
         }
-        Change::Mended(folder) => json!({ "change": "mended", "folder": folder }),
-        Change::Replaced(folder) => json!({ "change": "replaced", "folder": folder }),
-        Change::Restored(folder) => json!({ "change": "restored", "folder": folder }),
-        Change::Filled(folder) => json!({ "change": "installed", "folder": folder }),
-        Change::Undone(folder) => json!({ "change": "removed", "folder": folder }),
-        Change::Own(folder) => json!({ "change": "own", "folder": folder }),
-        Change::Left(folder) => json!({ "change": "left", "folder": folder }),
-        Change::Merged { folder, file } => {
+        PlannedChange::Repaired(folder) => json!({ "change": "mended", "folder": folder }),
+        PlannedChange::Replaced(folder) => json!({ "change": "replaced", "folder": folder }),
+        PlannedChange::Restored(folder) => json!({ "change": "restored", "folder": folder }),
+        PlannedChange::Written(folder) => json!({ "change": "installed", "folder": folder }),
+        PlannedChange::Undone(folder) => json!({ "change": "removed", "folder": folder }),
+        PlannedChange::SourceFolder(folder) => json!({ "change": "own", "folder": folder }),
+        PlannedChange::EditsLeft(folder) => json!({ "change": "left", "folder": folder }),
+        PlannedChange::Merged { folder, file } => {
             json!({ "change": "merged", "folder": folder, "file": file })
         }
-        Change::Conflict { folder, file, places } => {
+        PlannedChange::Conflict { folder, file, places } => {
             json!({ "change": "conflict", "folder": folder, "file": file, "places": places })
         }
-        Change::Kept { folder, file } => {
+        PlannedChange::EditsKept { folder, file } => {
             json!({ "change": "kept", "folder": folder, "file": file })
         }
-        Change::Converted { name, agent, report } => {
+        PlannedChange::Converted { name, agent, report } => {
             json!({ "change": "converted", "name": name, "agent": agent, "report": report })
         }
     };
@@ -153,10 +153,10 @@ fn change(change: &Change) -> Value {
     value
 }
 
-fn growth(growth: &Growth) -> Value {
-    let (kind, word) = match &growth.wish {
-        Wish::Permission(permission) => ("permission", permission.to_string()),
-        Wish::Tool(tool) => ("tool", tool.clone()),
+fn growth(growth: &AddedCapability) -> Value {
+    let (kind, word) = match &growth.capability {
+        Capability::Permission(permission) => ("permission", permission.to_string()),
+        Capability::Tool(tool) => ("tool", tool.clone()),
     };
     json!({
         "name": growth.skill,

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_package::{InstallFailure, install::Ready, lock::Lock};
+use savoir_package::{InstallFailure, install::CheckedSkill, lock::Lock};
 use serde_json::{Value, json};
 
 use crate::{
@@ -32,7 +32,7 @@ impl Skipped {
         Self { name: name.to_owned(), source: source.to_owned(), error: error.into() }
     }
 
-    fn ready(ready: &Ready, error: CommandError) -> Self {
+    fn ready(ready: &CheckedSkill, error: CommandError) -> Self {
         Self::new(&ready.summary.name, &ready.source.to_string(), error)
     }
 
@@ -63,12 +63,12 @@ pub(crate) fn page(skipped: &[Skipped]) -> String {
 /// Keeps one skill per name. Identical copies count once. Of different skills, the user chooses one on
 /// a terminal; otherwise the shortest path wins.
 pub(crate) fn one_per_name(
-    ready: Vec<Ready>,
+    ready: Vec<CheckedSkill>,
     skipped: &mut Vec<Skipped>,
     may_ask: bool,
-) -> Result<Vec<Ready>, CommandError> {
+) -> Result<Vec<CheckedSkill>, CommandError> {
     let mut order: Vec<String> = Vec::new();
-    let mut groups: BTreeMap<String, Vec<Ready>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Vec<CheckedSkill>> = BTreeMap::new();
     for one in ready {
         // Some file systems ignore case in folder names.
         let name = one.summary.name.to_lowercase();
@@ -82,9 +82,11 @@ pub(crate) fn one_per_name(
     for name in order {
         let mut group = groups.remove(&name).unwrap_or_default();
         group.sort_by_cached_key(|one| path_length(&one.source.to_string()));
-        let files = |one: &Ready| Identity { files: Some(one.tree.integrity()), locked: None };
+        let files =
+            |one: &CheckedSkill| Identity { files: Some(one.tree.integrity()), locked: None };
         let copies = group_copies(group, files).into_iter();
-        let mut group: Vec<Ready> = copies.filter_map(|copies| copies.into_iter().next()).collect();
+        let mut group: Vec<CheckedSkill> =
+            copies.filter_map(|copies| copies.into_iter().next()).collect();
         if group.len() > 1 && may_ask {
             let chosen = choose(&name, &group)?;
             kept.push(group.swap_remove(chosen));
@@ -104,7 +106,7 @@ pub(super) fn path_length(path: &str) -> (usize, usize, String) {
     (path.matches('/').count(), path.len(), path.to_owned())
 }
 
-fn another(other: &Ready, winner: &str) -> CommandError {
+fn another(other: &CheckedSkill, winner: &str) -> CommandError {
     let (name, source) = (&other.summary.name, other.source.to_string());
     CommandError::findings(format!("{source} has the same name as {winner}"))
         .named("same-name")
@@ -120,7 +122,7 @@ fn inside(source: &str) -> &str {
     }
 }
 
-fn choose(name: &str, group: &[Ready]) -> Result<usize, CommandError> {
+fn choose(name: &str, group: &[CheckedSkill]) -> Result<usize, CommandError> {
     let mut page = format!("{} different skills are named {}:\n", group.len(), output::cell(name));
     for (at, one) in group.iter().enumerate() {
         let _ = writeln!(page, "  {}  {}", at + 1, output::cell(&one.source.to_string()));
@@ -138,17 +140,17 @@ fn choose(name: &str, group: &[Ready]) -> Result<usize, CommandError> {
 
 /// Skips skills with dependencies that are not available.
 pub(crate) fn without_unmet_needs(
-    mut ready: Vec<Ready>,
+    mut ready: Vec<CheckedSkill>,
     lock: &Lock,
     skipped: &mut Vec<Skipped>,
-) -> Vec<Ready> {
+) -> Vec<CheckedSkill> {
     loop {
         let names: BTreeSet<String> = ready.iter().map(|one| one.summary.name.clone()).collect();
         let is_there = |name: &str| {
             let folder = name.rsplit('/').next().unwrap_or(name);
             names.contains(folder) || lock.skills.contains_key(folder)
         };
-        let unmet = |one: &Ready| {
+        let unmet = |one: &CheckedSkill| {
             let mut needs = one.summary.needs.iter().map(|need| need.name.clone());
             needs.find(|name| !is_there(name))
         };
@@ -169,7 +171,7 @@ pub(crate) fn without_unmet_needs(
 
 /// Skips the skills that made a plan fail; returns the error if none of them did.
 pub(crate) fn without_culprits(
-    ready: &mut Vec<Ready>,
+    ready: &mut Vec<CheckedSkill>,
     error: InstallFailure,
     skipped: &mut Vec<Skipped>,
 ) -> Result<(), CommandError> {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use savoir_package::{
     Agent,
     agents::Scope,
-    ledger::{Drift, Entry, Npx, Origin, Place},
+    ledger::{Drift, LedgerEntry, Npx, Origin, SkillLocation},
 };
 use serde::Serialize;
 
@@ -55,10 +55,10 @@ pub(crate) struct Findings<'a> {
 
 impl<'a> Json<'a> {
     /// What is known without reading the skill.
-    pub(crate) fn seen(entry: &'a Entry, installed: &Installed) -> Self {
+    pub(crate) fn seen(entry: &'a LedgerEntry, installed: &Installed) -> Self {
         let agents = entry.agents();
         let is_used = |agent: &&&'static Agent| installed.in_use.contains(agent);
-        let mut scopes: Vec<Scope> = entry.places().iter().map(Place::scope).collect();
+        let mut scopes: Vec<Scope> = entry.places().iter().map(SkillLocation::scope).collect();
         scopes.sort_unstable();
         scopes.dedup();
         let links = entry.places().iter().filter_map(|place| place.link());
@@ -166,11 +166,11 @@ pub(crate) fn few<'a>(ids: impl Iterator<Item = &'a str>) -> String {
 /// Caches the texts of the AGENTS column, because most skills are in the same few folders.
 #[derive(Default)]
 pub(crate) struct Seen<'a> {
-    known: Vec<(&'a Entry, String)>,
+    known: Vec<(&'a LedgerEntry, String)>,
 }
 
 impl<'a> Seen<'a> {
-    pub(crate) fn by(&mut self, entry: &'a Entry, installed: &Installed) -> String {
+    pub(crate) fn by(&mut self, entry: &'a LedgerEntry, installed: &Installed) -> String {
         let known = self.known.iter().find(|(known, _)| same_folders(known, entry));
         if let Some((_, text)) = known {
             return text.clone();
@@ -183,8 +183,8 @@ impl<'a> Seen<'a> {
     }
 }
 
-fn same_folders(a: &Entry, b: &Entry) -> bool {
-    let folders = |entry: &Entry| entry.places().len();
+fn same_folders(a: &LedgerEntry, b: &LedgerEntry) -> bool {
+    let folders = |entry: &LedgerEntry| entry.places().len();
     let pairs = a.places().iter().zip(b.places());
     folders(a) == folders(b) && pairs.into_iter().all(|(a, b)| std::ptr::eq(a.folder(), b.folder()))
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use savoir_package::{
     Agent,
     agents::{Scope, UnknownAgent},
-    ledger::Entry,
+    ledger::LedgerEntry,
 };
 
 use super::{ExaminedSkill, Installed};
@@ -74,7 +74,7 @@ impl Selection {
     pub(crate) fn entries<'a>(
         &self,
         installed: &'a Installed,
-    ) -> Result<Vec<&'a Entry>, CommandError> {
+    ) -> Result<Vec<&'a LedgerEntry>, CommandError> {
         let ledger = &installed.ledger;
         if self.names.is_empty() {
             return Ok(ledger.entries().iter().filter(|entry| self.takes(entry)).collect());
@@ -105,7 +105,7 @@ impl Selection {
         self.agent.is_empty() && self.origin.is_none() && self.scope.is_none()
     }
 
-    fn takes(&self, entry: &Entry) -> bool {
+    fn takes(&self, entry: &LedgerEntry) -> bool {
         let scope = self.scope.is_none_or(|wanted| {
             entry.places().iter().any(|place| match wanted {
                 ScopeFilter::Project => place.scope() == Scope::Project,

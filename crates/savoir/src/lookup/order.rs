@@ -4,7 +4,7 @@ use std::{env, path::Path};
 
 use savoir_package::{
     agents,
-    ledger::{Entry, Origin, Place},
+    ledger::{LedgerEntry, Origin, SkillLocation},
 };
 
 use super::Scope;
@@ -12,7 +12,10 @@ use crate::installed::Installed;
 
 /// The skills in order of precedence: the project before the user, skills in a lockfile of Savoir
 /// before others, near folders before those above, agents in use before others.
-pub(crate) fn ordered<'a>(mut entries: Vec<&'a Entry>, installed: &Installed) -> Vec<&'a Entry> {
+pub(crate) fn ordered<'a>(
+    mut entries: Vec<&'a LedgerEntry>,
+    installed: &Installed,
+) -> Vec<&'a LedgerEntry> {
     let here = env::current_dir().unwrap_or_default();
     entries.sort_by_cached_key(|entry| {
         let is_locked = matches!(entry.recorded(), Some(Origin::Savoir { .. }));
@@ -30,8 +33,8 @@ fn distance(folder: &Path, here: &Path) -> usize {
 }
 
 /// The nearest scope in which an agent sees a skill.
-pub(super) fn scope(entry: &Entry) -> Scope {
-    let scopes = entry.places().iter().map(Place::scope);
+pub(super) fn scope(entry: &LedgerEntry) -> Scope {
+    let scopes = entry.places().iter().map(SkillLocation::scope);
     match scopes.min() {
         Some(agents::Scope::Project) => Scope::Project,
         Some(agents::Scope::User) => Scope::User,

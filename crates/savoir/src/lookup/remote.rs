@@ -10,10 +10,10 @@ use std::{
 use savoir_engine::Home;
 use savoir_package::{
     Tree,
-    install::{Arrival, Ready, Why, locked_source},
+    install::{CheckedSkill, FetchReason, FetchedSkill, locked_source},
     lock::LockedSource,
     registry::{Name, RegistryError},
-    source::{Fetcher, GitSource, Offer, Place, Settings, Source, SourceError},
+    source::{Fetcher, GitSource, OfferedSkill, PinnedSource, Settings, Source, SourceError},
     trust::TrustStore,
 };
 use savoir_skill::{name::is_unsafe_path_name, version::VersionRange};
@@ -76,15 +76,15 @@ impl Fetched {
     }
 
     /// Reads the skill, verifies its signatures and scans it.
-    pub(crate) fn ready(&self, trust: &TrustStore) -> Result<Ready, CommandError> {
-        let arrival = Arrival {
+    pub(crate) fn ready(&self, trust: &TrustStore) -> Result<CheckedSkill, CommandError> {
+        let arrival = FetchedSkill {
             tree: self.tree.clone(),
             called: self.name.clone(),
             source: self.source.clone(),
-            why: Why::Spare,
+            why: FetchReason::IfNeeded,
             counted: None,
         };
-        Ok(Ready::check(arrival, trust)?)
+        Ok(CheckedSkill::check(arrival, trust)?)
     }
 }
 
@@ -180,7 +180,7 @@ async fn choose(
     fetcher: &Fetcher,
     source: &Source,
     text: &str,
-) -> Result<(Offer, Option<String>), CommandError> {
+) -> Result<(OfferedSkill, Option<String>), CommandError> {
     let (offers, path) = match (fetcher.offers(source).await, source) {
         (Ok(offers), _) => (offers, None),
         (Err(error), Source::Git(git @ GitSource { path: Some(path), .. }))
@@ -206,15 +206,15 @@ fn is_absent(error: &SourceError) -> bool {
 
 /// The skill in a repository that the beginning of a path names, by its own path, by the end of it or
 /// by its name, and the rest of the path.
-fn pick(offers: &[Offer], path: &str) -> Option<(Offer, Option<String>)> {
-    let place = |offer: &Offer| match &offer.place {
-        Place::Git(place) => place.path.clone(),
+fn pick(offers: &[OfferedSkill], path: &str) -> Option<(OfferedSkill, Option<String>)> {
+    let place = |offer: &OfferedSkill| match &offer.place {
+        PinnedSource::Git(place) => place.path.clone(),
         _ => String::new(),
     };
     let parts: Vec<&str> = path.split('/').collect();
     for end in (1..=parts.len()).rev() {
         let (start, rest) = (parts[..end].join("/"), parts[end..].join("/"));
-        let is_meant = |offer: &&Offer| {
+        let is_meant = |offer: &&OfferedSkill| {
             let place = place(offer);
             place == start || place.ends_with(&format!("/{start}")) || offer.name == start
         };
@@ -229,7 +229,7 @@ fn pick(offers: &[Offer], path: &str) -> Option<(Offer, Option<String>)> {
     }
 }
 
-fn several(text: &str, offers: &[Offer]) -> CommandError {
+fn several(text: &str, offers: &[OfferedSkill]) -> CommandError {
     let mut names: Vec<&str> =
         offers.iter().take(MAX_LISTED_SKILLS).map(|offer| offer.name.as_str()).collect();
     if offers.len() > MAX_LISTED_SKILLS {

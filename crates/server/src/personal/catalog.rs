@@ -14,7 +14,7 @@ use std::{
 use savoir_package::{
     Tree,
     limits::MAX_REPOSITORY_BYTES,
-    source::{Fetcher, GitSource, GitUrl, Offer, Place, Settings, SourceError},
+    source::{Fetcher, GitSource, GitUrl, OfferedSkill, PinnedSource, Settings, SourceError},
 };
 use savoir_store::CatalogSource;
 use tempfile::TempDir;
@@ -53,7 +53,7 @@ struct Answered {
 /// A skill of a repository.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
-    pub(crate) offer: Offer,
+    pub(crate) offer: OfferedSkill,
     /// Its folder in the repository; empty at the root.
     pub(crate) folder: String,
     /// The object that its SKILL.md is.
@@ -160,7 +160,7 @@ impl Catalog {
         let asked = timeout(self.config.patience, self.fetcher.catalog(&repository.git)).await;
         let offers = asked.map_err(|_| self.too_slow())?.map_err(|error| error.to_string())?;
         let listed = offers.into_iter().filter_map(|(offer, sha)| {
-            let Place::Git(place) = &offer.place else { return None };
+            let PinnedSource::Git(place) = &offer.place else { return None };
             let folder = place.path.clone();
             Some(Listed { offer, folder, sha: sha? })
         });

@@ -5,8 +5,8 @@ use savoir_skill::version::SkillRef;
 use super::*;
 use crate::{
     File, Tree,
-    agent_file::Way,
-    resolve::{Candidate, Index, IndexError, Needs},
+    agent_file::SkillLocationKind,
+    resolve::{Candidate, Index, IndexError, VersionDependencies},
     trust::TrustStore,
 };
 
@@ -17,7 +17,7 @@ skills:
 model: {minimum: '>=7B'}
 ";
 
-fn offer(name: &str, version: &str, needs: &str, way: Way) -> Offer {
+fn offer(name: &str, version: &str, needs: &str, way: SkillLocationKind) -> LocalSkill {
     let text = format!(
         "---\nname: {name}\nversion: {version}\ndescription: Does {name}.\nauthor: ada\nlicense: MIT\n\
          permissions: [\"shell:execute:git\"]\nrequirements:\n  model: \">=13B\"\n  skills: \
@@ -28,7 +28,7 @@ fn offer(name: &str, version: &str, needs: &str, way: Way) -> Offer {
     for (path, text) in [("SKILL.md", text.as_str()), ("tools.py", "def run_it():\n    pass\n")] {
         tree.add(path.into(), File { bytes: text.into(), executable: false }).unwrap();
     }
-    Offer::of(&tree, name, &TrustStore::default()).unwrap().at(format!("skills/{name}"), way)
+    LocalSkill::of(&tree, name, &TrustStore::default()).unwrap().at(format!("skills/{name}"), way)
 }
 
 /// A registry with versions of one skill.
@@ -45,8 +45,8 @@ impl Index for Far {
         Ok(versions.iter().map(candidate).collect())
     }
 
-    fn dependencies(&self, _: &str, _: &Version) -> Result<Needs, IndexError> {
-        Ok(Needs::Skills(vec![SkillRef::parse("a@>=1").unwrap()]))
+    fn dependencies(&self, _: &str, _: &Version) -> Result<VersionDependencies, IndexError> {
+        Ok(VersionDependencies::Skills(vec![SkillRef::parse("a@>=1").unwrap()]))
     }
 }
 
@@ -58,11 +58,17 @@ fn codes(assembly: &Assembly<'_>) -> Vec<String> {
 #[test]
 fn what_would_have_to_be_fetched_is_told() {
     let agent = AgentFile::parse("AGENT.yaml", AGENT).unwrap();
-    let mut offers = Offers::default();
-    offers.add(offer("a", "1.0.0", "", Way::Locked));
+    let mut offers = LocalSkills::default();
+    offers.add(offer("a", "1.0.0", "", SkillLocationKind::Locked));
     let (far, model) = (Far, Model::named("x-30b"));
-    let others = Several::new(vec![&far]);
-    let wish = Wish { agent: &agent, set: None, offers: &offers, others: &others, model: &model };
+    let others = CombinedIndex::new(vec![&far]);
+    let wish = AssemblyRequest {
+        agent: &agent,
+        set: None,
+        offers: &offers,
+        others: &others,
+        model: &model,
+    };
     let assembly = assemble(&wish).unwrap();
     let members: Vec<(String, Role, Tier)> = assembly
         .members
@@ -87,12 +93,18 @@ fn what_would_have_to_be_fetched_is_told() {
 #[test]
 fn unsigned_skills_are_noted_and_not_refused() {
     let agent = AgentFile::parse("AGENT.yaml", AGENT).unwrap();
-    let none = Several::default();
+    let none = CombinedIndex::default();
     let model = Model::default();
-    for way in [Way::Beside, Way::Named] {
-        let mut offers = Offers::default();
+    for way in [SkillLocationKind::Beside, SkillLocationKind::Named] {
+        let mut offers = LocalSkills::default();
         offers.add(offer("a", "1.0.0", "", way));
-        let wish = Wish { agent: &agent, set: None, offers: &offers, others: &none, model: &model };
+        let wish = AssemblyRequest {
+            agent: &agent,
+            set: None,
+            offers: &offers,
+            others: &none,
+            model: &model,
+        };
         let assembly = assemble(&wish).unwrap();
         let codes = codes(&assembly);
         assert_eq!(codes[0], "error model_too_small", "{way:?}");

@@ -1,4 +1,4 @@
-use super::{ArchiveError, Kind, extra::Extra, fields::Fields, local, malformed};
+use super::{ArchiveError, ArchiveKind, extra::Extra, fields::Fields, local, malformed};
 
 const SIGNATURE: u32 = 0x0201_4b50;
 const STORED: u16 = 0;
@@ -55,7 +55,7 @@ impl Entry<'_> {
     }
 
     pub(super) fn malformed(&self, why: &'static str) -> ArchiveError {
-        ArchiveError::Malformed { kind: Kind::Zip, entry: Some(self.path()), why }
+        ArchiveError::Malformed { kind: ArchiveKind::Zip, entry: Some(self.path()), why }
     }
 
     pub(super) fn confusion(&self, why: &'static str) -> ArchiveError {

@@ -1,4 +1,4 @@
-//! The accounts of the server that a registry is part of: who logs in, and what programs get.
+//! Login and tokens of the registry's server.
 
 use url::Url;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::{
     registry::{
         Token,
-        http::Ask,
+        http::RegistryRequest,
         wire::{Credentials, LoggedIn, MadeToken, TokenInfo, Tokens, WantedToken, WhoAmI},
     },
     source::http::check,
@@ -33,7 +33,9 @@ impl Client {
 
     /// Ends the token of [`Self::login`].
     pub async fn logout(&self) -> Result<(), RegistryError> {
-        self.ask(Ask::post(self.account_url("logout")?, JSON, b"{}".to_vec())).await.map(drop)
+        self.ask(RegistryRequest::post(self.account_url("logout")?, JSON, b"{}".to_vec()))
+            .await
+            .map(drop)
     }
 
     /// The tokens of the account.
@@ -60,7 +62,7 @@ impl Client {
         if let Ok(mut parts) = url.path_segments_mut() {
             parts.push(id);
         }
-        self.ask(Ask::delete(url)).await.map(drop)
+        self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
     /// Ends the token that this client has, by its id.
@@ -69,7 +71,7 @@ impl Client {
         if let Ok(mut parts) = url.path_segments_mut() {
             parts.push(id);
         }
-        self.ask(Ask::delete(url)).await.map(drop)
+        self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
     /// The address of something of the accounts.

@@ -1,4 +1,4 @@
-//! What a registry with a program behind it can do beyond files.
+//! Search, publish and yank through the registry API.
 
 use semver::Version;
 use serde::{Serialize, de::DeserializeOwned};
@@ -13,7 +13,7 @@ use crate::{
     limits::MAX_ADDRESS_BYTES,
     registry::{
         Name,
-        http::{Answer, Ask},
+        http::{RegistryRequest, RegistryResponse},
         wire::{
             Deprecate, Found, PackageDetail, Page, Publish, Published, VersionDetail, Yank,
             YankDone,
@@ -184,7 +184,7 @@ impl Client {
         yank: &Yank,
     ) -> Result<YankDone, RegistryError> {
         let url = self.url(&format!("api/v1/skills/{name}/{version}/yank"))?;
-        self.judge(Ask::post(url, JSON, body(yank)?)).await
+        self.judge(RegistryRequest::post(url, JSON, body(yank)?)).await
     }
 
     /// Tells people to use something else than a version, or than all of them, or takes that back.
@@ -199,7 +199,7 @@ impl Client {
     }
 
     async fn act(&self, path: &str, what: &impl Serialize) -> Result<(), RegistryError> {
-        let ask = Ask::post(self.url(path)?, JSON, body(what)?);
+        let ask = RegistryRequest::post(self.url(path)?, JSON, body(what)?);
         self.ask(ask).await.map(drop)
     }
 
@@ -208,22 +208,22 @@ impl Client {
         url: Url,
     ) -> Result<Option<T>, RegistryError> {
         let address = shown(&url);
-        self.read(&address, Ask::get(url)).await
+        self.read(&address, RegistryRequest::get(url)).await
     }
 
     async fn looked_up<T: DeserializeOwned>(&self, url: Url) -> Result<Option<T>, RegistryError> {
         let address = shown(&url);
-        self.read(&address, Ask::get(url).looked_up()).await
+        self.read(&address, RegistryRequest::get(url).looked_up()).await
     }
 
     async fn read<T: DeserializeOwned>(
         &self,
         address: &str,
-        ask: Ask,
+        ask: RegistryRequest,
     ) -> Result<Option<T>, RegistryError> {
         match self.ask(ask).await? {
-            Answer::Given(given) => json(address, &given.bytes).map(Some),
-            Answer::Same(_) | Answer::Missing(_) => Ok(None),
+            RegistryResponse::Body(given) => json(address, &given.bytes).map(Some),
+            RegistryResponse::Same(_) | RegistryResponse::Missing(_) => Ok(None),
         }
     }
 
@@ -234,16 +234,18 @@ impl Client {
         body: Vec<u8>,
     ) -> Result<T, RegistryError> {
         let address = shown(&url);
-        match self.ask(Ask::post(url, kind, body)).await? {
-            Answer::Given(given) => json(&address, &given.bytes),
-            Answer::Same(_) | Answer::Missing(_) => Err(self.no_program().await),
+        match self.ask(RegistryRequest::post(url, kind, body)).await? {
+            RegistryResponse::Body(given) => json(&address, &given.bytes),
+            RegistryResponse::Same(_) | RegistryResponse::Missing(_) => {
+                Err(self.no_program().await)
+            }
         }
     }
 
     /// What every registry has that has a program behind it. A program says why it does not give it.
     pub(super) async fn must_get<T: DeserializeOwned>(&self, url: Url) -> Result<T, RegistryError> {
         let address = shown(&url);
-        match self.read(&address, Ask::get(url).known_to_be_there()).await {
+        match self.read(&address, RegistryRequest::get(url).known_to_be_there()).await {
             Ok(Some(found)) => Ok(found),
             Ok(None) | Err(RegistryError::Refused { status: 404 | 410, code: None, .. }) => {
                 Err(self.no_program().await)

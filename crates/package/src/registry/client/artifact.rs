@@ -1,4 +1,4 @@
-//! The files of a version, held to what the index says.
+//! Downloads an archive and checks it against the index.
 
 use savoir_skill::{digest::sha256_hex, version::SkillRef};
 use url::Url;
@@ -9,8 +9,8 @@ use crate::{
     archive::{one_skill, unpack},
     registry::{
         Name, Release,
-        http::{Answer, Ask},
-        side_by_side::blocking,
+        concurrency::blocking,
+        http::{RegistryRequest, RegistryResponse},
         wire::Signatures,
     },
     source::http::Reach,
@@ -94,14 +94,14 @@ impl Client {
         // Whoever typed the address of the registry meant that host, and no other.
         let own = url.origin() == self.0.line.base.origin();
         let reach = if own { Reach::Anywhere } else { known.reach };
-        let ask = Ask::get(url).within(reach).at_most(line.size).archive();
+        let ask = RegistryRequest::get(url).within(reach).at_most(line.size).archive();
         match self.ask(ask).await {
-            Ok(Answer::Given(given)) => Ok(given.bytes),
-            Ok(Answer::Missing(Some(place))) => Err(RegistryError::Lost {
+            Ok(RegistryResponse::Body(given)) => Ok(given.bytes),
+            Ok(RegistryResponse::Missing(Some(place))) => Err(RegistryError::Lost {
                 of: Box::new(release(&self.address(), line)),
                 place: place.host_str().unwrap_or_default().to_owned(),
             }),
-            Ok(Answer::Same(_) | Answer::Missing(None)) => {
+            Ok(RegistryResponse::Same(_) | RegistryResponse::Missing(None)) => {
                 Err(RegistryError::no_version(&line.name, &line.version, self.address()))
             }
             Err(RegistryError::Source(crate::source::SourceError::TooLarge { limit, .. })) => {

@@ -1,4 +1,4 @@
-//! Skills, and all that any version of them needs.
+//! Loads packages with all their dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use crate::{
     registry::{
         Name,
         cache::Cached,
-        http::{Answer, Ask},
-        side_by_side::{blocking, side_by_side},
+        concurrency::{blocking, run_concurrently},
+        http::{RegistryRequest, RegistryResponse},
         wire::{GoneLine, IndexLine, Lines, Reading},
     },
     source::http::shown,
@@ -72,7 +72,7 @@ impl Client {
         names: BTreeSet<Name>,
         found: &mut Closure,
     ) -> Result<BTreeSet<Name>, RegistryError> {
-        let looked_up = side_by_side(names, |name| {
+        let looked_up = run_concurrently(names, |name| {
             let client = self.clone();
             async move {
                 match client.index(&name).await {
@@ -102,10 +102,10 @@ impl Client {
         let mut url = self.url("index/v1/closure")?;
         url.query_pairs_mut().extend_pairs(names.iter().map(|name| ("name", name.to_string())));
         let address = shown(&url);
-        let ask = Ask::get(url).at_most(MAX_CLOSURE_BYTES).looked_up();
+        let ask = RegistryRequest::get(url).at_most(MAX_CLOSURE_BYTES).looked_up();
         let given = match self.ask(ask).await? {
-            Answer::Given(given) => given,
-            Answer::Same(_) | Answer::Missing(_) => return Ok(BTreeMap::new()),
+            RegistryResponse::Body(given) => given,
+            RegistryResponse::Same(_) | RegistryResponse::Missing(_) => return Ok(BTreeMap::new()),
         };
         let text = text(&address, given.bytes)?;
         let mut packages = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! A form with files, as browsers send it.
+//! Builds multipart forms.
 
 use savoir_skill::digest::sha256_hex;
 

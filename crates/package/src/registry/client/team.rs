@@ -1,4 +1,4 @@
-//! What publishers and those who run a registry do: members, keys, signatures, scans, and the log.
+//! Management of members, keys, signatures, scans and the audit log.
 
 use semver::Version;
 use serde::de::DeserializeOwned;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::registry::{
     Name,
-    http::{Answer, Ask},
+    http::{RegistryRequest, RegistryResponse},
     is_namespace,
     wire::{
         Appeal, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogQuery, Member,
@@ -37,13 +37,13 @@ impl Client {
         member: &NewMember,
     ) -> Result<(), RegistryError> {
         let url = self.of_namespace(namespace, "members")?;
-        self.ask(Ask::post(url, JSON, body(member)?)).await.map(drop)
+        self.ask(RegistryRequest::post(url, JSON, body(member)?)).await.map(drop)
     }
 
     /// Somebody is a member no more.
     pub async fn remove_member(&self, namespace: &str, email: &str) -> Result<(), RegistryError> {
         let url = below(self.of_namespace(namespace, "members")?, email);
-        self.ask(Ask::delete(url)).await.map(drop)
+        self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
     /// The keys that sign for a namespace.
@@ -63,7 +63,7 @@ impl Client {
     /// Lets a key sign for a namespace.
     pub async fn add_key(&self, namespace: &str, key: &NewKey) -> Result<(), RegistryError> {
         let url = self.of_namespace(namespace, "keys")?;
-        self.ask(Ask::post(url, JSON, body(key)?)).await.map(drop)
+        self.ask(RegistryRequest::post(url, JSON, body(key)?)).await.map(drop)
     }
 
     /// A key signs no more, and what it signed loses that signature.
@@ -79,7 +79,7 @@ impl Client {
 
     /// Lets an auditor's key countersign. For administrators.
     pub async fn add_auditor_key(&self, key: &NewKey) -> Result<(), RegistryError> {
-        self.ask(Ask::post(self.url(AUDITORS)?, JSON, body(key)?)).await.map(drop)
+        self.ask(RegistryRequest::post(self.url(AUDITORS)?, JSON, body(key)?)).await.map(drop)
     }
 
     /// An auditor's key countersigns no more. For administrators.
@@ -92,7 +92,7 @@ impl Client {
         if let Some(reason) = &key.reason {
             url.query_pairs_mut().append_pair("reason", reason);
         }
-        self.ask(Ask::delete(url)).await.map(drop)
+        self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
     /// What was done in a registry, newest first, a page at a time.
@@ -119,7 +119,7 @@ impl Client {
         signature: &NewSignature,
     ) -> Result<Judged, RegistryError> {
         let url = self.of_version(name, version, "signatures")?;
-        self.judge(Ask::post(url, JSON, body(signature)?)).await
+        self.judge(RegistryRequest::post(url, JSON, body(signature)?)).await
     }
 
     /// The signatures of a version. A registry of files alone need not have any.
@@ -136,7 +136,7 @@ impl Client {
     /// Scans a version once more.
     pub async fn rescan(&self, name: &Name, version: &Version) -> Result<Judged, RegistryError> {
         let url = self.of_version(name, version, "rescan")?;
-        self.judge(Ask::post(url, JSON, b"{}".to_vec())).await
+        self.judge(RegistryRequest::post(url, JSON, b"{}".to_vec())).await
     }
 
     /// Asks a person to look at a verdict.
@@ -147,7 +147,7 @@ impl Client {
         appeal: &Appeal,
     ) -> Result<(), RegistryError> {
         let url = self.of_version(name, version, "appeal")?;
-        self.ask(Ask::post(url, JSON, body(appeal)?)).await.map(drop)
+        self.ask(RegistryRequest::post(url, JSON, body(appeal)?)).await.map(drop)
     }
 
     /// Decides what becomes of a version, whatever a scan found. For administrators.
@@ -158,7 +158,7 @@ impl Client {
         judgement: &Judgement,
     ) -> Result<Judged, RegistryError> {
         let url = self.of_version(name, version, "verdict")?;
-        self.judge(Ask::put(url, JSON, body(judgement)?)).await
+        self.judge(RegistryRequest::put(url, JSON, body(judgement)?)).await
     }
 
     /// Takes a version away for good. For administrators.
@@ -169,7 +169,7 @@ impl Client {
         take_down: &TakeDown,
     ) -> Result<Judged, RegistryError> {
         let url = self.of_version(name, version, "withdraw")?;
-        self.judge(Ask::post(url, JSON, body(take_down)?)).await
+        self.judge(RegistryRequest::post(url, JSON, body(take_down)?)).await
     }
 
     /// Lets an archive be published although a scan blocks it. For administrators.
@@ -179,7 +179,7 @@ impl Client {
         clearance: &Clearance,
     ) -> Result<Cleared, RegistryError> {
         let url = below(self.url("api/v1/clearances")?, sha256);
-        self.judge(Ask::put(url, JSON, body(clearance)?)).await
+        self.judge(RegistryRequest::put(url, JSON, body(clearance)?)).await
     }
 
     /// Takes that back, for one skill or for all. What was published stays.
@@ -188,17 +188,19 @@ impl Client {
         if let Some(name) = skill {
             url.query_pairs_mut().append_pair("package", &name.to_string());
         }
-        self.ask(Ask::delete(url)).await.map(drop)
+        self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
     /// What a registry says afterwards; it need not say anything.
     pub(super) async fn judge<T: DeserializeOwned + Default>(
         &self,
-        ask: Ask,
+        ask: RegistryRequest,
     ) -> Result<T, RegistryError> {
         let address = self.address();
         match self.ask(ask).await? {
-            Answer::Given(given) if !given.bytes.is_empty() => json(&address, &given.bytes),
+            RegistryResponse::Body(given) if !given.bytes.is_empty() => {
+                json(&address, &given.bytes)
+            }
             _ => Ok(T::default()),
         }
     }

@@ -1,22 +1,22 @@
-//! What is asked for, and what is there already, under the names of registries.
+//! Collects the requested and the installed skills under their registry names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use savoir_skill::version::{SkillRef, VersionRange};
 use semver::Version;
 
-use super::{Wish, folder};
+use super::{GatherRequest, folder};
 use crate::{
-    install::{Ready, Why},
+    install::{CheckedSkill, FetchReason},
     lock::LockedSkill,
-    manifest::Wanted,
+    manifest::SkillRequirement,
     registry::{Name, Registries, RegistryError},
     resolve::{Root, RootRequest, Update},
     trust::Tier,
 };
 
 /// A version that is there.
-pub(super) struct Copy {
+pub(super) struct InstalledCopy {
     pub(super) version: Version,
     pub(super) tier: Tier,
     pub(super) needs: Vec<SkillRef>,
@@ -29,10 +29,10 @@ pub(super) struct Copy {
 
 /// What is asked for, and what is there already.
 #[derive(Default)]
-pub(super) struct Order {
+pub(super) struct GatherInputs {
     pub(super) roots: Vec<Root>,
     /// What is there, by the names under which it is published.
-    held: BTreeMap<String, Vec<Copy>>,
+    held: BTreeMap<String, Vec<InstalledCopy>>,
     /// Names that somebody wants from one registry.
     pub(super) bound: BTreeMap<Name, usize>,
     /// Where something of a namespace came from before; nothing if that were several registries.
@@ -40,15 +40,18 @@ pub(super) struct Order {
     /// Names that no registry is asked about, because they come from elsewhere.
     pub(super) local: BTreeSet<String>,
     /// What `savoir.toml` says, by the names under which it is published.
-    pub(super) wanted: BTreeMap<String, Wanted>,
+    pub(super) wanted: BTreeMap<String, SkillRequirement>,
     /// What it will say about what is asked for by name.
-    pub(super) asked: BTreeMap<String, Wanted>,
+    pub(super) asked: BTreeMap<String, SkillRequirement>,
     /// The names under which the skills of `savoir.toml` are published, by their folders.
     published: BTreeMap<String, String>,
 }
 
-impl Order {
-    pub(super) fn new(registries: &mut Registries, wish: &Wish<'_>) -> Result<Self, RegistryError> {
+impl GatherInputs {
+    pub(super) fn new(
+        registries: &mut Registries,
+        wish: &GatherRequest<'_>,
+    ) -> Result<Self, RegistryError> {
         let mut order = Self::default();
         let unbound = wish.asked.iter().filter(|asked| asked.registry.is_none());
         let nowhere: Vec<(&Name, Option<RegistryError>)> =
@@ -88,10 +91,10 @@ impl Order {
     fn take_roots(
         &mut self,
         registries: &mut Registries,
-        wish: &Wish<'_>,
+        wish: &GatherRequest<'_>,
     ) -> Result<(), RegistryError> {
         for asked in &wish.asked {
-            let wanted = Wanted::Version {
+            let wanted = SkillRequirement::Version {
                 range: asked.range.clone(),
                 registry: asked.registry.clone(),
                 namespace: asked.name.namespace().map(str::to_owned),
@@ -101,7 +104,7 @@ impl Order {
             self.asked.insert(name, wanted);
         }
         for ready in wish.arrived {
-            if let Why::Asked(wanted) = &ready.why
+            if let FetchReason::Requested(wanted) = &ready.why
                 && !self.published.contains_key(&ready.summary.name)
             {
                 self.take_root(registries, &ready.summary.name, wanted, RootRequest::CommandLine)?;
@@ -119,11 +122,11 @@ impl Order {
         &mut self,
         registries: &mut Registries,
         folder: &str,
-        wanted: &Wanted,
+        wanted: &SkillRequirement,
         asker: RootRequest,
     ) -> Result<String, RegistryError> {
         let (mut name, mut versions) = (folder.to_owned(), VersionRange::any());
-        if let Wanted::Version { range, registry, namespace } = wanted {
+        if let SkillRequirement::Version { range, registry, namespace } = wanted {
             let published = Name::new(namespace.as_deref(), folder)?;
             (name, versions) = (published.to_string(), range.clone());
             if let Some(registry) = registry {
@@ -174,7 +177,7 @@ impl Order {
             None => _ = self.local.insert(name.to_owned()),
             Some(registry) => self.stay(registries, name, registry)?,
         }
-        let copy = Copy {
+        let copy = InstalledCopy {
             version: locked.version.clone(),
             tier: locked.tier,
             needs: locked.dependencies.clone(),
@@ -206,7 +209,7 @@ impl Order {
 
     /// Whether somebody said which registry a name is to come from.
     pub(super) fn is_named(&self, name: &str) -> bool {
-        matches!(self.wanted.get(name), Some(Wanted::Version { registry: Some(_), .. }))
+        matches!(self.wanted.get(name), Some(SkillRequirement::Version { registry: Some(_), .. }))
     }
 
     fn settle(&mut self, name: &Name, place: usize) {
@@ -217,7 +220,7 @@ impl Order {
         }
     }
 
-    fn take_arrived(&mut self, ready: &Ready) {
+    fn take_arrived(&mut self, ready: &CheckedSkill) {
         let installed = &ready.summary.name;
         let (registry, name) = match ready.source.published(installed) {
             Some((registry, name)) => (Some(registry.to_owned()), name),
@@ -230,11 +233,11 @@ impl Order {
             self.local.insert(name.to_owned());
         }
         let copies = self.held.entry(name.to_owned()).or_default();
-        if ready.why != Why::Spare {
+        if ready.why != FetchReason::IfNeeded {
             copies.clear();
         }
         if copies.iter().all(|copy| copy.version != ready.summary.version) {
-            copies.push(Copy {
+            copies.push(InstalledCopy {
                 version: ready.summary.version.clone(),
                 tier: ready.tier,
                 needs: ready.summary.needs.clone(),
@@ -255,11 +258,11 @@ impl Order {
         all.filter_map(|name| Name::parse(name).ok()).collect()
     }
 
-    pub(super) fn copies(&self, name: &str) -> &[Copy] {
+    pub(super) fn copies(&self, name: &str) -> &[InstalledCopy] {
         self.held.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    pub(super) fn copy(&self, name: &str, version: &Version) -> Option<&Copy> {
+    pub(super) fn copy(&self, name: &str, version: &Version) -> Option<&InstalledCopy> {
         self.copies(name).iter().find(|copy| copy.version == *version)
     }
 

@@ -1,4 +1,4 @@
-//! What can be chosen: what registries have, and what is there already.
+//! Index of registry versions and installed versions for the resolver.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use savoir_skill::version::SkillRef;
 use semver::Version;
 
 use super::{
-    Known,
-    order::{Copy, Order},
+    KnownPackages,
+    order::{GatherInputs, InstalledCopy},
 };
 use crate::{
     registry::{
@@ -15,19 +15,19 @@ use crate::{
         error::plain,
         wire::{GoneLine, IndexLine},
     },
-    resolve::{Candidate, Explanation, Index, IndexError, Needs, Root, Update},
+    resolve::{Candidate, Explanation, Index, IndexError, Root, Update, VersionDependencies},
 };
 
 /// How many versions of a skill that were taken down are told.
-const MOST_GONE: usize = 3;
+const MAX_GONE_VERSIONS: usize = 3;
 
-pub(super) struct Shop<'a> {
-    pub(super) known: &'a Known,
-    pub(super) order: &'a Order,
+pub(super) struct GatherIndex<'a> {
+    pub(super) known: &'a KnownPackages,
+    pub(super) order: &'a GatherInputs,
     pub(super) network: Network,
 }
 
-impl Shop<'_> {
+impl GatherIndex<'_> {
     /// What a registry says of a version that it took down.
     pub(super) fn gone(&self, name: &str, version: &Version) -> Option<&GoneLine> {
         self.known.gone(name, version).filter(|_| !self.order.local.contains(name))
@@ -60,7 +60,7 @@ impl Shop<'_> {
 
     /// Whether a copy can stay where it is. Who asks for a skill once more gets a version that there
     /// is; and one that there is not is no answer to a range that it is not in.
-    fn stays(&self, name: &str, copy: &Copy) -> bool {
+    fn stays(&self, name: &str, copy: &InstalledCopy) -> bool {
         let is_asked = self.order.asked.contains_key(name);
         if self.gone(name, &copy.version).is_some() {
             return !is_asked;
@@ -102,7 +102,7 @@ impl Shop<'_> {
         for name in self.known.names().into_iter().filter(|name| is_about(why, name)) {
             let mut gone: Vec<&GoneLine> = self.all_gone(&name).iter().collect();
             gone.sort_by(|one, other| other.version.cmp(&one.version));
-            hints.extend(gone.into_iter().take(MOST_GONE).map(taken_down));
+            hints.extend(gone.into_iter().take(MAX_GONE_VERSIONS).map(taken_down));
         }
         for one in self.known.unanswered() {
             if one.names.iter().any(|name| is_about(why, &name.to_string())) {
@@ -121,7 +121,7 @@ impl Shop<'_> {
     }
 }
 
-impl Index for Shop<'_> {
+impl Index for GatherIndex<'_> {
     fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError> {
         let copies = self.order.copies(name);
         let held = copies.iter().filter(|copy| self.stays(name, copy)).map(|copy| Candidate {
@@ -134,10 +134,14 @@ impl Index for Shop<'_> {
         Ok(held.chain(others.map(Candidate::from)).collect())
     }
 
-    fn dependencies(&self, name: &str, version: &Version) -> Result<Needs, IndexError> {
+    fn dependencies(
+        &self,
+        name: &str,
+        version: &Version,
+    ) -> Result<VersionDependencies, IndexError> {
         if let Some(copy) = self.order.copy(name, version) {
             let needs: Vec<SkillRef> = copy.needs.clone();
-            return Ok(Needs::Skills(needs));
+            return Ok(VersionDependencies::Skills(needs));
         }
         self.known.dependencies(name, version)
     }

@@ -1,4 +1,4 @@
-//! Many names at once, each asked about where it belongs.
+//! Looks up many names in the registries that own them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,11 +10,13 @@ use tokio::time::timeout;
 use super::Registries;
 use crate::{
     limits::MAX_RESOLVED_SKILLS,
-    registry::{Closure, Known, Name, RegistryError, client::needs, known::Unanswered},
+    registry::{
+        Closure, KnownPackages, Name, RegistryError, client::needs, known_packages::Unanswered,
+    },
 };
 
 /// How long a registry is waited for whose answer changes nothing.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Names that are looked up, each where it belongs.
 pub(in crate::registry) struct Lookup<'a> {
@@ -48,8 +50,8 @@ impl Lookup<'_> {
         if !self.can_do_without(names) {
             return asked.await;
         }
-        let late = |_| Err(RegistryError::Late(PATIENCE.as_secs()));
-        timeout(PATIENCE, asked).await.unwrap_or_else(late)
+        let late = |_| Err(RegistryError::Late(LOOKUP_TIMEOUT.as_secs()));
+        timeout(LOOKUP_TIMEOUT, asked).await.unwrap_or_else(late)
     }
 }
 
@@ -57,8 +59,8 @@ impl Registries {
     pub(in crate::registry) async fn look_up(
         &self,
         lookup: Lookup<'_>,
-    ) -> Result<Known, RegistryError> {
-        let mut known = Known::default();
+    ) -> Result<KnownPackages, RegistryError> {
+        let mut known = KnownPackages::default();
         let mut open = lookup.names.clone();
         // How many registries do not know a name.
         let mut misses: BTreeMap<Name, usize> = BTreeMap::new();

@@ -9,26 +9,26 @@ use serde::{
 
 use crate::trust::Tier;
 
-/// A list of at most `MOST` things; what comes behind them is not even read.
-pub(super) fn list<'de, D, T, const MOST: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
+/// A list of at most `MAX` things; what comes behind them is not even read.
+pub(super) fn list<'de, D, T, const MAX: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    struct Bounded<T, const MOST: usize>(PhantomData<T>);
+    struct Bounded<T, const MAX: usize>(PhantomData<T>);
 
-    impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Bounded<T, MOST> {
+    impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for Bounded<T, MAX> {
         type Value = Vec<T>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "a list of at most {MOST} things")
+            write!(f, "a list of at most {MAX} things")
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
             let mut found = Vec::new();
             while let Some(item) = items.next_element()? {
-                if found.len() == MOST {
-                    return Err(A::Error::custom(format!("a list has more than {MOST} things")));
+                if found.len() == MAX {
+                    return Err(A::Error::custom(format!("a list has more than {MAX} things")));
                 }
                 found.push(item);
             }
@@ -36,7 +36,7 @@ where
         }
     }
 
-    deserializer.deserialize_seq(Bounded::<T, MOST>(PhantomData))
+    deserializer.deserialize_seq(Bounded::<T, MAX>(PhantomData))
 }
 
 /// A tier; a word that is not known, or none, is the least.

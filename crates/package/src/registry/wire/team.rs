@@ -1,4 +1,4 @@
-//! Who may do what in a registry: tokens, members, keys, and the log of what they did.
+//! JSON types for tokens, members, keys and the audit log.
 //!
 //! A token is made and ended at the server's accounts, everything else at the registry.
 

@@ -34,7 +34,7 @@ fn index() -> impl Strategy<Value = Lines> {
             let there = there.map(|(version, (_, flag, needs))| {
                 let tier = if flag == 0 { Tier::Experimental } else { Tier::Community };
                 let version = version.parse().unwrap();
-                (Candidate { version, yanked: flag == 1, tier }, Needs::Skills(needs))
+                (Candidate { version, yanked: flag == 1, tier }, VersionDependencies::Skills(needs))
             });
             index.0.insert((*name).to_owned(), there.collect());
         }
@@ -42,7 +42,10 @@ fn index() -> impl Strategy<Value = Lines> {
     })
 }
 
-fn usable<'a>(index: &'a Lines, name: &str) -> impl Iterator<Item = &'a (Candidate, Needs)> {
+fn usable<'a>(
+    index: &'a Lines,
+    name: &str,
+) -> impl Iterator<Item = &'a (Candidate, VersionDependencies)> {
     index.0[name].iter().filter(|(candidate, _)| !candidate.yanked)
 }
 

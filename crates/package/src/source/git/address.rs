@@ -1,4 +1,4 @@
-//! Addresses of repositories.
+//! URLs of git repositories.
 
 use std::{fmt, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! What git complains about, in words that help.
+//! Converts git's error output to errors.
 
 use super::GitUrl;
 use crate::source::SourceError;

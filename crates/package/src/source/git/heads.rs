@@ -1,13 +1,13 @@
-//! Where names of a repository lead now, for many skills with one question to its server.
+//! Looks up the current commits of many skills with one request to the server.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Commit, GitUrl, References, Repository, skill::Listing};
-use crate::source::{GitPlace, GitSource, Reference, Settings, SourceError};
+use crate::source::{GitSource, PinnedGitSource, Reference, Settings, SourceError};
 
 /// What is asked about one skill.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct HeadQuery {
     /// A tag, a branch or a commit; the default branch if there is none.
     pub(crate) reference: Option<String>,
     /// The folder of the skill; empty at the root.
@@ -18,9 +18,9 @@ pub(crate) struct Asked {
 
 /// Where a name leads now.
 #[derive(Clone, Debug)]
-pub(crate) struct Head {
+pub(crate) struct SkillHead {
     /// The skill in the newest commit.
-    pub(crate) place: GitPlace,
+    pub(crate) place: PinnedGitSource,
     /// What git calls that which lies at the path there; nothing if nothing does.
     pub(crate) object: Option<String>,
     /// The same in the commit that was known; nothing if the cache does not have it any more.
@@ -31,10 +31,11 @@ pub(crate) struct Head {
 pub(in crate::source) async fn heads(
     settings: &Settings,
     url: &GitUrl,
-    asked: &[Asked],
-) -> Result<Vec<Result<Head, SourceError>>, SourceError> {
+    asked: &[HeadQuery],
+) -> Result<Vec<Result<SkillHead, SourceError>>, SourceError> {
     let repository = Repository::open(settings, url).await?;
-    let is_commit = |asked: &Asked| asked.reference.as_deref().and_then(Commit::parse).is_some();
+    let is_commit =
+        |asked: &HeadQuery| asked.reference.as_deref().and_then(Commit::parse).is_some();
     let references = if asked.iter().all(is_commit) {
         References::default()
     } else {
@@ -55,7 +56,7 @@ pub(in crate::source) async fn heads(
     let mut objects = objects(&repository, &names).await?.into_iter();
     let heads = places.into_iter().map(|place| {
         let (object, known) = (objects.next().flatten(), objects.next().flatten());
-        place.map(|place| Head { place, object, known })
+        place.map(|place| SkillHead { place, object, known })
     });
     let mut heads: Vec<_> = heads.collect();
     look_behind_links(&repository, asked, &mut heads).await;
@@ -66,8 +67,8 @@ pub(in crate::source) async fn heads(
 /// links that look unchanged are compared by what the links lead to.
 async fn look_behind_links(
     repository: &Repository<'_>,
-    asked: &[Asked],
-    heads: &mut [Result<Head, SourceError>],
+    asked: &[HeadQuery],
+    heads: &mut [Result<SkillHead, SourceError>],
 ) {
     let mut listings: HashMap<Commit, Option<Listing<'_>>> = HashMap::new();
     for (asked, head) in asked.iter().zip(heads) {
@@ -91,21 +92,27 @@ async fn look_behind_links(
     }
 }
 
-fn place(url: &GitUrl, references: &References, asked: &Asked) -> Result<GitPlace, SourceError> {
+fn place(
+    url: &GitUrl,
+    references: &References,
+    asked: &HeadQuery,
+) -> Result<PinnedGitSource, SourceError> {
     let (reference, path) = (asked.reference.clone(), asked.path.clone());
     if let Some(commit) = reference.as_deref().and_then(Commit::parse) {
         let reference = Some(Reference::Commit(commit.clone()));
-        return Ok(GitPlace { url: url.clone(), reference, commit, path });
+        return Ok(PinnedGitSource { url: url.clone(), reference, commit, path });
     }
     let path = Some(path).filter(|path| !path.is_empty());
     let source = GitSource { url: url.clone(), reference, path };
     let (commit, reference, path) = references.resolve(&source)?;
     let path = path.unwrap_or_default();
-    Ok(GitPlace { url: url.clone(), reference, commit, path })
+    Ok(PinnedGitSource { url: url.clone(), reference, commit, path })
 }
 
 /// What to look up for one skill: its path now, and then.
-fn names((place, asked): (&Result<GitPlace, SourceError>, &Asked)) -> [Option<String>; 2] {
+fn names(
+    (place, asked): (&Result<PinnedGitSource, SourceError>, &HeadQuery),
+) -> [Option<String>; 2] {
     let Ok(place) = place else { return [None, None] };
     let known = asked.known.as_ref().and_then(|known| name(known, &place.path));
     [name(&place.commit, &place.path), known]

@@ -9,13 +9,13 @@ use super::{
 };
 use crate::{
     limits::MAX_PAST_COMMITS,
-    source::{GitPlace, Settings, SourceError},
+    source::{PinnedGitSource, Settings, SourceError},
 };
 
 /// The newest commit, from that of the place backwards, in which its path was one of these objects.
 pub(in crate::source) async fn past(
     settings: &Settings,
-    place: &GitPlace,
+    place: &PinnedGitSource,
     wanted: &BTreeSet<String>,
 ) -> Result<Option<Commit>, SourceError> {
     let repository = Repository::open(settings, &place.url).await?;

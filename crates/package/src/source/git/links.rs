@@ -1,10 +1,10 @@
-//! Links of a commit: where they lead inside the repository.
+//! Resolves symlinks inside a commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Repository,
-    objects::{self, Blobs, Entries, Kind},
+    objects::{self, Blobs, ObjectKind, TreeEntries},
 };
 use crate::{
     limits::{MAX_LINKS, MAX_PATH_BYTES},
@@ -26,9 +26,9 @@ impl Links {
     /// Reads the targets of all links. Those that cannot be read lead nowhere.
     pub(super) async fn read(
         repository: &Repository<'_>,
-        entries: &Entries,
+        entries: &TreeEntries,
     ) -> Result<Self, SourceError> {
-        let links = entries.iter().filter(|entry| entry.kind == Kind::Link);
+        let links = entries.iter().filter(|entry| entry.kind == ObjectKind::Link);
         let mut links: Vec<_> = links.collect();
         let rest = links.split_off(links.len().min(MAX_LINKS));
         let unread = rest.into_iter().map(|link| link.path.to_owned()).collect();

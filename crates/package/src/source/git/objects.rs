@@ -10,43 +10,43 @@ use crate::source::SourceError;
 
 /// A path of a commit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry<'a> {
-    pub(super) kind: Kind,
+pub(super) struct TreeEntry<'a> {
+    pub(super) kind: ObjectKind,
     pub(super) digest: &'a str,
     pub(super) path: &'a str,
 }
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ObjectKind {
     File,
     Program,
     Link,
     Submodule,
 }
 
-impl Entry<'_> {
+impl TreeEntry<'_> {
     pub(super) fn is_file(&self) -> bool {
-        matches!(self.kind, Kind::File | Kind::Program)
+        matches!(self.kind, ObjectKind::File | ObjectKind::Program)
     }
 }
 
 /// The paths of a commit, sorted. They stay in the text that git printed, since a repository may
 /// have a million of them.
 #[derive(Debug, Default)]
-pub(super) struct Entries {
+pub(super) struct TreeEntries {
     text: String,
-    rows: Vec<Row>,
+    rows: Vec<EntryRow>,
 }
 
 #[derive(Clone, Debug)]
-struct Row {
-    kind: Kind,
+struct EntryRow {
+    kind: ObjectKind,
     digest: Range<u32>,
     path: Range<u32>,
 }
 
-impl Entries {
+impl TreeEntries {
     pub(super) async fn of(
         repository: &Repository<'_>,
         commit: &Commit,
@@ -71,28 +71,28 @@ impl Entries {
         entries
     }
 
-    fn path(&self, row: &Row) -> &str {
+    fn path(&self, row: &EntryRow) -> &str {
         &self.text[row.path.start as usize..row.path.end as usize]
     }
 
-    fn entry(&self, row: &Row) -> Entry<'_> {
+    fn entry(&self, row: &EntryRow) -> TreeEntry<'_> {
         let digest = &self.text[row.digest.start as usize..row.digest.end as usize];
-        Entry { kind: row.kind, digest, path: self.path(row) }
+        TreeEntry { kind: row.kind, digest, path: self.path(row) }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = TreeEntry<'_>> {
         self.rows.iter().map(|row| self.entry(row))
     }
 
     /// What is at a path, unless that is a folder.
-    pub(super) fn get(&self, path: &str) -> Option<Entry<'_>> {
+    pub(super) fn get(&self, path: &str) -> Option<TreeEntry<'_>> {
         let at = self.rows.partition_point(|row| self.path(row) < path);
         let entry = self.entry(self.rows.get(at)?);
         (entry.path == path).then_some(entry)
     }
 
     /// All that lies below a folder.
-    pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = Entry<'_>> {
+    pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = TreeEntry<'_>> {
         let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let from = self.rows.partition_point(|row| self.path(row) < start.as_str());
         let rest = &self.rows[from..];
@@ -106,14 +106,14 @@ impl Entries {
 }
 
 /// `mode type digest`, a tab, and the path.
-fn row(line: &str, start: usize) -> Option<Row> {
+fn row(line: &str, start: usize) -> Option<EntryRow> {
     let (head, path) = line.split_once('\t')?;
     let mut words = head.split(' ');
     let kind = match words.next()? {
-        "120000" => Kind::Link,
-        "160000" => Kind::Submodule,
-        "100755" => Kind::Program,
-        _ => Kind::File,
+        "120000" => ObjectKind::Link,
+        "160000" => ObjectKind::Submodule,
+        "100755" => ObjectKind::Program,
+        _ => ObjectKind::File,
     };
     let digest = words.nth(1)?;
     let range = |end: usize, length: usize| -> Option<Range<u32>> {
@@ -121,7 +121,7 @@ fn row(line: &str, start: usize) -> Option<Row> {
         Some(u32::try_from(end - length).ok()?..u32::try_from(end).ok()?)
     };
     let (digest, path) = (range(head.len(), digest.len())?, range(line.len(), path.len())?);
-    Some(Row { kind, digest, path })
+    Some(EntryRow { kind, digest, path })
 }
 
 /// The sizes of files by their digests, where the cache has them.
@@ -227,9 +227,9 @@ fn lines(digests: &[&str]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn entries(paths: &[&str]) -> Entries {
+    fn entries(paths: &[&str]) -> TreeEntries {
         let line = |path: &&str| format!("100644 blob {}\t{path}\0", "a".repeat(40));
-        Entries::parse(paths.iter().map(line).collect::<String>().into_bytes())
+        TreeEntries::parse(paths.iter().map(line).collect::<String>().into_bytes())
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(below("b"), [""; 0]);
         assert!(entries.is_folder("ab") && !entries.is_folder("a.b"));
         let found = entries.get("a/b.md").unwrap();
-        assert_eq!((found.kind, found.digest.len()), (Kind::File, 40));
+        assert_eq!((found.kind, found.digest.len()), (ObjectKind::File, 40));
         assert!(entries.get("a/b").is_none() && entries.get("z").is_none());
     }
 

@@ -45,7 +45,7 @@ const SETTINGS: [&str; 17] = [
 /// What the user may tell git through the environment: settings, certificates, proxies, and who
 /// answers its questions. All else that begins with `GIT_` could lead it to another repository or
 /// to other programs.
-const KEPT: [&str; 20] = [
+const KEPT_VARIABLES: [&str; 20] = [
     "GIT_ASKPASS",
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_GLOBAL",
@@ -69,16 +69,16 @@ const KEPT: [&str; 20] = [
 ];
 
 /// How the names of settings in the environment begin.
-const KEPT_STARTS: [&str; 2] = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
+const KEPT_VARIABLE_PREFIXES: [&str; 2] = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
 
 /// How much of what git complains about is read.
 const MAX_COMPLAINT: usize = 16 * 1024;
 
 /// How often the size of the cache is looked at while git writes into it.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A call of git in a repository of the cache.
-pub(super) struct Call<'a> {
+pub(super) struct GitCommand<'a> {
     pub(super) settings: &'a Settings,
     pub(super) url: &'a GitUrl,
     pub(super) folder: &'a Path,
@@ -90,7 +90,7 @@ pub(super) struct Call<'a> {
     pub(super) room: u64,
 }
 
-impl Call<'_> {
+impl GitCommand<'_> {
     /// Starts git, gives it the input and waits for its answer.
     pub(super) async fn run(
         &self,
@@ -98,7 +98,7 @@ impl Call<'_> {
         input: &[u8],
     ) -> Result<Vec<u8>, SourceError> {
         let mut child = self.command(arguments).spawn().map_err(|error| self.no_start(error))?;
-        let group = Group::of(&child);
+        let group = ProcessGroup::of(&child);
         let waited = self.settings.git_patience;
         let done = tokio::select! {
             done = timeout(waited, talk(&mut child, input, self.limit)) => {
@@ -114,8 +114,8 @@ impl Call<'_> {
         }
         group.ended();
         match answer {
-            Answer { success: true, output, .. } => Ok(output),
-            Answer { complaint, .. } => Err(failure::explain(self.url, &complaint)),
+            GitOutput { success: true, output, .. } => Ok(output),
+            GitOutput { complaint, .. } => Err(failure::explain(self.url, &complaint)),
         }
     }
 
@@ -161,7 +161,7 @@ impl Call<'_> {
             return std::future::pending().await;
         }
         while size(self.folder) <= self.room {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -228,20 +228,20 @@ fn git_folder(root: &Path) -> io::Result<PathBuf> {
 
 fn is_steering(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    let is_kept =
-        KEPT.contains(&name.as_ref()) || KEPT_STARTS.iter().any(|start| name.starts_with(start));
+    let is_kept = KEPT_VARIABLES.contains(&name.as_ref())
+        || KEPT_VARIABLE_PREFIXES.iter().any(|start| name.starts_with(start));
     name.starts_with("GIT_") && !is_kept
 }
 
 /// What git said.
-struct Answer {
+struct GitOutput {
     success: bool,
     output: Vec<u8>,
     complaint: String,
     too_long: bool,
 }
 
-async fn talk(child: &mut Child, input: &[u8], limit: usize) -> io::Result<Answer> {
+async fn talk(child: &mut Child, input: &[u8], limit: usize) -> io::Result<GitOutput> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
@@ -257,7 +257,7 @@ async fn talk(child: &mut Child, input: &[u8], limit: usize) -> io::Result<Answe
     // Whoever has said too much may wait for a reader that never comes.
     let success = !too_long && child.wait().await?.success();
     let complaint = String::from_utf8_lossy(&complaint?).into_owned();
-    Ok(Answer { success, output, complaint, too_long })
+    Ok(GitOutput { success, output, complaint, too_long })
 }
 
 async fn up_to(from: Option<impl AsyncRead + Unpin>, limit: usize) -> io::Result<Vec<u8>> {
@@ -269,9 +269,9 @@ async fn up_to(from: Option<impl AsyncRead + Unpin>, limit: usize) -> io::Result
 }
 
 /// Git and the programs that it started. They end with it.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     fn of(child: &Child) -> Self {
         Self(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
     }
@@ -282,7 +282,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
             // They may have ended in this moment.

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::{
     Commit, GitUrl,
     failure::is_missing_object,
-    program::{Call, size},
+    program::{GitCommand, size},
 };
 use crate::{
     limits::MAX_GIT_LIST_BYTES,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long to wait before asking again whether another process is done.
-const PAUSE: Duration = Duration::from_millis(50);
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// What every fetch leaves alone.
 pub(super) const FETCH: [&str; 8] = [
@@ -169,7 +169,7 @@ impl<'a> Repository<'a> {
         room: u64,
     ) -> Result<Vec<u8>, SourceError> {
         let Self { settings, url, folder, .. } = self;
-        Call { settings, url, folder, limit, protocols, room }.run(arguments, input).await
+        GitCommand { settings, url, folder, limit, protocols, room }.run(arguments, input).await
     }
 
     /// Whether nobody is asked. A repository of this system is there without a network.
@@ -250,7 +250,7 @@ async fn lock(path: &Path, patience: Duration) -> Result<fs::File, SourceError> 
                 let place = path.display().to_string();
                 return Err(SourceError::TimedOut { place, waited: patience });
             }
-            Err(TryLockError::WouldBlock) => sleep(PAUSE).await,
+            Err(TryLockError::WouldBlock) => sleep(LOCK_RETRY_DELAY).await,
         }
     }
 }

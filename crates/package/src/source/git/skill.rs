@@ -1,4 +1,4 @@
-//! Skills in a commit.
+//! Finds and reads skills in a commit.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::{
     Commit, GitUrl, Repository,
     failure::is_missing_object,
     links::Links,
-    objects::{self, Blobs, Entries, Entry, Kind},
+    objects::{self, Blobs, ObjectKind, TreeEntries, TreeEntry},
     references::similar,
 };
 use crate::{
@@ -23,10 +23,10 @@ use crate::{
     path::{self, PathProblem},
     source::{
         PluginExtra, Progress, SourceError,
-        discover::{Found, Listed, Target, View, discover},
+        discover::{DiscoveredSkills, FolderListing, FolderView, LinkTarget, discover},
         layout::{below, is_markdown, join, last_part, skill_folders},
         plugin,
-        summary::{Stated, Summary, stem},
+        summary::{DeclaredSummary, Summary, stem},
     },
     tree::is_left_behind,
 };
@@ -43,28 +43,28 @@ const FEW_SKILLS: usize = 32;
 /// The paths of a commit.
 pub(super) struct Listing<'a> {
     repository: &'a Repository<'a>,
-    entries: Entries,
+    entries: TreeEntries,
     links: Links,
 }
 
 /// The files of a skill, by paths from its folder.
-type Files<'l> = Vec<(String, Entry<'l>)>;
+type Files<'l> = Vec<(String, TreeEntry<'l>)>;
 
 impl<'a> Listing<'a> {
     pub(super) async fn read(
         repository: &'a Repository<'a>,
         commit: &Commit,
     ) -> Result<Self, SourceError> {
-        let entries = Entries::of(repository, commit).await?;
+        let entries = TreeEntries::of(repository, commit).await?;
         let links = Links::read(repository, &entries).await?;
         Ok(Self { repository, entries, links })
     }
 
     /// Folders of skills below a path, or the path itself if it is a Markdown file.
-    pub(super) fn skills(&self, path: &str) -> Result<Found, SourceError> {
+    pub(super) fn skills(&self, path: &str) -> Result<DiscoveredSkills, SourceError> {
         let real = self.links.resolve(path).ok_or_else(|| self.nothing_at(path))?;
         if self.prose(&real).is_some() {
-            return Ok(Found { skills: vec![real], broken: Vec::new() });
+            return Ok(DiscoveredSkills { skills: vec![real], broken: Vec::new() });
         }
         let found = discover(&mut Paths(self), &real)?;
         if found.skills.is_empty() {
@@ -74,8 +74,8 @@ impl<'a> Listing<'a> {
     }
 
     /// A Markdown file at a path.
-    fn prose(&self, path: &str) -> Option<Entry<'_>> {
-        let at_path = || self.entries.get(path).filter(Entry::is_file);
+    fn prose(&self, path: &str) -> Option<TreeEntry<'_>> {
+        let at_path = || self.entries.get(path).filter(TreeEntry::is_file);
         is_markdown(path).then(at_path).flatten()
     }
 
@@ -93,7 +93,7 @@ impl<'a> Listing<'a> {
         let manifests: Vec<_> = skills.iter().map(|skill| self.manifest(skill)).collect();
         let digests = objects::distinct(manifests.iter().flatten().map(|entry| entry.digest));
         let stated = self.stated(&digests).await?;
-        let summary = |(skill, manifest): (&String, Option<Entry<'_>>)| {
+        let summary = |(skill, manifest): (&String, Option<TreeEntry<'_>>)| {
             let stated = manifest.and_then(|entry| stated.get(entry.digest));
             stated.cloned().unwrap_or_default().at(&self.name(skill))
         };
@@ -102,11 +102,14 @@ impl<'a> Listing<'a> {
 
     /// What files say about themselves. They are read in parts, so that no more than one part is
     /// in memory, and one part is understood while git reads the next one.
-    async fn stated(&self, digests: &[&str]) -> Result<HashMap<String, Stated>, SourceError> {
+    async fn stated(
+        &self,
+        digests: &[&str],
+    ) -> Result<HashMap<String, DeclaredSummary>, SourceError> {
         let mut sizes = objects::fetched_sizes(self.repository, digests).await?;
         sizes.retain(|_, size| *size <= MAX_MANIFEST_BYTES as u64);
         let mut stated = HashMap::with_capacity(sizes.len());
-        let mut understood: Option<JoinHandle<Vec<(String, Stated)>>> = None;
+        let mut understood: Option<JoinHandle<Vec<(String, DeclaredSummary)>>> = None;
         for part in parts(digests, &sizes) {
             let blobs = Blobs::read(self.repository, &part.digests, part.bytes).await?;
             let next = tokio::task::spawn_blocking(move || understand(&blobs));
@@ -122,7 +125,7 @@ impl<'a> Listing<'a> {
 
     /// What plugins below a path have besides skills.
     pub(super) async fn extras(&self, path: &str) -> Result<Vec<PluginExtra>, SourceError> {
-        let paths = || self.entries.below(path).filter(Entry::is_file).map(|entry| entry.path);
+        let paths = || self.entries.below(path).filter(TreeEntry::is_file).map(|entry| entry.path);
         let wanted = plugin::wanted(paths());
         let digests: HashMap<&str, &str> = wanted
             .into_iter()
@@ -152,7 +155,7 @@ impl<'a> Listing<'a> {
         self.manifest(skill).map(|entry| entry.digest.to_owned())
     }
 
-    fn manifest(&self, skill: &str) -> Option<Entry<'_>> {
+    fn manifest(&self, skill: &str) -> Option<TreeEntry<'_>> {
         let in_folder = |name: &&str| self.file(&join(skill, name));
         self.prose(skill).or_else(|| SKILL_FILES.iter().find_map(in_folder))
     }
@@ -168,19 +171,19 @@ impl<'a> Listing<'a> {
     /// A digest of the files of a skill: their paths, bytes and modes. Nothing is fetched for it.
     pub(super) fn content(&self, skill: &str) -> Option<String> {
         let files = self.files_of(skill).ok()?;
-        let line = |(path, entry): &(String, Entry<'_>)| {
-            let is_program = entry.kind == Kind::Program;
+        let line = |(path, entry): &(String, TreeEntry<'_>)| {
+            let is_program = entry.kind == ObjectKind::Program;
             format!("{path}\0{} {is_program}\n", entry.digest)
         };
         Some(sha256_hex(files.iter().map(line).collect::<String>().as_bytes()))
     }
 
     /// The file at a path, also behind links.
-    fn file(&self, path: &str) -> Option<Entry<'_>> {
+    fn file(&self, path: &str) -> Option<TreeEntry<'_>> {
         match self.entries.get(path)? {
             entry if entry.is_file() => Some(entry),
-            entry if entry.kind == Kind::Link => {
-                self.entries.get(&self.links.resolve(path)?).filter(Entry::is_file)
+            entry if entry.kind == ObjectKind::Link => {
+                self.entries.get(&self.links.resolve(path)?).filter(TreeEntry::is_file)
             }
             _ => None,
         }
@@ -245,12 +248,12 @@ impl<'a> Listing<'a> {
     async fn fetch<'p>(
         &self,
         plans: &'p [Result<Files<'_>, SourceError>],
-    ) -> Result<Sizes<'p>, SourceError> {
+    ) -> Result<FileSizes<'p>, SourceError> {
         let all = objects::distinct(plans.iter().flatten().flat_map(digests_of));
         let known = objects::sizes(self.repository, &all).await?;
-        let mut sizes = Sizes { known, failed: Vec::new() };
+        let mut sizes = FileSizes { known, failed: Vec::new() };
         sizes.failed.resize_with(plans.len(), || None);
-        let missing = |plan: &'p Result<Files<'_>, SourceError>, sizes: &Sizes<'_>| {
+        let missing = |plan: &'p Result<Files<'_>, SourceError>, sizes: &FileSizes<'_>| {
             let digests = plan.iter().flat_map(digests_of);
             digests.filter(|digest| !sizes.known.contains_key(digest)).collect::<Vec<_>>()
         };
@@ -319,7 +322,7 @@ impl<'a> Listing<'a> {
             return Ok(vec![("SKILL.md".to_owned(), entry)]);
         }
         let is_root = real.is_empty();
-        let mut gathered = Gathered { listing: self, is_root, files: Vec::new(), links: 0 };
+        let mut gathered = GatheredFiles { listing: self, is_root, files: Vec::new(), links: 0 };
         gathered.folder(&real, "", &mut vec![real.clone()])?;
         let mut files = gathered.files;
         files.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -338,27 +341,27 @@ impl<'a> Listing<'a> {
 /// A commit as it is looked through for skills.
 struct Paths<'l, 'a>(&'l Listing<'a>);
 
-impl View for Paths<'_, '_> {
-    fn list(&mut self, folder: &str) -> Result<Listed, SourceError> {
+impl FolderView for Paths<'_, '_> {
+    fn list(&mut self, folder: &str) -> Result<FolderListing, SourceError> {
         let entries = self.0.entries.below(folder);
         // A name with control characters cannot be shown, nor chosen.
         let skill_files = entries.filter(|entry| {
             is_skill_file(last_part(entry.path))
-                && entry.kind != Kind::Submodule
+                && entry.kind != ObjectKind::Submodule
                 && !entry.path.contains(char::is_control)
         });
         let inside = |path: &str| below(path, folder).map(str::to_owned);
-        Ok(Listed {
+        Ok(FolderListing {
             skill_files: skill_files.filter_map(|entry| inside(entry.path)).collect(),
             links: self.0.links.below(folder).filter_map(inside).collect(),
         })
     }
 
-    fn target(&self, link: &str) -> Target {
+    fn target(&self, link: &str) -> LinkTarget {
         match self.0.links.resolve(link) {
-            Some(path) if self.0.entries.is_folder(&path) => Target::Folder(path),
-            Some(path) if self.0.entries.get(&path).is_some() => Target::File,
-            _ => Target::Nowhere,
+            Some(path) if self.0.entries.is_folder(&path) => LinkTarget::Folder(path),
+            Some(path) if self.0.entries.get(&path).is_some() => LinkTarget::File,
+            _ => LinkTarget::Nowhere,
         }
     }
 }
@@ -381,7 +384,7 @@ impl plugin::Files for PluginFiles<'_> {
 }
 
 /// The files of a skill while they are gathered.
-struct Gathered<'l, 'a> {
+struct GatheredFiles<'l, 'a> {
     listing: &'l Listing<'a>,
     /// Whether the skill is the whole repository.
     is_root: bool,
@@ -390,7 +393,7 @@ struct Gathered<'l, 'a> {
     links: usize,
 }
 
-impl<'l> Gathered<'l, '_> {
+impl<'l> GatheredFiles<'l, '_> {
     /// Takes in a folder, whose files get a prefix. `above` are the folders that led to it.
     fn folder(
         &mut self,
@@ -412,9 +415,9 @@ impl<'l> Gathered<'l, '_> {
                 continue;
             }
             match entry.kind {
-                Kind::File | Kind::Program => self.file(path, entry)?,
-                Kind::Submodule => return Err(SourceError::Submodule(path)),
-                Kind::Link => self.link(path, entry, above)?,
+                ObjectKind::File | ObjectKind::Program => self.file(path, entry)?,
+                ObjectKind::Submodule => return Err(SourceError::Submodule(path)),
+                ObjectKind::Link => self.link(path, entry, above)?,
             }
         }
         Ok(())
@@ -423,7 +426,7 @@ impl<'l> Gathered<'l, '_> {
     fn link(
         &mut self,
         path: String,
-        link: Entry<'_>,
+        link: TreeEntry<'_>,
         above: &mut Vec<String>,
     ) -> Result<(), SourceError> {
         let listing = self.listing;
@@ -439,7 +442,7 @@ impl<'l> Gathered<'l, '_> {
         };
         if let Some(entry) = listing.entries.get(&target) {
             return match entry.kind {
-                Kind::Submodule => Err(SourceError::Submodule(path)),
+                ObjectKind::Submodule => Err(SourceError::Submodule(path)),
                 _ => self.file(path, entry),
             };
         }
@@ -454,7 +457,7 @@ impl<'l> Gathered<'l, '_> {
         Ok(())
     }
 
-    fn file(&mut self, path: String, entry: Entry<'l>) -> Result<(), SourceError> {
+    fn file(&mut self, path: String, entry: TreeEntry<'l>) -> Result<(), SourceError> {
         if self.files.len() >= MAX_FILES {
             let why = format!("it has more than {MAX_FILES} files");
             return Err(TreeError::TooLarge(why).into());
@@ -465,7 +468,7 @@ impl<'l> Gathered<'l, '_> {
 }
 
 /// The sizes of files, and what went wrong with the skills that could not be fetched.
-struct Sizes<'p> {
+struct FileSizes<'p> {
     known: HashMap<&'p str, u64>,
     failed: Vec<Option<SourceError>>,
 }
@@ -495,7 +498,7 @@ fn build(files: &Files<'_>, blobs: &Blobs, url: &GitUrl) -> Result<Tree, SourceE
         if bytes.starts_with(LFS) {
             return Err(SourceError::Lfs(path.clone()));
         }
-        let executable = entry.kind == Kind::Program;
+        let executable = entry.kind == ObjectKind::Program;
         tree.add(path.clone(), File { bytes: bytes.to_vec(), executable })?;
     }
     Ok(tree)
@@ -503,18 +506,18 @@ fn build(files: &Files<'_>, blobs: &Blobs, url: &GitUrl) -> Result<Tree, SourceE
 
 /// Some files that are read together.
 #[derive(Debug, Default)]
-struct Part<'d> {
+struct ReadBatch<'d> {
     digests: Vec<&'d str>,
     bytes: u64,
 }
 
 /// Files in parts of a bounded size. Those whose size is not known are left out.
-fn parts<'d>(digests: &[&'d str], sizes: &HashMap<&str, u64>) -> Vec<Part<'d>> {
-    let mut parts = vec![Part::default()];
+fn parts<'d>(digests: &[&'d str], sizes: &HashMap<&str, u64>) -> Vec<ReadBatch<'d>> {
+    let mut parts = vec![ReadBatch::default()];
     for digest in digests {
         let Some(size) = sizes.get(digest) else { continue };
         if parts.last().is_some_and(|part| part.bytes >= MAX_READ_AT_ONCE) {
-            parts.push(Part::default());
+            parts.push(ReadBatch::default());
         }
         if let Some(part) = parts.last_mut() {
             part.digests.push(digest);
@@ -525,9 +528,9 @@ fn parts<'d>(digests: &[&'d str], sizes: &HashMap<&str, u64>) -> Vec<Part<'d>> {
 }
 
 /// What files say about themselves, on all processors.
-fn understand(blobs: &Blobs) -> Vec<(String, Stated)> {
+fn understand(blobs: &Blobs) -> Vec<(String, DeclaredSummary)> {
     let files: Vec<(&str, &[u8])> = blobs.iter().collect();
-    parallel::map(files, |(digest, bytes)| (digest.to_owned(), Stated::read(bytes)))
+    parallel::map(files, |(digest, bytes)| (digest.to_owned(), DeclaredSummary::read(bytes)))
 }
 
 #[cfg(test)]
@@ -537,7 +540,7 @@ mod tests {
     #[test]
     fn a_file_that_git_did_not_return_is_an_error() {
         let url = GitUrl::parse("https://example.com/skills.git").unwrap();
-        let entry = Entry { path: "pdf/SKILL.md", digest: "0123", kind: Kind::File };
+        let entry = TreeEntry { path: "pdf/SKILL.md", digest: "0123", kind: ObjectKind::File };
         let built = build(&vec![("SKILL.md".to_owned(), entry)], &Blobs::default(), &url);
         assert!(built.unwrap_err().to_string().contains("`pdf/SKILL.md` is missing"));
     }

@@ -1,4 +1,4 @@
-//! Who may be asked.
+//! Decides which hosts may be contacted.
 
 use std::{
     io,

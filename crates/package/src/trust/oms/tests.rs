@@ -2,7 +2,7 @@ use std::process::Command;
 
 use super::{
     super::{
-        Attestation, Further, Role, SignatureError, SignatureKind, Tier, countersign,
+        Attestation, FurtherSignature, Role, SignatureError, SignatureKind, Tier, countersign,
         testing::{NAME, VERSION, data, golden, key, trusted, with, without},
         verify,
     },
@@ -121,7 +121,7 @@ fn what_is_signed_here_is_believed() {
 
     // The record covers the bundle, and may hold it too.
     let record = super::super::sign(&tree, NAME, VERSION, "acme", &self::key(7));
-    let record = countersign(&record, Further::Oms(bundle.clone())).unwrap();
+    let record = countersign(&record, FurtherSignature::Oms(bundle.clone())).unwrap();
     let both = with(&tree, "signature.json", record);
     let attestation = judged(&both, &store).unwrap();
     assert_eq!((attestation.tier, attestation.signatures.len()), (Tier::Community, 3));

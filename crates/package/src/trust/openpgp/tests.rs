@@ -1,6 +1,6 @@
 use super::{
     super::{
-        Further, PublicKey, Role, SignatureKind, Tier, countersign, sign, signed_bytes,
+        FurtherSignature, PublicKey, Role, SignatureKind, Tier, countersign, sign, signed_bytes,
         testing::{NAME, VERSION, data, golden, key, trusted, with},
         verify,
     },
@@ -57,7 +57,7 @@ fn it_counts_in_the_record_and_beside_it() {
     }
     let fingerprint = public().key_id().replace("openpgp:", "");
     let record = sign(&golden(), NAME, VERSION, "", &key(7));
-    let further = Further::OpenPgp { fingerprint, armoured: data("openpgp.sig.asc") };
+    let further = FurtherSignature::OpenPgp { fingerprint, armoured: data("openpgp.sig.asc") };
     let both = countersign(&record, further).unwrap();
     let inside = with(&golden(), "signature.json", both);
     let beside = with(&golden(), "signature.json", record);

@@ -1,4 +1,4 @@
-//! What can be wrong with a signature.
+//! Errors of signatures.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -164,7 +164,7 @@ fn no_changed_byte_goes_unseen() {
     let mut tree = signed();
     let record = tree.get("signature.json").unwrap().bytes.clone();
     let sshsig = ssh::sign_with(&key(9), &signed_bytes(&record).unwrap());
-    let record = countersign(&record, Further::SshSig(sshsig)).unwrap();
+    let record = countersign(&record, FurtherSignature::SshSig(sshsig)).unwrap();
     tree = with(&tree, "signature.json", record.clone());
     let good = verify(&tree, NAME, VERSION, &store).unwrap();
     assert_eq!(good.signatures.len(), 2);
@@ -195,7 +195,7 @@ fn signatures_of_openssh_count() {
         let key = PublicKey::parse(&data(&format!("{kind}.pub"))).unwrap();
         let sshsig = data(&format!("{kind}.sshsig"));
         let record = signed().get("signature.json").unwrap().bytes.clone();
-        let record = countersign(&record, Further::SshSig(sshsig)).unwrap();
+        let record = countersign(&record, FurtherSignature::SshSig(sshsig)).unwrap();
         let tree = with(&golden(), "signature.json", record);
         let store = [trusted(key.clone(), Role::Amd)].into_iter().collect();
         let attestation = verify(&tree, NAME, VERSION, &store).unwrap();
@@ -211,7 +211,7 @@ fn signatures_of_openssh_count() {
         let changed = edited(&tree, |record| record["signatures"][0]["keyid"] = "SHA256:x".into());
         assert_eq!(code(&changed, &store), "signature_key_id");
     }
-    let other = Further::SshSig(data("other-namespace.sshsig"));
+    let other = FurtherSignature::SshSig(data("other-namespace.sshsig"));
     let record = countersign(&signed().get("signature.json").unwrap().bytes, other).unwrap();
     let tree = with(&golden(), "signature.json", record);
     assert_eq!(code(&tree, &TrustStore::default()), "signature_ssh");
@@ -224,7 +224,7 @@ fn a_record_may_have_no_signature_of_its_own() {
     assert_eq!(code(&tree, &TrustStore::default()), "signature_field", "nobody signed it");
     let sshsig = ssh::sign_with(&key(9), &signed_bytes(&record).unwrap());
     let public = ssh::signer(&sshsig).unwrap();
-    let record = countersign(&record, Further::SshSig(sshsig)).unwrap();
+    let record = countersign(&record, FurtherSignature::SshSig(sshsig)).unwrap();
     let tree = with(&golden(), "signature.json", record);
     let store = [trusted(public, Role::Publisher)].into_iter().collect();
     assert_eq!(verify(&tree, NAME, VERSION, &store).unwrap().tier, Tier::Community);
@@ -241,7 +241,7 @@ fn what_is_not_known_counts_for_nothing() {
     });
     let attestation = verify(&tree, NAME, VERSION, &believing(Role::Publisher)).unwrap();
     assert_eq!(attestation.tier, Tier::Community);
-    let unchecked = Unchecked { key_id: Some("x".into()), kind: "minisign".into() };
+    let unchecked = UncheckedSignature { key_id: Some("x".into()), kind: "minisign".into() };
     assert_eq!(attestation.unchecked, [unchecked]);
     assert_eq!(code(&tree, &revoking("x")), "key_revoked");
 }
@@ -295,7 +295,7 @@ fn further_records_stand_beside_the_first() {
     let own = with(&golden(), "signature.json", sign(&golden(), NAME, VERSION, "Ada", &key(1)));
     let auditor = as_value(&sign(&golden(), NAME, VERSION, "Audits", &key(2)));
     let bytes = signed_bytes(&unsigned(&golden(), NAME, VERSION)).unwrap();
-    let ssh = Further::SshSig(ssh::sign_with(&key(3), &bytes));
+    let ssh = FurtherSignature::SshSig(ssh::sign_with(&key(3), &bytes));
     let ssh = as_value(&countersign(&unsigned(&golden(), NAME, VERSION), ssh).unwrap());
     let all = attach(&own, &[auditor.clone(), ssh.clone(), auditor.clone()]).unwrap();
     let attestation = verify(&all, NAME, VERSION, &trusting(&[2])).unwrap();

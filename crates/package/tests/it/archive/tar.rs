@@ -5,7 +5,7 @@ use std::io::Write as _;
 use flate2::{Compression, write::GzEncoder};
 use savoir_package::{
     Tree,
-    archive::{Kind, kind, one_skill, unpack},
+    archive::{ArchiveKind, kind, one_skill, unpack},
     limits::{MAX_FILES, MAX_TAR_RECORD_BYTES},
 };
 use tar::{Builder, EntryType, Header};
@@ -61,9 +61,9 @@ fn pax(field: &str) -> Vec<u8> {
 fn good_tars() {
     let tree = skill();
     let tar = packed(&tree);
-    assert_eq!(kind(&tar), Some(Kind::Tar));
+    assert_eq!(kind(&tar), Some(ArchiveKind::Tar));
     let gz = gzipped(&tar);
-    assert_eq!(kind(&gz), Some(Kind::TarGz));
+    assert_eq!(kind(&gz), Some(ArchiveKind::TarGz));
     let members = [gzipped(&tar[..700]), gzipped(&tar[700..])].concat();
     for bytes in [&tar, &gz, &members] {
         let (name, again) = unpack(bytes).and_then(one_skill).unwrap();

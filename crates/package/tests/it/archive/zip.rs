@@ -4,7 +4,7 @@ use std::io::{Cursor, Write as _};
 
 use savoir_package::{
     Tree,
-    archive::{Kind, kind, pack, unpack},
+    archive::{ArchiveKind, kind, pack, unpack},
     limits::{MAX_ARCHIVE_BYTES, MAX_FILES},
 };
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
@@ -55,7 +55,7 @@ fn made(make: impl FnOnce(&mut ZipWriter<Cursor<Vec<u8>>>)) -> Vec<u8> {
 
 #[test]
 fn spoilt_records() {
-    assert_eq!(kind(&good()), Some(Kind::Zip));
+    assert_eq!(kind(&good()), Some(ArchiveKind::Zip));
     assert_eq!(verdict(&good()), "ok");
     let both = |offset: usize, value: &'static [u8]| {
         spoilt(&[(LOCAL, offset, value), (CENTRAL, offset + 2, value)])

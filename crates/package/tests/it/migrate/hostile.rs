@@ -54,7 +54,7 @@ const TEXTS: [&str; 12] = [
 ];
 
 /// Migrates a skill in which everything is one text.
-fn with_text(place: &Place, text: &str) -> savoir_package::migrate::Report {
+fn with_text(place: &Place, text: &str) -> savoir_package::migrate::MigrationReport {
     let fields = json!({
         "name": "demo", "description": "Shows.", "claw_version": text, "version": text,
         "author": text, "license": text, "pip_requires": [text],

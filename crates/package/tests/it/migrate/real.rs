@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_package::migrate::{Migrator, Options, Report};
+use savoir_package::migrate::{MigrateOptions, MigrationReport, Migrator};
 use savoir_skill::{
     Dialect, Folder, Severity, Source, Strength,
     check::{Options as CheckOptions, check},
@@ -40,7 +40,7 @@ fn skills() -> Vec<PathBuf> {
     files.filter(|file| file.is_file()).collect()
 }
 
-fn count<'a>(reports: impl Iterator<Item = &'a Report>) -> BTreeMap<&'a str, usize> {
+fn count<'a>(reports: impl Iterator<Item = &'a MigrationReport>) -> BTreeMap<&'a str, usize> {
     let mut counts = BTreeMap::new();
     for report in reports {
         let codes = report.blockers.iter().map(|blocker| blocker.code);
@@ -63,7 +63,7 @@ fn real_skills_migrate_or_say_why_not() {
     let files = skills();
     let place = tempfile::tempdir().unwrap();
     let output = place.path().join("out");
-    let mut migrator = Migrator::new(Options::new(output));
+    let mut migrator = Migrator::new(MigrateOptions::new(output));
     let mut reports = Vec::new();
     for file in &files {
         let report = migrator.migrate(file);
@@ -76,7 +76,8 @@ fn real_skills_migrate_or_say_why_not() {
         }
         reports.push(report);
     }
-    let claws: Vec<&Report> = reports.iter().filter(|report| is_claw(&report.source)).collect();
+    let claws: Vec<&MigrationReport> =
+        reports.iter().filter(|report| is_claw(&report.source)).collect();
     eprintln!("all: {:?}", count(reports.iter()));
     eprintln!("OpenClaw: {} of them: {:?}", claws.len(), count(claws.iter().copied()));
     for report in &claws {
@@ -85,7 +86,7 @@ fn real_skills_migrate_or_say_why_not() {
 }
 
 /// The rules for GAIA have nothing against a result.
-fn valid(folder: &Path, report: &Report) {
+fn valid(folder: &Path, report: &MigrationReport) {
     let source = Source::from_bytes(fs::read(folder.join("SKILL.md")).unwrap()).unwrap();
     let files = Folder::open(folder).unwrap();
     let checked = check(source, Some(&files), &CheckOptions::default());

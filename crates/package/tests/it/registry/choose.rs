@@ -1,8 +1,8 @@
 //! Which versions are chosen.
 
 use savoir_package::{
-    install::{Change, Edits, Why},
-    registry::Note,
+    install::{FetchReason, PlannedChange, UserEdits},
+    registry::GatherNote,
     resolve::Update,
 };
 
@@ -34,13 +34,13 @@ async fn the_newest_that_go_together() {
     assert!(gathered(&bench, &all, &[], Update::Nothing).await.unwrap().arrivals.is_empty());
     let one = Update::Skills(["base".to_owned()].into());
     let found = gathered(&bench, &all, &[], one).await.unwrap();
-    assert_eq!(found.arrivals[0].why, Why::Newer);
+    assert_eq!(found.arrivals[0].why, FetchReason::Update);
     take(&bench, &found);
     assert_eq!(versions(&bench), ["base 1.5.0", "top 1.1.0"]);
     let found = gathered(&bench, &all, &[], Update::All).await.unwrap();
     let plan = take(&bench, &found);
     assert_eq!(versions(&bench), ["base 1.5.0", "top 1.2.0"]);
-    assert!(plan.changes().iter().any(|change| matches!(change, Change::Updated { .. })));
+    assert!(plan.changes().iter().any(|change| matches!(change, PlannedChange::Updated { .. })));
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn withdrawn_versions_are_kept_and_not_given() {
     let found = gathered(&bench, &all, &[], Update::Nothing).await.unwrap();
     assert!(found.arrivals.is_empty());
     let (name, version) = ("base".to_owned(), semver::Version::new(1, 1, 0));
-    assert_eq!(found.notes, [Note::Withdrawn { name, version, reason: None }]);
+    assert_eq!(found.notes, [GatherNote::Withdrawn { name, version, reason: None }]);
     let other = Bench::new();
     let all = registries(&other, vec![site.entry()]);
     let found = gathered(&other, &all, &["base"], Update::Nothing).await.unwrap();
@@ -120,7 +120,8 @@ async fn an_unsigned_dependency_is_gathered_and_keeps_its_tier() {
     let other = Bench::new();
     let all = registries(&other, vec![site.entry()]);
     let found = gathered(&other, &all, &["top"], Update::Nothing).await.unwrap();
-    let check = |arrival| savoir_package::install::Ready::check(arrival, &bench.trust()).unwrap();
+    let check =
+        |arrival| savoir_package::install::CheckedSkill::check(arrival, &bench.trust()).unwrap();
     let ready: Vec<_> = found.arrivals.into_iter().map(check).collect();
     let base = ready.iter().find(|one| one.summary.name == "base").unwrap();
     assert_eq!(base.tier, savoir_package::trust::Tier::Experimental);
@@ -134,7 +135,9 @@ async fn people_are_told_what_to_use_instead() {
     });
     let all = registries(&bench, vec![site.entry()]);
     let found = gathered(&bench, &all, &["notes"], Update::Nothing).await.unwrap();
-    let [Note::Deprecated { message, .. }] = &found.notes[..] else { panic!("{:?}", found.notes) };
+    let [GatherNote::Deprecated { message, .. }] = &found.notes[..] else {
+        panic!("{:?}", found.notes)
+    };
     assert_eq!(message, "use `other` [2J instead");
 }
 
@@ -177,11 +180,14 @@ async fn skills_of_a_namespace() {
     take(&bench, &gathered(&bench, &all, &[], Update::All).await.unwrap());
     assert_eq!(versions(&bench), ["base 1.2.0", "top 1.0.0"]);
     // What others need stays, and goes with them.
-    let plan = bench.shelf().remove(&["base".to_owned()], Edits::default());
+    let plan = bench.shelf().remove(&["base".to_owned()], UserEdits::default());
     assert!(
-        plan.unwrap().changes().iter().any(|change| matches!(change, Change::StillNeeded { .. }))
+        plan.unwrap()
+            .changes()
+            .iter()
+            .any(|change| matches!(change, PlannedChange::StillNeeded { .. }))
     );
-    let plan = bench.shelf().remove(&["top".to_owned()], Edits::default()).unwrap();
+    let plan = bench.shelf().remove(&["top".to_owned()], UserEdits::default()).unwrap();
     bench.apply(&plan);
     assert_eq!(versions(&bench), Vec::<String>::new());
 }

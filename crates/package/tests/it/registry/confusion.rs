@@ -1,7 +1,7 @@
 //! Nobody gets a skill of somebody else because it has the same name.
 
 use savoir_package::{
-    registry::{Asked, Entry, Name, Wish, gather},
+    registry::{GatherRequest, Name, RegistryEntry, RequestedSkill, gather},
     resolve::Update,
 };
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
@@ -9,13 +9,13 @@ use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
 use super::{asked, gathered, installed, registries, site::Site};
 use crate::shelf::bench::{Bench, gaia, skill};
 
-fn owner(site: &Site, namespaces: &[&str]) -> Entry {
+fn owner(site: &Site, namespaces: &[&str]) -> RegistryEntry {
     let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
-    Entry { name: Some("house".into()), namespaces, ..site.entry() }
+    RegistryEntry { name: Some("house".into()), namespaces, ..site.entry() }
 }
 
-fn fallback(site: &Site) -> Entry {
-    Entry { fallback: true, ..site.entry() }
+fn fallback(site: &Site) -> RegistryEntry {
+    RegistryEntry { fallback: true, ..site.entry() }
 }
 
 #[tokio::test]
@@ -34,8 +34,11 @@ async fn a_namespace_belongs_to_one_registry() {
     );
     assert!(public.seen().iter().all(|path| !path.contains("acme")), "nor told what is looked for");
     let state = bench.shelf().state().unwrap();
-    let other = Asked { registry: Some(public.address().to_owned()), ..asked("acme/notes") };
-    let error = gather(&all, &Wish { asked: vec![other], ..Wish::new(&state) }).await.unwrap_err();
+    let other =
+        RequestedSkill { registry: Some(public.address().to_owned()), ..asked("acme/notes") };
+    let error = gather(&all, &GatherRequest { asked: vec![other], ..GatherRequest::new(&state) })
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "wrong_registry", "{error}");
 }
 
@@ -64,8 +67,8 @@ async fn what_a_skill_needs_is_not_taken_elsewhere_if_its_own_registry_has_it() 
     house.publish("inner", &trusted("inner", "1.0.0", &[]));
     public.publish("inner", &trusted("inner", "9.9.9", &[]));
     let set = |of_house: &[&str], of_public: &[&str]| {
-        let public = Entry { fallback: true, ..owner(&public, of_public) };
-        registries(&bench, vec![Entry { name: None, ..public }, owner(&house, of_house)])
+        let public = RegistryEntry { fallback: true, ..owner(&public, of_public) };
+        registries(&bench, vec![RegistryEntry { name: None, ..public }, owner(&house, of_house)])
     };
     let unsaid = set(&["acme"], &[]);
     let error = gathered(&bench, &unsaid, &["acme/top"], Update::Nothing).await.unwrap_err();
@@ -132,8 +135,8 @@ async fn a_namespace_of_two_registries_is_asked_nowhere() {
     let found = gathered(&bench, &public, &["acme/new"], Update::Nothing).await.unwrap();
     assert_eq!(found.resolution.chosen["acme/new"].version.to_string(), "1.0.0");
     let state = bench.shelf().state().unwrap();
-    let bait = Asked { registry: Some(second.address().to_owned()), ..asked("acme/bait") };
-    let wish = Wish { asked: vec![bait, asked("acme/new")], ..Wish::new(&state) };
+    let bait = RequestedSkill { registry: Some(second.address().to_owned()), ..asked("acme/bait") };
+    let wish = GatherRequest { asked: vec![bait, asked("acme/new")], ..GatherRequest::new(&state) };
     let error = gather(&public, &wish).await.unwrap_err();
     assert_eq!(error.code(), "two_registries", "{error}");
     assert!(error.to_string().contains("`namespaces`"), "{error}");
@@ -150,11 +153,12 @@ async fn one_that_was_named_for_a_skill_is_not_asked_about_others() {
     house.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
     house.publish("inner", &skill("inner", "9.9.9", "Evil."));
     public.publish("inner", &skill("inner", "1.0.0", "Good."));
-    let named = Entry { passing: true, ..house.entry() };
+    let named = RegistryEntry { passing: true, ..house.entry() };
     let all = registries(&bench, vec![named, public.entry()]);
     let state = bench.shelf().state().unwrap();
-    let notes = Asked { registry: Some(house.address().to_owned()), ..asked("acme/notes") };
-    let wish = Wish { asked: vec![notes, asked("inner")], ..Wish::new(&state) };
+    let notes =
+        RequestedSkill { registry: Some(house.address().to_owned()), ..asked("acme/notes") };
+    let wish = GatherRequest { asked: vec![notes, asked("inner")], ..GatherRequest::new(&state) };
     let chosen = gather(&all, &wish).await.unwrap().resolution.chosen;
     assert_eq!(chosen["inner"].version.to_string(), "1.0.0");
     assert_eq!(chosen["acme/notes"].version.to_string(), "1.0.0");
@@ -212,7 +216,8 @@ async fn who_owns_namespaces_is_not_asked_about_others() {
     let error = gathered(&bench, &alone, &["elsewhere/other"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "no_registry");
     assert!(error.to_string().contains("`fallback = true`"), "{error}");
-    let asked = registries(&bench, vec![Entry { fallback: true, ..owner(&work, &["acme"]) }]);
+    let asked =
+        registries(&bench, vec![RegistryEntry { fallback: true, ..owner(&work, &["acme"]) }]);
     let error = gathered(&bench, &asked, &["elsewhere/other"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "unknown_skill");
 }
@@ -239,8 +244,11 @@ async fn a_namespace_stays_where_it_came_from() {
     assert_eq!(found.resolution.chosen["acme/other"].version.to_string(), "1.0.0");
     // Whoever names the registry gets it from there, and who owns the namespace has the last word.
     let state = bench.shelf().state().unwrap();
-    let named = Asked { registry: Some(first.address().to_owned()), ..asked("acme/other") };
-    let found = gather(&all, &Wish { asked: vec![named], ..Wish::new(&state) }).await.unwrap();
+    let named =
+        RequestedSkill { registry: Some(first.address().to_owned()), ..asked("acme/other") };
+    let found = gather(&all, &GatherRequest { asked: vec![named], ..GatherRequest::new(&state) })
+        .await
+        .unwrap();
     assert_eq!(found.resolution.chosen["acme/other"].version.to_string(), "9.9.9");
     let owned = registries(&bench, vec![owner(&first, &["acme"]), second.entry()]);
     let found = gathered(&bench, &owned, &["acme/other"], Update::Nothing).await.unwrap();
@@ -254,13 +262,13 @@ async fn a_registry_that_fails_is_no_reason_to_ask_another() {
     for (status, code) in [(503, "http_status"), (403, "http_status")] {
         let first = MockServer::start().await;
         Mock::given(any()).respond_with(ResponseTemplate::new(status)).mount(&first).await;
-        let all = registries(&bench, vec![Entry::at(&first.uri()), fallback(&second)]);
+        let all = registries(&bench, vec![RegistryEntry::at(&first.uri()), fallback(&second)]);
         let error = gathered(&bench, &all, &["notes"], Update::Nothing).await.unwrap_err();
         assert_eq!(error.code(), code, "{error}");
     }
     // A page that says `not found` to everything is no registry.
     let wrong = MockServer::start().await;
-    let all = registries(&bench, vec![Entry::at(&wrong.uri()), fallback(&second)]);
+    let all = registries(&bench, vec![RegistryEntry::at(&wrong.uri()), fallback(&second)]);
     let error = gathered(&bench, &all, &["notes"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "not_a_registry");
     assert_eq!(second.seen(), Vec::<String>::new());
@@ -271,12 +279,12 @@ async fn a_skill_may_name_its_registry() {
     let (bench, first, second) = (Bench::new(), Site::start().await, Site::start().await);
     first.publish("notes", &skill("notes", "1.0.0", "First."));
     second.publish("notes", &skill("notes", "2.0.0", "Second."));
-    let house = Entry { name: Some("house".into()), ..second.entry() };
+    let house = RegistryEntry { name: Some("house".into()), ..second.entry() };
     let all = registries(&bench, vec![first.entry(), house]);
     let state = bench.shelf().state().unwrap();
     for registry in ["house", second.address()] {
-        let from = Asked { registry: Some(registry.to_owned()), ..asked("notes") };
-        let wish = Wish { asked: vec![from], ..Wish::new(&state) };
+        let from = RequestedSkill { registry: Some(registry.to_owned()), ..asked("notes") };
+        let wish = GatherRequest { asked: vec![from], ..GatherRequest::new(&state) };
         let found = gather(&all, &wish).await.unwrap();
         assert_eq!(found.resolution.chosen["notes"].version.to_string(), "2.0.0");
     }
@@ -287,11 +295,12 @@ async fn a_skill_may_name_its_registry() {
         "savoir.toml",
         &format!("{toml}[skills]\nnotes = {{ version = \"*\", registry = \"house\" }}\n"),
     );
-    assert_eq!(bench.shelf().state().unwrap().stale().len(), 1);
+    assert_eq!(bench.shelf().state().unwrap().lock_mismatches().len(), 1);
     assert_eq!(installed(&bench, &all, &[]).await, ["notes 2.0.0"]);
-    let unknown = Asked { registry: Some("hause".into()), ..asked("notes") };
-    let error =
-        gather(&all, &Wish { asked: vec![unknown], ..Wish::new(&state) }).await.unwrap_err();
+    let unknown = RequestedSkill { registry: Some("hause".into()), ..asked("notes") };
+    let error = gather(&all, &GatherRequest { asked: vec![unknown], ..GatherRequest::new(&state) })
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "unknown_registry");
 }
 

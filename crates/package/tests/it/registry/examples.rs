@@ -4,8 +4,8 @@ use std::{fs, path::Path};
 
 use savoir_package::{
     Tree,
-    install::{Edits, Ready},
-    registry::{Network, Registries, Settings, Wish, gather},
+    install::{CheckedSkill, UserEdits},
+    registry::{GatherRequest, Network, Registries, Settings, gather},
     resolve::Update,
 };
 
@@ -112,13 +112,13 @@ async fn what_came_from_elsewhere_may_need_published_skills() {
     let tree = gaia("mine", "0.1.0", &[], &["base, version: \"^1\""]);
     let mine = bench.ready(tree, crate::shelf::bench::asked());
     let state = bench.shelf().state().unwrap();
-    let wish = Wish { arrived: std::slice::from_ref(&mine), ..Wish::new(&state) };
+    let wish = GatherRequest { arrived: std::slice::from_ref(&mine), ..GatherRequest::new(&state) };
     let all = registries(&bench, vec![site.entry()]);
     let found = gather(&all, &wish).await.unwrap();
     assert_eq!(found.arrivals.len(), 1);
     let mut ready = vec![mine];
     for arrival in found.arrivals {
-        ready.push(Ready::check(arrival, &bench.trust()).unwrap());
+        ready.push(CheckedSkill::check(arrival, &bench.trust()).unwrap());
     }
     bench.apply(&bench.plan(&ready, &["claude-code"]).unwrap());
     assert_eq!(versions(&bench), ["base 1.1.0", "mine 0.1.0"]);
@@ -140,7 +140,7 @@ async fn sync_puts_published_skills_back() {
     fs::remove_dir_all(bench.path(".claude/skills/notes")).unwrap();
     let locked = bench.shelf().state().unwrap().lock.skills["notes"].clone();
     let mut tree = Some(all.fetch_locked("notes", &locked).await.unwrap());
-    let plan = bench.shelf().sync(Edits::Keep, &mut |_, _| Ok(tree.take().unwrap())).unwrap();
+    let plan = bench.shelf().sync(UserEdits::Keep, &mut |_, _| Ok(tree.take().unwrap())).unwrap();
     bench.apply(&plan);
     assert!(bench.path(".claude/skills/notes/SKILL.md").is_file());
 }

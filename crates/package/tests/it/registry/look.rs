@@ -2,7 +2,7 @@
 
 use savoir_package::{
     install::updates::{self, Availability},
-    registry::{Entry, Plain, Published, look},
+    registry::{PlainHttp, PublishedStatus, RegistryEntry, check_registries},
 };
 use semver::Version;
 use wiremock::{
@@ -17,9 +17,9 @@ use super::{
 };
 use crate::shelf::bench::{Bench, gaia};
 
-fn published(newer: Option<&str>, beyond: Option<&str>) -> Published {
+fn published(newer: Option<&str>, beyond: Option<&str>) -> PublishedStatus {
     let version = |text: Option<&str>| text.map(|text| Version::parse(text).unwrap());
-    Published { newer: version(newer), beyond: version(beyond), ..Published::default() }
+    PublishedStatus { newer: version(newer), beyond: version(beyond), ..PublishedStatus::default() }
 }
 
 #[tokio::test]
@@ -46,20 +46,20 @@ async fn what_is_newer_within_what_is_asked_for_and_beyond() {
         }
     });
     let state = bench.shelf().state().unwrap();
-    let found = look(&all, &state).await;
+    let found = check_registries(&all, &state).await;
     let told = "Use [2J `acme/paper`.".to_owned();
-    let pdf = Published { deprecated: Some(told), ..published(Some("1.1.0"), Some("2.0.0")) };
+    let pdf = PublishedStatus { deprecated: Some(told), ..published(Some("1.1.0"), Some("2.0.0")) };
     assert_eq!(found["pdf"], Availability::Published(pdf));
     let base = published(Some("1.0.1"), Some("1.1.0"));
     assert_eq!(found["base"], Availability::Published(base.clone()), "as who needs it says");
     assert_eq!(found["calm"], Availability::Current);
     // It is told again without a network.
-    updates::remember(&bench.data(), &bench.path(""), &state, &found).unwrap();
-    let again = updates::remembered(&bench.data(), &bench.path(""), &state).unwrap();
+    updates::save_updates(&bench.data(), &bench.path(""), &state, &found).unwrap();
+    let again = updates::load_cached_updates(&bench.data(), &bench.path(""), &state).unwrap();
     assert_eq!(again.skills["base"], Availability::Published(base));
     site.edit("calm", |line| line.yanked = true);
-    let withdrawn = Published { yanked: true, ..Published::default() };
-    assert_eq!(look(&all, &state).await["calm"], Availability::Published(withdrawn));
+    let withdrawn = PublishedStatus { yanked: true, ..PublishedStatus::default() };
+    assert_eq!(check_registries(&all, &state).await["calm"], Availability::Published(withdrawn));
 }
 
 #[tokio::test]
@@ -74,18 +74,18 @@ async fn what_was_taken_down_or_is_missing_is_told() {
     std::fs::remove_file(site.path("index/v1/ca/calm")).unwrap();
     publish("1.1.0");
     let state = bench.shelf().state().unwrap();
-    let missing = Published { missing: true, ..published(Some("1.1.0"), None) };
-    assert_eq!(look(&all, &state).await["calm"], Availability::Published(missing));
+    let missing = PublishedStatus { missing: true, ..published(Some("1.1.0"), None) };
+    assert_eq!(check_registries(&all, &state).await["calm"], Availability::Published(missing));
     let gone = "{\"name\":\"calm\",\"version\":\"1.0.0\",\"withdrawn\":true,\
         \"withdrawn_reason\":\"it steals\"}\n";
     let index = std::fs::read_to_string(site.path("index/v1/ca/calm")).unwrap();
     site.write("index/v1/ca/calm", format!("{index}{gone}").as_bytes());
-    let taken_down = Published {
+    let taken_down = PublishedStatus {
         taken_down: true,
         taken_down_reason: Some("it steals".to_owned()),
         ..published(Some("1.1.0"), None)
     };
-    assert_eq!(look(&all, &state).await["calm"], Availability::Published(taken_down));
+    assert_eq!(check_registries(&all, &state).await["calm"], Availability::Published(taken_down));
 }
 
 #[tokio::test]
@@ -110,11 +110,11 @@ async fn one_question_is_enough_and_a_silent_registry_says_nothing_of_others() {
         .mount(&server)
         .await;
     let state = bench.shelf().state().unwrap();
-    let found = look(&all, &state).await;
+    let found = check_registries(&all, &state).await;
     assert!(found.values().all(|found| *found == Availability::Current), "{found:?}");
     server.verify().await;
     server.reset().await;
-    let found = look(&all, &state).await;
+    let found = check_registries(&all, &state).await;
     assert_eq!(found["here"], Availability::Current);
     assert!(matches!(found["one"], Availability::Unknown(_)), "{found:?}");
 }
@@ -122,8 +122,8 @@ async fn one_question_is_enough_and_a_silent_registry_says_nothing_of_others() {
 #[tokio::test]
 async fn who_is_not_on_this_machine_is_asked_with_encryption_only() {
     let bench = Bench::new();
-    let careful = Entry::at("http://registry.invalid/registry");
-    let loose = Entry { plain: Plain::Anyone, ..careful.clone() };
+    let careful = RegistryEntry::at("http://registry.invalid/registry");
+    let loose = RegistryEntry { plain: PlainHttp::Anyone, ..careful.clone() };
     for (entry, code) in [(careful, "address_refused"), (loose, "unreachable")] {
         let all = registries(&bench, vec![entry]);
         let error = all.clients().next().unwrap().config().await.unwrap_err();

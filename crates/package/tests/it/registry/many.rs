@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use savoir_package::{
-    registry::{Entry, wire::IndexLine},
+    registry::{RegistryEntry, wire::IndexLine},
     resolve::{Request, Root, RootRequest, resolve},
     trust::Tier,
 };
@@ -45,7 +45,7 @@ async fn in_one_answer() {
     let (bench, server) = (Bench::new(), registry(true).await);
     let answer = ResponseTemplate::new(200).set_body_string(text(&lines()));
     serve(&server, "/registry/index/v1/closure", answer).await;
-    let all = registries(&bench, vec![Entry::at(&address(&server))]);
+    let all = registries(&bench, vec![RegistryEntry::at(&address(&server))]);
     let start = Instant::now();
     let known = all.prefetch(&[name("skill-0")]).await.unwrap();
     let fetched = start.elapsed();

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use savoir_package::{
-    registry::mirror::{What, mirror},
+    registry::mirror::{MirrorSelection, mirror},
     resolve::Update,
 };
 use tempfile::TempDir;
@@ -34,7 +34,7 @@ async fn a_copy_is_a_registry() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen('{', "{\"later\":[1],", 1)).unwrap();
     let client = client(&bench.data(), site.address());
-    let copied = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    let copied = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     assert_eq!((copied.skills, copied.versions, copied.fetched), (3, 4, 4));
     assert!(copied.failed.is_empty() && copied.bytes > 0);
     let index = folder.path().join("index/v1/al/alone");
@@ -47,7 +47,7 @@ async fn a_copy_is_a_registry() {
     // A copy of the copy is the same, for those who know what they want.
     let second = TempDir::new().unwrap();
     let client = super::client(&bench.data(), copy.address());
-    let what = What::Skills(vec![name("top")]);
+    let what = MirrorSelection::Skills(vec![name("top")]);
     let copied = mirror(&client, second.path(), &what).await.unwrap();
     assert_eq!((copied.skills, copied.versions), (2, 3), "with what it needs");
     let same = "index/v1/ba/acme/base";
@@ -55,9 +55,11 @@ async fn a_copy_is_a_registry() {
         fs::read(folder.path().join(same)).unwrap(),
         fs::read(second.path().join(same)).unwrap()
     );
-    let everything = mirror(&client, second.path(), &What::Everything).await.unwrap_err();
+    let everything =
+        mirror(&client, second.path(), &MirrorSelection::Everything).await.unwrap_err();
     assert_eq!(everything.code(), "files_only");
-    let unknown = mirror(&client, second.path(), &What::Skills(vec![name("zebra")])).await;
+    let unknown =
+        mirror(&client, second.path(), &MirrorSelection::Skills(vec![name("zebra")])).await;
     assert_eq!(unknown.unwrap_err().code(), "unknown_skill");
 }
 
@@ -66,7 +68,7 @@ async fn a_copy_goes_on_where_it_was() {
     let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
     let site = origin(&bench).await;
     let client = client(&bench.data(), site.address());
-    mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     // Somebody's disk or power failed.
     let archives: Vec<_> = fs::read_dir(folder.path().join("artifacts"))
         .unwrap()
@@ -78,7 +80,7 @@ async fn a_copy_goes_on_where_it_was() {
     fs::write(folder.path().join(".savoir-partial/x"), "half").unwrap();
     site.edit("acme/base", |line| line.yanked = line.version.minor == 1);
     site.seen();
-    let again = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    let again = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     assert_eq!((again.skills, again.versions, again.fetched), (3, 4, 2));
     let seen = site.seen();
     assert_eq!(seen.iter().filter(|path| path.starts_with("artifacts/")).count(), 2, "{seen:?}");
@@ -97,7 +99,7 @@ async fn what_is_wrong_is_left_out() {
     site.write("index/v1/br/broken", b"<html>");
     site.list(&["acme/base", "alone", "broken", "removed", "top"]);
     let client = client(&bench.data(), site.address());
-    let copied = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    let copied = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     let mut failed: Vec<_> = copied
         .failed
         .iter()
@@ -120,7 +122,7 @@ async fn a_version_that_was_copied_never_changes() {
     let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
     let site = origin(&bench).await;
     let client = client(&bench.data(), site.address());
-    mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     let index = folder.path().join("index/v1/al/alone");
     let before = fs::read_to_string(&index).unwrap();
     // Somebody has the registry, and gives the same version other bytes; another one is new.
@@ -128,7 +130,7 @@ async fn a_version_that_was_copied_never_changes() {
     site.publish("alone", &skill("alone", "1.0.0", "Evil."));
     site.publish("alone", &skill("alone", "1.1.0", "Text."));
     for _ in 0..2 {
-        let again = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+        let again = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
         let failed = again.failed.iter().map(|one| (one.name.to_string(), one.error.code()));
         assert_eq!(failed.collect::<Vec<_>>(), [("alone".to_owned(), "version_changed")]);
         assert!(again.failed[0].error.to_string().contains("was changed after it was copied"));
@@ -142,7 +144,7 @@ async fn a_version_that_was_copied_never_changes() {
     assert_eq!(found.resolution.chosen["alone"].version.to_string(), "1.0.0");
     // The same files in another archive are other bytes, too.
     site.edit("top", |line| line.sha256 = "0".repeat(64));
-    let again = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    let again = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     assert_eq!(again.failed.len(), 2, "{:?}", again.failed);
 }
 
@@ -151,10 +153,10 @@ async fn what_a_registry_drops_is_told_kept_and_never_taken_with_other_bytes() {
     let (bench, folder) = (Bench::new(), TempDir::new().unwrap());
     let site = origin(&bench).await;
     let client = client(&bench.data(), site.address());
-    mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     let index = folder.path().join("index/v1/al/alone");
     let codes = async || {
-        let again = mirror(&client, folder.path(), &What::Everything).await.unwrap();
+        let again = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
         again.failed.iter().map(|one| one.error.code().to_owned()).collect::<Vec<_>>()
     };
     // It goes away, then it comes back with other bytes.
@@ -190,7 +192,7 @@ async fn another_build_is_the_same_number() {
     let site = origin(&bench).await;
     let client = client(&bench.data(), site.address());
     site.publish("built", &skill("built", "1.0.0+build.7", "Text."));
-    let what = What::Skills(vec![name("built")]);
+    let what = MirrorSelection::Skills(vec![name("built")]);
     mirror(&client, folder.path(), &what).await.unwrap();
     fs::remove_file(site.path("index/v1/bu/built")).unwrap();
     site.publish("built", &skill("built", "1.0.0+build.9", "Evil."));
@@ -218,7 +220,7 @@ async fn two_builds_of_a_number_become_one() {
     for version in ["1.0.0", "1.0.0+b"] {
         site.publish("built", &skill("built", version, version));
     }
-    let what = What::Skills(vec![name("built")]);
+    let what = MirrorSelection::Skills(vec![name("built")]);
     for _ in 0..2 {
         mirror(&client, folder.path(), &what).await.unwrap();
         let index = fs::read_to_string(folder.path().join("index/v1/bu/built")).unwrap();
@@ -232,7 +234,7 @@ async fn a_skill_and_a_namespace_may_have_the_same_name() {
     let site = origin(&bench).await;
     site.publish("acme/acorn", &skill("acorn", "1.0.0", "Text."));
     site.publish("acme", &skill("acme", "1.0.0", "Text."));
-    let what = What::Skills(vec![name("acme/acorn"), name("acme")]);
+    let what = MirrorSelection::Skills(vec![name("acme/acorn"), name("acme")]);
     let client = client(&bench.data(), site.address());
     let copied = mirror(&client, folder.path(), &what).await.unwrap();
     assert_eq!((copied.skills, copied.failed.len()), (2, 0));
@@ -248,13 +250,16 @@ async fn one_at_a_time() {
     let client = client(&bench.data(), site.address());
     let busy = fs::File::create(folder.path().join(".savoir-mirror")).unwrap();
     busy.lock().unwrap();
-    let error = mirror(&client, folder.path(), &What::Everything).await.unwrap_err();
+    let error = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap_err();
     assert_eq!(error.code(), "busy");
     drop(busy);
-    assert!(mirror(&client, folder.path(), &What::Everything).await.is_ok());
+    assert!(mirror(&client, folder.path(), &MirrorSelection::Everything).await.is_ok());
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    assert_eq!(mirror(&client, &file, &What::Everything).await.unwrap_err().code(), "io");
+    assert_eq!(
+        mirror(&client, &file, &MirrorSelection::Everything).await.unwrap_err().code(),
+        "io"
+    );
 }
 
 #[tokio::test]
@@ -266,7 +271,8 @@ async fn what_is_taken_down_is_told_for_ever_and_its_archive_goes() {
     site.publish("other/alone", &skill("alone", "1.1.0", "More."));
     site.list(&["acme/base", "alone", "other/alone", "top"]);
     let client = client(&bench.data(), site.address());
-    let copied = async || mirror(&client, folder.path(), &What::Everything).await.unwrap();
+    let copied =
+        async || mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     copied().await;
     let index = folder.path().join("index/v1/al/alone");
     let archives = || {

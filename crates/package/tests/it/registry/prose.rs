@@ -5,10 +5,10 @@ use std::fs;
 use savoir_package::{
     File, Tree,
     install::{
-        Change, Edits,
-        updates::{Availability, remember, remembered},
+        PlannedChange, UserEdits,
+        updates::{Availability, load_cached_updates, save_updates},
     },
-    registry::look,
+    registry::check_registries,
     resolve::Update,
 };
 use semver::Version;
@@ -44,14 +44,14 @@ async fn the_same_text_under_two_names_has_both() {
     };
     have_their_names();
     assert_eq!(bench.problems(), [""; 0]);
-    for edits in [Edits::Keep, Edits::Discard] {
+    for edits in [UserEdits::Keep, UserEdits::Discard] {
         let plan = bench.sync(edits);
         assert_eq!((plan.changes(), plan.is_empty()), (&[][..], true));
     }
     // A clone on another machine, which has to fetch both.
     fs::remove_dir_all(bench.path(".claude")).unwrap();
     fs::remove_dir_all(bench.data()).unwrap();
-    let again = bench.shelf().sync(Edits::Keep, &mut |_, _| Ok(text("Boil water.")));
+    let again = bench.shelf().sync(UserEdits::Keep, &mut |_, _| Ok(text("Boil water.")));
     bench.apply(&again.unwrap());
     have_their_names();
 }
@@ -67,14 +67,14 @@ async fn what_was_taken_down_is_left_for_the_same_text_with_another_number() {
     let cache = bench.data().join("cache");
     let state = bench.shelf().state().unwrap();
     let root = bench.path("");
-    remember(&cache, &root, &state, &look(&all, &state).await).unwrap();
-    let told = remembered(&cache, &root, &state).unwrap();
+    save_updates(&cache, &root, &state, &check_registries(&all, &state).await).unwrap();
+    let told = load_cached_updates(&cache, &root, &state).unwrap();
     let taken_down = |found: &Availability| matches!(found, Availability::Published(published) if published.taken_down);
     assert!(taken_down(&told.skills["tea"]), "{told:?}");
     let plan = take(&bench, &gathered(&bench, &all, &[], Update::All).await.unwrap());
     assert_eq!(versions(&bench), ["tea 0.0.2"]);
     let (name, from, to) = ("tea".to_owned(), Version::new(0, 0, 1), Version::new(0, 0, 2));
-    assert_eq!(plan.changes(), [Change::Updated { name, from, to }]);
-    let told = remembered(&cache, &root, &bench.shelf().state().unwrap()).unwrap();
+    assert_eq!(plan.changes(), [PlannedChange::Updated { name, from, to }]);
+    let told = load_cached_updates(&cache, &root, &bench.shelf().state().unwrap()).unwrap();
     assert!(told.skills.is_empty(), "it is not that version any more: {told:?}");
 }

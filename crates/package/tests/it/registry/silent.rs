@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use savoir_package::{
     install::updates::Availability,
-    registry::{Client, Entry, Registries, Settings, look, wire::Config},
+    registry::{Client, Registries, RegistryEntry, Settings, check_registries, wire::Config},
     resolve::Update,
 };
 use semver::Version;
@@ -84,10 +84,10 @@ async fn nor_is_it_where_something_is_installed_updated_or_fetched_again() {
     let address = deaf().await;
     let lock = bench.read("savoir.lock").replace(site.address(), &address);
     bench.write("savoir.lock", &lock);
-    let entries = vec![Entry::at(&address)];
+    let entries = vec![RegistryEntry::at(&address)];
     let all = Registries::new(hasty(&bench.data().join("other")), entries).unwrap();
     let state = bench.shelf().state().unwrap();
-    let found = look(&all, &state).await;
+    let found = check_registries(&all, &state).await;
     assert!(matches!(found["notes"], Availability::Unknown(_)), "{found:?}");
     let error = all.fetch_locked("notes", &state.lock.skills["notes"]).await.unwrap_err();
     assert_eq!(error.code(), "timed_out");

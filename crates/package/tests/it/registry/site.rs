@@ -10,7 +10,7 @@ use savoir_package::{
     Tree,
     archive::pack,
     registry::{
-        Entry, Name,
+        Name, RegistryEntry,
         wire::{Config, IndexLine},
     },
     trust::Tier,
@@ -70,8 +70,8 @@ impl Site {
         &self.address
     }
 
-    pub(super) fn entry(&self) -> Entry {
-        Entry::at(&self.address)
+    pub(super) fn entry(&self) -> RegistryEntry {
+        RegistryEntry::at(&self.address)
     }
 
     pub(super) fn path(&self, path: &str) -> PathBuf {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use savoir_package::{
-    registry::{Entry, Note, Registries, still_given},
+    registry::{GatherNote, Registries, RegistryEntry, check_still_available},
     resolve::Update,
 };
 use semver::Version;
@@ -26,9 +26,9 @@ async fn calm() -> (Bench, Site, Registries) {
     (bench, site, all)
 }
 
-fn note(reason: &str) -> Note {
+fn note(reason: &str) -> GatherNote {
     let (name, version) = ("calm".to_owned(), Version::new(1, 1, 0));
-    Note::TakenDown { name, version, reason: Some(reason.to_owned()) }
+    GatherNote::TakenDown { name, version, reason: Some(reason.to_owned()) }
 }
 
 #[tokio::test]
@@ -66,10 +66,10 @@ async fn an_update_leaves_it_for_another_or_keeps_and_tells_it() {
     assert_eq!(error.code(), "taken_down");
     assert!(error.to_string().contains("was taken down: it steals;"), "{error}");
     let names: BTreeSet<String> = ["calm".to_owned(), "other".to_owned()].into();
-    let error = still_given(&all, &state, &names).await.unwrap_err();
+    let error = check_still_available(&all, &state, &names).await.unwrap_err();
     assert_eq!(error.code(), "taken_down");
     let names: BTreeSet<String> = ["other".to_owned()].into();
-    assert!(still_given(&all, &state, &names).await.unwrap().is_empty());
+    assert!(check_still_available(&all, &state, &names).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn who_is_silent_frees_nothing() {
     let (bench, site, other) = (Bench::new(), Site::start().await, Site::start().await);
     publish(&bench, &site, "acme/calm", "1.0.0");
     publish(&bench, &other, "world/quiet", "1.0.0");
-    let owned = |site: &Site, namespace: &str| Entry {
+    let owned = |site: &Site, namespace: &str| RegistryEntry {
         namespaces: vec![namespace.to_owned()],
         ..site.entry()
     };
@@ -107,14 +107,14 @@ async fn who_is_silent_frees_nothing() {
     let entries = entries();
     other.stop().await;
     // One that answers is heard, whoever else does not.
-    let error = still_given(&all, &state, &names).await.unwrap_err();
+    let error = check_still_available(&all, &state, &names).await.unwrap_err();
     assert_eq!(error.code(), "taken_down");
     let quiet: BTreeSet<String> = ["quiet".to_owned()].into();
-    assert!(still_given(&all, &state, &quiet).await.unwrap().contains_key("quiet"));
+    assert!(check_still_available(&all, &state, &quiet).await.unwrap().contains_key("quiet"));
     // What was told once holds when nobody answers any more.
     site.stop().await;
     let later = registries(&bench, entries);
-    let error = still_given(&later, &state, &names).await.unwrap_err();
+    let error = check_still_available(&later, &state, &names).await.unwrap_err();
     assert_eq!(error.code(), "taken_down", "{error}");
 }
 
@@ -129,7 +129,7 @@ async fn a_registry_that_is_no_more_stops_nothing_else() {
     publish(&bench, &living, "new", "1.0.0");
     let all = registries(&bench, vec![living.entry()]);
     let found = gathered(&bench, &all, &["new"], Update::Nothing).await.unwrap();
-    let [Note::Unanswered { registry, names, why }] = &found.notes[..] else {
+    let [GatherNote::Unanswered { registry, names, why }] = &found.notes[..] else {
         panic!("{:?}", found.notes)
     };
     assert_eq!((registry, &names[..]), (&address, &["acme/old".to_owned()][..]));
@@ -142,9 +142,10 @@ async fn a_registry_that_is_no_more_stops_nothing_else() {
     for said in [&address, "`acme/old`"] {
         assert!(error.to_string().contains(said), "{error}");
     }
-    let known = Entry { namespaces: vec!["acme".to_owned()], ..living.entry() };
+    let known = RegistryEntry { namespaces: vec!["acme".to_owned()], ..living.entry() };
     let moved = registries(&bench, vec![known]);
     let state = bench.shelf().state().unwrap();
-    let error = still_given(&moved, &state, &["old".to_owned()].into()).await.unwrap_err();
+    let error =
+        check_still_available(&moved, &state, &["old".to_owned()].into()).await.unwrap_err();
     assert_eq!(error.code(), "wrong_registry");
 }

@@ -2,7 +2,7 @@
 
 use savoir_package::{
     registry::{
-        Client, Plain, Settings, Token,
+        Client, PlainHttp, Settings, Token,
         wire::{
             Appeal, LogQuery, NewKey, NewMember, NewSignature, RevokedKey, TeamRole, WantedToken,
         },
@@ -76,7 +76,7 @@ async fn tokens_are_made_listed_and_ended_at_the_accounts() {
 #[tokio::test]
 async fn a_password_never_goes_without_encryption() {
     let place = TempDir::new().unwrap();
-    let settings = Settings { plain: Plain::Anyone, ..settings(place.path()) };
+    let settings = Settings { plain: PlainHttp::Anyone, ..settings(place.path()) };
     let client = Client::new(settings, "http://registry.invalid/registry", None).unwrap();
     assert_eq!(client.login("a@b.example", "secret").await.unwrap_err().code(), "address_refused");
 }

@@ -9,8 +9,11 @@ use std::{
 
 use savoir_package::{
     Agent, Agents, Ledger, SkillSet, Tree,
-    install::{Change, Edits, Found, Plan, Why, updates::Availability},
-    ledger::{Entry, Places},
+    install::{
+        AdoptionCandidate, FetchReason, InstallPlan, PlannedChange, UserEdits,
+        updates::Availability,
+    },
+    ledger::{LedgerEntry, SearchRoots},
     lock::Lock,
     manifest::Scope,
     source::{Fetcher, Settings},
@@ -33,7 +36,7 @@ pub(super) fn fetcher(bench: &Bench) -> Fetcher {
 }
 
 fn ledger(bench: &Bench) -> Ledger {
-    Ledger::open(&Places {
+    Ledger::open(&SearchRoots {
         agents: Agents::new(&bench.home(""), |_| None),
         project: Some(bench.path("")),
         inner: Vec::new(),
@@ -41,19 +44,23 @@ fn ledger(bench: &Bench) -> Ledger {
     })
 }
 
-async fn look(bench: &Bench, shelf: &SkillSet, fetcher: Option<&Fetcher>) -> Vec<Found> {
+async fn look(
+    bench: &Bench,
+    shelf: &SkillSet,
+    fetcher: Option<&Fetcher>,
+) -> Vec<AdoptionCandidate> {
     let ledger = ledger(bench);
-    let entries: Vec<&Entry> = ledger.entries().iter().collect();
-    shelf.found(&entries, fetcher, &bench.trust()).await.unwrap()
+    let entries: Vec<&LedgerEntry> = ledger.entries().iter().collect();
+    shelf.find_adoptable(&entries, fetcher, &bench.trust()).await.unwrap()
 }
 
-async fn plan(bench: &Bench, fetcher: Option<&Fetcher>) -> Plan {
+async fn plan(bench: &Bench, fetcher: Option<&Fetcher>) -> InstallPlan {
     let found = look(bench, &bench.shelf(), fetcher).await;
     bench.shelf().adopt(&found).unwrap()
 }
 
 /// Adopts everything, and sees to it that no folder of an agent changed.
-async fn adopt(bench: &Bench, fetcher: Option<&Fetcher>) -> Vec<Change> {
+async fn adopt(bench: &Bench, fetcher: Option<&Fetcher>) -> Vec<PlannedChange> {
     let others = |bench: &Bench| -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let all = bench.everything().into_iter();
         all.filter(|(path, _)| !path.ends_with("savoir.toml") && !path.ends_with("savoir.lock"))
@@ -112,21 +119,21 @@ async fn what_somebody_wrote_is_adopted() {
     put(&bench, ".claude/skills/pdf", &skill("pdf", "1.0.0", BODY));
     let told = adopt(&bench, None).await;
     assert!(
-        matches!(&told[..], [Change::Adopted { name, agents, .. }]
+        matches!(&told[..], [PlannedChange::Adopted { name, agents, .. }]
         if name == "pdf" && agents == &["claude-code"]),
         "{told:?}"
     );
     assert_eq!(bench.read("savoir.toml"), "[skills]\npdf = { path = \"./.claude/skills/pdf\" }\n");
     assert_eq!(source(&bench, "pdf"), "adopted+./.claude/skills/pdf");
     assert_eq!(lock(&bench).skills["pdf"].version.to_string(), "1.0.0");
-    assert!(bench.shelf().state().unwrap().stale().is_empty());
+    assert!(bench.shelf().state().unwrap().lock_mismatches().is_empty());
     assert_eq!(bench.problems(), [""; 0]);
-    assert!(bench.sync(Edits::Keep).is_empty());
+    assert!(bench.sync(UserEdits::Keep).is_empty());
 
     bench.write(".claude/skills/pdf/SKILL.md", "mine");
-    let left = bench.sync(Edits::Keep);
-    assert!(left.is_empty() && matches!(left.changes(), [Change::Left(_)]));
-    bench.apply(&bench.sync(Edits::Discard));
+    let left = bench.sync(UserEdits::Keep);
+    assert!(left.is_empty() && matches!(left.changes(), [PlannedChange::EditsLeft(_)]));
+    bench.apply(&bench.sync(UserEdits::Discard));
     assert_eq!(bench.problems(), [""; 0], "the store has it as it was");
 }
 
@@ -137,10 +144,12 @@ async fn again_it_is_locked_already() {
     adopt(&bench, None).await;
     let again = plan(&bench, None).await;
     assert!(again.is_empty());
-    let [Change::Skipped { why, .. }] = again.changes() else { panic!("{:?}", again.changes()) };
+    let [PlannedChange::Skipped { why, .. }] = again.changes() else {
+        panic!("{:?}", again.changes())
+    };
     assert_eq!(why.code(), "locked");
     let before = bench.everything();
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert!(!bench.path("savoir.lock").exists() && bench.path(".claude/skills/pdf").exists());
     assert_eq!(bench.everything().len() + 2, before.len());
 }
@@ -155,9 +164,9 @@ async fn agents_in_whose_folder_is_a_link_share_it() {
     assert_eq!(lock(&bench).skills["pdf"].agents, ["claude-code", "universal"]);
     assert_eq!(source(&bench, "pdf"), "path+./source");
     assert_eq!(bench.problems(), [""; 0], "a link to the same skill is no error");
-    assert!(bench.sync(Edits::Keep).is_empty());
+    assert!(bench.sync(UserEdits::Keep).is_empty());
 
-    let new = [bench.ready(skill("pdf", "1.1.0", "New.\n"), Why::Newer)];
+    let new = [bench.ready(skill("pdf", "1.1.0", "New.\n"), FetchReason::Update)];
     bench.apply(&bench.plan(&new, &[]).unwrap());
     assert!(bench.read(".claude/skills/pdf/SKILL.md").ends_with("New.\n"));
     assert!(bench.path(".claude/skills/pdf").is_symlink(), "it is where it was");
@@ -165,14 +174,14 @@ async fn agents_in_whose_folder_is_a_link_share_it() {
 
     fs::remove_dir_all(bench.path(".agents/skills/pdf")).unwrap();
     assert_eq!(bench.problems(), [".agents/skills/pdf is missing"]);
-    bench.apply(&bench.sync(Edits::Keep));
+    bench.apply(&bench.sync(UserEdits::Keep));
     assert_eq!(bench.problems(), [""; 0]);
 
     let before = bench.everything();
-    bench.apply(&bench.shelf().remove(&["pdf".into()], Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().remove(&["pdf".into()], UserEdits::Keep).unwrap());
     assert!(!bench.path(".agents/skills/pdf").exists());
     assert!(!bench.path(".claude/skills/pdf").is_symlink(), "it would lead nowhere");
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert_eq!(bench.everything(), before);
     assert!(bench.path(".claude/skills/pdf").is_symlink());
 }
@@ -183,7 +192,7 @@ async fn removing_what_was_edited_leaves_the_links_too() {
     npx(&bench, &skill("pdf", "1.0.0", BODY), "gone", "local");
     adopt(&bench, None).await;
     bench.write(".agents/skills/pdf/SKILL.md", "mine");
-    bench.apply(&bench.shelf().remove(&["pdf".into()], Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().remove(&["pdf".into()], UserEdits::Keep).unwrap());
     assert_eq!(bench.read(".claude/skills/pdf/SKILL.md"), "mine");
 }
 
@@ -229,10 +238,10 @@ async fn edits_are_merged_since_the_original_is_known() {
     assert_eq!(bench.problems(), [".agents/skills/pdf/SKILL.md was changed"]);
 
     let new = skill("pdf", "1.1.0", &BODY.replace("One.", "Uno."));
-    let mut newer = bench.ready(new, Why::Newer);
+    let mut newer = bench.ready(new, FetchReason::Update);
     newer.source = lock(&bench).skills["pdf"].source.clone();
     let told = bench.apply(&bench.plan(&[newer], &[]).unwrap());
-    assert!(told.iter().any(|change| matches!(change, Change::Merged { .. })), "{told:?}");
+    assert!(told.iter().any(|change| matches!(change, PlannedChange::Merged { .. })), "{told:?}");
     assert!(bench.read(".agents/skills/pdf/SKILL.md").ends_with("Uno.\n\nTwo.\n\nDrei.\n"));
 }
 
@@ -246,7 +255,7 @@ async fn without_a_network_the_folder_is_what_is_known() {
     let from = format!("git+{}#skills/pdf", repository.url());
     assert_eq!(source(&bench, "pdf"), format!("adopted+./.agents/skills/pdf#{from}"));
     assert!(bench.read("savoir.toml").contains("git = "), "updates come from there");
-    assert!(bench.shelf().state().unwrap().stale().is_empty());
+    assert!(bench.shelf().state().unwrap().lock_mismatches().is_empty());
     assert_eq!(bench.problems(), [""; 0]);
     let fetcher = fetcher(&bench);
     assert_eq!(super::updates::look(&bench, &fetcher).await["pdf"], Availability::Current);
@@ -314,7 +323,7 @@ async fn what_clawhub_installed() {
     bench.write("skills/pdf/.clawhub/origin.json", &origin.to_string());
     let told = adopt(&bench, None).await;
     assert!(
-        matches!(&told[..], [Change::Adopted { version, agents, .. }]
+        matches!(&told[..], [PlannedChange::Adopted { version, agents, .. }]
         if version.to_string() == "1.2.0" && agents == &["openclaw"]),
         "{told:?}"
     );
@@ -326,7 +335,7 @@ async fn what_clawhub_installed() {
     assert_eq!(found["pdf"], Availability::Unknown(why.into()));
 
     fs::remove_dir_all(bench.path("skills/pdf")).unwrap();
-    bench.apply(&bench.sync(Edits::Keep));
+    bench.apply(&bench.sync(UserEdits::Keep));
     assert_eq!(bench.problems(), [""; 0], "the store has it");
     fs::remove_dir_all(bench.path("skills/pdf")).unwrap();
     fs::remove_dir_all(bench.data().join("store")).unwrap();
@@ -374,11 +383,11 @@ async fn what_cannot_be_adopted_is_in_nobodys_way() {
     let mut adopted = Vec::new();
     for change in &told {
         match change {
-            Change::Skipped { folder, why } => {
+            PlannedChange::Skipped { folder, why } => {
                 let folder = folder.strip_prefix(bench.path("")).unwrap();
                 skipped.insert(folder.display().to_string(), why.code());
             }
-            Change::Adopted { name, .. } => adopted.push(name.as_str()),
+            PlannedChange::Adopted { name, .. } => adopted.push(name.as_str()),
             other => panic!("{other:?}"),
         }
     }
@@ -418,11 +427,11 @@ async fn what_ledgers_say_is_not_trusted() {
         let bench = Bench::new();
         npx(&bench, &tree, source, kind);
         let told = adopt(&bench, Some(&fetcher(&bench))).await;
-        assert!(matches!(&told[..], [Change::Adopted { .. }]), "{source}: {told:?}");
+        assert!(matches!(&told[..], [PlannedChange::Adopted { .. }]), "{source}: {told:?}");
         let written = bench.read("savoir.lock") + &bench.read("savoir.toml");
         assert!(!written.contains("secret") && !written.contains("ext::"), "{written}");
         assert_eq!(bench.problems(), [""; 0], "{source}");
-        assert!(bench.shelf().state().unwrap().stale().is_empty(), "{source}");
+        assert!(bench.shelf().state().unwrap().lock_mismatches().is_empty(), "{source}");
     }
     npx_ledger(&bench, &json!({"source": 7}));
     bench.write(".claude/skills/pdf/SKILL.md", "---\nname: pdf\ndescription: D.\n---\n");
@@ -448,8 +457,8 @@ async fn a_forged_signature_is_not_adopted() {
     let codes: Vec<&str> = told
         .iter()
         .map(|change| match change {
-            Change::Skipped { why, .. } => why.code(),
-            Change::Adopted { name, .. } => name,
+            PlannedChange::Skipped { why, .. } => why.code(),
+            PlannedChange::Adopted { name, .. } => name,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -523,7 +532,7 @@ async fn what_the_project_asks_for_is_not_overruled() {
     put(&bench, ".claude/skills/other", &skill("other", "1.0.0", BODY));
     let told = adopt(&bench, None).await;
     assert!(
-        matches!(&told[..], [Change::Skipped { why, .. }, Change::Adopted { name, .. }]
+        matches!(&told[..], [PlannedChange::Skipped { why, .. }, PlannedChange::Adopted { name, .. }]
         if why.code() == "asked" && name == "other"),
         "{told:?}"
     );
@@ -539,7 +548,9 @@ async fn agents_can_be_chosen_but_not_against_the_folder() {
     found[0].agents = vec![Agent::by_id("claude-code").unwrap()];
     let plan = bench.shelf().adopt(&found).unwrap();
     assert!(plan.is_empty());
-    assert!(matches!(plan.changes(), [Change::Skipped { why, .. }] if why.code() == "elsewhere"));
+    assert!(
+        matches!(plan.changes(), [PlannedChange::Skipped { why, .. }] if why.code() == "elsewhere")
+    );
     found[0].agents = vec![Agent::by_id("codex").unwrap()];
     bench.apply(&bench.shelf().adopt(&found).unwrap());
     assert_eq!(lock(&bench).skills["pdf"].agents, ["codex"]);

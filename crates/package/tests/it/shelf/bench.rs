@@ -8,8 +8,11 @@ use std::{
 
 use savoir_package::{
     Agent, Agents, File, InstallFailure, SkillSet, Tree,
-    install::{Arrival, Change, Edits, Install, Plan, Ready, Why},
-    manifest::{Scope, Wanted},
+    install::{
+        CheckedSkill, FetchReason, FetchedSkill, InstallOptions, InstallPlan, PlannedChange,
+        UserEdits,
+    },
+    manifest::{Scope, SkillRequirement},
     trust::{Role, SigningKey, TrustStore, TrustedKey, sign},
 };
 
@@ -91,33 +94,38 @@ impl Bench {
         with(tree, "signature.json", record)
     }
 
-    pub(crate) fn ready(&self, tree: Tree, why: Why) -> Ready {
+    pub(crate) fn ready(&self, tree: Tree, why: FetchReason) -> CheckedSkill {
         let source = "path+./source".parse().unwrap();
-        let arrival = Arrival { tree, called: "called".into(), source, why, counted: None };
-        Ready::check(arrival, &self.trust()).unwrap()
+        let arrival = FetchedSkill { tree, called: "called".into(), source, why, counted: None };
+        CheckedSkill::check(arrival, &self.trust()).unwrap()
     }
 
-    pub(crate) fn plan(&self, ready: &[Ready], agents: &[&str]) -> Result<Plan, InstallFailure> {
+    pub(crate) fn plan(
+        &self,
+        ready: &[CheckedSkill],
+        agents: &[&str],
+    ) -> Result<InstallPlan, InstallFailure> {
         self.shelf().install(ready, &install(agents))
     }
 
     /// Installs skills that somebody asked for; gives what was told.
-    pub(crate) fn install(&self, trees: Vec<Tree>, agents: &[&str]) -> Vec<Change> {
-        let ready: Vec<Ready> = trees.into_iter().map(|tree| self.ready(tree, asked())).collect();
+    pub(crate) fn install(&self, trees: Vec<Tree>, agents: &[&str]) -> Vec<PlannedChange> {
+        let ready: Vec<CheckedSkill> =
+            trees.into_iter().map(|tree| self.ready(tree, asked())).collect();
         self.apply(&self.plan(&ready, agents).unwrap())
     }
 
-    pub(crate) fn apply(&self, plan: &Plan) -> Vec<Change> {
+    pub(crate) fn apply(&self, plan: &InstallPlan) -> Vec<PlannedChange> {
         self.shelf().apply(plan, &|| ()).unwrap();
         plan.changes().to_vec()
     }
 
-    pub(crate) fn sync(&self, edits: Edits) -> Plan {
+    pub(crate) fn sync(&self, edits: UserEdits) -> InstallPlan {
         self.shelf().sync(edits, &mut |_, _| Err("there is no network".into())).unwrap()
     }
 
-    pub(crate) fn sync_plan(&self) -> Result<Plan, InstallFailure> {
-        self.shelf().sync(Edits::Keep, &mut |_, _| Err("there is no network".into()))
+    pub(crate) fn sync_plan(&self) -> Result<InstallPlan, InstallFailure> {
+        self.shelf().sync(UserEdits::Keep, &mut |_, _| Err("there is no network".into()))
     }
 
     /// What is wrong, in words.
@@ -140,13 +148,13 @@ fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, Option<Vec<u8>>>) {
     }
 }
 
-pub(crate) fn asked() -> Why {
-    Why::Asked(Wanted::Path("./source".into()))
+pub(crate) fn asked() -> FetchReason {
+    FetchReason::Requested(SkillRequirement::Path("./source".into()))
 }
 
-pub(crate) fn install(agents: &[&str]) -> Install {
+pub(crate) fn install(agents: &[&str]) -> InstallOptions {
     let agents = agents.iter().map(|id| Agent::by_id(id).unwrap()).collect();
-    Install { agents, ..Install::default() }
+    InstallOptions { agents, ..InstallOptions::default() }
 }
 
 /// A skill of the base format.

@@ -4,7 +4,7 @@ use std::{fs, thread};
 
 use savoir_package::{
     InstallFailure,
-    install::{Change, Edits, Stale, Why},
+    install::{FetchReason, LockMismatch, PlannedChange, UserEdits},
     lock::Lock,
 };
 
@@ -21,11 +21,14 @@ fn edits_and_a_new_version_go_together() {
     bench.write(FILE, &edited);
     bench.write(".claude/skills/pdf/notes.md", "mine\n");
     let new = skill("pdf", "1.1.0", &BODY.replace("One.", "Uno."));
-    let ready = [bench.ready(new.clone(), Why::Newer)];
+    let ready = [bench.ready(new.clone(), FetchReason::Update)];
     let told = bench.apply(&bench.plan(&ready, &[]).unwrap());
-    assert!(matches!(&told[0], Change::Updated { from, to, .. }
+    assert!(matches!(&told[0], PlannedChange::Updated { from, to, .. }
         if from.to_string() == "1.0.0" && to.to_string() == "1.1.0"));
-    assert!(matches!(&told[1..], [Change::Merged { file, .. }] if file == "SKILL.md"), "{told:?}");
+    assert!(
+        matches!(&told[1..], [PlannedChange::Merged { file, .. }] if file == "SKILL.md"),
+        "{told:?}"
+    );
     assert!(bench.read(FILE).ends_with("Uno.\n\nTwo.\n\nDrei.\n"));
     assert_eq!(bench.read(".claude/skills/pdf/notes.md"), "mine\n");
     assert!(bench.read(".agents/skills/pdf/SKILL.md").ends_with("Uno.\n\nTwo.\n\nThree.\n"));
@@ -34,9 +37,9 @@ fn edits_and_a_new_version_go_together() {
         ".claude/skills/pdf/notes.md does not belong to the skill",
     ];
     assert_eq!(bench.problems(), wrong);
-    let plan = bench.sync(Edits::Keep);
-    assert!(matches!(plan.changes(), [Change::Left(_)]) && plan.is_empty());
-    bench.apply(&bench.sync(Edits::Discard));
+    let plan = bench.sync(UserEdits::Keep);
+    assert!(matches!(plan.changes(), [PlannedChange::EditsLeft(_)]) && plan.is_empty());
+    bench.apply(&bench.sync(UserEdits::Discard));
     assert_eq!(bench.problems(), [""; 0]);
 }
 
@@ -47,14 +50,14 @@ fn what_does_not_go_together_is_marked() {
     bench.write(FILE, &bench.read(FILE).replace("Two.", "Zwei."));
     let before = bench.everything();
     let new = skill("pdf", "2.0.0", &BODY.replace("Two.", "Dos."));
-    let told = bench.apply(&bench.plan(&[bench.ready(new, Why::Newer)], &[]).unwrap());
+    let told = bench.apply(&bench.plan(&[bench.ready(new, FetchReason::Update)], &[]).unwrap());
     assert!(
-        told.iter().any(|change| matches!(change, Change::Conflict { places: 1, .. })),
+        told.iter().any(|change| matches!(change, PlannedChange::Conflict { places: 1, .. })),
         "{told:?}"
     );
     let text = bench.read(FILE);
     assert!(text.contains("<<<<<<< yours\nZwei.\n=======\nDos.\n>>>>>>> 2.0.0\n"), "{text}");
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert_eq!(bench.everything(), before);
 }
 
@@ -64,7 +67,7 @@ fn the_same_version_leaves_edits_alone() {
     bench.install(vec![skill("pdf", "1.0.0", BODY)], &["claude-code"]);
     bench.write(FILE, &bench.read(FILE).replace("Two.", "Zwei."));
     let told = bench.install(vec![skill("pdf", "1.0.0", BODY)], &["claude-code"]);
-    assert!(matches!(&told[..], [Change::Left(_)]), "{told:?}");
+    assert!(matches!(&told[..], [PlannedChange::EditsLeft(_)]), "{told:?}");
     assert!(bench.read(FILE).contains("Zwei."));
 }
 
@@ -76,9 +79,9 @@ fn whoever_wants_more_must_be_accepted() {
     };
     bench.install(vec![version("1.0.0", &[])], &["codex"]);
     let before = bench.everything();
-    let ready = [bench.ready(version("1.1.0", &["shell:execute:git"]), Why::Newer)];
+    let ready = [bench.ready(version("1.1.0", &["shell:execute:git"]), FetchReason::Update)];
     let mut plan = bench.plan(&ready, &[]).unwrap();
-    let growth: Vec<String> = plan.growth().iter().map(ToString::to_string).collect();
+    let growth: Vec<String> = plan.added_capabilities().iter().map(ToString::to_string).collect();
     assert_eq!(growth, ["`search` 1.1.0 wants shell:execute:git, which 1.0.0 did not have"]);
     let refused = bench.shelf().apply(&plan, &|| ()).unwrap_err();
     assert_eq!(refused.code(), "wants_more");
@@ -97,17 +100,20 @@ fn removing_keeps_what_others_need() {
     bench.install(vec![base, top], &["codex"]);
     let remove = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        bench.apply(&bench.shelf().remove(&names, Edits::Keep).unwrap())
+        bench.apply(&bench.shelf().remove(&names, UserEdits::Keep).unwrap())
     };
     let told = remove(&["base"]);
-    assert!(matches!(&told[..], [Change::StillNeeded { by, .. }] if by == &["top"]), "{told:?}");
+    assert!(
+        matches!(&told[..], [PlannedChange::StillNeeded { by, .. }] if by == &["top"]),
+        "{told:?}"
+    );
     assert!(bench.path(".agents/skills/base").exists());
     let told = remove(&["top"]);
     assert_eq!(told.len(), 2, "and what only it needed: {told:?}");
     assert!(!bench.path(".agents/skills/base").exists());
     assert!(!bench.path(".agents/skills/top").exists());
     assert!(Lock::read(&bench.path("savoir.lock")).unwrap().skills.is_empty());
-    let gone = bench.shelf().remove(&["top".to_owned()], Edits::Keep).unwrap_err();
+    let gone = bench.shelf().remove(&["top".to_owned()], UserEdits::Keep).unwrap_err();
     assert_eq!(gone.code(), "not_installed");
 }
 
@@ -116,9 +122,9 @@ fn removing_leaves_edits() {
     let bench = Bench::new();
     bench.install(vec![skill("pdf", "1.0.0", BODY)], &["claude-code", "codex"]);
     bench.write(FILE, "mine");
-    let plan = bench.shelf().remove(&["pdf".to_owned()], Edits::Keep).unwrap();
+    let plan = bench.shelf().remove(&["pdf".to_owned()], UserEdits::Keep).unwrap();
     let told = bench.apply(&plan);
-    assert!(told.iter().any(|change| matches!(change, Change::Left(_))), "{told:?}");
+    assert!(told.iter().any(|change| matches!(change, PlannedChange::EditsLeft(_))), "{told:?}");
     assert_eq!(bench.read(FILE), "mine");
     assert!(!bench.path(".agents/skills/pdf").exists());
 }
@@ -128,8 +134,8 @@ fn what_is_missing_is_put_there_again() {
     let bench = Bench::new();
     bench.install(vec![skill("pdf", "1.0.0", BODY)], &["claude-code", "codex"]);
     fs::remove_dir_all(bench.path(".claude")).unwrap();
-    let plan = bench.sync(Edits::Keep);
-    assert!(matches!(plan.changes(), [Change::Filled(_)]));
+    let plan = bench.sync(UserEdits::Keep);
+    assert!(matches!(plan.changes(), [PlannedChange::Written(_)]));
     bench.apply(&plan);
     assert_eq!(bench.problems(), [""; 0]);
 }
@@ -141,18 +147,18 @@ fn what_the_store_lost_is_fetched_again() {
     bench.install(vec![tree.clone()], &["claude-code"]);
     fs::remove_dir_all(bench.data().join("store")).unwrap();
     assert_eq!(bench.problems(), ["`pdf` is not in the store, or is damaged there"]);
-    bench.apply(&bench.sync(Edits::Keep));
+    bench.apply(&bench.sync(UserEdits::Keep));
     assert_eq!(bench.problems(), [""; 0], "the folder has it still");
 
     fs::remove_dir_all(bench.data().join("store")).unwrap();
     fs::remove_dir_all(bench.path(".claude")).unwrap();
     let shelf = bench.shelf();
-    let failed = shelf.sync(Edits::Keep, &mut |_, _| Err("there is no network".into()));
+    let failed = shelf.sync(UserEdits::Keep, &mut |_, _| Err("there is no network".into()));
     assert_eq!(failed.unwrap_err().code(), "fetch");
     let other = skill("pdf", "1.0.0", "Other.\n");
-    let wrong = shelf.sync(Edits::Keep, &mut |_, _| Ok(other.clone()));
+    let wrong = shelf.sync(UserEdits::Keep, &mut |_, _| Ok(other.clone()));
     assert_eq!(wrong.unwrap_err().code(), "integrity");
-    bench.apply(&shelf.sync(Edits::Keep, &mut |_, _| Ok(tree.clone())).unwrap());
+    bench.apply(&shelf.sync(UserEdits::Keep, &mut |_, _| Ok(tree.clone())).unwrap());
     assert_eq!(bench.problems(), [""; 0]);
 }
 
@@ -162,7 +168,7 @@ fn a_link_of_its_owner_stays() {
     bench.install(vec![skill("pdf", "1.0.0", BODY)], &["claude-code"]);
     fs::rename(bench.path(".claude/skills/pdf"), bench.path("work")).unwrap();
     std::os::unix::fs::symlink("../../work", bench.path(".claude/skills/pdf")).unwrap();
-    let new = [bench.ready(skill("pdf", "1.1.0", BODY), Why::Newer)];
+    let new = [bench.ready(skill("pdf", "1.1.0", BODY), FetchReason::Update)];
     bench.apply(&bench.plan(&new, &[]).unwrap());
     assert!(bench.path(".claude/skills/pdf").is_symlink());
 }
@@ -173,11 +179,14 @@ fn a_lock_can_be_stale() {
     bench.install(vec![skill("pdf", "1.0.0", BODY)], &["codex"]);
     let text = "[skills]\nother = \"^1\"\npdf = \"^2\"\n";
     bench.write("savoir.toml", text);
-    let stale = bench.shelf().state().unwrap().stale();
-    assert!(matches!(&stale[..], [Stale::Missing { .. }, Stale::Source { .. }]), "{stale:?}");
+    let stale = bench.shelf().state().unwrap().lock_mismatches();
+    assert!(
+        matches!(&stale[..], [LockMismatch::Missing { .. }, LockMismatch::Source { .. }]),
+        "{stale:?}"
+    );
     bench.write("savoir.toml", "");
-    let stale = bench.shelf().state().unwrap().stale();
-    assert!(matches!(&stale[..], [Stale::Unneeded { .. }]), "{stale:?}");
+    let stale = bench.shelf().state().unwrap().lock_mismatches();
+    assert!(matches!(&stale[..], [LockMismatch::Unneeded { .. }]), "{stale:?}");
 }
 
 #[test]
@@ -238,7 +247,7 @@ fn what_is_not_concerned_is_left_alone() {
     fs::remove_dir_all(bench.data().join("store")).unwrap();
     fs::remove_dir_all(bench.path(".agents")).unwrap();
     let told = bench.install(vec![skill("b", "1.0.0", BODY)], &["codex"]);
-    assert!(matches!(&told[..], [Change::New { name, .. }] if name == "b"), "{told:?}");
+    assert!(matches!(&told[..], [PlannedChange::New { name, .. }] if name == "b"), "{told:?}");
     assert!(!bench.path(".agents/skills/a").exists());
     assert_eq!(bench.problems().len(), 2, "sync puts it right");
 }
@@ -248,7 +257,7 @@ fn every_file_of_a_plan_is_shown() {
     let bench = Bench::new();
     bench.install(vec![with(&skill("a", "1.0.0", BODY), "old.md", "old")], &["codex"]);
     let new = with(&skill("a", "1.1.0", BODY), "new.md", "new");
-    let plan = bench.plan(&[bench.ready(new, Why::Newer)], &[]).unwrap();
+    let plan = bench.plan(&[bench.ready(new, FetchReason::Update)], &[]).unwrap();
     let files = plan.files();
     let shown: Vec<_> =
         files.iter().map(|file| (file.path, file.before.is_some(), file.after.is_some())).collect();

@@ -12,7 +12,7 @@ use std::{
 use savoir_package::{
     InstallFailure, SkillSet,
     gaia_lock::GaiaLock,
-    install::{Arrival, Edits, Plan, Ready},
+    install::{CheckedSkill, FetchedSkill, InstallPlan, UserEdits},
     trust::TrustStore,
 };
 
@@ -102,7 +102,7 @@ fn kill_one(bench: &Bench, first: u64, moment: Duration) {
 /// What `savoir sync` does.
 fn mend(bench: &Bench) {
     bench.shelf().recover(&|| ()).unwrap();
-    bench.apply(&bench.sync(Edits::Keep));
+    bench.apply(&bench.sync(UserEdits::Keep));
 }
 
 #[test]
@@ -115,8 +115,11 @@ fn child() {
         ["a", "b"].map(|name| {
             let (tree, called) = (skill(name, version, version), name.to_owned());
             let source = "path+./source".parse().unwrap();
-            Ready::check(Arrival { tree, called, source, why: asked(), counted: None }, &trust)
-                .unwrap()
+            CheckedSkill::check(
+                FetchedSkill { tree, called, source, why: asked(), counted: None },
+                &trust,
+            )
+            .unwrap()
         })
     });
     let shelf = bench.shelf();
@@ -135,14 +138,14 @@ fn child() {
                 let _ = fs::rename(bench.path(".agents"), gone.path().join("agents"));
                 bench.sync_plan()
             }
-            3 => shelf.remove(&["b".to_owned()], Edits::Keep),
-            _ => shelf.undo(Edits::Keep),
+            3 => shelf.remove(&["b".to_owned()], UserEdits::Keep),
+            _ => shelf.undo(UserEdits::Keep),
         };
         apply(&shelf, plan);
     }
 }
 
-fn apply(shelf: &SkillSet, plan: Result<Plan, InstallFailure>) {
+fn apply(shelf: &SkillSet, plan: Result<InstallPlan, InstallFailure>) {
     let plan = match plan {
         Ok(plan) if plan.is_empty() => return,
         // Somebody else has done it, or undone it.

@@ -4,7 +4,7 @@ use std::{env, process::Command};
 
 use savoir_package::{
     Tree,
-    install::{Arrival, Ready},
+    install::{CheckedSkill, FetchedSkill},
     trust::TrustStore,
 };
 
@@ -50,8 +50,9 @@ fn child() {
     let trust = TrustStore::default();
     let ready = [skill("a", "1.1.0", "A\n"), large()].map(|tree| {
         let source = "path+./source".parse().unwrap();
-        let arrival = Arrival { tree, called: "x".to_owned(), source, why: asked(), counted: None };
-        Ready::check(arrival, &trust).unwrap()
+        let arrival =
+            FetchedSkill { tree, called: "x".to_owned(), source, why: asked(), counted: None };
+        CheckedSkill::check(arrival, &trust).unwrap()
     });
     let plan = bench.shelf().install(&ready, &install(&["claude-code", "codex"])).unwrap();
     let error = bench.shelf().apply(&plan, &|| ()).unwrap_err();

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use savoir_package::{
     Tree,
     gaia_lock::{GaiaLock, dependencies_hash},
-    install::{Edits, Install, Occupied, Why},
+    install::{FetchReason, InstallOptions, OccupiedFolders, UserEdits},
     manifest::Scope,
 };
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn an_entry_says_what_is_on_the_disk() {
     let need = bench.signed("helper", "2.0.0", &gaia("helper", "2.0.0", &[], &[]));
     let tree = gaia("finder", "1.2.0", &["shell:execute:git"], &["helper"]);
     let tree = bench.signed("finder", "1.2.0", &tree);
-    let ready = [bench.ready(tree, asked()), bench.ready(need, Why::Spare)];
+    let ready = [bench.ready(tree, asked()), bench.ready(need, FetchReason::IfNeeded)];
     bench.apply(&bench.plan(&ready, &["gaia", "claude-code"]).unwrap());
     let text: Value = serde_json::from_str(&bench.read(LOCK)).unwrap();
     let entry = &text["skills"]["finder"];
@@ -100,11 +100,11 @@ fn entries_of_others_stay_whatever_happens() {
     let theirs = lock(&bench).skills["theirs"].clone();
     assert_eq!(theirs.unknown["stars"], 5);
     assert_eq!(lock(&bench).unknown["later"], json!([1]));
-    bench.apply(&bench.shelf().remove(&["a".into(), "b".into()], Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().remove(&["a".into(), "b".into()], UserEdits::Keep).unwrap());
     assert_eq!(names(&bench), ["theirs"]);
     assert_eq!(lock(&bench).skills["theirs"], theirs);
     for expected in [&["a", "b", "theirs"][..], &["theirs"]] {
-        bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+        bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
         assert_eq!(names(&bench), expected);
     }
     assert_eq!(bench.read(LOCK), FOREIGN, "to the byte");
@@ -122,7 +122,7 @@ fn what_did_not_change_keeps_its_time_and_its_keys() {
         }
     })
     .unwrap();
-    assert!(bench.sync(Edits::Keep).is_empty(), "they are what they were");
+    assert!(bench.sync(UserEdits::Keep).is_empty(), "they are what they were");
     bench.install(vec![skill("b", "2.0.0", "B\n")], &[]);
     let lock = lock(&bench);
     assert_eq!(lock.skills["a"].installed_at.as_deref(), Some(old));
@@ -151,9 +151,9 @@ fn what_gaia_writes_meanwhile_is_not_lost() {
     bench.apply(&plan);
     assert_eq!(names(&bench), ["a", "b", "early"]);
     add("late");
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert_eq!(names(&bench), ["a", "early", "late"]);
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert_eq!(names(&bench), ["early", "late"]);
 }
 
@@ -163,10 +163,10 @@ fn everything_comes_back_and_nothing_is_left() {
     let before = bench.everything();
     bench.install(vec![skill("a", "1.0.0", "A\n")], &["gaia"]);
     assert!(bench.path(LOCK).exists());
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert_eq!(bench.everything(), before);
     bench.install(vec![skill("a", "1.0.0", "A\n")], &["gaia"]);
-    bench.apply(&bench.shelf().remove(&["a".into()], Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().remove(&["a".into()], UserEdits::Keep).unwrap());
     assert!(!bench.path(LOCK).exists(), "a lock of nothing says nothing");
 }
 
@@ -175,15 +175,15 @@ fn a_lock_that_is_gone_or_wrong_is_mended() {
     let bench = Bench::new();
     bench.install(vec![skill("a", "1.0.0", "A\n")], &["gaia"]);
     fs::remove_file(bench.path(LOCK)).unwrap();
-    bench.apply(&bench.sync(Edits::Keep));
+    bench.apply(&bench.sync(UserEdits::Keep));
     assert_eq!(names(&bench), ["a"]);
     GaiaLock::update(&bench.path(LOCK), |lock| {
         lock.skills.get_mut("a").unwrap().version = "9.9.9".into();
     })
     .unwrap();
-    bench.apply(&bench.sync(Edits::Keep));
+    bench.apply(&bench.sync(UserEdits::Keep));
     assert_eq!(lock(&bench).skills["a"].version, "1.0.0");
-    assert!(bench.sync(Edits::Keep).is_empty());
+    assert!(bench.sync(UserEdits::Keep).is_empty());
 }
 
 #[test]
@@ -194,12 +194,12 @@ fn a_skill_of_gaia_itself_is_in_the_way_and_can_be_replaced() {
     let before = bench.everything();
     let ready = [bench.ready(skill("theirs", "1.0.0", "A\n"), asked())];
     assert_eq!(bench.plan(&ready, &["gaia"]).unwrap_err().code(), "occupied");
-    let how = Install { occupied: Occupied::Replace, ..install(&["gaia"]) };
+    let how = InstallOptions { occupied: OccupiedFolders::Replace, ..install(&["gaia"]) };
     bench.apply(&bench.shelf().install(&ready, &how).unwrap());
     let entry = &lock(&bench).skills["theirs"];
     assert_eq!((entry.version.as_str(), &entry.unknown["stars"]), ("1.0.0", &json!(5)));
     assert_ne!(entry.installed_at.as_deref(), Some("2026-01-01T00:00:00Z"));
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert_eq!(bench.everything(), before);
 }
 

@@ -4,7 +4,9 @@ use std::fs;
 
 use savoir_package::{
     Agent, File, SkillSummary, Tree,
-    install::{Change, Edits, Occupied, Question, Why, deployed},
+    install::{
+        FetchReason, InstallQuestion, OccupiedFolders, PlannedChange, UserEdits, deploy_for_agent,
+    },
     lock::Lock,
     manifest::Scope,
 };
@@ -16,7 +18,7 @@ use super::bench::{Bench, asked, gaia, install, skill, with};
 fn two_agents_get_a_skill() {
     let bench = Bench::new();
     let told = bench.install(vec![skill("pdf", "1.0.0", "Read.\n")], &["claude-code", "codex"]);
-    assert!(matches!(&told[..], [Change::New { name, agents, .. }]
+    assert!(matches!(&told[..], [PlannedChange::New { name, agents, .. }]
         if name == "pdf" && agents == &["claude-code", "codex"]));
     for folder in [".claude/skills/pdf", ".agents/skills/pdf"] {
         assert_eq!(Tree::read(&bench.path(folder)).unwrap(), skill("pdf", "1.0.0", "Read.\n"));
@@ -25,7 +27,7 @@ fn two_agents_get_a_skill() {
     let lock = Lock::read(&bench.path("savoir.lock")).unwrap();
     assert_eq!(lock.skills["pdf"].agents, ["claude-code", "codex"]);
     assert_eq!(lock.skills["pdf"].source.to_string(), "path+./source");
-    assert!(bench.shelf().state().unwrap().stale().is_empty());
+    assert!(bench.shelf().state().unwrap().lock_mismatches().is_empty());
     assert_eq!(bench.problems(), [""; 0]);
 }
 
@@ -39,7 +41,7 @@ fn again_is_no_change() {
     assert!(plan.is_empty(), "{plan:?}");
     bench.apply(&plan);
     assert_eq!(bench.everything(), before);
-    assert!(bench.sync(Edits::Keep).is_empty());
+    assert!(bench.sync(UserEdits::Keep).is_empty());
 }
 
 #[test]
@@ -47,7 +49,9 @@ fn a_further_agent_gets_it_too() {
     let bench = Bench::new();
     bench.install(vec![skill("pdf", "1.0.0", "Read.\n")], &["claude-code"]);
     let told = bench.install(vec![skill("pdf", "1.0.0", "Read.\n")], &["codex", "amp"]);
-    assert!(matches!(&told[..], [Change::Further { agents, .. }] if agents == &["amp", "codex"]));
+    assert!(
+        matches!(&told[..], [PlannedChange::AgentsAdded { agents, .. }] if agents == &["amp", "codex"])
+    );
     assert!(bench.path(".agents/skills/pdf/SKILL.md").exists(), "both read this folder");
     assert_eq!(bench.problems(), [""; 0]);
 }
@@ -61,7 +65,9 @@ fn a_skill_that_an_agent_cannot_read_is_converted() {
     tree.add("SKILL.md".into(), File { bytes: text.into(), executable: false }).unwrap();
     let tree = bench.signed("greet", "1.0.0", &with(&tree, "notes.txt", "kept"));
     let told = bench.install(vec![tree.clone()], &["codex"]);
-    let Some(Change::Converted { agent, report, .. }) = told.last() else { panic!("{told:?}") };
+    let Some(PlannedChange::Converted { agent, report, .. }) = told.last() else {
+        panic!("{told:?}")
+    };
     assert_eq!(*agent, "Codex");
     assert!(report.iter().any(|field| field.how == FieldOutcome::Approximated), "{report:?}");
     let there = Tree::read(&bench.path(".agents/skills/greet")).unwrap();
@@ -69,9 +75,13 @@ fn a_skill_that_an_agent_cannot_read_is_converted() {
     assert!(there.get("notes.txt").is_some());
     let summary = SkillSummary::read(&tree, "greet").unwrap();
     let agent = Agent::by_id("codex").unwrap();
-    assert_eq!(deployed(&tree, &summary, agent).unwrap().tree, there, "it can be computed again");
+    assert_eq!(
+        deploy_for_agent(&tree, &summary, agent).unwrap().tree,
+        there,
+        "it can be computed again"
+    );
     assert_eq!(bench.problems(), [""; 0]);
-    assert!(bench.sync(Edits::Keep).is_empty());
+    assert!(bench.sync(UserEdits::Keep).is_empty());
 }
 
 #[test]
@@ -79,7 +89,7 @@ fn what_an_agent_understands_as_it_is_stays_as_it_is() {
     let bench = Bench::new();
     let tree = bench.signed("search", "1.0.0", &gaia("search", "1.0.0", &[], &[]));
     let told = bench.install(vec![tree.clone()], &["claude-code"]);
-    assert!(matches!(&told[..], [Change::New { .. }]), "{told:?}");
+    assert!(matches!(&told[..], [PlannedChange::New { .. }]), "{told:?}");
     assert_eq!(Tree::read(&bench.path(".claude/skills/search")).unwrap(), tree);
     assert_eq!(bench.problems(), [""; 0]);
 }
@@ -142,10 +152,10 @@ fn what_somebody_put_there_is_not_overwritten() {
     assert_eq!(bench.everything(), before);
 
     let mut how = install(&["claude-code", "codex"]);
-    how.occupied = Occupied::Replace;
+    how.occupied = OccupiedFolders::Replace;
     bench.apply(&bench.shelf().install(&ready, &how).unwrap());
     assert_eq!(bench.problems(), [""; 0]);
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert_eq!(bench.everything(), before);
 
     fs::create_dir(bench.path(".claude/skills/pdf/.git")).unwrap();
@@ -171,7 +181,7 @@ fn what_is_needed_comes_along() {
     let alone = bench.plan(&[bench.ready(top.clone(), asked())], &["codex"]).unwrap_err();
     assert_eq!(alone.code(), "unknown_skill");
     assert!(alone.to_string().contains("`top`"), "it names who needs it: {alone}");
-    let ready = [bench.ready(top, asked()), bench.ready(base, Why::Spare)];
+    let ready = [bench.ready(top, asked()), bench.ready(base, FetchReason::IfNeeded)];
     bench.apply(&bench.plan(&ready, &["codex"]).unwrap());
     let lock = Lock::read(&bench.path("savoir.lock")).unwrap();
     assert_eq!(lock.order, ["base", "top"]);
@@ -185,8 +195,8 @@ fn an_unsigned_dependency_is_asked_about() {
     let bench = Bench::new();
     let top = bench.signed("top", "1.0.0", &gaia("top", "1.0.0", &[], &["base"]));
     let base = gaia("base", "1.0.0", &[], &[]);
-    let ready = [bench.ready(top, asked()), bench.ready(base, Why::Spare)];
-    assert_eq!(ready[1].questions(), [Question::Experimental]);
+    let ready = [bench.ready(top, asked()), bench.ready(base, FetchReason::IfNeeded)];
+    assert_eq!(ready[1].questions(), [InstallQuestion::Experimental]);
     bench.apply(&bench.plan(&ready, &["codex"]).unwrap());
     assert_eq!(bench.problems(), [""; 0]);
 }
@@ -194,7 +204,7 @@ fn an_unsigned_dependency_is_asked_about() {
 #[test]
 fn a_skill_that_is_not_needed_stays_away() {
     let bench = Bench::new();
-    let spare = bench.ready(skill("spare", "1.0.0", ""), Why::Spare);
+    let spare = bench.ready(skill("spare", "1.0.0", ""), FetchReason::IfNeeded);
     let ready = [bench.ready(skill("pdf", "1.0.0", ""), asked()), spare];
     bench.apply(&bench.plan(&ready, &["codex"]).unwrap());
     assert!(!bench.path(".agents/skills/spare").exists());
@@ -209,7 +219,7 @@ fn skills_of_a_person() {
     assert!(bench.home(".claude/skills/pdf/SKILL.md").exists());
     assert!(bench.home(".config/savoir/savoir.lock").exists());
     assert!(shelf.verify(&bench.trust()).unwrap().is_empty());
-    shelf.apply(&shelf.undo(Edits::Keep).unwrap(), &|| ()).unwrap();
+    shelf.apply(&shelf.undo(UserEdits::Keep).unwrap(), &|| ()).unwrap();
     assert!(!bench.home(".claude").exists(), "nobody would know that it was here");
 }
 
@@ -222,7 +232,7 @@ fn what_a_door_must_ask() {
         .questions()
         .iter()
         .map(|question| match question {
-            Question::Permission(permission) => permission.to_string(),
+            InstallQuestion::Permission(permission) => permission.to_string(),
             other => format!("{other:?}"),
         })
         .collect();
@@ -234,12 +244,18 @@ fn what_a_door_must_ask() {
 
 #[test]
 fn what_is_never_ready() {
-    use savoir_package::install::{Arrival, Ready};
+    use savoir_package::install::{CheckedSkill, FetchedSkill};
     let bench = Bench::new();
     let check = |tree: Tree| {
         let source = "path+./source".parse().unwrap();
-        let arrival = Arrival { tree, called: "x".into(), source, why: Why::Spare, counted: None };
-        Ready::check(arrival, &bench.trust()).unwrap_err().code()
+        let arrival = FetchedSkill {
+            tree,
+            called: "x".into(),
+            source,
+            why: FetchReason::IfNeeded,
+            counted: None,
+        };
+        CheckedSkill::check(arrival, &bench.trust()).unwrap_err().code()
     };
     assert_eq!(check(Tree::default()), "no_skill_file");
     assert_eq!(

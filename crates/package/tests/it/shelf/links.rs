@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink};
 
 use savoir_package::{
-    install::{Edits, Outside},
+    install::{OutsideFolders, UserEdits},
     manifest::Scope,
 };
 
@@ -26,7 +26,7 @@ fn a_folder_that_leads_out_is_refused() {
         assert_eq!(fs::read_dir(bench.home("secrets/skills")).unwrap().count(), 0);
         assert!(bench.plan(&ready, &["codex"]).is_ok(), "other agents are not concerned");
 
-        let shelf = bench.shelf().with_outside(Outside::Follow);
+        let shelf = bench.shelf().with_outside(OutsideFolders::Follow);
         shelf.apply(&shelf.install(&ready, &install(&["claude-code"])).unwrap(), &|| ()).unwrap();
         assert!(bench.path(".claude/skills/pdf/SKILL.md").exists());
         assert!(shelf.verify(&bench.trust()).unwrap().is_empty());
@@ -54,7 +54,7 @@ fn links_inside_of_the_project_are_fine() {
     symlink("../.agents/skills", bench.path(".claude/skills")).unwrap();
     bench.install(vec![skill("pdf", "1.0.0", "")], &["claude-code", "codex"]);
     assert_eq!(bench.problems(), [""; 0]);
-    assert!(bench.sync(Edits::Keep).is_empty());
+    assert!(bench.sync(UserEdits::Keep).is_empty());
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use savoir_package::install::{Change, Edits, Occupied, Stale, Why};
+use savoir_package::install::{
+    FetchReason, LockMismatch, OccupiedFolders, PlannedChange, UserEdits,
+};
 
 use super::bench::{Bench, asked, gaia, install, put, skill};
 
@@ -22,30 +24,36 @@ fn pulled() -> Bench {
 #[test]
 fn an_orphan_goes() {
     let bench = pulled();
-    let plan = bench.sync(Edits::Keep);
-    assert!(matches!(plan.changes(), [Change::Orphan(_), Change::Orphan(_)]), "{plan:?}");
+    let plan = bench.sync(UserEdits::Keep);
+    assert!(
+        matches!(plan.changes(), [PlannedChange::Orphan(_), PlannedChange::Orphan(_)]),
+        "{plan:?}"
+    );
     assert!(plan.changes()[0].to_string().ends_with("since nothing needs it"));
     bench.apply(&plan);
     for folder in [".claude/skills", ".agents/skills"] {
         assert!(!bench.path(folder).join("pdf").exists());
         assert!(bench.path(folder).join("keep").exists());
     }
-    assert!(bench.sync(Edits::Keep).is_empty());
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    assert!(bench.sync(UserEdits::Keep).is_empty());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert!(bench.path(".claude/skills/pdf/SKILL.md").exists());
-    assert!(bench.sync(Edits::Keep).is_empty(), "whoever wanted it back is heard");
+    assert!(bench.sync(UserEdits::Keep).is_empty(), "whoever wanted it back is heard");
 }
 
 #[test]
 fn an_orphan_that_was_edited_stays() {
     let bench = pulled();
     bench.write(".claude/skills/pdf/notes.md", "mine");
-    let plan = bench.sync(Edits::Keep);
-    assert!(matches!(plan.changes(), [Change::Orphan(_), Change::Left(_)]), "{plan:?}");
+    let plan = bench.sync(UserEdits::Keep);
+    assert!(
+        matches!(plan.changes(), [PlannedChange::Orphan(_), PlannedChange::EditsLeft(_)]),
+        "{plan:?}"
+    );
     bench.apply(&plan);
     assert_eq!(bench.read(".claude/skills/pdf/notes.md"), "mine");
     assert!(!bench.path(".agents/skills/pdf").exists());
-    bench.apply(&bench.sync(Edits::Discard));
+    bench.apply(&bench.sync(UserEdits::Discard));
     assert!(!bench.path(".claude/skills/pdf").exists());
 }
 
@@ -56,11 +64,11 @@ fn edits_that_were_merged_are_edits_still() {
     let file = ".agents/skills/pdf/SKILL.md";
     bench.write(file, &bench.read(file).replace("Three.", "Drei."));
     let new = skill("pdf", "1.1.0", &BODY.replace("One.", "Uno."));
-    bench.apply(&bench.plan(&[bench.ready(new, Why::Newer)], &[]).unwrap());
+    bench.apply(&bench.plan(&[bench.ready(new, FetchReason::Update)], &[]).unwrap());
     bench.write("savoir.toml", "");
     fs::remove_file(bench.path("savoir.lock")).unwrap();
-    let plan = bench.sync(Edits::Keep);
-    assert!(matches!(plan.changes(), [Change::Left(_)]), "{plan:?}");
+    let plan = bench.sync(UserEdits::Keep);
+    assert!(matches!(plan.changes(), [PlannedChange::EditsLeft(_)]), "{plan:?}");
 }
 
 #[test]
@@ -71,7 +79,7 @@ fn what_savoir_did_not_write_is_never_an_orphan() {
     bench.install(vec![skill("pdf", "1.0.0", BODY)], &["codex"]);
     bench.write("savoir.toml", "");
     fs::remove_file(bench.path("savoir.lock")).unwrap();
-    assert!(bench.sync(Edits::Discard).is_empty());
+    assert!(bench.sync(UserEdits::Discard).is_empty());
     assert!(bench.path(".agents/skills/pdf").exists());
 }
 
@@ -81,10 +89,10 @@ fn what_was_put_back_is_its_owners_again() {
     bench.write(".agents/skills/pdf/SKILL.md", "mine");
     let ready = [bench.ready(skill("pdf", "1.0.0", BODY), asked())];
     let mut how = install(&["codex"]);
-    how.occupied = Occupied::Replace;
+    how.occupied = OccupiedFolders::Replace;
     bench.apply(&bench.shelf().install(&ready, &how).unwrap());
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
-    assert!(bench.sync(Edits::Discard).is_empty());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
+    assert!(bench.sync(UserEdits::Discard).is_empty());
     assert_eq!(bench.read(".agents/skills/pdf/SKILL.md"), "mine");
 }
 
@@ -93,8 +101,11 @@ fn what_is_still_asked_for_waits() {
     let bench = pulled();
     let toml = bench.read("savoir.toml") + "pdf = { path = \"./source\" }\n";
     bench.write("savoir.toml", &toml);
-    assert!(bench.sync(Edits::Keep).is_empty(), "the lock is only too old");
-    assert!(matches!(&bench.shelf().state().unwrap().stale()[..], [Stale::Missing { .. }]));
+    assert!(bench.sync(UserEdits::Keep).is_empty(), "the lock is only too old");
+    assert!(matches!(
+        &bench.shelf().state().unwrap().lock_mismatches()[..],
+        [LockMismatch::Missing { .. }]
+    ));
 }
 
 #[test]
@@ -104,7 +115,7 @@ fn an_orphan_is_known_in_the_dialect_of_its_agent() {
     bench.install(vec![tree], &["claude-code"]);
     bench.write("savoir.toml", "");
     fs::remove_file(bench.path("savoir.lock")).unwrap();
-    bench.apply(&bench.sync(Edits::Keep));
+    bench.apply(&bench.sync(UserEdits::Keep));
     assert!(!bench.path(".claude/skills/search").exists());
 }
 
@@ -112,7 +123,7 @@ fn an_orphan_is_known_in_the_dialect_of_its_agent() {
 fn a_store_that_lost_it_still_knows_what_was_not_converted() {
     let bench = pulled();
     fs::remove_dir_all(bench.data().join("store")).unwrap();
-    bench.apply(&bench.sync(Edits::Keep));
+    bench.apply(&bench.sync(UserEdits::Keep));
     assert!(!bench.path(".claude/skills/pdf").exists());
 }
 
@@ -126,7 +137,7 @@ fn a_parent_that_became_a_link_protects_others() {
     let toml = "";
     bench.write("savoir.toml", toml);
     fs::remove_file(bench.path("savoir.lock")).unwrap();
-    bench.apply(&bench.sync(Edits::Discard));
+    bench.apply(&bench.sync(UserEdits::Discard));
     assert!(bench.home("others/skills/pdf/SKILL.md").exists());
     assert!(!bench.path(".agents/skills/pdf").exists());
 }
@@ -140,13 +151,13 @@ fn an_index_that_is_damaged_removes_nothing() {
     let good = fs::read(file).unwrap();
     for cut in [0, 1, good.len() / 2, good.len() - 1] {
         fs::write(file, &good[..cut]).unwrap();
-        assert!(bench.sync(Edits::Discard).is_empty(), "cut at {cut}");
+        assert!(bench.sync(UserEdits::Discard).is_empty(), "cut at {cut}");
     }
     fs::write(file, String::from_utf8_lossy(&good).replace("\"version\":1", "\"version\":2"))
         .unwrap();
-    assert!(bench.sync(Edits::Discard).is_empty());
+    assert!(bench.sync(UserEdits::Discard).is_empty());
     fs::write(file, good).unwrap();
-    assert!(!bench.sync(Edits::Keep).is_empty());
+    assert!(!bench.sync(UserEdits::Keep).is_empty());
 }
 
 #[test]
@@ -164,8 +175,8 @@ fn a_skill_that_calls_itself_otherwise() {
     bench.write("savoir.toml", "");
     bench.install(vec![skill("right", "1.0.0", "")], &["codex"]);
     bench.write("savoir.toml", "[skills]\nwrong = { path = \"./source\" }\n");
-    let stale = bench.shelf().state().unwrap().stale();
-    let [name @ Stale::Name { .. }] = &stale[..] else { panic!("{stale:?}") };
+    let stale = bench.shelf().state().unwrap().lock_mismatches();
+    let [name @ LockMismatch::Name { .. }] = &stale[..] else { panic!("{stale:?}") };
     assert_eq!(
         name.to_string(),
         "`wrong` in `savoir.toml` is a skill that calls itself `right`; write `right`"

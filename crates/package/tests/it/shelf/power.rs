@@ -6,7 +6,7 @@ use std::{
 };
 
 use savoir_package::{
-    install::{Arrival, Ready},
+    install::{CheckedSkill, FetchedSkill},
     trust::TrustStore,
 };
 
@@ -91,12 +91,15 @@ fn child() {
     let count: usize = env::var(COUNT).unwrap().parse().unwrap();
     let bench = Bench::at(place.as_ref());
     let trust = TrustStore::default();
-    let ready: Vec<Ready> = (0..count)
+    let ready: Vec<CheckedSkill> = (0..count)
         .map(|number| {
             let (called, source) = (format!("s{number}"), "path+./source".parse().unwrap());
             let tree = skill(&called, "1.0.0", "Text\n");
-            Ready::check(Arrival { tree, called, source, why: asked(), counted: None }, &trust)
-                .unwrap()
+            CheckedSkill::check(
+                FetchedSkill { tree, called, source, why: asked(), counted: None },
+                &trust,
+            )
+            .unwrap()
         })
         .collect();
     let plan = bench.shelf().install(&ready, &install(&["claude-code"])).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use savoir_package::install::{Change, Edits, Why};
+use savoir_package::install::{FetchReason, PlannedChange, UserEdits};
 
 use super::bench::{Bench, asked, skill, with};
 
@@ -17,22 +17,23 @@ fn everything_comes_back_to_the_byte() {
     bench.write(".claude/skills/a/mine", "x");
     states.pop();
     states.push(bench.everything());
-    let new = [bench.ready(with(&skill("a", "1.1.0", "A\n"), "more.md", "more"), Why::Newer)];
+    let new =
+        [bench.ready(with(&skill("a", "1.1.0", "A\n"), "more.md", "more"), FetchReason::Update)];
     bench.apply(&bench.plan(&new, &[]).unwrap());
     states.push(bench.everything());
-    bench.apply(&bench.shelf().remove(&["b".to_owned()], Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().remove(&["b".to_owned()], UserEdits::Keep).unwrap());
     let run = bench.path(".claude/skills/a/scripts/run.sh");
     assert!(fs::metadata(&run).unwrap().permissions().mode() & 0o111 != 0);
     for state in states.iter().rev().take(2) {
-        bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+        bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
         assert_eq!(bench.everything(), *state);
     }
     assert!(fs::metadata(&run).unwrap().permissions().mode() & 0o111 != 0);
-    let edited = bench.shelf().undo(Edits::Keep).unwrap_err();
+    let edited = bench.shelf().undo(UserEdits::Keep).unwrap_err();
     assert_eq!(edited.code(), "edited", "they were made after it was installed");
-    bench.apply(&bench.shelf().undo(Edits::Discard).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Discard).unwrap());
     assert_eq!(bench.everything(), states[0]);
-    assert_eq!(bench.shelf().undo(Edits::Keep).unwrap_err().code(), "nothing_to_undo");
+    assert_eq!(bench.shelf().undo(UserEdits::Keep).unwrap_err().code(), "nothing_to_undo");
 }
 
 #[test]
@@ -40,7 +41,7 @@ fn edits_are_not_taken_back() {
     let bench = Bench::new();
     bench.install(vec![skill("a", "1.0.0", "A\n")], &["claude-code"]);
     bench.write(".claude/skills/a/SKILL.md", "mine");
-    let refused = bench.shelf().undo(Edits::Keep).unwrap_err();
+    let refused = bench.shelf().undo(UserEdits::Keep).unwrap_err();
     assert_eq!(refused.code(), "edited");
     assert!(refused.to_string().contains(".claude/skills/a"), "{refused}");
 }
@@ -52,10 +53,10 @@ fn each_shelf_has_its_own_past_and_not_too_much_of_it() {
     for number in 0..25 {
         bench.install(vec![skill("a", &format!("1.0.{number}"), "A\n")], &["claude-code"]);
     }
-    assert_eq!(other.undo(Edits::Keep).unwrap_err().code(), "nothing_to_undo");
+    assert_eq!(other.undo(UserEdits::Keep).unwrap_err().code(), "nothing_to_undo");
     assert_eq!(fs::read_dir(bench.data().join("undo")).unwrap().count(), 20);
     for _ in 0..20 {
-        bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+        bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
         assert_eq!(bench.problems(), [""; 0]);
     }
     assert!(bench.read("savoir.lock").contains("1.0.4"));
@@ -76,18 +77,21 @@ fn what_is_no_part_of_a_skill_outlives_it() {
     let before = bench.everything();
     bench.install(vec![skill("a", "1.1.0", "A\n")], &[]);
     assert_eq!((bench.read(mine), bench.read(nested)), ("mine".into(), "mine".into()));
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert_eq!(bench.everything(), before);
-    let told = bench.apply(&bench.shelf().remove(&["a".to_owned()], Edits::Keep).unwrap());
-    assert!(told.iter().any(|change| matches!(change, Change::Left(_))), "{told:?}");
+    let told = bench.apply(&bench.shelf().remove(&["a".to_owned()], UserEdits::Keep).unwrap());
+    assert!(told.iter().any(|change| matches!(change, PlannedChange::EditsLeft(_))), "{told:?}");
     assert_eq!((bench.read(mine), bench.read(nested)), ("mine".into(), "mine".into()));
     assert!(!bench.path(".claude/skills/a/SKILL.md").exists());
     assert!(!bench.path(".claude/skills/a/scripts/__pycache__").exists(), "a cache goes");
-    bench.apply(&bench.shelf().undo(Edits::Keep).unwrap());
+    bench.apply(&bench.shelf().undo(UserEdits::Keep).unwrap());
     assert_eq!(bench.problems(), [""; 0]);
     assert_eq!((bench.read(mine), bench.read(nested)), ("mine".into(), "mine".into()));
-    let plan = bench.shelf().undo(Edits::Keep).unwrap();
-    assert!(plan.changes().iter().any(|change| matches!(change, Change::Left(_))), "{plan:?}");
+    let plan = bench.shelf().undo(UserEdits::Keep).unwrap();
+    assert!(
+        plan.changes().iter().any(|change| matches!(change, PlannedChange::EditsLeft(_))),
+        "{plan:?}"
+    );
     bench.apply(&plan);
     assert_eq!(bench.read(mine), "mine");
     bench.install(vec![skill("a", "1.1.0", "A\n")], &["claude-code"]);

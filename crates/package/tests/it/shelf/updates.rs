@@ -9,12 +9,11 @@ use std::{
 use savoir_package::{
     Tree,
     install::{
-        Arrival, Ready, Why, locked_source,
-        updates::{self, Availability, newest, remember, remembered},
-        wanted,
+        CheckedSkill, FetchReason, FetchedSkill, locked_source, requirement_for,
+        updates::{self, Availability, find_latest, load_cached_updates, save_updates},
     },
-    manifest::{Revision, Wanted},
-    source::{Digest, Fetcher, Offer, Place, Progress, Settings, Source},
+    manifest::{Revision, SkillRequirement},
+    source::{Digest, Fetcher, OfferedSkill, PinnedSource, Progress, Settings, Source},
 };
 use serde_json::json;
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
@@ -27,23 +26,23 @@ use crate::source::repository::Repository;
 
 pub(super) async fn look(bench: &Bench, fetcher: &Fetcher) -> BTreeMap<String, Availability> {
     let shelf = bench.shelf();
-    updates::look(fetcher, shelf.root(), &shelf.state().unwrap()).await
+    updates::check_sources(fetcher, shelf.root(), &shelf.state().unwrap()).await
 }
 
 /// Installs every skill of a source.
-async fn add(bench: &Bench, fetcher: &Fetcher, text: &str) -> Vec<Offer> {
+async fn add(bench: &Bench, fetcher: &Fetcher, text: &str) -> Vec<OfferedSkill> {
     let offers = fetcher.offers(&Source::parse(text, &bench.path("")).unwrap()).await.unwrap();
     let mut ready = Vec::new();
     for offer in &offers {
         let shelf = bench.shelf();
-        let arrival = Arrival {
+        let arrival = FetchedSkill {
             tree: fetcher.fetch(offer).await.unwrap(),
             called: offer.name.clone(),
             source: locked_source(&offer.place, shelf.root()).unwrap(),
-            why: Why::Asked(wanted(&offer.place, shelf.root())),
+            why: FetchReason::Requested(requirement_for(&offer.place, shelf.root())),
             counted: None,
         };
-        ready.push(Ready::check(arrival, &bench.trust()).unwrap());
+        ready.push(CheckedSkill::check(arrival, &bench.trust()).unwrap());
     }
     bench.apply(&bench.shelf().install(&ready, &install(&["codex"])).unwrap());
     offers
@@ -102,7 +101,7 @@ async fn only_what_changed_is_newer_and_each_repository_is_asked_once() {
     let commit = repository.commit();
     let found = look(&bench, &fetcher).await;
     assert_eq!(newer(&found), [("b", Some("1.1.0".into()))]);
-    let Availability::Newer { place: Place::Git(place), .. } = &found["b"] else { panic!() };
+    let Availability::Newer { place: PinnedSource::Git(place), .. } = &found["b"] else { panic!() };
     assert_eq!((place.commit.as_str(), place.path.as_str()), (commit.as_str(), "skills/b"));
 
     // What a cache has lost is compared by its files.
@@ -141,16 +140,16 @@ async fn tags_move_and_commits_do_not() {
     let url = repository.url();
     for (name, at) in [("a", Revision::Tag("v1".into())), ("b", Revision::Rev(first))] {
         let path = Some(name.to_owned());
-        let asked = Wanted::Git { url: url.clone(), at, path };
-        let offer = newest(&fetcher, &bench.path(""), name, &asked).await.unwrap();
-        let arrival = Arrival {
+        let asked = SkillRequirement::Git { url: url.clone(), at, path };
+        let offer = find_latest(&fetcher, &bench.path(""), name, &asked).await.unwrap();
+        let arrival = FetchedSkill {
             tree: fetcher.fetch(&offer).await.unwrap(),
             called: name.to_owned(),
             source: locked_source(&offer.place, &bench.path("")).unwrap(),
-            why: Why::Asked(asked),
+            why: FetchReason::Requested(asked),
             counted: None,
         };
-        let ready = [Ready::check(arrival, &bench.trust()).unwrap()];
+        let ready = [CheckedSkill::check(arrival, &bench.trust()).unwrap()];
         bench.apply(&bench.shelf().install(&ready, &install(&["codex"])).unwrap());
     }
     for name in ["a", "b"] {
@@ -238,24 +237,25 @@ async fn folders_files_and_sites() {
 #[tokio::test]
 async fn registries_are_asked_elsewhere() {
     let bench = Bench::new();
-    let mut ready = bench.ready(skill("pdf", "1.0.0", ""), Why::Asked("^1".parse_range()));
+    let mut ready =
+        bench.ready(skill("pdf", "1.0.0", ""), FetchReason::Requested("^1".parse_range()));
     ready.source = "registry+https://skills.example.com".parse().unwrap();
     bench.apply(&bench.shelf().install(&[ready], &install(&["codex"])).unwrap());
     let found = look(&bench, &fetcher(&bench)).await;
     assert!(found.is_empty(), "{found:?}");
     let asked = "^1".parse_range();
-    let error = newest(&fetcher(&bench), &bench.path(""), "pdf", &asked).await.unwrap_err();
+    let error = find_latest(&fetcher(&bench), &bench.path(""), "pdf", &asked).await.unwrap_err();
     assert_eq!(error.code(), "no_registry");
 }
 
 trait Ranged {
-    fn parse_range(&self) -> Wanted;
+    fn parse_range(&self) -> SkillRequirement;
 }
 
 impl Ranged for str {
-    fn parse_range(&self) -> Wanted {
+    fn parse_range(&self) -> SkillRequirement {
         let range = savoir_skill::version::VersionRange::parse(self).unwrap();
-        Wanted::Version { range, registry: None, namespace: None }
+        SkillRequirement::Version { range, registry: None, namespace: None }
     }
 }
 
@@ -276,8 +276,8 @@ async fn a_skill_that_moved_vanished_or_was_renamed() {
     let (bench, fetcher, url) = (&bench, &fetcher, &url);
     let error = |name: &'static str| async move {
         let path = Some(format!("skills/{name}"));
-        let asked = Wanted::Git { url: url.clone(), at: Revision::Default, path };
-        newest(fetcher, &bench.path(""), name, &asked).await.unwrap_err()
+        let asked = SkillRequirement::Git { url: url.clone(), at: Revision::Default, path };
+        find_latest(fetcher, &bench.path(""), name, &asked).await.unwrap_err()
     };
     let moved = error("a").await;
     assert_eq!(moved.code(), "moved");
@@ -322,19 +322,23 @@ async fn what_was_found_is_remembered() {
     write(&repository, "a", &skill("a", "1.1.0", ""));
     repository.commit();
     let (shelf, state) = (bench.shelf(), bench.shelf().state().unwrap());
-    assert_eq!(remembered(&cache, shelf.root(), &state), None, "nobody looked yet");
+    assert_eq!(load_cached_updates(&cache, shelf.root(), &state), None, "nobody looked yet");
     let mut found = look(&bench, &fetcher).await;
     found.insert("gone".into(), Availability::Current);
-    remember(&cache, shelf.root(), &state, &found).unwrap();
-    let memory = remembered(&cache, shelf.root(), &state).unwrap();
+    save_updates(&cache, shelf.root(), &state, &found).unwrap();
+    let memory = load_cached_updates(&cache, shelf.root(), &state).unwrap();
     found.remove("gone");
     assert_eq!(memory.skills, found);
     let later = bench.shelf_of(savoir_package::manifest::Scope::User, &bench.home("x"));
-    assert_eq!(remembered(&cache, later.root(), &state), None, "it is about another shelf");
+    assert_eq!(
+        load_cached_updates(&cache, later.root(), &state),
+        None,
+        "it is about another shelf"
+    );
 
     add(&bench, &fetcher, &format!("git+{}", repository.url())).await;
     let now = bench.shelf().state().unwrap();
-    let memory = remembered(&cache, shelf.root(), &now).unwrap();
+    let memory = load_cached_updates(&cache, shelf.root(), &now).unwrap();
     assert!(!memory.skills.contains_key("a"), "it is not what it was: {memory:?}");
 
     let folder = cache.join("updates");
@@ -342,6 +346,6 @@ async fn what_was_found_is_remembered() {
     let good = fs::read(&file).unwrap();
     for cut in [0, 1, good.len() / 2, good.len() - 1] {
         fs::write(&file, &good[..cut]).unwrap();
-        assert_eq!(remembered(&cache, shelf.root(), &state), None, "cut at {cut}");
+        assert_eq!(load_cached_updates(&cache, shelf.root(), &state), None, "cut at {cut}");
     }
 }

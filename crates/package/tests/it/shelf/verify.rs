@@ -3,7 +3,7 @@
 use std::fs;
 
 use savoir_package::{
-    install::Why,
+    install::FetchReason,
     trust::{SigningKey, sign},
 };
 
@@ -104,10 +104,10 @@ fn a_lock_grants_nothing_beforehand() {
     bench.install(vec![gaia("search", "1.0.0", &[], &[])], &["codex"]);
     edit(&bench, "network:read:example.com", "filesystem:write\", \"network:read:example.com");
     let new = gaia("search", "1.1.0", &["filesystem:write"], &[]);
-    let ready = [bench.ready(new, Why::Newer)];
+    let ready = [bench.ready(new, FetchReason::Update)];
     let grown = |bench: &Bench| -> Vec<String> {
         let plan = bench.plan(&ready, &[]).unwrap();
-        plan.growth().iter().map(|growth| growth.wish.to_string()).collect()
+        plan.added_capabilities().iter().map(|growth| growth.capability.to_string()).collect()
     };
     assert_eq!(grown(&bench), ["filesystem:write"]);
     // What it was put into an agent as tells the same.

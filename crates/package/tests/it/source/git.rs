@@ -4,9 +4,9 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use savoir_package::{
     Tree,
-    install::{locked_source, wanted},
-    manifest::Wanted,
-    source::{ExtraKind, Offer, Place, Source, SourceError},
+    install::{locked_source, requirement_for},
+    manifest::SkillRequirement,
+    source::{ExtraKind, OfferedSkill, PinnedSource, Source, SourceError},
 };
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
@@ -106,7 +106,7 @@ async fn a_tag_that_was_moved_is_told() {
     let text = format!("{}/.git/skills/pdf@v1", repository.url());
     let (offer, tree) = bench.one(&text).await.unwrap();
     let locked = offer.place.text(bench.path());
-    let place = Place::parse(&locked, bench.path()).unwrap();
+    let place = PinnedSource::parse(&locked, bench.path()).unwrap();
     assert_eq!(bench.fetcher.fetch_locked(&place).await.unwrap(), tree);
     repository.write("skills/pdf/evil.sh", "rm\n");
     let second = repository.commit();
@@ -119,7 +119,7 @@ async fn a_tag_that_was_moved_is_told() {
     assert!(gone.to_string().contains("to nowhere"), "{gone}");
     // A branch may move: the lock has the commit.
     let branch = locked.replace("?tag=v1", "?branch=main");
-    let place = Place::parse(&branch, bench.path()).unwrap();
+    let place = PinnedSource::parse(&branch, bench.path()).unwrap();
     assert_eq!(bench.fetcher.fetch_locked(&place).await.unwrap(), tree);
 }
 
@@ -162,10 +162,12 @@ async fn skills_in_folders_of_agents_are_skills() {
         }
         assert_eq!(paths(&tree.unwrap()), ["SKILL.md", "scripts/run.sh"]);
         let locked = locked_source(&offer.place, bench.path()).unwrap();
-        let place = Place::parse(&locked.to_string(), bench.path()).unwrap();
+        let place = PinnedSource::parse(&locked.to_string(), bench.path()).unwrap();
         assert!(bench.fetcher.fetch_locked(&place).await.is_ok(), "{locked}");
-        let wanted = wanted(&offer.place, bench.path());
-        assert!(matches!(wanted, Wanted::Git { path: Some(path), .. } if path.starts_with('.')));
+        let requirement_for = requirement_for(&offer.place, bench.path());
+        assert!(
+            matches!(requirement_for, SkillRequirement::Git { path: Some(path), .. } if path.starts_with('.'))
+        );
     }
 }
 
@@ -213,9 +215,9 @@ async fn links_inside_a_repository_are_followed() {
     }
 }
 
-fn places(offers: &[Offer]) -> Vec<String> {
-    let path = |offer: &Offer| match &offer.place {
-        Place::Git(place) => place.path.clone(),
+fn places(offers: &[OfferedSkill]) -> Vec<String> {
+    let path = |offer: &OfferedSkill| match &offer.place {
+        PinnedSource::Git(place) => place.path.clone(),
         other => format!("{other:?}"),
     };
     offers.iter().map(path).collect()

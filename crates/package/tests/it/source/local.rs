@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use savoir_package::source::Place;
+use savoir_package::source::PinnedSource;
 
 use super::{Bench, names, paths, skill, zip};
 
@@ -20,7 +20,7 @@ async fn a_folder_is_a_skill_or_has_some() {
     assert_eq!(paths(&tree), ["SKILL.md", "assets/SKILL.md"]);
     let text = offer.place.text(bench.path());
     assert_eq!(text, "path+./all/deep/pdf");
-    let place = Place::parse(&text, bench.path()).unwrap();
+    let place = PinnedSource::parse(&text, bench.path()).unwrap();
     assert_eq!(bench.fetcher.fetch_locked(&place).await.unwrap(), tree);
     assert_eq!(names(&bench.offers("./all").await.unwrap()), ["csv", "pdf"]);
     fs::create_dir(bench.path().join("none")).unwrap();
@@ -50,9 +50,9 @@ async fn links_stay_in_the_folder_that_was_named() {
     assert_eq!(trees[2].as_ref().unwrap_err().code(), "link");
     let text = offers[1].place.text(bench.path());
     assert_eq!(text, "path+./all#skills/a");
-    let place = Place::parse(&text, bench.path()).unwrap();
+    let place = PinnedSource::parse(&text, bench.path()).unwrap();
     assert!(bench.fetcher.fetch_locked(&place).await.is_ok());
-    let climbing = Place::parse("path+./all#../secret", bench.path()).unwrap();
+    let climbing = PinnedSource::parse("path+./all#../secret", bench.path()).unwrap();
     assert!(bench.fetcher.fetch_locked(&climbing).await.is_err());
     // Named alone, nothing says that the folder above belongs to it.
     assert_eq!(bench.code("./all/skills/a").await, "link");

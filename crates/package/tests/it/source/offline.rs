@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use savoir_package::source::{Fetcher, GitUrl, Network, Place, Settings, Source};
+use savoir_package::source::{Fetcher, GitUrl, Network, PinnedSource, Settings, Source};
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
 use super::{Bench, names, paths, repository::Repository, skill, zip};
@@ -58,7 +58,7 @@ async fn a_repository_that_was_fetched_is_there_without_a_network() {
     let trees = fetcher.fetch_all(&known).await;
     assert_eq!(paths(trees[0].as_ref().unwrap()), ["SKILL.md", "big.txt"]);
     assert_eq!(trees[1].as_ref().unwrap_err().code(), "offline", "it was never fetched");
-    let locked = Place::parse(&known[0].place.text(bench.path()), bench.path()).unwrap();
+    let locked = PinnedSource::parse(&known[0].place.text(bench.path()), bench.path()).unwrap();
     assert!(fetcher.fetch_locked(&locked).await.is_ok(), "the tag cannot be asked for");
     let missing = fetcher.offers(&source("https://host.invalid/o/other")).await.unwrap_err();
     assert_eq!(missing.code(), "offline");

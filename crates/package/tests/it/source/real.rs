@@ -3,7 +3,7 @@
 
 use std::{env, fmt::Write as _, fs, path::PathBuf, time::Instant};
 
-use savoir_package::source::Offer;
+use savoir_package::source::OfferedSkill;
 
 use super::Bench;
 
@@ -56,7 +56,7 @@ async fn every_real_repository_lists_and_gives_its_good_skills() {
             start.elapsed(),
         )
         .unwrap();
-        for (Offer { name, .. }, tree) in offers.iter().zip(&trees) {
+        for (OfferedSkill { name, .. }, tree) in offers.iter().zip(&trees) {
             if let Err(error) = tree {
                 writeln!(report, "  {name}: {error}").unwrap();
                 assert!(REFUSALS.contains(&error.code()), "{report}");

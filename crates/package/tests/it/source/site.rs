@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use savoir_package::source::{Digest, Place, Progress};
+use savoir_package::source::{Digest, PinnedSource, Progress};
 use serde_json::{Value, json};
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
@@ -55,7 +55,7 @@ async fn a_site_lists_its_skills() {
     assert_eq!(tree.get("SKILL.md").unwrap().bytes, text.as_bytes());
     let tree = bench.fetcher.fetch(&offers[1]).await.unwrap();
     assert_eq!(paths(&tree), ["SKILL.md", "x/y.md"]);
-    let place = Place::parse(&offers[1].place.text(bench.path()), bench.path()).unwrap();
+    let place = PinnedSource::parse(&offers[1].place.text(bench.path()), bench.path()).unwrap();
     assert_eq!(bench.fetcher.fetch_locked(&place).await.unwrap(), tree);
 }
 
@@ -70,10 +70,10 @@ async fn digests_of_a_list_are_held() {
     assert_eq!(refused.code(), "digest_mismatch");
     let index = format!("{}{at}", server.uri());
     let locked = format!("well-known+{index}#a:{}", Digest::of(b"older"));
-    let place = Place::parse(&locked, bench.path()).unwrap();
+    let place = PinnedSource::parse(&locked, bench.path()).unwrap();
     let newer = bench.fetcher.fetch_locked(&place).await.unwrap_err();
     assert_eq!(newer.code(), "digest_mismatch");
-    let gone = Place::parse(&format!("well-known+{index}#z"), bench.path()).unwrap();
+    let gone = PinnedSource::parse(&format!("well-known+{index}#z"), bench.path()).unwrap();
     assert_eq!(bench.fetcher.fetch_locked(&gone).await.unwrap_err().code(), "not_listed");
 }
 

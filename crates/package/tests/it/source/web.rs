@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use savoir_package::source::{Digest, Place};
+use savoir_package::source::{Digest, PinnedSource};
 use wiremock::{
     Mock, MockServer, ResponseTemplate,
     matchers::{any, path},
@@ -32,7 +32,7 @@ async fn an_archive_is_loaded_once() {
     let text = offers[1].place.text(bench.path());
     assert_eq!(text, format!("url+{}/x.zip#{}:b", server.uri(), Digest::of(&bytes)));
     assert_eq!(paths(&bench.fetcher.fetch(&offers[1]).await.unwrap()), ["SKILL.md"]);
-    let place = Place::parse(&text, bench.path()).unwrap();
+    let place = PinnedSource::parse(&text, bench.path()).unwrap();
     bench.fetcher.fetch_locked(&place).await.unwrap();
 }
 
@@ -59,7 +59,7 @@ async fn a_digest_that_differs() {
     let both = [old.to_string(), new.to_string()];
     assert!(both.iter().all(|digest| typed.to_string().contains(digest)), "{typed}");
     assert!(bench.one(&format!("{url}#{new}")).await.is_ok());
-    let locked = Place::parse(&format!("url+{url}#{old}"), bench.path()).unwrap();
+    let locked = PinnedSource::parse(&format!("url+{url}#{old}"), bench.path()).unwrap();
     let locked = bench.fetcher.fetch_locked(&locked).await.unwrap_err();
     assert_eq!(locked.code(), "digest_mismatch");
 }

@@ -5,17 +5,17 @@ use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _};
 use savoir_package::{
     Agent, Agents, SkillSet, Tree,
     install::{
-        Arrival, Change, Edits, Install, Ready, Why,
+        CheckedSkill, FetchReason, FetchedSkill, InstallOptions, PlannedChange, UserEdits,
         updates::{self, Availability},
     },
     lock::Lock,
-    manifest::{Scope, Wanted},
-    source::{Fetcher, Offer, Settings},
+    manifest::{Scope, SkillRequirement},
+    source::{Fetcher, OfferedSkill, Settings},
     trust::TrustStore,
 };
 use serde_json::Value;
 
-use super::{Entry, Machine, Path, PathBuf, Registry};
+use super::{LedgerEntry, Machine, Path, PathBuf, Registry};
 
 impl Machine {
     fn shelf(&self) -> SkillSet {
@@ -38,12 +38,12 @@ impl Machine {
     }
 
     /// Adopts everything that is found; no byte of it changes, nor of the ledgers.
-    async fn adopt(&self, fetcher: Option<&Fetcher>) -> Vec<Change> {
+    async fn adopt(&self, fetcher: Option<&Fetcher>) -> Vec<PlannedChange> {
         let before = self.project();
         let ledger = self.open();
-        let entries: Vec<&Entry> = ledger.entries().iter().collect();
+        let entries: Vec<&LedgerEntry> = ledger.entries().iter().collect();
         let trust = TrustStore::default();
-        let found = self.shelf().found(&entries, fetcher, &trust).await.unwrap();
+        let found = self.shelf().find_adoptable(&entries, fetcher, &trust).await.unwrap();
         let plan = self.shelf().adopt(&found).unwrap();
         self.shelf().apply(&plan, &|| ()).unwrap();
         let mut after = self.project();
@@ -105,7 +105,10 @@ async fn what_npx_skills_installed_is_adopted() {
     assert_eq!(listed.len(), 1);
     let fetcher = machine.fetcher();
     let told = machine.adopt(Some(&fetcher)).await;
-    assert!(matches!(&told[..], [Change::Adopted { name, .. }] if name == "pdf"), "{told:?}");
+    assert!(
+        matches!(&told[..], [PlannedChange::Adopted { name, .. }] if name == "pdf"),
+        "{told:?}"
+    );
     let pdf = &machine.locked().skills["pdf"];
     let expected = format!("git+https://gitlab.com/ada/papers.git#{first}:skills/pdf");
     assert_eq!(pdf.source.to_string(), expected);
@@ -116,9 +119,9 @@ async fn what_npx_skills_installed_is_adopted() {
     fs::write(machine.path("source/skills/pdf/more.md"), "more").unwrap();
     machine.commit();
     let (shelf, state) = (machine.shelf(), machine.shelf().state().unwrap());
-    let found = updates::look(&fetcher, shelf.root(), &state).await;
+    let found = updates::check_sources(&fetcher, shelf.root(), &state).await;
     let Availability::Newer { place, .. } = found["pdf"].clone() else { panic!("{found:?}") };
-    let offer = Offer { name: "pdf".into(), description: None, place, content: None };
+    let offer = OfferedSkill { name: "pdf".into(), description: None, place, content: None };
     update(&machine, &fetcher, &offer).await;
     for folder in [".agents", ".claude"] {
         let file = machine.path("project").join(folder).join("skills/pdf/more.md");
@@ -130,23 +133,23 @@ async fn what_npx_skills_installed_is_adopted() {
     machine.run("skills", &["remove", "pdf", "-y"]);
     assert!(!machine.path("project/.agents/skills/pdf").exists());
     assert!(!machine.problems().is_empty(), "others took it away");
-    let plan = shelf.sync(Edits::Keep, &mut |_, _| Err("it is in the store".into())).unwrap();
+    let plan = shelf.sync(UserEdits::Keep, &mut |_, _| Err("it is in the store".into())).unwrap();
     shelf.apply(&plan, &|| ()).unwrap();
     assert_eq!(machine.problems(), [""; 0]);
     assert!(machine.listed().iter().any(|(name, _)| name == "pdf"));
 }
 
-async fn update(machine: &Machine, fetcher: &Fetcher, offer: &Offer) {
+async fn update(machine: &Machine, fetcher: &Fetcher, offer: &OfferedSkill) {
     let shelf = machine.shelf();
-    let arrival = Arrival {
+    let arrival = FetchedSkill {
         tree: fetcher.fetch(offer).await.unwrap(),
         called: "pdf".into(),
         source: savoir_package::install::locked_source(&offer.place, shelf.root()).unwrap(),
-        why: Why::Newer,
+        why: FetchReason::Update,
         counted: None,
     };
-    let ready = [Ready::check(arrival, &TrustStore::default()).unwrap()];
-    let plan = shelf.install(&ready, &Install::default()).unwrap();
+    let ready = [CheckedSkill::check(arrival, &TrustStore::default()).unwrap()];
+    let plan = shelf.install(&ready, &InstallOptions::default()).unwrap();
     shelf.apply(&plan, &|| ()).unwrap();
 }
 
@@ -166,16 +169,16 @@ async fn what_npx_skills_copied_from_a_folder_is_adopted() {
 
 fn install(machine: &Machine, agents: &[&str]) {
     let tree = Tree::read(&machine.path("source/skills/pdf")).unwrap();
-    let arrival = Arrival {
+    let arrival = FetchedSkill {
         tree,
         called: "pdf".into(),
         source: "path+../source/skills/pdf".parse().unwrap(),
-        why: Why::Asked(Wanted::Path("../source/skills/pdf".into())),
+        why: FetchReason::Requested(SkillRequirement::Path("../source/skills/pdf".into())),
         counted: None,
     };
-    let ready = [Ready::check(arrival, &TrustStore::default()).unwrap()];
+    let ready = [CheckedSkill::check(arrival, &TrustStore::default()).unwrap()];
     let agents = agents.iter().map(|id| Agent::by_id(id).unwrap()).collect();
-    let how = Install { agents, ..Install::default() };
+    let how = InstallOptions { agents, ..InstallOptions::default() };
     let shelf = machine.shelf();
     shelf.apply(&shelf.install(&ready, &how).unwrap(), &|| ()).unwrap();
 }

@@ -8,7 +8,7 @@ use std::{
 use savoir_engine::Home;
 use savoir_package::{
     Store, Tree,
-    agent_file::{Offer, Offers, Unusable, Way},
+    agent_file::{LocalSkill, LocalSkills, SkillLocationKind, UnusableSkill},
     trust::TrustStore,
 };
 
@@ -27,7 +27,7 @@ pub(super) struct Gatherer<'a> {
     installed: &'a Installed,
     trust: TrustStore,
     store: Store,
-    offers: Offers,
+    offers: LocalSkills,
 }
 
 impl<'a> Gatherer<'a> {
@@ -36,7 +36,7 @@ impl<'a> Gatherer<'a> {
             installed,
             trust: Keyring::of_user()?.trusted()?,
             store: Store::new(Home::from_environment()?.data().join("store")),
-            offers: Offers::default(),
+            offers: LocalSkills::default(),
         })
     }
 
@@ -45,7 +45,7 @@ impl<'a> Gatherer<'a> {
         let mut wrong = None;
         discover::walk(paths, &mut |candidate| {
             match candidate {
-                Candidate::Skill { path, .. } => self.found(&path, Way::Named),
+                Candidate::Skill { path, .. } => self.found(&path, SkillLocationKind::Named),
                 Candidate::Unreadable { path, problem } => wrong = Some((path, problem)),
                 Candidate::Empty { path } => {
                     wrong = Some((path, "no SKILL.md below this folder".to_owned()));
@@ -68,7 +68,7 @@ impl<'a> Gatherer<'a> {
         if folder.is_dir() {
             discover::walk(&[folder], &mut |candidate| {
                 if let Candidate::Skill { path, .. } = candidate {
-                    self.found(&path, Way::Beside);
+                    self.found(&path, SkillLocationKind::Beside);
                 }
                 true
             });
@@ -77,7 +77,7 @@ impl<'a> Gatherer<'a> {
 
     /// Searches for these skills and their dependencies in savoir.lock and the folders of agents.
     /// Only folders of matching names are read, because there may be ten thousand others.
-    pub(super) fn gather(mut self, names: impl Iterator<Item = String>) -> Offers {
+    pub(super) fn gather(mut self, names: impl Iterator<Item = String>) -> LocalSkills {
         let mut open: Vec<String> = names.collect();
         let mut seen: BTreeSet<String> = open.iter().cloned().collect();
         while let Some(name) = open.pop() {
@@ -98,7 +98,7 @@ impl<'a> Gatherer<'a> {
             let place = installed.shown(&locked.file).into_owned();
             let tree = self.store.get(&locked.skill.integrity).ok().flatten();
             match tree.or_else(|| written(locked)) {
-                Some(tree) => self.offer(&tree, name, &place, Way::Locked),
+                Some(tree) => self.offer(&tree, name, &place, SkillLocationKind::Locked),
                 None => self.refuse(name, &place, "it is not installed: run savoir sync"),
             }
         }
@@ -109,18 +109,18 @@ impl<'a> Gatherer<'a> {
         let installed = self.installed;
         for entry in installed.ledger.named(name) {
             let place = installed.shown(entry.path()).into_owned();
-            self.folder(entry.path(), &place, Way::Installed);
+            self.folder(entry.path(), &place, SkillLocationKind::Installed);
         }
     }
 
     /// Adds a skill by the path of its SKILL.md.
-    fn found(&mut self, path: &Path, way: Way) {
+    fn found(&mut self, path: &Path, way: SkillLocationKind) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         self.folder(folder, &folder.display().to_string(), way);
     }
 
-    fn folder(&mut self, folder: &Path, place: &str, way: Way) {
+    fn folder(&mut self, folder: &Path, place: &str, way: SkillLocationKind) {
         // `.` has no file name, so use the name of the real folder.
         let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let called = real.file_name().unwrap_or_default().to_string_lossy();
@@ -130,8 +130,8 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    fn offer(&mut self, tree: &Tree, called: &str, place: &str, way: Way) {
-        match Offer::of(tree, called, &self.trust) {
+    fn offer(&mut self, tree: &Tree, called: &str, place: &str, way: SkillLocationKind) {
+        match LocalSkill::of(tree, called, &self.trust) {
             Ok(offer) => self.offers.add(offer.at(place.to_owned(), way)),
             Err(why) => self.refuse(called, place, &why),
         }
@@ -139,7 +139,7 @@ impl<'a> Gatherer<'a> {
 
     fn refuse(&mut self, name: &str, place: &str, why: &str) {
         let (name, place, why) = (name.to_owned(), place.to_owned(), why.to_owned());
-        self.offers.refuse(Unusable { name, place, why });
+        self.offers.refuse(UnusableSkill { name, place, why });
     }
 }
 

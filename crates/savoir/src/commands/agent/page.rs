@@ -4,7 +4,8 @@ use std::{borrow::Cow, fmt::Write as _};
 
 use savoir_package::{
     agent_file::{
-        AgentFile, Assembly, Constraint, Finding, Grant, Level, Member, Model, Quantity, Role,
+        AgentFile, Assembly, AssemblyFinding, AssemblyMember, Constraint, FindingLevel, Grant,
+        Model, Quantity, Role,
     },
     resolve::{Demand, Requester, RootRequest},
 };
@@ -37,7 +38,7 @@ pub(super) fn json(agent: &AgentFile, assembly: &Assembly<'_>, model: &Model) ->
     })
 }
 
-fn member_json(member: &Member<'_>) -> Value {
+fn member_json(member: &AssemblyMember<'_>) -> Value {
     let demands: Vec<Value> = member.demands.iter().map(demand_json).collect();
     let summary = member.offer.map(|offer| &offer.summary);
     json!({
@@ -76,7 +77,7 @@ fn demand_json(demand: &Demand) -> Value {
     }
 }
 
-fn finding_json(found: &Finding) -> Value {
+fn finding_json(found: &AssemblyFinding) -> Value {
     json!({
         "level": found.level,
         "code": found.code,
@@ -131,7 +132,7 @@ fn skills(assembly: &Assembly<'_>) -> String {
     output::table(["  NAME", "VERSION", "TIER", "WHY", "PLACE", "PROVIDES"], &rows)
 }
 
-fn why(member: &Member<'_>) -> String {
+fn why(member: &AssemblyMember<'_>) -> String {
     match member.role {
         Role::Required => "required".to_owned(),
         Role::Optional => "optional".to_owned(),
@@ -140,7 +141,7 @@ fn why(member: &Member<'_>) -> String {
 }
 
 /// The tools of a skill, with the names that the model sees, and the length of its instructions.
-fn brings(member: &Member<'_>) -> String {
+fn brings(member: &AssemblyMember<'_>) -> String {
     let mut parts: Vec<String> = member.tools.iter().map(|tool| tool.shown.clone()).collect();
     if let Some(text) = member.instructions() {
         parts.push(format!("{} of instructions", plural(text.lines().count(), "line")));
@@ -199,7 +200,7 @@ fn constraints(agent: &AgentFile, constraints: &[Constraint]) -> String {
 }
 
 /// Same layout as the findings of `savoir check`: place, level, message, then hints.
-fn finding(agent: &AgentFile, found: &Finding) -> String {
+fn finding(agent: &AgentFile, found: &AssemblyFinding) -> String {
     let place = found.place.as_ref().map_or_else(|| agent.file.clone(), ToString::to_string);
     let message = found.message.replace('\n', "\n  ");
     let mut text = format!("{place}: {}[{}] {message}\n", found.level.as_str(), found.code);
@@ -211,8 +212,8 @@ fn finding(agent: &AgentFile, found: &Finding) -> String {
 
 fn summary(assembly: &Assembly<'_>) -> String {
     let count =
-        |level: Level| assembly.findings.iter().filter(|found| found.level == level).count();
-    let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+        |level: FindingLevel| assembly.findings.iter().filter(|found| found.level == level).count();
+    let (errors, warnings) = (count(FindingLevel::Error), count(FindingLevel::Warning));
     let verdict = if errors == 0 { "this agent can start" } else { "this agent cannot start" };
     let counts = match (errors, warnings) {
         (0, 0) => return verdict.to_owned(),

@@ -8,7 +8,7 @@ use savoir_agent::{
     usage::Usage,
 };
 use savoir_engine::Home;
-use savoir_package::ledger::Entry;
+use savoir_package::ledger::LedgerEntry;
 
 use crate::{
     agent_settings::Off,
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The entry of a skill in the list; `None` for a skill that only users can call.
-fn candidate(entry: &Entry) -> Result<Option<Candidate>, String> {
+fn candidate(entry: &LedgerEntry) -> Result<Option<Candidate>, String> {
     let loaded = load::load(entry.path(), None).map_err(|error| error.to_string())?;
     let served = serve(entry.name(), &loaded.reading, loaded.folder.as_ref())?;
     let offered = CalledBy::Model.check(&served.skill).is_ok();

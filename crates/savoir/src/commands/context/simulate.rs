@@ -9,7 +9,7 @@ use std::{
 use savoir_agent::disclosure::hosts::{
     Files, HOSTS, HostRules, Installed as Shown, Sight, Simulation,
 };
-use savoir_package::{Agent, ledger::Entry};
+use savoir_package::{Agent, ledger::LedgerEntry};
 
 use crate::{
     error::CommandError,
@@ -67,8 +67,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let host = rules(args.agent)?;
     let installed = Installed::open(args.project.as_deref())?;
     installed.warn();
-    let sees = |entry: &&Entry| entry.agents().contains(&args.agent);
-    let entries: Vec<&Entry> = installed.ledger.entries().iter().filter(sees).collect();
+    let sees = |entry: &&LedgerEntry| entry.agents().contains(&args.agent);
+    let entries: Vec<&LedgerEntry> = installed.ledger.entries().iter().filter(sees).collect();
     let skills = in_parallel(&entries, |entry| shown(entry, host));
     let simulation = host.simulate(skills, args.context);
     if args.json {
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// Reads a skill as the agent does, even if it is invalid.
-fn shown(entry: &Entry, host: &HostRules) -> Shown {
+fn shown(entry: &LedgerEntry, host: &HostRules) -> Shown {
     let unread = |path: PathBuf, why: String| Shown {
         name: entry.name().to_owned(),
         path: path.to_string_lossy().into_owned(),

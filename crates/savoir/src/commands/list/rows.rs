@@ -10,7 +10,7 @@ use savoir_engine::Home;
 use savoir_package::{
     Agent, Tree,
     agents::Scope,
-    ledger::{Details, Entry, EntryError, Origin},
+    ledger::{Details, EntryError, LedgerEntry, Origin},
     lock::LockedSource,
     trust::{self, Tier, TrustStore},
 };
@@ -78,16 +78,16 @@ impl Row<'_> {
 }
 
 /// An entry with the result of reading its SKILL.md.
-type Read<'a> = (&'a Entry, Result<Details, EntryError>);
+type Read<'a> = (&'a LedgerEntry, Result<Details, EntryError>);
 
 /// The rows of these skills. Entries of the same name must be adjacent.
 pub(super) fn rows<'a>(
-    entries: Vec<&'a Entry>,
+    entries: Vec<&'a LedgerEntry>,
     installed: &'a Installed,
     store: &TrustStore,
 ) -> Result<Vec<Row<'a>>, CommandError> {
     let off = Off::read(&installed.in_use, installed, &Home::from_environment()?)?;
-    let details = in_parallel(&entries, Entry::details);
+    let details = in_parallel(&entries, LedgerEntry::details);
     let mut read = entries.into_iter().zip(details).peekable();
     let mut rows = Vec::new();
     while let Some(first) = read.next() {
@@ -189,7 +189,7 @@ fn row<'a>(
 }
 
 /// The tier that the signatures in the folder attest.
-fn signed(entry: &Entry, version: Option<&str>, store: &TrustStore) -> &'static str {
+fn signed(entry: &LedgerEntry, version: Option<&str>, store: &TrustStore) -> &'static str {
     if !trust::is_signed(entry.path()) {
         return UNSIGNED;
     }

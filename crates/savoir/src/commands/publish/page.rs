@@ -90,7 +90,7 @@ impl Page<'_> {
             found(&mut text, &self.findings());
         }
         let warnings = submission.warnings.iter();
-        let line_of = |one: &savoir_package::submission::Finding| {
+        let line_of = |one: &savoir_package::submission::SubmissionFinding| {
             format!("{}:{}: {} ({})", one.file, one.line, one.message, one.rule)
         };
         if !submission.warnings.is_empty() {

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use savoir_package::registry::{
     Name, RegistryError,
-    mirror::{Copied, What, mirror},
+    mirror::{MirrorReport, MirrorSelection, mirror},
 };
 use serde_json::json;
 
@@ -48,8 +48,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let remote = Remote { registry: Some(args.registry.clone()), allow_http: args.allow_http };
         let client = remote.client()?;
         let what = match args.skill.as_slice() {
-            [] => What::Everything,
-            names => What::Skills(names.to_vec()),
+            [] => MirrorSelection::Everything,
+            names => MirrorSelection::Skills(names.to_vec()),
         };
         let copied = runtime::block_on(async { Ok(mirror(&client, &args.folder, &what).await?) })?;
         print(args, &copied)?;
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     })
 }
 
-fn print(args: &Args, copied: &Copied) -> Result<(), CommandError> {
+fn print(args: &Args, copied: &MirrorReport) -> Result<(), CommandError> {
     let failed = copied.failed.iter();
     if args.json {
         let failed = failed.map(|failed| {

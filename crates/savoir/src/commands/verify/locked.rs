@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use savoir_package::install::{Fault, Problem};
+use savoir_package::install::{VerifyFault, VerifyProblem};
 use serde_json::{Value, json};
 
 use crate::{
@@ -78,16 +78,18 @@ fn verify_locked(
     Ok(ExitCode::from(problems.iter().map(severity).max().unwrap_or_default()))
 }
 
-fn severity(problem: &Problem) -> u8 {
+fn severity(problem: &VerifyProblem) -> u8 {
     match problem.fault {
-        Fault::Signature(_) | Fault::Tier { .. } | Fault::Lock { .. } => 3,
+        VerifyFault::Signature(_) | VerifyFault::Tier { .. } | VerifyFault::Lock { .. } => 3,
         _ => 1,
     }
 }
 
-fn problem(problem: &Problem) -> Value {
+fn problem(problem: &VerifyProblem) -> Value {
     let file = match &problem.fault {
-        Fault::Changed(file) | Fault::Gone(file) | Fault::Additional(file) => Some(file),
+        VerifyFault::Changed(file) | VerifyFault::Gone(file) | VerifyFault::Additional(file) => {
+            Some(file)
+        }
         _ => None,
     };
     json!({

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use inquire::{InquireError, MultiSelect};
-use savoir_package::source::Offer;
+use savoir_package::source::OfferedSkill;
 
 use super::shortened;
 use crate::{error::CommandError, output};
@@ -13,7 +13,7 @@ const LINES_PER_PAGE: usize = 15;
 
 /// One line of the list.
 struct Line<'a> {
-    offer: &'a Offer,
+    offer: &'a OfferedSkill,
     /// Width of the name column.
     width: usize,
 }
@@ -39,7 +39,10 @@ impl fmt::Display for Line<'_> {
 }
 
 /// The skills that the user picks; none if the user cancels.
-pub(super) fn pick(typed: &str, offers: &[Offer]) -> Result<Vec<Offer>, CommandError> {
+pub(super) fn pick(
+    typed: &str,
+    offers: &[OfferedSkill],
+) -> Result<Vec<OfferedSkill>, CommandError> {
     let width = offers.iter().map(|offer| offer.name.chars().count()).max().unwrap_or_default();
     let lines = offers.iter().map(|offer| Line { offer, width }).collect();
     let title = format!("{} has {} skills", output::cell(typed), offers.len());

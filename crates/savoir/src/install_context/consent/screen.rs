@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use anstyle::{AnsiColor, Style};
 use savoir_package::{
     File,
-    install::{Change, Plan, Ready},
-    lock::Growth,
+    install::{CheckedSkill, InstallPlan, PlannedChange},
+    lock::AddedCapability,
     trust::{Decision, Tier},
 };
 use savoir_scan::{Finding, Severity};
@@ -35,9 +35,9 @@ const SCRIPTS: [&str; 20] = [
 
 pub(super) struct Screen<'a> {
     pub(super) open: &'a [OpenSkill<'a>],
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a InstallPlan,
     pub(super) proposal: Proposal<'a>,
-    pub(super) growth: &'a [Growth],
+    pub(super) growth: &'a [AddedCapability],
 }
 
 impl Screen<'_> {
@@ -106,7 +106,7 @@ impl Screen<'_> {
     /// Appends conversions for agents that cannot read the original.
     fn conversions(&self, page: &mut String) {
         for change in self.plan.changes() {
-            let Change::Converted { name, agent, report } = change else { continue };
+            let PlannedChange::Converted { name, agent, report } = change else { continue };
             let name = output::cell(name);
             let _ =
                 writeln!(page, "{name} is converted for {agent}, which cannot read the original:");
@@ -132,9 +132,9 @@ pub(crate) fn converted(field: &FieldReport) -> String {
     }
 }
 
-fn agents(change: &Change) -> Vec<&str> {
+fn agents(change: &PlannedChange) -> Vec<&str> {
     match change {
-        Change::New { agents, .. } => agents.iter().map(String::as_str).collect(),
+        PlannedChange::New { agents, .. } => agents.iter().map(String::as_str).collect(),
         _ => Vec::new(),
     }
 }
@@ -182,14 +182,14 @@ pub(super) fn describe(page: &mut String, open: &OpenSkill<'_>) {
     }
 }
 
-fn heading(page: &mut String, ready: &Ready) {
+fn heading(page: &mut String, ready: &CheckedSkill) {
     let bold = Style::new().bold();
     let title = format!("{} {}", ready.summary.name, ready.summary.written_version());
     let _ = writeln!(page, "{bold}{}{bold:#}", output::cell(title.trim_end()));
 }
 
 /// A blocked skill with its findings.
-pub(super) fn blocked(ready: &Ready, findings: &[Finding]) -> String {
+pub(super) fn blocked(ready: &CheckedSkill, findings: &[Finding]) -> String {
     let mut page = String::new();
     heading(&mut page, ready);
     let findings: Vec<&Finding> = findings.iter().collect();
@@ -206,7 +206,7 @@ pub(super) fn findings(findings: &[Finding]) -> String {
 }
 
 /// Notable facts about a skill, in one line.
-fn public_message(ready: &Ready) -> String {
+fn public_message(ready: &CheckedSkill) -> String {
     let mut parts = Vec::new();
     let found = shown(ready);
     if let Some(worst) = found.iter().max_by_key(|finding| finding.severity) {
@@ -237,7 +237,7 @@ fn public_message(ready: &Ready) -> String {
     parts.join("; ")
 }
 
-fn is_notable(ready: &Ready) -> bool {
+fn is_notable(ready: &CheckedSkill) -> bool {
     let summary = &ready.summary;
     scripts(ready) > 0
         || !rights(ready).is_empty()
@@ -248,7 +248,7 @@ fn is_notable(ready: &Ready) -> bool {
 }
 
 /// The tools of a skill. A field that agents obey is shown with its value.
-fn uses(ready: &Ready) -> Vec<String> {
+fn uses(ready: &CheckedSkill) -> Vec<String> {
     let fields = ready.summary.obeyed_fields();
     let shown = |word: &String| {
         let (field, text) = fields.iter().find(|(field, _)| {
@@ -260,18 +260,18 @@ fn uses(ready: &Ready) -> Vec<String> {
 }
 
 /// Whether Claude Code executes commands in the text when it loads the skill.
-fn runs_commands_when_loaded(ready: &Ready) -> bool {
+fn runs_commands_when_loaded(ready: &CheckedSkill) -> bool {
     let text = ready.summary.text();
     let is_start = |at: usize| text[..at].chars().next_back().is_none_or(char::is_whitespace);
     text.contains("```!") || text.match_indices("!`").any(|(at, _)| is_start(at))
 }
 
-fn worst(ready: &Ready) -> Option<Severity> {
+fn worst(ready: &CheckedSkill) -> Option<Severity> {
     shown(ready).iter().map(|finding| finding.severity).max()
 }
 
 /// The permissions that a skill asks for.
-fn rights(ready: &Ready) -> Vec<String> {
+fn rights(ready: &CheckedSkill) -> Vec<String> {
     let rights = ready.decisions().into_iter().filter_map(|(permission, decision)| {
         let how = match decision {
             Decision::Auto => "",
@@ -284,15 +284,15 @@ fn rights(ready: &Ready) -> Vec<String> {
     rights.collect()
 }
 
-fn is_unsigned(ready: &Ready) -> bool {
+fn is_unsigned(ready: &CheckedSkill) -> bool {
     ready.attestation.signed.is_none()
 }
 
-fn is_by_unknown_key(ready: &Ready) -> bool {
+fn is_by_unknown_key(ready: &CheckedSkill) -> bool {
     ready.attestation.signed.as_ref().is_some_and(|signer| signer.role.is_none())
 }
 
-fn signed(ready: &Ready) -> String {
+fn signed(ready: &CheckedSkill) -> String {
     match &ready.attestation.signed {
         Some(signer) if signer.role.is_some() => {
             let tier = match ready.tier {
@@ -313,7 +313,7 @@ fn signed(ready: &Ready) -> String {
     }
 }
 
-fn files(ready: &Ready) -> String {
+fn files(ready: &CheckedSkill) -> String {
     let count = output::plural(ready.tree.files().len(), "file");
     match scripts(ready) {
         0 => format!("{count}, no scripts"),
@@ -321,7 +321,7 @@ fn files(ready: &Ready) -> String {
     }
 }
 
-fn scripts(ready: &Ready) -> usize {
+fn scripts(ready: &CheckedSkill) -> usize {
     ready.tree.files().filter(|(path, file)| is_script(path, file)).count()
 }
 
@@ -332,7 +332,7 @@ fn is_script(path: &str, file: &File) -> bool {
         || file.bytes.starts_with(b"#!")
 }
 
-fn shown(ready: &Ready) -> Vec<&Finding> {
+fn shown(ready: &CheckedSkill) -> Vec<&Finding> {
     ready.report.findings.iter().filter(|finding| finding.severity >= Severity::Medium).collect()
 }
 

@@ -317,7 +317,7 @@ fn what_was_taken_down_is_told_to_who_has_it() {
     let sync = ["sync", "--frozen", "--allow-experimental"];
     let refused = town.run("root", &sync);
     assert_eq!(refused.code, 3, "{refused}");
-    let why = "was taken down: it sends files away; nobody gets it any more";
+    let why = "was taken down: it sends files away; it can no longer be installed";
     assert!(refused.stderr.contains(why), "{refused}");
     assert!(refused.stderr.contains("savoir update greeter"), "{refused}");
     assert!(!town.sandbox.path("root/project/.claude/skills/greeter").exists());

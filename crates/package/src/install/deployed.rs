@@ -1,0 +1,122 @@
+//! Converts a skill for the agent that it is installed for.
+
+use savoir_skill::{
+    Dialect, Skill, Source,
+    convert::{Conversion, ConvertError, FieldOutcome, FieldReport, convert},
+    folder::is_skill_file,
+    read_as,
+};
+
+use crate::{Agent, File, InstallFailure, SkillSummary, Tree, tree::SIGNATURE_FILES};
+
+/// The name by which every agent finds a skill.
+const SKILL_FILE: &str = "SKILL.md";
+
+/// Dialects that read each other's files.
+const FAMILY: [Dialect; 4] =
+    [Dialect::AGENTSKILLS, Dialect::CLAUDE_CODE, Dialect::CODEX, Dialect::OPENCLAW];
+
+/// A skill as it lies in the folder of an agent.
+#[derive(Clone, Debug)]
+pub struct DeployedSkill {
+    /// Its files.
+    pub tree: Tree,
+    /// What became of its fields; empty if the files are those of the source, byte for byte.
+    pub report: Vec<FieldReport>,
+}
+
+/// A skill as it lies in the folder of an agent: byte for byte, unless the agent cannot read it at all.
+/// The same files always give the same result, so that it need not be written down.
+pub fn deploy_for_agent(
+    tree: &Tree,
+    summary: &SkillSummary,
+    agent: &Agent,
+) -> Result<DeployedSkill, InstallFailure> {
+    if agent_reads(summary, agent) {
+        return renamed(tree);
+    }
+    let dialect = agent.dialect;
+    let fail = |error: ConvertError| InstallFailure::Convert {
+        name: summary.name.clone(),
+        agent: agent.title,
+        error,
+    };
+    let folder = tree.as_folder(Some(&summary.name));
+    let conversion = convert(&summary.reading, Some(&folder), dialect).map_err(fail)?;
+    if is_alike(summary, &conversion, dialect) {
+        return renamed(tree);
+    }
+    let mut converted = Tree::default();
+    for file in &conversion.files {
+        let bytes = file.text.clone().into_bytes();
+        converted.add(file.path.clone(), File { bytes, executable: false })?;
+    }
+    // Signatures are for the original; beside a converted file they would only look forged.
+    let others =
+        tree.files().filter(|(path, _)| !is_skill_file(path) && !SIGNATURE_FILES.contains(path));
+    for (path, file) in others {
+        if converted.get(path).is_none() {
+            converted.add(path.to_owned(), file.clone())?;
+        }
+    }
+    Ok(DeployedSkill { tree: converted, report: conversion.report })
+}
+
+/// Whether an agent can read the file as its author wrote it. Agents ignore fields that they do not
+/// know; what they cannot do without is a description.
+fn agent_reads(summary: &SkillSummary, agent: &Agent) -> bool {
+    if summary.dialect == agent.dialect || FAMILY.contains(&summary.dialect) {
+        return true;
+    }
+    // Some dialects fill in a description; the agent sees only what is written.
+    let written = summary.reading.document.field("description").and_then(|node| node.text());
+    FAMILY.contains(&agent.dialect) && written.is_some_and(|text| !text.trim().is_empty())
+}
+
+/// The same files; a `skill.md` is called `SKILL.md`, since agents look for that name only.
+fn renamed(tree: &Tree) -> Result<DeployedSkill, InstallFailure> {
+    let name = tree.files().map(|(path, _)| path).find(|path| is_skill_file(path));
+    let Some(name) = name.filter(|name| *name != SKILL_FILE) else {
+        return Ok(DeployedSkill { tree: tree.clone(), report: Vec::new() });
+    };
+    let mut renamed = Tree::default();
+    for (path, file) in tree.files().filter(|(path, _)| !SIGNATURE_FILES.contains(path)) {
+        let path = if path == name { SKILL_FILE } else { path };
+        renamed.add(path.to_owned(), file.clone())?;
+    }
+    let report = FieldReport {
+        field: name.to_owned(),
+        from: Some(name.to_owned()),
+        to: Some(SKILL_FILE.to_owned()),
+        how: FieldOutcome::Moved,
+        why: "agents look for a file of this name only".to_owned(),
+    };
+    Ok(DeployedSkill { tree: renamed, report: vec![report] })
+}
+
+/// Whether the agent understands the original just as well: then it gets that, with its signature.
+fn is_alike(summary: &SkillSummary, conversion: &Conversion, dialect: Dialect) -> bool {
+    let is_loss = |field: &FieldReport| {
+        matches!(field.how, FieldOutcome::Approximated | FieldOutcome::Dropped)
+    };
+    let [file] = conversion.files.as_slice() else { return false };
+    if conversion.report.iter().any(is_loss) {
+        return false;
+    }
+    let read = |text: &str| {
+        let source = Source::from_bytes(text.as_bytes().to_vec()).ok()?;
+        let reading = read_as(source, dialect, None);
+        reading.is_valid().then_some(reading.skill)
+    };
+    let original = read(summary.reading.document.source().text());
+    original.is_some_and(|one| read(&file.text).is_some_and(|other| says_the_same(&one, &other)))
+}
+
+/// Whether an agent is told the same.
+fn says_the_same(one: &Skill, other: &Skill) -> bool {
+    let told = |skill: &Skill| {
+        let Skill { name, description, when_to_use, body, inputs, tools, policy, .. } = skill;
+        serde_json::json!([name, description, when_to_use, body, inputs, tools, policy])
+    };
+    told(one) == told(other)
+}

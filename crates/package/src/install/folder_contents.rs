@@ -1,0 +1,105 @@
+//! Reads what is in the target folder of a skill.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::InstallFailure;
+use crate::{Tree, TreeError, tree::SIGNATURE_FILES};
+
+/// Folders that make a folder somebody's repository.
+const REPOSITORIES: [&str; 3] = [".git", ".hg", ".svn"];
+
+/// What lies where a skill is to be.
+#[derive(Clone, Debug)]
+pub(super) enum FolderContents {
+    /// Nothing.
+    Absent,
+    /// The files of a skill, or of something else.
+    Tree(Tree),
+    /// A link to another folder.
+    Link(PathBuf),
+    /// Something that could not be put back as it was.
+    Unsupported(String),
+}
+
+impl PartialEq for FolderContents {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Absent, Self::Absent) => true,
+            (Self::Tree(one), Self::Tree(other)) => one == other,
+            (Self::Link(one), Self::Link(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+impl FolderContents {
+    pub(super) fn at(path: &Path) -> Result<Self, InstallFailure> {
+        let metadata = match fs::symlink_metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Absent),
+            Err(error) => return Err(InstallFailure::io(path)(error)),
+        };
+        if metadata.is_symlink() {
+            return Ok(Self::Link(fs::read_link(path).map_err(InstallFailure::io(path))?));
+        }
+        if !metadata.is_dir() {
+            return Ok(Self::Unsupported("it is not a folder".to_owned()));
+        }
+        if REPOSITORIES.iter().any(|name| path.join(name).exists()) {
+            return Ok(Self::Unsupported("it is a repository".to_owned()));
+        }
+        // Otherwise a tree has links as the files that they lead to.
+        Ok(match Tree::read_without_links(path) {
+            Ok(tree) => Self::Tree(tree),
+            Err(TreeError::Link(link)) => {
+                Self::Unsupported(format!("{} is a link", path.join(link).display()))
+            }
+            Err(error) => Self::Unsupported(error.to_string()),
+        })
+    }
+
+    /// The files, if there are any.
+    pub(super) fn tree(&self) -> Option<&Tree> {
+        match self {
+            Self::Tree(tree) => Some(tree),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing can get lost: there is no folder, or an empty one.
+    pub(super) fn is_empty_or_absent(&self) -> bool {
+        match self {
+            Self::Absent => true,
+            Self::Tree(tree) => tree.files().len() == 0,
+            Self::Link(_) | Self::Unsupported(_) => false,
+        }
+    }
+
+    /// Why what lies there could not be put back, if so.
+    pub(super) fn unsupported_reason(&self) -> Option<&str> {
+        match self {
+            Self::Unsupported(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// Whether two trees are the same skill. Signatures may come later, and some file systems do not
+/// know what is executable: a lock holds nobody to either.
+pub(super) fn same(one: &Tree, other: &Tree) -> bool {
+    one.is_same_skill(other)
+}
+
+/// Whether there is any signature.
+pub(super) fn is_signed(tree: &Tree) -> bool {
+    SIGNATURE_FILES.iter().any(|name| tree.get(name).is_some())
+}
+
+/// Whether two trees have the same signatures.
+pub(super) fn same_signatures(one: &Tree, other: &Tree) -> bool {
+    let bytes = |tree: &Tree, name: &str| tree.get(name).map(|file| file.bytes.clone());
+    SIGNATURE_FILES.iter().all(|name| bytes(one, name) == bytes(other, name))
+}

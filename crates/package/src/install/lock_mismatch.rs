@@ -1,0 +1,388 @@
+//! Finds differences between `savoir.lock` and `savoir.toml`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::Path,
+};
+
+use savoir_skill::version::VersionRange;
+use semver::Version;
+
+use super::{InstallFailure, State, available::folder};
+use crate::{
+    lock::{Lock, LockedSource},
+    manifest::{Registry, Revision, SkillRequirement},
+    source::{Digest, decode},
+};
+
+/// Something in which `savoir.lock` and `savoir.toml` do not agree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LockMismatch {
+    /// A skill is asked for and not locked.
+    Missing {
+        /// Which one.
+        name: String,
+        /// Where it is to come from.
+        wanted: SkillRequirement,
+    },
+    /// A skill is asked for by a name that it does not have.
+    Name {
+        /// The name in `savoir.toml`.
+        key: String,
+        /// What it calls itself, and what it is locked as.
+        name: String,
+    },
+    /// The locked version will not do.
+    Range {
+        /// Which skill.
+        name: String,
+        /// The versions that will do.
+        range: VersionRange,
+        /// The version in the lock.
+        locked: Version,
+    },
+    /// The locked skill came from elsewhere.
+    Source {
+        /// Which one.
+        name: String,
+        /// Where it is to come from.
+        wanted: SkillRequirement,
+        /// Where it came from.
+        locked: LockedSource,
+    },
+    /// A locked skill needs one that is not locked, or not in such a version.
+    Need {
+        /// Which one needs it.
+        name: String,
+        /// What it needs.
+        need: String,
+    },
+    /// A skill is locked that nothing needs.
+    Unneeded {
+        /// Which one.
+        name: String,
+    },
+}
+
+impl fmt::Display for LockMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { name, .. } => write!(f, "`{name}` is not in the lock"),
+            Self::Name { key, name } => {
+                write!(
+                    f,
+                    "`{key}` in `savoir.toml` is a skill that calls itself `{name}`; write `{name}`"
+                )
+            }
+            Self::Range { name, range, locked } => {
+                write!(f, "`{name}` is locked at {locked}, and `savoir.toml` asks for {range}")
+            }
+            Self::Source { name, locked, .. } => {
+                write!(
+                    f,
+                    "`{name}` is locked from {locked}, and `savoir.toml` names another source"
+                )
+            }
+            Self::Need { name, need } => {
+                write!(f, "`{name}` needs {need}, which is not in the lock")
+            }
+            Self::Unneeded { name } => write!(f, "`{name}` is in the lock, and nothing needs it"),
+        }
+    }
+}
+
+impl State {
+    /// In what the lock does not say what `savoir.toml` asks for.
+    pub fn lock_mismatches(&self) -> Vec<LockMismatch> {
+        let mut stale: Vec<LockMismatch> = Vec::new();
+        for (name, wanted) in &self.manifest.skills {
+            stale.extend(self.root(name, wanted));
+        }
+        stale.extend(unmet(&self.lock));
+        let needed = self.needed();
+        let named: BTreeSet<String> = stale.iter().filter_map(actual_name).collect();
+        let unneeded = self.lock.skills.keys();
+        let unneeded = unneeded
+            .filter(|name| !needed.contains(name.as_str()) && !named.contains(name.as_str()));
+        stale.extend(unneeded.map(|name| LockMismatch::Unneeded { name: name.clone() }));
+        stale
+    }
+
+    fn root(&self, name: &str, wanted: &SkillRequirement) -> Option<LockMismatch> {
+        let (name, wanted) = (name.to_owned(), wanted.clone());
+        let Some(locked) = self.lock.skills.get(&name) else {
+            return Some(match self.locked_name(&wanted) {
+                Some(own) => LockMismatch::Name { key: name, name: own },
+                None => LockMismatch::Missing { name, wanted },
+            });
+        };
+        if !comes_from(&wanted, &locked.source, &self.manifest.registries) {
+            return Some(LockMismatch::Source { name, wanted, locked: locked.source.clone() });
+        }
+        match wanted {
+            SkillRequirement::Version { range, .. } if !meets(&range, &locked.version) => {
+                Some(LockMismatch::Range { name, range, locked: locked.version.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// The name under which a skill is locked for which nobody asks by that name.
+    fn locked_name(&self, wanted: &SkillRequirement) -> Option<String> {
+        let mut others =
+            self.lock.skills.iter().filter(|(name, _)| !self.manifest.skills.contains_key(*name));
+        let only = |source: &LockedSource| !matches!(source, LockedSource::Registry(_));
+        let same = others.find(|(_, skill)| {
+            only(&skill.source)
+                && !is_list(&skill.source)
+                && comes_from(wanted, &skill.source, &self.manifest.registries)
+        });
+        same.map(|(name, _)| name.clone())
+    }
+
+    /// Refuses a skill that was fetched for a name in `savoir.toml` and calls itself otherwise.
+    pub(super) fn check_name(
+        &self,
+        name: &str,
+        wanted: &SkillRequirement,
+    ) -> Result<(), InstallFailure> {
+        if self.manifest.skills.contains_key(name)
+            || matches!(wanted, SkillRequirement::Version { .. })
+        {
+            return Ok(());
+        }
+        let missing = self
+            .manifest
+            .skills
+            .iter()
+            .find(|(key, other)| *other == wanted && !self.lock.skills.contains_key(*key));
+        match missing {
+            Some((key, _)) => {
+                Err(InstallFailure::Renamed { key: key.clone(), name: name.to_owned() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Everything that is asked for, and what that needs.
+    fn needed(&self) -> BTreeSet<&str> {
+        let mut needed = BTreeSet::new();
+        let mut next: Vec<&str> = self.manifest.skills.keys().map(String::as_str).collect();
+        while let Some(name) = next.pop() {
+            if needed.insert(name)
+                && let Some(skill) = self.lock.skills.get(name)
+            {
+                next.extend(skill.dependencies.iter().map(|need| folder(&need.name)));
+            }
+        }
+        needed
+    }
+}
+
+fn actual_name(stale: &LockMismatch) -> Option<String> {
+    match stale {
+        LockMismatch::Name { name, .. } => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// Whether a source has many skills, so that two of them come from the same address.
+fn is_list(source: &LockedSource) -> bool {
+    match source {
+        LockedSource::WellKnown(_) => true,
+        LockedSource::Url(url) => url.matches(':').count() > 2,
+        _ => false,
+    }
+}
+
+fn unmet(lock: &Lock) -> Vec<LockMismatch> {
+    let versions: BTreeMap<String, Version> = lock.versions();
+    let needs = lock
+        .skills
+        .iter()
+        .flat_map(|(name, skill)| skill.dependencies.iter().map(move |need| (name.clone(), need)));
+    let unmet = needs.filter(|(_, need)| {
+        !versions.get(folder(&need.name)).is_some_and(|version| meets(&need.range, version))
+    });
+    unmet.map(|(name, need)| LockMismatch::Need { name, need: need.to_string() }).collect()
+}
+
+/// What a lock says of a skill that another tool had from a repository, at an unknown commit.
+pub(super) fn adopted_git(url: &str, path: Option<&str>) -> String {
+    let path = path.map(|path| format!("#{path}"));
+    format!("git+{url}{}", path.unwrap_or_default())
+}
+
+/// Whether a locked version will do: a pre-release, too, since one is only chosen where nothing else
+/// goes together.
+fn meets(range: &VersionRange, version: &Version) -> bool {
+    range.resolve(std::slice::from_ref(version)).is_some()
+}
+
+/// Whether a skill came from where it is to come from.
+fn comes_from(wanted: &SkillRequirement, source: &LockedSource, registries: &[Registry]) -> bool {
+    match (wanted, source) {
+        (SkillRequirement::Version { registry, namespace, .. }, LockedSource::Registry(other)) => {
+            let whose = other.split_once('#').and_then(|(_, name)| name.split_once('/'));
+            let same = |one: &str| bare(other).trim_end_matches('/') == one.trim_end_matches('/');
+            let is_registry = registry.as_deref().is_none_or(|one| {
+                let mut known = registries.iter().filter(|known| known.name == one);
+                match known.next() {
+                    Some(known) => same(&known.url),
+                    // Its name may be one of the user's own.
+                    None => !one.contains("://") || same(one),
+                }
+            });
+            is_registry && namespace.as_deref() == whose.map(|(namespace, _)| namespace)
+        }
+        (SkillRequirement::Path(one), LockedSource::Path(other)) => {
+            let other = other.split('#').next().unwrap_or_default();
+            Path::new(&plain(&decode(other))).starts_with(plain(one))
+        }
+        (SkillRequirement::Path(one), LockedSource::Adopted { path: other, .. }) => {
+            plain(one) == plain(other)
+        }
+        (
+            SkillRequirement::Git { url, path, .. },
+            LockedSource::Adopted { from: Some(from), .. },
+        ) => *from == adopted_git(url, path.as_deref()),
+        (
+            SkillRequirement::Git { url, at, path },
+            LockedSource::Git { url: other, commit, path: inside },
+        ) => {
+            bare(url) == bare(other)
+                && is_at(at, other, commit)
+                && path.as_ref().is_none_or(|path| inside.as_ref() == Some(path))
+        }
+        (SkillRequirement::Url { integrity: Some(pinned), .. }, LockedSource::Url(other))
+            if digest(other).is_some_and(|found| found.integrity() != *pinned) =>
+        {
+            false
+        }
+        (
+            SkillRequirement::Url { url, .. },
+            LockedSource::Url(other) | LockedSource::WellKnown(other),
+        ) => {
+            let address =
+                |text: &str| Some(text.split('#').next()?.trim_end_matches('/').to_owned());
+            address(url) == address(other)
+        }
+        _ => false,
+    }
+}
+
+/// What the bytes at a locked address were.
+fn digest(address: &str) -> Option<Digest> {
+    let exact = address.split_once('#')?.1;
+    let end = exact.match_indices(':').nth(1).map_or(exact.len(), |(end, _)| end);
+    exact[..end].parse().ok()
+}
+
+/// An address without what of it is meant.
+fn bare(address: &str) -> &str {
+    address.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/')
+}
+
+/// A path without detours: `s/../a/./x/` is `a/x`.
+fn plain(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let start = if path.starts_with('/') { "/" } else { "" };
+    format!("{start}{}", parts.join("/"))
+}
+
+/// Whether the address that a lock has leads to what is meant of a repository.
+fn is_at(at: &Revision, address: &str, commit: &str) -> bool {
+    let query = address.split_once('?').map(|(_, query)| query).unwrap_or_default();
+    let named = |kind: &str, name: &str| {
+        query.split_once('=').is_some_and(|(key, value)| key == kind && decode(value) == name)
+    };
+    match at {
+        Revision::Default => query.is_empty(),
+        Revision::Tag(name) => named("tag", name),
+        Revision::Branch(name) => named("branch", name),
+        Revision::Rev(name) => commit.starts_with(name.as_str()) || named("rev", name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Manifest;
+
+    fn from(wanted: &str, source: &str) -> bool {
+        let manifest = format!("[skills]\nx = {wanted}\n");
+        let manifest = Manifest::parse("savoir.toml", &manifest).unwrap();
+        comes_from(&manifest.skills["x"], &source.parse().unwrap(), &[])
+    }
+
+    #[test]
+    fn however_it_is_written() {
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        for (wanted, source) in [
+            ("{ path = \"s/x/\" }", "path+./s/x"),
+            ("{ path = \"s/../s/x\" }", "path+./s/x"),
+            ("{ path = \"s\" }", "path+./s/x"),
+            ("{ path = \"./a#b/x\" }", "path+./a%23b/x"),
+            ("{ path = \"../x.zip\" }", "path+../x.zip#inside/x"),
+            ("{ git = \"https://h.example/o/r\" }", "git+https://h.example/o/r#COMMIT:skills/x"),
+            (
+                "{ git = \"https://h.example/o/r\", tag = \"v1\" }",
+                "git+https://h.example/o/r?tag=v1#COMMIT",
+            ),
+            (
+                "{ git = \"https://h.example/o/r\", rev = \"0123456\" }",
+                "git+https://h.example/o/r?rev=COMMIT#COMMIT",
+            ),
+            ("{ url = \"https://h.example/\" }", "well-known+https://h.example#x"),
+        ] {
+            assert!(from(wanted, &source.replace("COMMIT", commit)), "{wanted} {source}");
+        }
+    }
+
+    #[test]
+    fn an_address_must_be_what_it_is_held_to() {
+        let digest = Digest::of(b"the archive");
+        let source = format!("url+https://h.example/a.zip#{digest}");
+        let wanted = |integrity: &str| {
+            format!("{{ url = \"https://h.example/a.zip\", integrity = \"{integrity}\" }}")
+        };
+        assert!(from(&wanted(&digest.integrity()), &source));
+        assert!(from(&wanted(&digest.integrity()), &format!("{source}:inside")));
+        assert!(!from(&wanted(&Digest::of(b"another").integrity()), &source));
+        assert!(!from(&wanted(&Digest::of(b"another").integrity()), &format!("{source}:inside")));
+    }
+
+    #[test]
+    fn from_elsewhere() {
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        for (wanted, source) in [
+            ("{ path = \"s\" }", "path+./sx"),
+            ("{ path = \"../s\" }", "path+./s"),
+            ("{ git = \"https://h.example/o/r\" }", "git+https://h.example/o/r?tag=v1#COMMIT"),
+            (
+                "{ git = \"https://h.example/o/r\", tag = \"v2\" }",
+                "git+https://h.example/o/r?tag=v1#COMMIT",
+            ),
+            (
+                "{ git = \"https://h.example/o/r\", branch = \"v1\" }",
+                "git+https://h.example/o/r?tag=v1#COMMIT",
+            ),
+            (
+                "{ git = \"https://h.example/o/r\", path = \"a\" }",
+                "git+https://h.example/o/r#COMMIT:b",
+            ),
+            ("{ git = \"https://h.example/o/other\" }", "git+https://h.example/o/r#COMMIT"),
+            ("{ url = \"https://h.example/a.zip\" }", "path+./a.zip"),
+        ] {
+            assert!(!from(wanted, &source.replace("COMMIT", commit)), "{wanted} {source}");
+        }
+    }
+}

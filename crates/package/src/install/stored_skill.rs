@@ -1,0 +1,58 @@
+//! Loads skills from the store.
+
+use super::{CheckedSkill, InstallFailure};
+use crate::{SkillSummary, Store, Tree};
+
+/// What a kept skill is known by. The same text may be two skills, each of which says its own name:
+/// texts without frontmatter are called what their source calls them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StoredSkillKey {
+    pub(super) name: String,
+    pub(super) integrity: String,
+}
+
+impl StoredSkillKey {
+    pub(super) fn new(name: &str, integrity: &str) -> Self {
+        Self { name: name.to_owned(), integrity: integrity.to_owned() }
+    }
+}
+
+/// A kept skill, and what it says.
+pub(super) struct StoredSkill {
+    pub(super) tree: Tree,
+    pub(super) summary: SkillSummary,
+    vouched: SignedBy,
+}
+
+/// Whether somebody whom the user trusts signed a skill, as far as that was looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SignedBy {
+    Trusted,
+    Nobody,
+}
+
+impl StoredSkill {
+    pub(super) fn read(
+        store: &Store,
+        name: &str,
+        integrity: &str,
+    ) -> Result<Option<Self>, InstallFailure> {
+        let tree = store.get(integrity)?;
+        tree.map(|tree| Self::new(name, tree)).transpose()
+    }
+
+    pub(super) fn new(name: &str, tree: Tree) -> Result<Self, InstallFailure> {
+        let summary = SkillSummary::read(&tree, name).map_err(InstallFailure::summary(name))?;
+        Ok(Self { tree, summary, vouched: SignedBy::Nobody })
+    }
+
+    pub(super) fn of(ready: &CheckedSkill) -> Self {
+        let trusted = ready.attestation.signatures.iter().any(|signer| signer.role.is_some());
+        let vouched = if trusted { SignedBy::Trusted } else { SignedBy::Nobody };
+        Self { tree: ready.tree.clone(), summary: ready.summary.clone(), vouched }
+    }
+
+    pub(super) fn is_signed_by_trusted(&self) -> bool {
+        self.vouched == SignedBy::Trusted
+    }
+}

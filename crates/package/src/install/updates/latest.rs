@@ -1,0 +1,228 @@
+//! Finds the latest version of a skill of `savoir.toml`.
+
+use std::path::Path;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use savoir_skill::digest::hex;
+use thiserror::Error;
+use url::Url;
+
+use crate::{
+    lock::LockedSource,
+    manifest::{Revision, SkillRequirement},
+    source::{Fetcher, GitSource, GitUrl, OfferedSkill, PinnedSource, Source, SourceError},
+};
+
+/// Why there is nothing to fetch.
+#[derive(Debug, Error)]
+pub enum LatestError {
+    /// The source cannot be asked.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A registry has it, which is asked elsewhere.
+    #[error("`{0}` comes from a registry, and registries are not asked for updates yet")]
+    Registry(String),
+    /// A repository has it in another folder now.
+    #[error("`{name}` moved in `{url}`, from `{from}` to `{to}`")]
+    Moved {
+        /// Which skill.
+        name: String,
+        /// The repository.
+        url: GitUrl,
+        /// Where it was; the root is `.`.
+        from: String,
+        /// Where it is; the root is `.`.
+        to: String,
+    },
+    /// A source does not have it any more.
+    #[error("`{place}` no longer has a skill `{name}`")]
+    Gone {
+        /// Which skill.
+        name: String,
+        /// The source.
+        place: String,
+    },
+    /// What lies where it was calls itself otherwise.
+    #[error("the skill `{name}` of `{place}` calls itself `{calls}` now")]
+    Renamed {
+        /// Its name in `savoir.toml`.
+        name: String,
+        /// The source.
+        place: String,
+        /// What it calls itself.
+        calls: String,
+    },
+}
+
+impl LatestError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Source(error) => error.code(),
+            Self::Registry(_) => "no_registry",
+            Self::Moved { .. } => "moved",
+            Self::Gone { .. } => "gone",
+            Self::Renamed { .. } => "renamed",
+        }
+    }
+
+    /// What could be done about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Source(_) | Self::Registry(_) => None,
+            Self::Moved { to, .. } => Some(match to.as_str() {
+                "." => "take its `path` out of savoir.toml, and look at what changed".to_owned(),
+                to => format!("write `path = \"{to}\"` in savoir.toml, and look at what changed"),
+            }),
+            Self::Gone { .. } => {
+                Some("keep what is installed, or remove it with savoir remove".to_owned())
+            }
+            Self::Renamed { name, calls, .. } => {
+                Some(format!("write `{calls}` instead of `{name}` in savoir.toml"))
+            }
+        }
+    }
+}
+
+/// What there is to fetch for a skill of the `savoir.toml` in the folder `root`.
+pub async fn find_latest(
+    fetcher: &Fetcher,
+    root: &Path,
+    name: &str,
+    wanted: &SkillRequirement,
+) -> Result<OfferedSkill, LatestError> {
+    if matches!(wanted, SkillRequirement::Version { .. }) {
+        return Err(LatestError::Registry(name.to_owned()));
+    }
+    let source = source(root, wanted, None)?;
+    match (offers(fetcher, &source).await, &source) {
+        (Ok(offers), _) => pick(name, &source, offers),
+        (
+            Err(error @ (SourceError::NoPathInside { .. } | SourceError::NoSkill { .. })),
+            Source::Git(git),
+        ) if git.path.is_some() => Err(find_moved(fetcher, name, git, error).await),
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// Where a skill is that is not where it was.
+async fn find_moved(
+    fetcher: &Fetcher,
+    name: &str,
+    git: &GitSource,
+    error: SourceError,
+) -> LatestError {
+    let whole = Source::Git(GitSource { path: None, ..git.clone() });
+    let Ok(offers) = fetcher.offers(&whole).await else { return error.into() };
+    let found = offers.into_iter().find(|offer| offer.called() == name);
+    match found.map(|offer| offer.place) {
+        Some(PinnedSource::Git(place)) => LatestError::Moved {
+            name: name.to_owned(),
+            url: git.url.clone(),
+            from: display_path(git.path.as_deref().unwrap_or_default()),
+            to: display_path(&place.path),
+        },
+        _ => LatestError::Gone { name: name.to_owned(), place: git.url.to_string() },
+    }
+}
+
+fn display_path(path: &str) -> String {
+    if path.is_empty() { ".".to_owned() } else { path.to_owned() }
+}
+
+/// Where to look for a skill. The lock knows whether an address was a file or a list.
+pub(super) fn source(
+    root: &Path,
+    wanted: &SkillRequirement,
+    locked: Option<&LockedSource>,
+) -> Result<Source, SourceError> {
+    match wanted {
+        SkillRequirement::Version { range, .. } => Err(SourceError::Registry(range.to_string())),
+        SkillRequirement::Path(path) => {
+            let path: std::path::PathBuf = root.join(path).components().collect();
+            let place = PinnedSource::Path { path: path.clone(), inside: String::new() };
+            if path.exists() { Ok(place.source()) } else { Err(SourceError::NoPath(path)) }
+        }
+        SkillRequirement::Git { url, at, path } => Ok(Source::Git(GitSource {
+            url: GitUrl::parse(url)?,
+            reference: match at {
+                Revision::Default => None,
+                Revision::Rev(name) => Some(name.clone()),
+                Revision::Tag(name) => Some(format!("refs/tags/{name}")),
+                Revision::Branch(name) => Some(format!("refs/heads/{name}")),
+            },
+            path: path.clone(),
+        })),
+        SkillRequirement::Url { url, integrity } => {
+            let wrong = |error: url::ParseError| SourceError::Text {
+                text: url.clone(),
+                why: error.to_string(),
+            };
+            let address = Url::parse(url).map_err(wrong)?;
+            let list = matches!(locked, Some(LockedSource::WellKnown(_)))
+                || address.path().ends_with("/index.json");
+            if list {
+                return Ok(Source::WellKnown(address));
+            }
+            let digest = integrity.as_deref().and_then(digest);
+            Ok(Source::Url { url: address, digest })
+        }
+    }
+}
+
+/// The digest in an integrity.
+fn digest(integrity: &str) -> Option<crate::source::Digest> {
+    let bytes = STANDARD.decode(integrity.strip_prefix("sha256-")?).ok()?;
+    format!("sha256:{}", hex(&bytes)).parse().ok()
+}
+
+/// The skills of a source. An address that is a page for people may be that of a site with a list.
+pub(super) async fn offers(
+    fetcher: &Fetcher,
+    source: &Source,
+) -> Result<Vec<OfferedSkill>, SourceError> {
+    match (fetcher.offers(source).await, source) {
+        (Err(page @ SourceError::Page { .. }), Source::Url { url, digest: None }) => {
+            fetcher.offers(&Source::WellKnown(url.clone())).await.map_err(|_| page)
+        }
+        (offers, _) => offers,
+    }
+}
+
+/// The skill of a name among those that a source has.
+pub(super) fn pick(
+    name: &str,
+    source: &Source,
+    offers: Vec<OfferedSkill>,
+) -> Result<OfferedSkill, LatestError> {
+    let place = place_of(source);
+    let wanted = match source {
+        Source::Git(git) => git.path.clone().unwrap_or_default(),
+        _ => String::new(),
+    };
+    let lies_there = |offer: &OfferedSkill| matches!(&offer.place, PinnedSource::Git(place) if place.path == wanted && !wanted.is_empty());
+    let only = offers.len() == 1;
+    let mut stranger = None;
+    for offer in offers {
+        if offer.called() == name {
+            return Ok(offer);
+        }
+        if only || lies_there(&offer) {
+            stranger = Some(offer.name);
+        }
+    }
+    let name = name.to_owned();
+    Err(match stranger {
+        Some(calls) => LatestError::Renamed { name, place, calls },
+        None => LatestError::Gone { name, place },
+    })
+}
+
+fn place_of(source: &Source) -> String {
+    match source {
+        Source::Folder(path) | Source::File(path) => path.display().to_string(),
+        Source::Url { url, .. } | Source::WellKnown(url) => url.to_string(),
+        Source::Git(git) => git.url.to_string(),
+        Source::Registry { name, .. } => name.clone(),
+    }
+}

@@ -1,0 +1,162 @@
+//! What a lock asks for that has no `savoir.toml` beside it: it is all there is, so that everything
+//! in it stays.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use savoir_skill::version::VersionRange;
+use semver::Version;
+
+use super::{InstallFailure, SkillSet, State, available::folder, requirement_for};
+use crate::{
+    lock::{Lock, LockedSkill, LockedSource},
+    manifest::{self, Manifest, SkillRequirement},
+    source::PinnedSource,
+    trust::Tier,
+};
+
+/// What `savoir.toml` in the folder `root` would say of what a lock has.
+pub(super) fn manifest_of(lock: &Lock, root: &Path) -> Manifest {
+    let mut manifest = Manifest::default();
+    let skills = roots(lock).into_iter().filter_map(|name| lock.skills.get_key_value(name));
+    manifest
+        .skills
+        .extend(skills.map(|(name, skill)| (name.clone(), as_locked(name, skill, root))));
+    manifest
+}
+
+/// What no other skill needs, and what only a person can have chosen. Of those that only need each
+/// other, the first one.
+fn roots(lock: &Lock) -> BTreeSet<&str> {
+    let by_others = lock.skills.iter().flat_map(|(name, skill)| {
+        let is_other = move |need: &&str| need != name;
+        needs(skill).filter(is_other)
+    });
+    let needed: BTreeSet<&str> = by_others.collect();
+    let chosen = lock.skills.iter().filter(|(name, skill)| {
+        skill.tier == Tier::Experimental || !needed.contains(name.as_str())
+    });
+    let mut roots: BTreeSet<&str> = chosen.map(|(name, _)| name.as_str()).collect();
+    let mut reached = BTreeSet::new();
+    for name in &roots {
+        reach(lock, name, &mut reached);
+    }
+    for name in lock.skills.keys() {
+        if !reached.contains(name.as_str()) {
+            roots.insert(name);
+            reach(lock, name, &mut reached);
+        }
+    }
+    roots
+}
+
+fn needs(skill: &LockedSkill) -> impl Iterator<Item = &str> {
+    skill.dependencies.iter().map(|need| folder(&need.name))
+}
+
+/// Adds a skill, and all that it needs.
+fn reach<'a>(lock: &'a Lock, name: &'a str, reached: &mut BTreeSet<&'a str>) {
+    let mut next = vec![name];
+    while let Some(name) = next.pop() {
+        if reached.insert(name)
+            && let Some(skill) = lock.skills.get(name)
+        {
+            next.extend(needs(skill));
+        }
+    }
+}
+
+fn as_locked(name: &str, skill: &LockedSkill, root: &Path) -> SkillRequirement {
+    match &skill.source {
+        // The lock alone says which registry: it is asked about nothing else.
+        LockedSource::Registry(_) => SkillRequirement::Version {
+            range: no_older_pre_release(&skill.version),
+            registry: None,
+            namespace: skill.source.published(name).and_then(|(_, whole)| {
+                whole.split_once('/').map(|(namespace, _)| namespace.to_owned())
+            }),
+        },
+        LockedSource::Adopted { path, .. } => SkillRequirement::Path(path.clone()),
+        source => match PinnedSource::parse(&source.to_string(), root) {
+            Ok(place) => requirement_for(&place, root),
+            // Whoever fetches it is told what is wrong.
+            Err(_) => SkillRequirement::Url { url: source.to_string(), integrity: None },
+        },
+    }
+}
+
+/// All versions; where a pre-release is locked, which is chosen by nobody who does not name it, that
+/// one and later ones.
+fn no_older_pre_release(version: &Version) -> VersionRange {
+    let named = (!version.pre.is_empty()).then(|| VersionRange::parse(&format!(">={version}")));
+    named.and_then(Result::ok).unwrap_or_else(VersionRange::any)
+}
+
+impl SkillSet {
+    /// The text of a new `savoir.toml` with some skills, and with all that only the lock had.
+    pub(super) fn first_manifest(
+        &self,
+        state: &State,
+        asked: &BTreeMap<String, SkillRequirement>,
+    ) -> Result<String, InstallFailure> {
+        let file = self.manifest_path().display().to_string();
+        let mut skills = state.manifest.skills.clone();
+        for (name, wanted) in &mut skills {
+            // Who has this file without the lock must not be given what others call so.
+            let locked = state.lock.skills.get(name);
+            if let (SkillRequirement::Version { registry, .. }, Some(locked)) = (wanted, locked) {
+                *registry = locked.source.published(name).map(|(address, _)| address.to_owned());
+            }
+        }
+        skills.extend(asked.clone());
+        let skills = skills.iter().map(|(name, wanted)| (name.as_str(), wanted));
+        Ok(manifest::add_skills(&file, "", skills)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(skills: &str) -> Lock {
+        Lock::parse("savoir.lock", &format!("version = 1\norder = []\n{skills}")).unwrap()
+    }
+
+    fn skill(name: &str, version: &str, source: &str, more: &str) -> String {
+        format!(
+            "\n[[skill]]\nname = \"{name}\"\nversion = \"{version}\"\nsource = \"{source}\"\n\
+             integrity = \"sha256-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"\n{more}\n\
+             agents = [\"codex\"]\n"
+        )
+    }
+
+    #[test]
+    fn everything_that_is_locked_is_asked_for() {
+        let community = |needs: &str| format!("tier = \"community\"\ndependencies = [{needs}]");
+        let url = "registry+https://x.example";
+        let all = [
+            skill("top", "1.0.0", &format!("{url}#acme/top"), &community("\"base\", \"own\"")),
+            skill("base", "1.0.0", url, &community("")),
+            skill("own", "1.0.0", "path+./own", "tier = \"experimental\""),
+            skill("ring", "1.0.0", url, &community("\"round\"")),
+            skill("round", "1.0.0", url, &community("\"ring\"")),
+            skill("early", "2.0.0-rc.1", url, &community("")),
+            skill("found", "1.0.0", "adopted+.claude/skills/found", "tier = \"experimental\""),
+        ];
+        let manifest = manifest_of(&lock(&all.concat()), Path::new("/nowhere"));
+        let names: Vec<&str> = manifest.skills.keys().map(String::as_str).collect();
+        assert_eq!(names, ["early", "found", "own", "ring", "top"]);
+        let of = |name: &str| match &manifest.skills[name] {
+            SkillRequirement::Version { range, registry: None, namespace } => {
+                format!("{range} of {}", namespace.as_deref().unwrap_or("nobody"))
+            }
+            SkillRequirement::Path(path) => path.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of("top"), "* of acme");
+        assert_eq!(of("early"), ">=2.0.0-rc.1 of nobody");
+        assert_eq!((of("own"), of("found")), ("./own".into(), ".claude/skills/found".into()));
+    }
+}

@@ -1,0 +1,104 @@
+//! Writes migrated skills atomically.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+
+use super::{ExistingOutput, MigrationBlocker, SKILL_FILE};
+use crate::Tree;
+
+/// A result that is written and not yet in its place.
+pub(super) struct Staged {
+    staging: TempDir,
+    folder: PathBuf,
+}
+
+impl Staged {
+    /// Beside its place, so that moving it there is one step.
+    pub(super) fn beside(tree: &Tree, target: &Path) -> Result<Self, MigrationBlocker> {
+        let output = target.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(output).map_err(|error| failed(output, &error))?;
+        let staging = tempfile::Builder::new().prefix(".savoir-").tempdir_in(output);
+        let name = target.file_name().unwrap_or_default();
+        Self::write(tree, staging.map_err(|error| failed(output, &error))?, Path::new(name))
+    }
+
+    /// Where nobody sees it.
+    pub(super) fn elsewhere(tree: &Tree, name: &str) -> Result<Self, MigrationBlocker> {
+        let staging = tempfile::tempdir().map_err(|error| failed(Path::new(name), &error))?;
+        Self::write(tree, staging, Path::new(name))
+    }
+
+    /// A folder has the name of its skill, which rules look at.
+    fn write(tree: &Tree, staging: TempDir, name: &Path) -> Result<Self, MigrationBlocker> {
+        let folder = staging.path().join(name);
+        tree.write(&folder)?;
+        Ok(Self { staging, folder })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Moves it into its place; what was there goes only when that worked.
+    pub(super) fn move_to(self, target: &Path) -> Result<(), MigrationBlocker> {
+        let fail = |error: io::Error| failed(target, &error);
+        if fs::symlink_metadata(target).is_err() {
+            return fs::rename(&self.folder, target).map_err(fail);
+        }
+        let old = self.staging.path().join(".old");
+        fs::rename(target, &old).map_err(fail)?;
+        fs::rename(&self.folder, target).map_err(|error| {
+            // The old one is better than none; if it cannot return either, the first reason counts.
+            let _ = fs::rename(&old, target);
+            fail(error)
+        })
+    }
+}
+
+/// Whether a result may be put somewhere.
+pub(super) fn check(
+    target: &Path,
+    source: Option<&Path>,
+    existing: ExistingOutput,
+) -> Result<(), MigrationBlocker> {
+    if fs::symlink_metadata(target).is_err() {
+        return Ok(());
+    }
+    let shown = target.display();
+    let real = target.canonicalize().ok();
+    if let (Some(real), Some(source)) = (&real, source)
+        && source.starts_with(real)
+    {
+        let message = format!("{shown} is the skill itself");
+        return Err(MigrationBlocker::new("output_is_source", message));
+    }
+    match existing {
+        ExistingOutput::Stays => {
+            Err(MigrationBlocker::new("exists", format!("{shown} exists already")))
+        }
+        ExistingOutput::Goes if target.join(SKILL_FILE).is_file() => Ok(()),
+        ExistingOutput::Goes => {
+            let message = format!("{shown} is no skill, so it is not replaced");
+            Err(MigrationBlocker::new("exists", message))
+        }
+    }
+}
+
+/// Whether a path that need not exist yet lies inside a folder, or is that folder.
+pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let real = absolute.ancestors().find_map(|ancestor| {
+        let rest = absolute.strip_prefix(ancestor).ok()?;
+        Some(ancestor.canonicalize().ok()?.join(rest))
+    });
+    real.is_some_and(|real| real.starts_with(folder))
+}
+
+fn failed(path: &Path, error: &io::Error) -> MigrationBlocker {
+    // The kind alone: the message would name a temporary file.
+    MigrationBlocker::new("io", format!("{} cannot be written: {}", path.display(), error.kind()))
+}

@@ -1,0 +1,86 @@
+//! Runs a bounded number of tasks concurrently.
+
+use std::{
+    future::{Future, pending},
+    panic::resume_unwind,
+};
+
+use tokio::task::{JoinSet, spawn_blocking};
+
+/// How many files are asked for at once: enough to fill a line, and no burden to a server.
+pub(super) const AT_ONCE: usize = 16;
+
+/// Does something with each of some things, a few at a time, in no order. The first error ends it.
+pub(super) async fn run_concurrently<T, R, E, F>(
+    things: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> F,
+) -> Result<Vec<R>, E>
+where
+    R: Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<R, E>> + Send + 'static,
+{
+    let mut waiting = things.into_iter();
+    let mut running = JoinSet::new();
+    let mut done = Vec::new();
+    for thing in waiting.by_ref().take(AT_ONCE) {
+        running.spawn(work(thing));
+    }
+    while let Some(joined) = running.join_next().await {
+        match joined {
+            Ok(result) => done.push(result?),
+            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            Err(_) => {}
+        }
+        if let Some(thing) = waiting.next() {
+            running.spawn(work(thing));
+        }
+    }
+    Ok(done)
+}
+
+/// Does something that takes the processor for a while, where it blocks nobody.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+        // The program ends, and nobody waits for this any more.
+        Err(_) => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn not_too_many_at_once() {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let mut done = run_concurrently(0..100, |number| {
+            let (now, most) = (now.clone(), most.clone());
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok::<_, ()>(number)
+            }
+        })
+        .await
+        .unwrap();
+        done.sort_unstable();
+        assert_eq!(done, (0..100).collect::<Vec<_>>());
+        let most = most.load(Ordering::SeqCst);
+        assert!((2..=AT_ONCE).contains(&most), "{most}");
+        let failed =
+            run_concurrently(0..100, |n| async move { if n == 7 { Err(n) } else { Ok(n) } });
+        assert_eq!(failed.await.unwrap_err(), 7);
+    }
+}

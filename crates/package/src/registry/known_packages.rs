@@ -1,0 +1,125 @@
+//! Index of packages that were looked up before resolving.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semver::Version;
+
+use super::{
+    Name, Package,
+    wire::{GoneLine, IndexLine},
+};
+use crate::resolve::{Candidate, Index, IndexError, VersionDependencies};
+
+/// Skills of registries with all that they need.
+#[derive(Clone, Debug, Default)]
+pub struct KnownPackages {
+    packages: BTreeMap<String, FoundPackage>,
+    unasked: BTreeSet<Name>,
+    unanswered: Vec<Unanswered>,
+}
+
+/// A registry that gave no answer, where nobody needs one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unanswered {
+    /// Its address.
+    pub(super) registry: String,
+    /// What it was asked about.
+    pub(super) names: Vec<Name>,
+    /// Why it gave none.
+    pub(super) why: String,
+}
+
+/// A skill, and the registry that has it.
+#[derive(Clone, Debug)]
+struct FoundPackage {
+    registry: usize,
+    package: Package,
+}
+
+impl KnownPackages {
+    pub(super) fn insert(&mut self, name: &Name, registry: usize, package: Package) {
+        self.packages.insert(name.to_string(), FoundPackage { registry, package });
+    }
+
+    pub(super) fn leave_unasked(&mut self, names: BTreeSet<Name>) {
+        self.unasked.extend(names);
+    }
+
+    pub(super) fn leave_unanswered(&mut self, unanswered: Unanswered) {
+        self.unanswered.push(unanswered);
+    }
+
+    /// Whether somebody was asked about a name, or nobody can be.
+    pub(super) fn was_asked(&self, name: &Name) -> bool {
+        let mut silent = self.unanswered.iter().flat_map(|one| &one.names);
+        self.has(name) || self.unasked.contains(name) || silent.any(|other| other == name)
+    }
+
+    pub(super) fn has(&self, name: &Name) -> bool {
+        self.packages.contains_key(&name.to_string())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.packages.len()
+    }
+
+    /// The versions of a skill; none if no registry that may be asked knows it.
+    pub fn versions_of(&self, name: &str) -> &[IndexLine] {
+        self.packages.get(name).map(|found| &*found.package).unwrap_or_default()
+    }
+
+    /// One version of a skill.
+    pub fn line(&self, name: &str, version: &Version) -> Option<&IndexLine> {
+        self.versions_of(name).iter().find(|line| line.version == *version)
+    }
+
+    /// What is said of a version that was taken down; nothing if it was not.
+    pub fn gone(&self, name: &str, version: &Version) -> Option<&GoneLine> {
+        self.packages.get(name)?.package.gone(version)
+    }
+
+    /// The place of the registry that has a skill.
+    pub(super) fn registry_of(&self, name: &str) -> Option<usize> {
+        self.packages.get(name).map(|found| found.registry)
+    }
+
+    /// The versions of a skill that were taken down.
+    pub(super) fn all_gone(&self, name: &str) -> &[GoneLine] {
+        self.packages.get(name).map(|found| found.package.all_gone()).unwrap_or_default()
+    }
+
+    /// Registries that gave no answer.
+    pub(super) fn unanswered(&self) -> &[Unanswered] {
+        &self.unanswered
+    }
+
+    /// What nobody could be asked about without a network.
+    pub fn unasked(&self) -> &BTreeSet<Name> {
+        &self.unasked
+    }
+}
+
+impl From<&IndexLine> for Candidate {
+    fn from(line: &IndexLine) -> Self {
+        Self { version: line.version.clone(), yanked: line.yanked, tier: line.tier }
+    }
+}
+
+impl Index for KnownPackages {
+    fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError> {
+        Ok(self.versions_of(name).iter().map(Candidate::from).collect())
+    }
+
+    fn dependencies(
+        &self,
+        name: &str,
+        version: &Version,
+    ) -> Result<VersionDependencies, IndexError> {
+        let line = self.line(name, version).ok_or("no such version")?;
+        Ok(line.needs().map_or_else(VersionDependencies::Unreadable, VersionDependencies::Skills))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.packages.keys().cloned().collect()
+    }
+}

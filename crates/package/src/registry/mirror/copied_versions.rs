@@ -1,0 +1,86 @@
+//! Records the digest of every copied version, to detect later changes.
+
+use std::{collections::BTreeMap, fmt::Write as _, fs, io};
+
+use semver::Version;
+
+use super::{super::wire::IndexLine, Client, MirrorFolder, Name, RegistryError, Release, number};
+
+/// Where it is kept beside the copy.
+const SEEN: &str = ".savoir-seen";
+
+/// The bytes of the versions of a skill.
+pub(super) struct CopiedVersions {
+    /// The digest of the archive, and the integrity of its files.
+    versions: BTreeMap<Version, (String, String)>,
+}
+
+impl CopiedVersions {
+    /// Reads what is known of a skill. Copies of older programs remember what their index has.
+    pub(super) fn read<'a>(
+        folder: &MirrorFolder,
+        name: &Name,
+        older: impl Iterator<Item = &'a IndexLine>,
+    ) -> Result<Self, RegistryError> {
+        let path = folder.root.join(place(name));
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(RegistryError::io(&path))?,
+        };
+        let mut memory = Self { versions: BTreeMap::new() };
+        for line in older {
+            memory.keep(line);
+        }
+        // The first that was copied counts.
+        for line in text.lines() {
+            let mut words = line.split(' ');
+            let (version, sha256, integrity) = (words.next(), words.next(), words.next());
+            let version = version.and_then(|version| version.parse().ok());
+            let version = version.as_ref().map(number);
+            if let (Some(version), Some(sha256), Some(integrity)) = (version, sha256, integrity) {
+                memory.versions.insert(version, (sha256.to_owned(), integrity.to_owned()));
+            }
+        }
+        Ok(memory)
+    }
+
+    /// Remembers a version that was copied.
+    pub(super) fn keep(&mut self, line: &IndexLine) {
+        let bytes = || (line.sha256.clone(), line.integrity.clone());
+        self.versions.entry(number(&line.version)).or_insert_with(bytes);
+    }
+
+    /// The digest of the archive of a version that was copied once. It becomes a path.
+    pub(super) fn digest(&self, version: &Version) -> Option<String> {
+        let (sha256, _) = self.versions.get(&number(version))?;
+        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (sha256.len() == 64 && sha256.bytes().all(is_hex)).then(|| sha256.clone())
+    }
+
+    /// What is wrong if a version is not what was copied before.
+    pub(super) fn changed(&self, client: &Client, found: &IndexLine) -> Option<RegistryError> {
+        let (sha256, integrity) = self.versions.get(&number(&found.version))?;
+        if (sha256, integrity) == (&found.sha256, &found.integrity) {
+            return None;
+        }
+        Some(RegistryError::ChangedCopy {
+            of: Box::new(Release::new(&found.name, &found.version, client.address())),
+            copied: sha256.clone(),
+            found: found.sha256.clone(),
+        })
+    }
+
+    pub(super) fn write(&self, folder: &MirrorFolder, name: &Name) -> Result<(), RegistryError> {
+        let mut text = String::new();
+        for (version, (sha256, integrity)) in &self.versions {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{version} {sha256} {integrity}");
+        }
+        folder.write(&place(name), text.as_bytes())
+    }
+}
+
+/// A file of its own for each skill; the names of namespaces and skills end differently.
+fn place(name: &Name) -> String {
+    format!("{SEEN}/{name}.txt")
+}

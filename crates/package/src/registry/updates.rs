@@ -1,0 +1,276 @@
+//! Checks registries for newer versions of installed skills.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use savoir_skill::version::VersionRange;
+use semver::Version;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+use super::{
+    Client, Name, NameError, Package, Registries, RegistryError, concurrency::run_concurrently,
+    error::plain, registries::unchanged,
+};
+use crate::{
+    install::{State, updates::Availability},
+    lock::LockedSkill,
+    manifest::SkillRequirement,
+};
+
+/// What a registry says about a skill that is installed from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedStatus {
+    /// The highest version that will do for all who ask for it, if it is newer.
+    pub newer: Option<Version>,
+    /// The highest version of all, if it is newer still.
+    pub beyond: Option<Version>,
+    /// Whether the installed version was withdrawn.
+    pub yanked: bool,
+    /// Why, if who withdrew it said so.
+    #[serde(default)]
+    pub yanked_reason: Option<String>,
+    /// Whether the installed version was taken down, so that nobody can have it any more.
+    #[serde(default)]
+    pub taken_down: bool,
+    /// Why, if who took it down said so.
+    #[serde(default)]
+    pub taken_down_reason: Option<String>,
+    /// Whether the registry does not know the installed version any more, and does not say why.
+    #[serde(default)]
+    pub missing: bool,
+    /// What people are told to use instead of the installed version.
+    pub deprecated: Option<String>,
+}
+
+impl PublishedStatus {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A skill about which a registry is asked.
+struct InstalledSkill<'a> {
+    installed: &'a str,
+    locked: &'a LockedSkill,
+    name: Name,
+}
+
+/// What is asked of whom, by the addresses of registries.
+type QuestionsByRegistry<'a> = BTreeMap<&'a str, Vec<InstalledSkill<'a>>>;
+
+/// Finds out for every skill that is locked from a registry whether there is something newer. Each
+/// registry is asked once, all at the same time, and answers for its own skills alone.
+pub async fn check_registries(
+    registries: &Registries,
+    state: &State,
+) -> BTreeMap<String, Availability> {
+    check_matching(registries, state, &|_| true).await
+}
+
+/// As [`check_registries`], for some skills alone.
+pub async fn check_registries_for(
+    registries: &Registries,
+    state: &State,
+    names: &BTreeSet<String>,
+) -> BTreeMap<String, Availability> {
+    check_matching(registries, state, &|name| names.contains(name)).await
+}
+
+async fn check_matching(
+    registries: &Registries,
+    state: &State,
+    is_meant: &(dyn Fn(&String) -> bool + Sync),
+) -> BTreeMap<String, Availability> {
+    let (questions, wrong) = questions(state, is_meant);
+    let wrong =
+        wrong.into_iter().map(|(name, error)| (name, Availability::Unknown(error.to_string())));
+    let mut answers: BTreeMap<String, Availability> = wrong.collect();
+    for (address, found) in ask(registries, &questions, None).await {
+        for subject in questions.get(address.as_str()).into_iter().flatten() {
+            answers.insert(subject.installed.to_owned(), subject.answer(&found, state));
+        }
+    }
+    answers
+}
+
+/// How long a registry is waited for that is only asked whether something may be laid out again.
+const REGISTRY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Whether locked skills may be laid out anew, from what is kept of them: refuses one that its
+/// registry took down, does not know, or has with other files, and one that belongs to another
+/// registry. Gives those of which nobody can tell, and why.
+pub async fn check_still_available(
+    registries: &Registries,
+    state: &State,
+    names: &BTreeSet<String>,
+) -> Result<BTreeMap<String, String>, RegistryError> {
+    let (questions, wrong) = questions(state, &|name| names.contains(name));
+    if let Some(error) = wrong.into_values().next() {
+        return Err(error.into());
+    }
+    for subject in questions.values().flatten() {
+        registries.check_locked(subject.installed, subject.locked)?;
+    }
+    let mut untold = BTreeMap::new();
+    for (address, found) in ask(registries, &questions, Some(REGISTRY_TIMEOUT)).await {
+        let subjects = questions.get(address.as_str()).into_iter().flatten();
+        let client = registries.named(&address)?;
+        let mut told = BTreeMap::new();
+        if found.is_err() {
+            // What was told once holds, also while nobody answers.
+            let names = subjects.clone().map(|subject| subject.name.clone()).collect();
+            told = packages(client.offline(), names).await.unwrap_or_default();
+        }
+        for subject in subjects {
+            match &found {
+                Ok(packages) => subject.check(packages, &client)?,
+                Err(why) => {
+                    subject.check_not_taken_down(&told, &client)?;
+                    untold.insert(subject.installed.to_owned(), why.clone());
+                }
+            }
+        }
+    }
+    Ok(untold)
+}
+
+/// What has to be asked about what is locked from registries; and what nobody can be asked about.
+fn questions<'a>(
+    state: &'a State,
+    is_meant: &dyn Fn(&String) -> bool,
+) -> (QuestionsByRegistry<'a>, BTreeMap<String, NameError>) {
+    let (mut questions, mut wrong) = (QuestionsByRegistry::new(), BTreeMap::new());
+    for (installed, locked) in state.lock.skills.iter().filter(|(name, _)| is_meant(name)) {
+        let Some((address, name)) = locked.source.published(installed) else { continue };
+        match Name::parse(name) {
+            Ok(name) => {
+                questions.entry(address).or_default().push(InstalledSkill {
+                    installed,
+                    locked,
+                    name,
+                });
+            }
+            Err(error) => _ = wrong.insert(installed.clone(), error),
+        }
+    }
+    (questions, wrong)
+}
+
+/// What registries say, by their addresses. None of them is waited for longer than the patience is.
+async fn ask(
+    registries: &Registries,
+    questions: &QuestionsByRegistry<'_>,
+    patience: Option<Duration>,
+) -> BTreeMap<String, Packages> {
+    let asked = questions.iter().map(|(address, subjects)| {
+        let names: Vec<Name> = subjects.iter().map(|subject| subject.name.clone()).collect();
+        ((*address).to_owned(), registries.named(address), names)
+    });
+    let asked =
+        run_concurrently(asked.collect::<Vec<_>>(), |(address, client, names)| async move {
+            let asked = packages(client, names);
+            let found = match patience {
+                None => asked.await,
+                Some(patience) => timeout(patience, asked).await.unwrap_or_else(|_| {
+                    Err(format!("{address} did not answer within {} s", patience.as_secs()))
+                }),
+            };
+            Ok::<_, RegistryError>((address, found))
+        });
+    asked.await.unwrap_or_default().into_iter().collect()
+}
+
+type Packages = Result<BTreeMap<Name, Package>, String>;
+
+/// The versions of some skills, and of nothing else.
+async fn packages(client: Result<Client, RegistryError>, names: Vec<Name>) -> Packages {
+    let client = client.map_err(|error| error.to_string())?;
+    let wanted: BTreeSet<Name> = names.iter().cloned().collect();
+    let closure = client.closure_of(&names, &|name| wanted.contains(name)).await;
+    Ok(closure.map_err(|error| error.to_string())?.packages)
+}
+
+impl InstalledSkill<'_> {
+    fn answer(&self, found: &Packages, state: &State) -> Availability {
+        let packages = match found {
+            Ok(packages) => packages,
+            Err(why) => return Availability::Unknown(why.clone()),
+        };
+        let Some(package) = packages.get(&self.name) else {
+            let why = format!("its registry no longer has `{}`", self.name);
+            return Availability::Unknown(why);
+        };
+        let published = self.judge(package, &self.ranges(state));
+        if published.is_nothing() {
+            return Availability::Current;
+        }
+        Availability::Published(published)
+    }
+
+    fn check_not_taken_down(
+        &self,
+        packages: &BTreeMap<Name, Package>,
+        client: &Client,
+    ) -> Result<(), RegistryError> {
+        match packages.get(&self.name).and_then(|package| package.gone(&self.locked.version)) {
+            Some(gone) => Err(RegistryError::taken_down(gone, client.address())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether its registry still gives it to those who have it locked.
+    fn check(
+        &self,
+        packages: &BTreeMap<Name, Package>,
+        client: &Client,
+    ) -> Result<(), RegistryError> {
+        let version = &self.locked.version;
+        let Some(package) = packages.get(&self.name) else {
+            let (name, registry) = (self.name.clone(), client.address());
+            return Err(RegistryError::Unknown { name, registry });
+        };
+        self.check_not_taken_down(packages, client)?;
+        match package.iter().find(|line| line.version == *version) {
+            Some(line) => unchanged(client, line, &self.locked.integrity),
+            None => Err(RegistryError::no_version(&self.name, version, client.address())),
+        }
+    }
+
+    fn judge(&self, package: &Package, ranges: &[&VersionRange]) -> PublishedStatus {
+        let installed = &self.locked.version;
+        let line = package.iter().find(|line| line.version == *installed);
+        let gone = package.gone(installed);
+        let newer = package.iter().filter(|line| !line.yanked && line.version > *installed);
+        let newer: Vec<&Version> = newer.map(|line| &line.version).collect();
+        let will_do = |version: &&&Version| ranges.iter().all(|range| range.matches(version));
+        let best = newer.iter().filter(will_do).max().map(|version| (*version).clone());
+        // Who is on a pre-release wants to hear of others; nobody else does.
+        let is_told = |version: &&&Version| version.pre.is_empty() || !installed.pre.is_empty();
+        let highest = newer.iter().filter(is_told).max().map(|version| (*version).clone());
+        PublishedStatus {
+            beyond: highest.filter(|highest| best.as_ref().is_none_or(|best| best < highest)),
+            newer: best,
+            yanked: line.is_some_and(|line| line.yanked),
+            yanked_reason: line.and_then(|line| line.yanked_reason.as_deref()).map(plain),
+            taken_down: gone.is_some(),
+            taken_down_reason: gone.and_then(|gone| gone.withdrawn_reason.as_deref()).map(plain),
+            missing: line.is_none() && gone.is_none(),
+            deprecated: line.and_then(|line| line.deprecated.as_deref()).map(plain),
+        }
+    }
+
+    /// What is asked of its version: by `savoir.toml`, and by the skills that need it.
+    fn ranges<'a>(&self, state: &'a State) -> Vec<&'a VersionRange> {
+        let wanted = match state.manifest.skills.get(self.installed) {
+            Some(SkillRequirement::Version { range, .. }) => Some(range),
+            _ => None,
+        };
+        let whole = self.name.to_string();
+        let needs = state.lock.skills.values().flat_map(|skill| &skill.dependencies);
+        let needs = needs.filter(|need| need.name == self.installed || need.name == whole);
+        wanted.into_iter().chain(needs.map(|need| &need.range)).collect()
+    }
+}
