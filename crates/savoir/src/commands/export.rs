@@ -8,7 +8,7 @@ use std::{
 };
 
 use savoir_server::personal::{Exported, SkillWriter, to_others};
-use savoir_skill::dialect::agent_flow::{Purpose, Stored};
+use savoir_skill::dialect::agent_flow::{Purpose, StoredSkillFile};
 use serde_json::json;
 
 use super::import;
@@ -84,7 +84,8 @@ async fn export(skill_writer: &SkillWriter, args: &Args) -> Result<Exported, Com
     };
     let owner = import::owner(skill_writer.database(), args.owner.as_deref()).await?;
     let file = skill_writer.files().read(name).await?.ok_or_else(missing)?;
-    let stored = Stored::read(name, &file.text, Purpose::Load).map_err(CommandError::input)?;
+    let stored =
+        StoredSkillFile::read(name, &file.text, Purpose::Load).map_err(CommandError::input)?;
     if owner.is_some() && stored.owner != owner {
         return Err(missing());
     }

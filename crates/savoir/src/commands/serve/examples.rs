@@ -39,14 +39,14 @@ pub(super) async fn shelve(database: &Database, storage: &Storage) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use savoir_skill::dialect::agent_flow::{Purpose, Stored};
+    use savoir_skill::dialect::agent_flow::{Purpose, StoredSkillFile};
 
     use super::*;
 
     #[test]
     fn a_server_can_run_every_example() {
         for (name, text) in EXAMPLES {
-            let stored = Stored::read(name, text, Purpose::Create).unwrap();
+            let stored = StoredSkillFile::read(name, text, Purpose::Create).unwrap();
             assert_eq!((stored.skill.name.as_str(), stored.owner), (name, None));
         }
     }
