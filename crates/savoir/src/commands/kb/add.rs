@@ -16,7 +16,7 @@ use savoir_engine::{
     knowledge::{Indexer, Mode, UploadError},
     limits::DOCUMENT_BYTES,
 };
-use savoir_store::{Base, Document, Status};
+use savoir_store::{Document, IndexingStatus, KnowledgeBase};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -40,7 +40,8 @@ pub(super) async fn run(
     let mut answers: Vec<Value> = Vec::new();
     for file in files {
         let added = adding.add(file).await;
-        failed |= !matches!(&added, Ok(added) if added.document.status == Status::Completed);
+        failed |=
+            !matches!(&added, Ok(added) if added.document.status == IndexingStatus::Completed);
         let answer = match &added {
             Ok(added) => added.json(),
             Err(error) => json!({
@@ -67,7 +68,7 @@ pub(super) async fn run(
 
 struct Adding<'a> {
     open: &'a Open,
-    base: Base,
+    base: KnowledgeBase,
     indexer: Indexer,
     /// Whether to replace documents of the same name.
     replace: bool,
@@ -91,7 +92,7 @@ enum Change {
 impl Added {
     fn row(&self) -> String {
         let done = match (self.change, self.document.status) {
-            (Change::Replaced, Status::Completed) => "replaced",
+            (Change::Replaced, IndexingStatus::Completed) => "replaced",
             (Change::Unchanged, _) => "unchanged",
             _ => return row(&self.document),
         };
@@ -145,7 +146,7 @@ impl Adding<'_> {
         {
             return Ok(None);
         }
-        for known in namesakes.iter().filter(|known| known.status == Status::Completed) {
+        for known in namesakes.iter().filter(|known| known.status == IndexingStatus::Completed) {
             if known.file_size == bytes.len() as u64
                 && knowledge.bytes(&self.base.id, &known.id).await?.as_deref() == Some(bytes)
             {
@@ -158,10 +159,10 @@ impl Adding<'_> {
     /// Checks that at most one document would be replaced, and only with `--replace`.
     fn make_sure_of_room(&self, namesakes: &[Document]) -> Result<(), CommandError> {
         let good: Vec<&Document> =
-            namesakes.iter().filter(|known| known.status != Status::Failed).collect();
+            namesakes.iter().filter(|known| known.status != IndexingStatus::Failed).collect();
         match good.as_slice() {
             [] => Ok(()),
-            [one] if self.replace && one.status == Status::Completed => Ok(()),
+            [one] if self.replace && one.status == IndexingStatus::Completed => Ok(()),
             [one] if self.replace => {
                 let message =
                     format!("document {} of this name is still being indexed; wait for it", one.id);
@@ -179,9 +180,14 @@ impl Adding<'_> {
     }
 
     /// Removes the replaced documents. A document that failed replaces only others that failed.
-    async fn replace(&self, older: &[Document], status: Status) -> Result<Change, CommandError> {
-        let is_outdated =
-            |known: &&Document| status == Status::Completed || known.status == Status::Failed;
+    async fn replace(
+        &self,
+        older: &[Document],
+        status: IndexingStatus,
+    ) -> Result<Change, CommandError> {
+        let is_outdated = |known: &&Document| {
+            status == IndexingStatus::Completed || known.status == IndexingStatus::Failed
+        };
         let mut change = Change::Added;
         for document in older.iter().filter(is_outdated) {
             self.open.knowledge.remove_document(&self.base.id, &document.id).await?;
@@ -199,7 +205,12 @@ impl Adding<'_> {
             let mut progress = Progress::new(name);
             loop {
                 match open.knowledge.task(&task.id).await? {
-                    Some(task) if matches!(task.status, Status::Pending | Status::Processing) => {
+                    Some(task)
+                        if matches!(
+                            task.status,
+                            IndexingStatus::Pending | IndexingStatus::Processing
+                        ) =>
+                    {
                         progress.show(task.progress);
                     }
                     _ => return Ok::<(), CommandError>(()),
