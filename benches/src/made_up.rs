@@ -2,7 +2,7 @@
 //! words are as frequent as words of a language are, one to three versions, and needs.
 
 use savoir_store::registry::{
-    Actor, Facts, PackageRecord, Record, Registry, ScanResult, ScanVerdict, VersionRecord,
+    Actor, PackageRecord, Record, Registry, ScanResult, ScanVerdict, VersionFacts, VersionRecord,
 };
 use serde_json::json;
 
@@ -122,7 +122,7 @@ pub(crate) fn skill(number: u64, all: u64, bytes: &Bytes) -> PackageRecord {
     let at = at(number);
     let excerpt = [("excerpt".to_owned(), json!(body(number)))];
     let needs = (0..numbers.frequent(6)).map(|_| format!("{}@^1.0", name(numbers.below(all))));
-    let facts = Facts {
+    let facts = VersionFacts {
         needs: needs.collect(),
         description: numbers.text(15),
         tags: (0..3).map(|_| numbers.tag()).collect(),
@@ -131,7 +131,7 @@ pub(crate) fn skill(number: u64, all: u64, bytes: &Bytes) -> PackageRecord {
         permissions: vec!["network:read".to_owned()],
         dialect: "gaia".to_owned(),
         more: excerpt.into_iter().collect(),
-        ..Facts::default()
+        ..VersionFacts::default()
     };
     let downloads = 10_u64.pow(numbers.frequent(7) as u32);
     let version = |minor: u64| VersionRecord {

@@ -21,7 +21,7 @@ use std::{
 
 use made_up::{Bytes, Numbers};
 use savoir_package::registry::Name;
-use savoir_store::{Database, Storage, Time};
+use savoir_store::{Database, Storage, Timestamp};
 use served::{Line, Served};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
@@ -225,7 +225,7 @@ const LIST: Kinds = &[
         list(&format!("per_page=100&cursor={}", cursor(numbers, skills)))
     }),
     ("updated since", |numbers, skills| {
-        list(&format!("updated={}", Time::from_micros(made_up::at(numbers.below(skills)))))
+        list(&format!("updated={}", Timestamp::from_micros(made_up::at(numbers.below(skills)))))
     }),
     ("last changed", |numbers, skills| {
         list(&format!("sort=recent&cursor={}", timed(numbers, skills)))

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_registry::search::{Document, Entry, Match, Query, SearchIndex};
+use savoir_registry::search::{Document, IndexChange, MatchKind, Query, SearchIndex};
 use savoir_skill::permission::Tier;
 
 /// Words that the skills are made of.
@@ -115,7 +115,7 @@ fn feed(index: &SearchIndex, folder: &Path, skills: u64) {
     let mut made = Duration::ZERO;
     let entries = (0..skills).map(|number| {
         let start = Instant::now();
-        let entry = Entry::New(skill(number));
+        let entry = IndexChange::New(skill(number));
         made += start.elapsed();
         entry
     });
@@ -130,7 +130,7 @@ fn feed(index: &SearchIndex, folder: &Path, skills: u64) {
     );
     println!("memory after feeding: {}", memory());
     let start = Instant::now();
-    index.apply([Entry::Put(skill(5))], skills + 1).unwrap();
+    index.apply([IndexChange::Put(skill(5))], skills + 1).unwrap();
     println!("one change: {:.1?}", start.elapsed());
 }
 
@@ -151,7 +151,7 @@ fn ask(index: &SearchIndex, kind: &str, mut text: impl FnMut(&mut Numbers) -> St
         let again = (1..ASKED).map(|_| timed().0).min().unwrap_or(took);
         best.push(again.min(took));
         hits += found.items.len() as u64;
-        strict += found.items.iter().filter(|hit| hit.how <= Match::AllWords).count() as u64;
+        strict += found.items.iter().filter(|hit| hit.how <= MatchKind::AllWords).count() as u64;
     }
     first.sort_unstable();
     best.sort_unstable();

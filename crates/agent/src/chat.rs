@@ -207,7 +207,7 @@ fn spoken(message: &SessionMessage) -> Message {
 
 #[cfg(test)]
 mod tests {
-    use savoir_store::Time;
+    use savoir_store::Timestamp;
 
     use super::*;
 
@@ -215,7 +215,7 @@ mod tests {
         let message = |length: &usize| SessionMessage {
             speaker: Speaker::User,
             content: "x".repeat(*length),
-            at: Time::now(),
+            at: Timestamp::now(),
         };
         lengths.iter().map(message).collect()
     }

@@ -15,7 +15,10 @@ use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use savoir_model::Embedder;
-use savoir_store::{Base, Database, Document, Hit, NewDocument, Status, Storage, StoreError, Task};
+use savoir_store::{
+    ChunkHit, Database, Document, IndexingStatus, IndexingTask, KnowledgeBase, NewDocument,
+    Storage, StoreError,
+};
 use thiserror::Error;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -74,7 +77,7 @@ impl fmt::Display for Mode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
     /// The knowledge base.
-    pub base: Base,
+    pub base: KnowledgeBase,
     /// How many of its chunks have a vector.
     pub vectors: u64,
     /// How it is searched.
@@ -85,7 +88,7 @@ pub struct Info {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reprocessing {
     /// It will be read again.
-    Started(Task),
+    Started(IndexingTask),
     /// It waits, or is being read.
     Underway,
     /// It was read.
@@ -142,12 +145,12 @@ impl Knowledge {
     }
 
     /// Makes a knowledge base.
-    pub async fn create(&self, name: &str, user: Option<i64>) -> Result<Base, StoreError> {
+    pub async fn create(&self, name: &str, user: Option<i64>) -> Result<KnowledgeBase, StoreError> {
         self.database.knowledge().create(name, user).await
     }
 
     /// All knowledge bases, newest first.
-    pub async fn list(&self) -> Result<Vec<Base>, StoreError> {
+    pub async fn list(&self) -> Result<Vec<KnowledgeBase>, StoreError> {
         self.database.knowledge().list().await
     }
 
@@ -156,7 +159,7 @@ impl Knowledge {
         &self,
         id_or_name: &str,
         user: Option<i64>,
-    ) -> Result<Option<Base>, StoreError> {
+    ) -> Result<Option<KnowledgeBase>, StoreError> {
         self.database.knowledge().resolve(id_or_name, user).await
     }
 
@@ -180,7 +183,7 @@ impl Knowledge {
     }
 
     /// How far the reading of a document is.
-    pub async fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
+    pub async fn task(&self, id: &str) -> Result<Option<IndexingTask>, StoreError> {
         self.database.knowledge().task(id).await
     }
 
@@ -190,7 +193,7 @@ impl Knowledge {
         kb_id: &str,
         filename: &str,
         bytes: Bytes,
-    ) -> Result<(Document, Task), UploadError> {
+    ) -> Result<(Document, IndexingTask), UploadError> {
         upload::check(filename, &bytes)?;
         let rows = self.database.knowledge();
         let base = rows.get(kb_id).await?.ok_or(UploadError::UnknownBase)?;
@@ -215,7 +218,7 @@ impl Knowledge {
     }
 
     /// Whether as many documents wait as one person may have. What is nobody's is the operator's.
-    async fn is_crowded(&self, base: &Base) -> Result<bool, StoreError> {
+    async fn is_crowded(&self, base: &KnowledgeBase) -> Result<bool, StoreError> {
         let Some(owner) = base.user_id else { return Ok(false) };
         let waiting = self.database.knowledge().waiting(owner).await?;
         Ok(waiting >= limits::DOCUMENTS_WAITING)
@@ -251,16 +254,16 @@ impl Knowledge {
     /// Has a document read again that failed; `None` if there is none.
     pub async fn reprocess(
         &self,
-        base: &Base,
+        base: &KnowledgeBase,
         doc_id: &str,
     ) -> Result<Option<Reprocessing>, StoreError> {
         let rows = self.database.knowledge();
         let Some(document) = rows.document(&base.id, doc_id).await? else { return Ok(None) };
         Ok(Some(match document.status {
-            Status::Pending | Status::Processing => Reprocessing::Underway,
-            Status::Completed => Reprocessing::Done,
-            Status::Failed if self.is_crowded(base).await? => Reprocessing::Crowded,
-            Status::Failed => {
+            IndexingStatus::Pending | IndexingStatus::Processing => Reprocessing::Underway,
+            IndexingStatus::Completed => Reprocessing::Done,
+            IndexingStatus::Failed if self.is_crowded(base).await? => Reprocessing::Crowded,
+            IndexingStatus::Failed => {
                 let task = rows.add_task(&base.id, doc_id).await?;
                 self.notify();
                 Reprocessing::Started(task)
@@ -293,10 +296,10 @@ impl Knowledge {
     /// The chunks whose vectors are nearest; `None` if vectors cannot be asked.
     async fn find_vector(
         &self,
-        base: &Base,
+        base: &KnowledgeBase,
         question: &str,
         depth: u32,
-    ) -> Result<Option<Vec<Hit>>, SearchError> {
+    ) -> Result<Option<Vec<ChunkHit>>, SearchError> {
         let Some(embedder) = &self.embedder else { return Ok(None) };
         match &base.embedder {
             None => return Ok(None),

@@ -4,7 +4,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, StreamExt as _};
 use savoir_model::{ChatRequest, Chunk, Message, ModelError, Models, Usage};
-use savoir_store::{Database, Spent};
+use savoir_store::{Database, ModelRequest};
 
 use crate::{
     event::{Emitter, Event, Gone},
@@ -142,7 +142,8 @@ impl Services {
     ) {
         let Some(database) = &self.database else { return };
         let Usage { input, output } = usage.unwrap_or_default();
-        let spent = Spent { user_id, provider, model, input_tokens: input, output_tokens: output };
+        let spent =
+            ModelRequest { user_id, provider, model, input_tokens: input, output_tokens: output };
         if let Err(error) = database.usage().record(spent).await {
             tracing::warn!(%error, "the usage of a model was not noted");
         }

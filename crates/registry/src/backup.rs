@@ -22,23 +22,23 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     check::check,
     error::BackupError,
-    restore::{Accounts, Restored, restore},
+    restore::{ExistingAccounts, Restored, restore},
     write::write,
 };
 
 /// How many blobs are read or written at once.
-const AT_ONCE: usize = 16;
+const CONCURRENT_BLOBS: usize = 16;
 
-const FORMAT: &str = "savoir-registry-backup";
-const VERSION: u32 = 1;
+const FORMAT_NAME: &str = "savoir-registry-backup";
+const FORMAT_VERSION: u32 = 1;
 
-const RECORDS: &str = "savoir-registry/records.jsonl";
-const BLOBS: &str = "savoir-registry/blobs/";
-const END: &str = "savoir-registry/end.json";
+const RECORDS_PATH: &str = "savoir-registry/records.jsonl";
+const BLOBS_FOLDER: &str = "savoir-registry/blobs/";
+const END_PATH: &str = "savoir-registry/end.json";
 
 /// The last file of a backup: the expected counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct BackupTrailer {
     format: String,
     version: u32,
     pub records: u64,
@@ -50,11 +50,11 @@ pub struct End {
     pub bytes: u64,
 }
 
-impl End {
+impl BackupTrailer {
     fn new() -> Self {
         Self {
-            format: FORMAT.to_owned(),
-            version: VERSION,
+            format: FORMAT_NAME.to_owned(),
+            version: FORMAT_VERSION,
             records: 0,
             records_sha256: String::new(),
             packages: 0,
@@ -74,7 +74,7 @@ impl End {
 }
 
 fn blob_path(digest: &str) -> String {
-    format!("{BLOBS}{}/{digest}", digest.get(..2).unwrap_or_default())
+    format!("{BLOBS_FOLDER}{}/{digest}", digest.get(..2).unwrap_or_default())
 }
 
 /// The digests that a record refers to. Versions that were taken down have no files.

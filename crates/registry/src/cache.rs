@@ -1,7 +1,7 @@
-//! Answers that are asked for often, by the path of the request.
+//! Cache of registry responses, by the path of the request.
 //!
-//! An answer is about one package, and was true at some change of the registry. It counts as long as
-//! no later change of that package is known.
+//! A response belongs to one package and was read at some change of the registry. It is valid as long
+//! as no later change of that package is known.
 
 use std::{
     collections::HashMap,
@@ -11,24 +11,21 @@ use std::{
 use lru::LruCache;
 use savoir_store::registry::{PackageName, Tally};
 
-use super::Answer;
+use super::CacheableResponse;
 
-/// Bytes of all answers together.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// An answer with more is not worth the others that it would push out.
-const LARGEST: usize = 1024 * 1024;
-/// Changed packages that are known by name. With more, everything is forgotten instead.
-const MOST_CHANGED: usize = 100_000;
+const MAX_TOTAL_BYTES: usize = 16 * 1024 * 1024;
+/// A larger response would push out too many others.
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
+/// Changed packages that are tracked by name. With more, the whole cache is cleared.
+const MAX_CHANGED_PACKAGES: usize = 100_000;
 
-/// What is remembered for a path.
 #[derive(Debug)]
 pub struct CachedResponse {
-    pub answer: Answer,
-    /// What it is about.
+    pub response: CacheableResponse,
     pub package: PackageName,
-    /// Counts the downloads that giving it out is.
+    /// Counts a download each time it is returned.
     pub download: Option<Tally>,
-    /// The change of the registry at which it was true.
+    /// Number of the change at which it was read.
     pub seq: u64,
 }
 
@@ -40,7 +37,7 @@ struct Inner {
     answers: LruCache<String, Arc<CachedResponse>>,
     bytes: usize,
     /// The last change of packages that changed since everything was forgotten.
-    changed: HashMap<PackageName, u64>,
+    invalidate: HashMap<PackageName, u64>,
     /// The change at which that was. What is older is not known to be true.
     floor: u64,
 }
@@ -48,7 +45,7 @@ struct Inner {
 impl Default for ResponseCache {
     fn default() -> Self {
         let answers = LruCache::unbounded();
-        Self(Mutex::new(Inner { answers, bytes: 0, changed: HashMap::new(), floor: 0 }))
+        Self(Mutex::new(Inner { answers, bytes: 0, invalidate: HashMap::new(), floor: 0 }))
     }
 }
 
@@ -60,65 +57,69 @@ impl ResponseCache {
     pub(crate) fn get(&self, path: &str) -> Option<Arc<CachedResponse>> {
         let mut inner = self.inner();
         let found = Arc::clone(inner.answers.get(path)?);
-        if inner.is_true(&found) {
+        if inner.is_current(&found) {
             return Some(found);
         }
-        inner.forget(path);
+        inner.remove(path);
         None
     }
 
     /// Keeps an answer, unless it is not true any more.
-    pub(crate) fn keep(&self, path: &str, remembered: CachedResponse) {
+    pub(crate) fn put(&self, path: &str, remembered: CachedResponse) {
         let mut inner = self.inner();
         let weight = weight(path, &remembered);
-        if weight > LARGEST || !inner.is_true(&remembered) {
+        if weight > MAX_RESPONSE_BYTES || !inner.is_current(&remembered) {
             return;
         }
-        inner.forget(path);
+        inner.remove(path);
         inner.answers.put(path.to_owned(), Arc::new(remembered));
         inner.bytes += weight;
-        while inner.bytes > MOST_BYTES {
+        while inner.bytes > MAX_TOTAL_BYTES {
             let Some((path, least)) = inner.answers.pop_lru() else { return };
             inner.bytes -= self::weight(&path, &least);
         }
     }
 
     /// Packages changed, the last of them at `seq`.
-    pub(crate) fn changed(&self, packages: impl IntoIterator<Item = (PackageName, u64)>, seq: u64) {
+    pub(crate) fn invalidate(
+        &self,
+        packages: impl IntoIterator<Item = (PackageName, u64)>,
+        seq: u64,
+    ) {
         let mut inner = self.inner();
-        inner.changed.extend(packages);
-        if inner.changed.len() > MOST_CHANGED {
-            inner.forget_all(seq);
+        inner.invalidate.extend(packages);
+        if inner.invalidate.len() > MAX_CHANGED_PACKAGES {
+            inner.clear(seq);
         }
     }
 
     /// Anything may have changed, at `seq` at last.
-    pub(crate) fn forget_all(&self, seq: u64) {
-        self.inner().forget_all(seq);
+    pub(crate) fn clear(&self, seq: u64) {
+        self.inner().clear(seq);
     }
 }
 
 impl Inner {
-    fn is_true(&self, remembered: &CachedResponse) -> bool {
-        let changed = self.changed.get(&remembered.package).copied().unwrap_or(self.floor);
-        changed.max(self.floor) <= remembered.seq
+    fn is_current(&self, remembered: &CachedResponse) -> bool {
+        let invalidate = self.invalidate.get(&remembered.package).copied().unwrap_or(self.floor);
+        invalidate.max(self.floor) <= remembered.seq
     }
 
-    fn forget(&mut self, path: &str) {
+    fn remove(&mut self, path: &str) {
         if let Some((path, gone)) = self.answers.pop_entry(path) {
             self.bytes -= weight(&path, &gone);
         }
     }
 
-    fn forget_all(&mut self, seq: u64) {
+    fn clear(&mut self, seq: u64) {
         self.answers.clear();
-        self.changed.clear();
+        self.invalidate.clear();
         (self.bytes, self.floor) = (0, seq);
     }
 }
 
 fn weight(path: &str, remembered: &CachedResponse) -> usize {
-    remembered.answer.weight() + path.len() + 256
+    remembered.response.memory_bytes() + path.len() + 256
 }
 
 #[cfg(test)]
@@ -131,41 +132,41 @@ mod tests {
     }
 
     fn answer(package: &str, seq: u64, bytes: usize) -> CachedResponse {
-        let answer = Answer::new("text/plain", CachePolicy::Minute, vec![b'x'; bytes]);
-        CachedResponse { answer, package: name(package), download: None, seq }
+        let answer = CacheableResponse::new("text/plain", CachePolicy::Minute, vec![b'x'; bytes]);
+        CachedResponse { response: answer, package: name(package), download: None, seq }
     }
 
     #[test]
     fn an_answer_counts_until_its_package_changes() {
-        let memory = ResponseCache::default();
-        memory.keep("/a", answer("a", 1, 1));
-        memory.keep("/b", answer("b", 1, 1));
-        memory.changed([(name("a"), 2)], 2);
-        assert!(memory.get("/a").is_none() && memory.get("/b").is_some());
+        let cache = ResponseCache::default();
+        cache.put("/a", answer("a", 1, 1));
+        cache.put("/b", answer("b", 1, 1));
+        cache.invalidate([(name("a"), 2)], 2);
+        assert!(cache.get("/a").is_none() && cache.get("/b").is_some());
         // It was read before the change, and comes after it.
-        memory.keep("/a", answer("a", 1, 1));
-        assert!(memory.get("/a").is_none());
-        memory.keep("/a", answer("a", 2, 1));
-        assert!(memory.get("/a").is_some());
-        memory.forget_all(3);
-        memory.keep("/b", answer("b", 2, 1));
-        assert!(memory.get("/a").is_none() && memory.get("/b").is_none());
-        assert_eq!(memory.inner().bytes, 0);
+        cache.put("/a", answer("a", 1, 1));
+        assert!(cache.get("/a").is_none());
+        cache.put("/a", answer("a", 2, 1));
+        assert!(cache.get("/a").is_some());
+        cache.clear(3);
+        cache.put("/b", answer("b", 2, 1));
+        assert!(cache.get("/a").is_none() && cache.get("/b").is_none());
+        assert_eq!(cache.inner().bytes, 0);
     }
 
     #[test]
     fn there_is_a_bound() {
-        let memory = ResponseCache::default();
-        memory.keep("/huge", answer("huge", 0, LARGEST));
-        assert!(memory.get("/huge").is_none());
+        let cache = ResponseCache::default();
+        cache.put("/huge", answer("huge", 0, MAX_RESPONSE_BYTES));
+        assert!(cache.get("/huge").is_none());
         for n in 0..100 {
-            memory.keep(&format!("/{n}"), answer(&format!("p{n}"), 0, LARGEST - 2000));
-            memory.get("/0");
+            cache.put(&format!("/{n}"), answer(&format!("p{n}"), 0, MAX_RESPONSE_BYTES - 2000));
+            cache.get("/0");
         }
-        assert!(memory.inner().bytes <= MOST_BYTES);
-        assert!(memory.get("/0").is_some() && memory.get("/1").is_none());
-        memory.changed((0..=MOST_CHANGED).map(|n| (name(&format!("n{n}")), 1)), 1);
-        assert!(memory.get("/0").is_none(), "everything is forgotten");
-        assert!(memory.inner().changed.is_empty());
+        assert!(cache.inner().bytes <= MAX_TOTAL_BYTES);
+        assert!(cache.get("/0").is_some() && cache.get("/1").is_none());
+        cache.invalidate((0..=MAX_CHANGED_PACKAGES).map(|n| (name(&format!("n{n}")), 1)), 1);
+        assert!(cache.get("/0").is_none(), "everything is forgotten");
+        assert!(cache.inner().invalidate.is_empty());
     }
 }

@@ -1,8 +1,8 @@
 //! Checks over HTTP whether a registry conforms to the API.
 //!
-//! - [`Subject`] is the registry with the tokens to use; `sample` creates skills to publish, `zips`
+//! - [`TestedRegistry`] is the registry with the tokens to use; `sample` creates skills to publish, `zips`
 //!   archives that must be refused.
-//! - A [`Check`] has an id, a group, a sentence that says what it proves, and a function. The functions are
+//! - A [`ConformanceCheck`] has an id, a group, a sentence that says what it proves, and a function. The functions are
 //!   in one file for each group; [`checks`] is the table of all.
 //! - [`report`] writes the results as text, as JSON, and as `JUnit` XML.
 //!
@@ -17,7 +17,7 @@ mod pull;
 pub mod report;
 mod sample;
 mod search;
-mod subject;
+mod tested_registry;
 mod tokens;
 mod zips;
 
@@ -29,7 +29,7 @@ use std::{
 
 use futures::future::BoxFuture;
 
-pub use self::subject::{Settings, Subject};
+pub use self::tested_registry::{TestSettings, TestedRegistry};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
@@ -81,7 +81,7 @@ impl Group {
 
 /// What a check requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Needs {
+enum CheckRequirement {
     /// It only reads.
     Nothing,
     /// A token that may publish.
@@ -92,27 +92,27 @@ enum Needs {
 
 /// Why a check did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Miss {
+pub enum CheckFailure {
     /// The registry behaved differently.
     Failed(String),
     /// The check could not run.
     Skipped(String),
 }
 
-type Verdict = Result<(), Miss>;
-type Run = Arc<dyn Fn(&Subject) -> BoxFuture<'_, Verdict> + Send + Sync>;
+type CheckResult = Result<(), CheckFailure>;
+type CheckFuture = Arc<dyn Fn(&TestedRegistry) -> BoxFuture<'_, CheckResult> + Send + Sync>;
 
 #[derive(Clone)]
-pub struct Check {
+pub struct ConformanceCheck {
     pub id: String,
     pub group: Group,
     /// What is true if it passes, as a sentence.
     pub proves: &'static str,
-    needs: Needs,
-    run: Run,
+    needs: CheckRequirement,
+    run: CheckFuture,
 }
 
-impl fmt::Debug for Check {
+impl fmt::Debug for ConformanceCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Check").field("id", &self.id).finish_non_exhaustive()
     }
@@ -120,16 +120,16 @@ impl fmt::Debug for Check {
 
 /// The result of a check.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct CheckOutcome {
     pub id: String,
     pub group: Group,
     pub proves: &'static str,
-    pub verdict: Result<(), Miss>,
+    pub verdict: Result<(), CheckFailure>,
     pub took: Duration,
 }
 
 /// The checks for mirrors, which are files on a plain web server. All others need the API.
-const OF_FILES: [&str; 7] = [
+const CHECKS_FOR_FILE_SERVERS: [&str; 7] = [
     "discovery/config",
     "pull/index-shape",
     "pull/index-order",
@@ -140,25 +140,25 @@ const OF_FILES: [&str; 7] = [
 ];
 
 /// Timeout of one check.
-const LONGEST: Duration = Duration::from_mins(3);
+const CHECK_TIMEOUT: Duration = Duration::from_mins(3);
 
-fn fail(why: impl Into<String>) -> Miss {
-    Miss::Failed(why.into())
+fn fail(why: impl Into<String>) -> CheckFailure {
+    CheckFailure::Failed(why.into())
 }
 
 /// Fails unless the condition is true.
-fn ensure(holds: bool, why: impl FnOnce() -> String) -> Verdict {
-    if holds { Ok(()) } else { Err(Miss::Failed(why())) }
+fn ensure(holds: bool, why: impl FnOnce() -> String) -> CheckResult {
+    if holds { Ok(()) } else { Err(CheckFailure::Failed(why())) }
 }
 
 /// A row of the table.
 macro_rules! check {
     ($group:ident, $needs:ident, $id:literal, $run:path, $proves:literal) => {
-        $crate::conformance::Check {
+        $crate::conformance::ConformanceCheck {
             id: format!("{}/{}", $crate::conformance::Group::$group.as_str(), $id),
             group: $crate::conformance::Group::$group,
             proves: $proves,
-            needs: $crate::conformance::Needs::$needs,
+            needs: $crate::conformance::CheckRequirement::$needs,
             run: std::sync::Arc::new(|subject| Box::pin($run(subject))),
         }
     };
@@ -166,7 +166,7 @@ macro_rules! check {
 use check;
 
 /// All checks, in the order in which they are run.
-pub fn checks() -> Vec<Check> {
+pub fn checks() -> Vec<ConformanceCheck> {
     let groups = [
         discovery::checks(),
         pull::checks(),
@@ -181,24 +181,22 @@ pub fn checks() -> Vec<Check> {
 
 /// Runs checks one after the other. `told` is called with each outcome.
 pub async fn run(
-    subject: &Subject,
-    checks: &[Check],
-    mut told: impl FnMut(&Outcome),
-) -> Vec<Outcome> {
+    subject: &TestedRegistry,
+    checks: &[ConformanceCheck],
+    mut told: impl FnMut(&CheckOutcome),
+) -> Vec<CheckOutcome> {
     let mut outcomes = Vec::with_capacity(checks.len());
     for check in checks {
         let begun = Instant::now();
-        let files_only = subject.is_files() && !OF_FILES.contains(&&*check.id);
+        let files_only = subject.is_files() && !CHECKS_FOR_FILE_SERVERS.contains(&&*check.id);
         let files_only = files_only.then_some("a mirror has no API");
         let verdict = match files_only.or_else(|| subject.lacks(check.needs)) {
-            Some(why) => Err(Miss::Skipped(why.to_owned())),
-            None => {
-                tokio::time::timeout(LONGEST, (check.run)(subject)).await.unwrap_or_else(|_| {
-                    Err(fail(format!("it took longer than {} s", LONGEST.as_secs())))
-                })
-            }
+            Some(why) => Err(CheckFailure::Skipped(why.to_owned())),
+            None => tokio::time::timeout(CHECK_TIMEOUT, (check.run)(subject)).await.unwrap_or_else(
+                |_| Err(fail(format!("it took longer than {} s", CHECK_TIMEOUT.as_secs()))),
+            ),
         };
-        let outcome = Outcome {
+        let outcome = CheckOutcome {
             id: check.id.clone(),
             group: check.group,
             proves: check.proves,
@@ -226,7 +224,7 @@ mod tests {
             assert!(check.id.starts_with(&format!("{}/", check.group.as_str())), "{}", check.id);
             assert!(check.proves.len() > 10, "{}", check.id);
         }
-        for id in OF_FILES {
+        for id in CHECKS_FOR_FILE_SERVERS {
             assert!(ids.contains(id), "{id}");
         }
         for group in Group::ALL {

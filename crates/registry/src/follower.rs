@@ -1,4 +1,4 @@
-//! Follows the changes of the registry, and feeds the index of words with them.
+//! Follows the change log of the registry and updates the search index.
 //!
 //! The index is a copy that each process has for itself. If it is lost, or the database is another one
 //! or went back, it is built anew; meanwhile it finds what it has.
@@ -7,29 +7,29 @@ use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use savoir_store::{
     Database, Storage, StoreError,
-    registry::{Act, Findable, PackageName, Registry},
+    registry::{AuditAction, Findable, PackageName, Registry},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    EXCERPT, RegistryState,
-    search::{Document, Entry, SearchError, SearchIndex},
+    EXCERPT_KEY, RegistryState,
+    search::{Document, IndexChange, SearchError, SearchIndex},
 };
 
 /// How often the database is asked for news of other processes.
-const EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long to wait after a failure.
-const BREATH: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long the last commit may take when the server stops.
-const LAST_COMMIT: Duration = Duration::from_secs(30);
+const SHUTDOWN_COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often downloads are written down.
-const COUNTED: Duration = Duration::from_secs(10);
+const DOWNLOAD_FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 /// Changes, or packages, that are read at once.
-const AT_ONCE: u64 = 500;
+const CHANGE_BATCH: u64 = 500;
 /// Tells one database from another.
-const INSTANCE: &str = "registry.instance";
+const INSTANCE_SETTING: &str = "registry.instance";
 
 /// Why the index could not be fed.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ enum FollowError {
 
 /// Follows until it is told to stop. `folder` is for the index.
 pub async fn follow(
-    desk: &RegistryState,
+    state: &RegistryState,
     database: &Database,
     storage: &Storage,
     folder: &Path,
@@ -53,74 +53,75 @@ pub async fn follow(
     let registry = database.registry(storage);
     let feeding = async {
         let mut follower = loop {
-            match open(desk, database, registry, folder).await {
+            match open(state, database, registry, folder).await {
                 Ok(follower) => break follower,
-                Err(error) => failed(&error).await,
+                Err(error) => warn_and_wait(&error).await,
             }
         };
         loop {
             match follower.catch_up_or_start_over().await {
                 Ok(()) => {
-                    let _ = tokio::time::timeout(EVERY, desk.news.notified()).await;
+                    let _ =
+                        tokio::time::timeout(POLL_INTERVAL, state.changes_notify.notified()).await;
                 }
-                Err(error) => failed(&error).await,
+                Err(error) => warn_and_wait(&error).await,
             }
         }
     };
     let counting = async {
         loop {
-            tokio::time::sleep(COUNTED).await;
-            count(desk, registry).await;
+            tokio::time::sleep(DOWNLOAD_FLUSH_INTERVAL).await;
+            flush_downloads(state, registry).await;
         }
     };
     tokio::select! {
         () = stopping.cancelled() => {
-            tokio::join!(count(desk, registry), settle(desk));
+            tokio::join!(flush_downloads(state, registry), finish_writing(state));
         }
         () = feeding => {}
         () = counting => {}
     }
 }
 
-async fn failed(error: &FollowError) {
+async fn warn_and_wait(error: &FollowError) {
     let code = match error {
         FollowError::Search(error) => error.code(),
         FollowError::Store(_) => "store_failed",
         FollowError::Thread(_) => "search_thread",
     };
-    tracing::warn!(%error, code, "the search index does not follow the registry; trying again");
-    tokio::time::sleep(BREATH).await;
+    tracing::warn!(%error, code, "cannot update the search index; trying again");
+    tokio::time::sleep(RETRY_INTERVAL).await;
 }
 
-async fn count(desk: &RegistryState, registry: Registry<'_>) {
-    if let Err(error) = registry.add_downloads(&desk.downloads).await {
-        tracing::warn!(%error, "downloads were not written down; they are counted on");
+async fn flush_downloads(state: &RegistryState, registry: Registry<'_>) {
+    if let Err(error) = registry.add_downloads(&state.downloads).await {
+        tracing::warn!(%error, "download counts were not saved; trying again later");
     }
 }
 
 /// Lets the writer finish: one that is ended in the middle leaves files behind.
-async fn settle(desk: &RegistryState) {
-    let Some(index) = desk.search() else { return };
+async fn finish_writing(state: &RegistryState) {
+    let Some(index) = state.search() else { return };
     let settling = tokio::task::spawn_blocking(move || index.settle());
-    if tokio::time::timeout(LAST_COMMIT, settling).await.is_err() {
-        tracing::warn!("the search index is still written to; the next start may build it anew");
+    if tokio::time::timeout(SHUTDOWN_COMMIT_TIMEOUT, settling).await.is_err() {
+        tracing::warn!("the search index is still being written; the next start may rebuild it");
     }
 }
 
 async fn open<'a>(
-    desk: &RegistryState,
+    state: &RegistryState,
     database: &Database,
     registry: Registry<'a>,
     folder: &Path,
 ) -> Result<Follower<'a>, FollowError> {
     let new = Uuid::new_v4().to_string();
-    let instance = database.settings().put_if_absent(INSTANCE, &new).await?;
+    let instance = database.settings().put_if_absent(INSTANCE_SETTING, &new).await?;
     let folder = folder.to_owned();
     let opened = tokio::task::spawn_blocking(move || SearchIndex::open(&folder, &instance));
     let (index, applied) = opened.await??;
     let index = Arc::new(index);
     // It is opened once.
-    let _ = desk.search.set(Arc::clone(&index));
+    let _ = state.search.set(Arc::clone(&index));
     Ok(Follower { registry, index, applied, failures: 0 })
 }
 
@@ -143,7 +144,7 @@ impl Follower<'_> {
                 self.failures = self.failures.saturating_add(1);
                 // After two failures, and ever more seldom if that does not help.
                 if self.failures >= 2 && self.failures.is_power_of_two() {
-                    tracing::warn!(%error, "the search index failed again; it is built anew");
+                    tracing::warn!(%error, "the search index failed again; rebuilding it");
                     let index = Arc::clone(&self.index);
                     tokio::task::spawn_blocking(move || index.start_over()).await??;
                     self.applied = 0;
@@ -156,7 +157,7 @@ impl Follower<'_> {
     async fn catch_up(&mut self) -> Result<(), FollowError> {
         let head = self.registry.head().await?;
         if head < self.applied {
-            tracing::warn!("the database went back; the search index is built anew");
+            tracing::warn!("the database is older than the search index; rebuilding the index");
             let index = Arc::clone(&self.index);
             tokio::task::spawn_blocking(move || index.clear()).await??;
             self.applied = 0;
@@ -165,34 +166,42 @@ impl Follower<'_> {
             return self.build(head).await;
         }
         while self.applied < head {
-            let changes = self.registry.changes(self.applied, AT_ONCE).await?;
+            let changes = self.registry.changes(self.applied, CHANGE_BATCH).await?;
             let Some(last) = changes.last() else { break };
-            if changes.iter().any(|change| change.act == Act::Imported) {
+            if changes.iter().any(|change| change.act == AuditAction::Imported) {
                 return self.build(head).await;
             }
             let last = last.seq;
             let packages: BTreeSet<PackageName> =
                 changes.into_iter().filter_map(|change| change.package).collect();
-            let entries = self.entries(packages.into_iter().collect()).await?;
-            self.apply(entries, last).await?;
+            let index_changes = self.index_changes(packages.into_iter().collect()).await?;
+            self.apply(index_changes, last).await?;
         }
         Ok(())
     }
 
     /// What becomes of packages that changed.
-    async fn entries(&self, packages: Vec<PackageName>) -> Result<Vec<Entry>, StoreError> {
+    async fn index_changes(
+        &self,
+        packages: Vec<PackageName>,
+    ) -> Result<Vec<IndexChange>, StoreError> {
         let found = self.registry.findable(&packages).await?;
         let there: BTreeSet<PackageName> =
             found.iter().map(|found| found.summary.package.clone()).collect();
         let gone = packages.into_iter().filter(|package| !there.contains(package));
-        let gone: Vec<Entry> = gone.map(|package| Entry::Remove(package.to_string())).collect();
-        Ok(found.into_iter().map(document).map(Entry::Put).chain(gone).collect())
+        let gone: Vec<IndexChange> =
+            gone.map(|package| IndexChange::Remove(package.to_string())).collect();
+        Ok(found.into_iter().map(document).map(IndexChange::Put).chain(gone).collect())
     }
 
-    async fn apply(&mut self, entries: Vec<Entry>, up_to: u64) -> Result<(), FollowError> {
+    async fn apply(
+        &mut self,
+        index_changes: Vec<IndexChange>,
+        up_to: u64,
+    ) -> Result<(), FollowError> {
         let index = Arc::clone(&self.index);
         let writing = tokio::task::spawn_blocking(move || {
-            let applied = index.apply(entries, up_to);
+            let applied = index.apply(index_changes, up_to);
             // A writer takes some megabytes, for a moment.
             savoir_sandbox::give_memory_back();
             applied
@@ -206,7 +215,7 @@ impl Follower<'_> {
     async fn build(&mut self, head: u64) -> Result<(), FollowError> {
         let (sender, mut receiver) = mpsc::channel::<Vec<Document>>(2);
         let (index, applied) = (Arc::clone(&self.index), self.applied);
-        let entry = if index.skill_count() == 0 { Entry::New } else { Entry::Put };
+        let entry = if index.skill_count() == 0 { IndexChange::New } else { IndexChange::Put };
         let writing = tokio::task::spawn_blocking(move || {
             let documents = std::iter::from_fn(|| receiver.blocking_recv()).flatten();
             // It counts as built only when all was read.
@@ -225,7 +234,7 @@ impl Follower<'_> {
     async fn send_all(&self, sender: mpsc::Sender<Vec<Document>>) -> Result<(), StoreError> {
         let mut after: Option<PackageName> = None;
         loop {
-            let page = self.registry.all_findable(after.as_ref(), AT_ONCE).await?;
+            let page = self.registry.all_findable(after.as_ref(), CHANGE_BATCH).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.summary.package.clone());
             let documents = page.into_iter().map(document).collect();
@@ -240,7 +249,7 @@ impl Follower<'_> {
 fn document(found: Findable) -> Document {
     let Findable { summary, facts, downloads } = found;
     let namespace = summary.package.namespace();
-    let excerpt = facts.more.get(EXCERPT).and_then(|text| text.as_str());
+    let excerpt = facts.more.get(EXCERPT_KEY).and_then(|text| text.as_str());
     Document {
         key: summary.package.to_string(),
         namespace: (!namespace.is_default()).then(|| namespace.to_string()),

@@ -1,6 +1,6 @@
 //! Import of a mirror or a folder of skills into the registry.
 //!
-//! - [`found`] finds the packages of a mirror, or folders and archives of skills.
+//! - [`find_skills`] finds the packages of a mirror, or folders and archives of skills.
 //! - [`ready`] reads one of them and prepares a version that can be published.
 //! - [`publish`] adds versions to the registry: new packages in one transaction, versions of existing
 //!   packages one by one.
@@ -9,10 +9,10 @@
 //! input is not trusted: digests are computed again, every version is scanned, and its tier depends on the
 //! scan and the signatures here.
 
-mod facts;
-mod found;
+mod find_skills;
+mod prepare_version;
 mod publish;
-mod ready;
+mod scan_result;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -29,24 +29,24 @@ use savoir_store::{
 use serde::Serialize;
 
 use self::{
-    found::{Found, Job},
+    find_skills::{FoundSkills, ImportJob},
+    prepare_version::PreparedVersion,
     publish::Publisher,
-    ready::Ready,
 };
 
 /// Number of packages that are read before they are written, to limit memory.
-const BATCH: usize = 64;
+const CONCURRENT_READS: usize = 64;
 
 #[derive(Debug)]
-pub struct Plan {
+pub struct ImportPlan {
     /// Namespace of skills that do not name one.
     pub namespace: Option<Namespace>,
     /// Account that owns new skills.
     pub owner: Option<i64>,
-    pub mode: Mode,
+    pub mode: ImportMode,
 }
 
-impl Plan {
+impl ImportPlan {
     /// Whether texts without frontmatter are imported.
     fn is_for_texts(&self) -> bool {
         self.namespace == Some(Namespace::anonymous())
@@ -54,15 +54,15 @@ impl Plan {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum ImportMode {
     Write,
     /// Dry run.
-    Look,
+    DryRun,
 }
 
 /// The result of an import.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Done {
+pub struct ImportSummary {
     /// Number of new versions.
     pub published: u64,
     /// Number of versions that existed with the same bytes.
@@ -74,11 +74,11 @@ pub struct Done {
     pub texts: usize,
     /// Number of versions that are reserved now, because they were taken down in the mirror.
     pub taken_down: u64,
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<ImportRefusal>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Refusal {
+pub struct ImportRefusal {
     /// The file or folder.
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,13 +91,13 @@ pub struct Refusal {
     pub reason: String,
 }
 
-impl Refusal {
+impl ImportRefusal {
     fn new(path: &Path, code: &'static str, reason: impl std::fmt::Display) -> Self {
         let path = path.display().to_string();
         Self { path, line: None, skill: None, code, reason: reason.to_string() }
     }
 
-    fn of(mut self, ready: &Ready) -> Self {
+    fn of(mut self, ready: &PreparedVersion) -> Self {
         self.skill = Some(format!("{} {}", ready.package, ready.number()));
         self
     }
@@ -108,17 +108,17 @@ pub fn is_mirror(folder: &Path) -> bool {
     folder.join("index/v1").is_dir()
 }
 
-/// Imports a folder. `told` is called with the number of packages that were read, and the total.
+/// Imports a folder. `progress` is called with the number of packages that were read, and the total.
 pub async fn import(
     registry: Registry<'_>,
     folder: &Path,
-    plan: &Plan,
-    mut told: impl FnMut(usize, usize),
-) -> Result<Done, StoreError> {
-    let Found { mut jobs, texts, refused } = found::found(folder);
-    let mut done = Done { refused, ..Done::default() };
+    plan: &ImportPlan,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<ImportSummary, StoreError> {
+    let FoundSkills { mut jobs, texts, refused } = find_skills::find_skills(folder);
+    let mut done = ImportSummary { refused, ..ImportSummary::default() };
     if plan.is_for_texts() {
-        jobs.extend(texts.into_iter().map(Job::Text));
+        jobs.extend(texts.into_iter().map(ImportJob::Text));
     } else {
         done.texts = texts.len();
     }
@@ -127,10 +127,10 @@ pub async fn import(
     let mut jobs = VecDeque::from(jobs);
     let mut publisher = Publisher::new(registry, plan);
     while !jobs.is_empty() {
-        let batch: Vec<Job> = jobs.drain(..jobs.len().min(BATCH)).collect();
+        let batch: Vec<ImportJob> = jobs.drain(..jobs.len().min(CONCURRENT_READS)).collect();
         seen += batch.len();
         let batch = publisher.without_known(batch, &mut done).await?;
-        let read = side_by_side(batch, |job| ready::read(job, plan));
+        let read = side_by_side(batch, |job| prepare_version::read(job, plan));
         let mut fresh = Vec::new();
         for one in read.into_iter().flatten() {
             match one {
@@ -142,24 +142,27 @@ pub async fn import(
             }
         }
         let mut good = Vec::new();
-        for one in side_by_side(fresh, Ready::scanned) {
+        for one in side_by_side(fresh, PreparedVersion::scanned) {
             match one {
                 Ok(ready) => good.push(ready),
                 Err(refusal) => done.refused.push(refusal),
             }
         }
         match plan.mode {
-            Mode::Look => done.published += good.len() as u64,
-            Mode::Write => publisher.publish(good, &mut done).await?,
+            ImportMode::DryRun => done.published += good.len() as u64,
+            ImportMode::Write => publisher.publish(good, &mut done).await?,
         }
-        told(seen, total);
+        progress(seen, total);
     }
     done.refused.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     Ok(done)
 }
 
 /// Refuses a second text with the same name: the registry would count it as another version of the first.
-fn called_the_same(ready: &Ready, called: &mut HashMap<PackageName, PathBuf>) -> Option<Refusal> {
+fn called_the_same(
+    ready: &PreparedVersion,
+    called: &mut HashMap<PackageName, PathBuf>,
+) -> Option<ImportRefusal> {
     if ready.version.is_some() {
         return None;
     }
@@ -168,7 +171,7 @@ fn called_the_same(ready: &Ready, called: &mut HashMap<PackageName, PathBuf>) ->
         let (package, first) = (&ready.package, first.display());
         format!("{first} already has the name `{package}`; change the first heading of this one")
     };
-    (*first != ready.path).then(|| Refusal::new(&ready.path, "name_taken", reason()))
+    (*first != ready.path).then(|| ImportRefusal::new(&ready.path, "name_taken", reason()))
 }
 
 /// Calls `work` for every item on all processors; the results are in the order of the items.

@@ -1,6 +1,6 @@
 //! The server side of a registry of skills.
 //!
-//! - [`RegistryState`] is what all routes of the registry share; [`Answer`] and [`CachedResponse`] are
+//! - [`RegistryState`] is what all routes of the registry share; [`CacheableResponse`] and [`CachedResponse`] are
 //!   answers that are asked for often; [`PublishPass`] bounds how much is published at once.
 //! - [`search`] is the index that finds skills by words. It does not know the database: [`follow`]
 //!   follows the changes there and feeds it.
@@ -17,16 +17,18 @@ pub mod import;
 pub mod search;
 pub mod vetting;
 
-mod answer;
 mod cache;
-mod facts;
+mod cacheable_response;
 mod follower;
 mod publish_limits;
 mod state;
+mod version_facts;
 
-pub use answer::{Answer, CachePolicy, has_already, part};
 pub use cache::CachedResponse;
-pub use facts::{EXCERPT, PLAIN, facts_of};
+pub use cacheable_response::{
+    CachePolicy, CacheableResponse, matches_if_none_match, requested_range,
+};
 pub use follower::follow;
 pub use publish_limits::PublishPass;
-pub use state::{LEASE, RegistryState};
+pub use state::{MAX_CACHE_AGE, RegistryState};
+pub use version_facts::{EXCERPT_KEY, PLAIN_DIGEST_KEY, facts_of};

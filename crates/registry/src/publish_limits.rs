@@ -1,4 +1,4 @@
-//! How much is published at once: an upload takes memory, and vetting it takes time.
+//! Limits concurrent uploads: each takes memory, and scanning it takes time.
 
 use std::{
     collections::HashMap,
@@ -12,30 +12,30 @@ use tokio::{
 };
 
 /// Uploads at once, of everybody who has more than one.
-const MOST: usize = 24;
+const MAX_PUBLISHERS: usize = 24;
 /// Uploads at once with those of people who have no other: a few who send slowly, or much, do not
 /// keep everybody else out.
-const MOST_WITH_FIRST: usize = 48;
+const MAX_PUBLISHERS_WITH_NEWCOMERS: usize = 48;
 /// Uploads at once, of one person.
-const MOST_OF_ONE: usize = 8;
+const MAX_UPLOADS_PER_USER: usize = 8;
 /// How long an upload waits for a place, unread.
-const PATIENCE: Duration = Duration::from_secs(30);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Packages that are vetted at once; the others wait.
-const MOST_VETTED: usize = 2;
+const MAX_CONCURRENT_SCANS: usize = 2;
 
 #[derive(Debug)]
 pub struct PublishLimits {
-    inside: Inside,
+    inside: UploadsByUser,
     /// Somebody went out.
     room: Arc<Notify>,
     vetting: Arc<Semaphore>,
 }
 
-type Inside = Arc<Mutex<HashMap<i64, Person>>>;
+type UploadsByUser = Arc<Mutex<HashMap<i64, UserUploads>>>;
 
 /// Somebody who has uploads inside.
 #[derive(Debug)]
-struct Person {
+struct UserUploads {
     uploads: usize,
     /// One at a time waits to be vetted, so that people take turns, not packages.
     turn: Arc<Semaphore>,
@@ -43,7 +43,7 @@ struct Person {
 
 impl Default for PublishLimits {
     fn default() -> Self {
-        let vetting = Arc::new(Semaphore::new(MOST_VETTED));
+        let vetting = Arc::new(Semaphore::new(MAX_CONCURRENT_SCANS));
         Self { inside: Arc::default(), room: Arc::default(), vetting }
     }
 }
@@ -51,7 +51,7 @@ impl Default for PublishLimits {
 /// A place at the gate, until it is dropped.
 #[derive(Debug)]
 pub struct PublishPass {
-    inside: Inside,
+    inside: UploadsByUser,
     room: Arc<Notify>,
     user: i64,
     turn: Arc<Semaphore>,
@@ -78,7 +78,7 @@ impl PublishLimits {
                 room.await;
             }
         };
-        timeout(PATIENCE, entered).await.ok()
+        timeout(QUEUE_TIMEOUT, entered).await.ok()
     }
 
     /// A place for somebody's upload, if there is one.
@@ -86,12 +86,12 @@ impl PublishLimits {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = inside.values().map(|person| person.uploads).sum();
         let first = !inside.contains_key(&user);
-        let room = if first { MOST_WITH_FIRST } else { MOST };
+        let room = if first { MAX_PUBLISHERS_WITH_NEWCOMERS } else { MAX_PUBLISHERS };
         let person = inside.get(&user).map_or(0, |person| person.uploads);
-        if all >= room || person >= MOST_OF_ONE {
+        if all >= room || person >= MAX_UPLOADS_PER_USER {
             return None;
         }
-        let new = || Person { uploads: 0, turn: Arc::new(Semaphore::new(1)) };
+        let new = || UserUploads { uploads: 0, turn: Arc::new(Semaphore::new(1)) };
         let person = inside.entry(user).or_insert_with(new);
         person.uploads += 1;
         let turn = Arc::clone(&person.turn);
@@ -133,14 +133,14 @@ mod tests {
     fn nobody_takes_all_places() {
         let gate = PublishLimits::default();
         let mine: Vec<PublishPass> = std::iter::from_fn(|| gate.enter(1)).collect();
-        assert_eq!(mine.len(), MOST_OF_ONE);
+        assert_eq!(mine.len(), MAX_UPLOADS_PER_USER);
         let greedy: Vec<PublishPass> = (2..10)
             .flat_map(|user| std::iter::repeat_with(move || user).take(8))
             .filter_map(|user| gate.enter(user))
             .collect();
-        assert!(mine.len() + greedy.len() < MOST + 8);
+        assert!(mine.len() + greedy.len() < MAX_PUBLISHERS + 8);
         let others: Vec<PublishPass> = (10..200).filter_map(|user| gate.enter(user)).collect();
-        assert_eq!(mine.len() + greedy.len() + others.len(), MOST_WITH_FIRST);
+        assert_eq!(mine.len() + greedy.len() + others.len(), MAX_PUBLISHERS_WITH_NEWCOMERS);
         assert!(gate.enter(10).is_none(), "a second one while the place is full");
         drop((mine, greedy));
         assert!(gate.enter(1).is_some());
@@ -159,7 +159,7 @@ mod tests {
             })
             .collect();
         tokio::task::yield_now().await;
-        mine.truncate(MOST_OF_ONE - 2);
+        mine.truncate(MAX_UPLOADS_PER_USER - 2);
         for waiting in waiting {
             assert!(waiting.await.unwrap());
         }

@@ -1,4 +1,4 @@
-//! Finds skills by words.
+//! Full-text search over skills.
 //!
 //! The index is a copy of what the database knows, in a folder of its own, and remembers the number of
 //! the last change that it has. Whoever follows the changes in the database feeds it with
@@ -37,16 +37,16 @@ use tantivy::{Index, IndexReader, IndexWriter, TantivyError, indexer::IndexWrite
 use self::{
     fields::Fields,
     folder::{IndexFolderLock, OpenIndex},
-    query::Wanted,
-    queue::{Queue, Waiting},
-    rank::{Ranking, Yanked},
-    stages::Question,
+    query::ParsedQuery,
+    queue::{DocumentQueue, QueuedDocument},
+    rank::{Ranking, YankedSkills},
+    stages::QueryBuilder,
 };
 
 /// Memory for documents that are not written yet; it is there only while documents are applied.
-const WRITER_MEMORY: usize = 20_000_000;
+const WRITER_MEMORY_BYTES: usize = 20_000_000;
 /// Skills that one question can page through.
-pub const MOST_RESULTS: usize = 1000;
+pub const MAX_RESULTS: usize = 1000;
 
 /// What the index knows of a skill.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,7 +72,7 @@ pub struct Document {
 
 /// A change.
 #[derive(Clone, Debug)]
-pub enum Entry {
+pub enum IndexChange {
     /// The skill was never here. Whoever says so saves the search for what it would replace.
     New(Document),
     /// The skill is new, or different.
@@ -97,7 +97,7 @@ pub struct Query {
 
 /// How a skill fits a question, from best to worst. Better fits come first, whatever their score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Match {
+pub enum MatchKind {
     /// The question is its name.
     Name,
     /// The question is its name but for hyphens and spaces.
@@ -112,7 +112,7 @@ pub enum Match {
     SomeWords,
 }
 
-impl Match {
+impl MatchKind {
     const ALL: [Self; 6] = [
         Self::Name,
         Self::JoinedName,
@@ -125,17 +125,17 @@ impl Match {
 
 /// A skill that was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct SearchHit {
     pub key: String,
     /// Comparable within one question and one kind of match.
     pub score: f32,
-    pub how: Match,
+    pub how: MatchKind,
 }
 
 /// A page of what was found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Hits {
-    pub items: Vec<Hit>,
+pub struct SearchHits {
+    pub items: Vec<SearchHit>,
     /// Whether there is another page.
     pub more: bool,
 }
@@ -144,20 +144,20 @@ pub struct Hits {
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// Nobody types this much.
-    #[error("the question has {length} bytes, at most {most} are read; use fewer words")]
+    #[error("the query has {length} bytes, the limit is {most}; use fewer words")]
     TooLong { length: usize, most: usize },
     /// The folder cannot be used.
     #[error("{}: {source}; the search index needs a folder that it can write to", path.display())]
     Folder { path: PathBuf, source: io::Error },
     /// Every part of the folder belongs to another process.
-    #[error("{}: {most} processes use it already; give this one another folder", folder.display())]
+    #[error("{}: {most} processes already use it; use another folder for this one", folder.display())]
     Full { folder: PathBuf, most: usize },
     /// The index cannot be read or written.
-    #[error("the search index in {}: {source}; remove the folder to have it built anew", path.display())]
+    #[error("the search index in {}: {source}; delete the folder to rebuild it", path.display())]
     Index { path: PathBuf, source: TantivyError },
     /// The database has gone back.
     #[error(
-        "the search index has change {applied}, which is after change {up_to}; clear it and feed it anew"
+        "the search index has change {applied}, which is after change {up_to}; clear it and rebuild it"
     )]
     Backwards { applied: u64, up_to: u64 },
 }
@@ -230,25 +230,25 @@ impl SearchIndex {
     /// Applies changes, all or none, and remembers that it has everything up to a number.
     pub fn apply(
         &self,
-        batch: impl IntoIterator<Item = Entry>,
+        batch: impl IntoIterator<Item = IndexChange>,
         up_to: u64,
     ) -> Result<(), SearchError> {
         let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         if up_to < *applied {
             return Err(SearchError::Backwards { applied: *applied, up_to });
         }
-        let queue = Queue::default();
+        let queue = DocumentQueue::default();
         self.write(&mut applied, up_to, |writer| {
             for entry in batch {
                 let key = match &entry {
-                    Entry::New(_) => None,
-                    Entry::Put(document) => Some(&document.key),
-                    Entry::Remove(key) => Some(key),
+                    IndexChange::New(_) => None,
+                    IndexChange::Put(document) => Some(&document.key),
+                    IndexChange::Remove(key) => Some(key),
                 };
                 if let Some(key) = key {
                     writer.delete_term(self.fields.key_term(key));
                 }
-                if let Entry::New(document) | Entry::Put(document) = entry {
+                if let IndexChange::New(document) | IndexChange::Put(document) = entry {
                     // A body stands there once, the other texts twice.
                     let bytes = document.body.len() + 2 * document.description.len();
                     let kept = self.fields.index(&document);
@@ -311,7 +311,7 @@ impl SearchIndex {
         &self,
         applied: &mut u64,
         up_to: u64,
-        change: impl FnOnce(&IndexWriter<Waiting>) -> Result<(), TantivyError>,
+        change: impl FnOnce(&IndexWriter<QueuedDocument>) -> Result<(), TantivyError>,
     ) -> Result<(), SearchError> {
         let failed = |error| SearchError::index(self.slot.path())(error);
         let mut writer = self.writer().map_err(failed)?;
@@ -329,9 +329,9 @@ impl SearchIndex {
         self.reader().reload().map_err(failed)
     }
 
-    fn writer(&self) -> Result<IndexWriter<Waiting>, TantivyError> {
+    fn writer(&self) -> Result<IndexWriter<QueuedDocument>, TantivyError> {
         let options = IndexWriterOptions::builder()
-            .memory_budget_per_thread(WRITER_MEMORY)
+            .memory_budget_per_thread(WRITER_MEMORY_BYTES)
             .num_worker_threads(1)
             .num_merge_threads(1)
             .build();
@@ -342,40 +342,49 @@ impl SearchIndex {
         Ok(writer)
     }
 
-    /// Finds skills, best first, from the one with the number `offset` on. Beyond [`MOST_RESULTS`]
+    /// Finds skills, best first, from the one with the number `offset` on. Beyond [`MAX_RESULTS`]
     /// there is nothing: a question that finds so many is to be made narrower.
-    pub fn search(&self, query: &Query, limit: usize, offset: usize) -> Result<Hits, SearchError> {
-        let wanted = Wanted::read(query)?;
-        let end = offset.saturating_add(limit).min(MOST_RESULTS);
+    pub fn search(
+        &self,
+        query: &Query,
+        limit: usize,
+        offset: usize,
+    ) -> Result<SearchHits, SearchError> {
+        let wanted = ParsedQuery::read(query)?;
+        let end = offset.saturating_add(limit).min(MAX_RESULTS);
         if offset >= end {
-            return Ok(Hits::default());
+            return Ok(SearchHits::default());
         }
         let failed = |error| SearchError::index(self.slot.path())(error);
         let mut items = self.find(&wanted, end + 1).map_err(failed)?;
-        let more = items.len() > end && end < MOST_RESULTS;
+        let more = items.len() > end && end < MAX_RESULTS;
         items.truncate(end);
         items.drain(..offset.min(items.len()));
-        Ok(Hits { items, more })
+        Ok(SearchHits { items, more })
     }
 
     /// The first so many skills: one stage after the other, until there are enough.
-    fn find(&self, wanted: &Wanted, most: usize) -> Result<Vec<Hit>, TantivyError> {
+    fn find(&self, wanted: &ParsedQuery, most: usize) -> Result<Vec<SearchHit>, TantivyError> {
         let searcher = self.reader().searcher();
-        let question = Question { fields: &self.fields, searcher: &searcher, wanted };
-        let mut hits: Vec<Hit> = Vec::new();
+        let question = QueryBuilder { fields: &self.fields, searcher: &searcher, wanted };
+        let mut hits: Vec<SearchHit> = Vec::new();
         let mut known = HashSet::new();
-        for how in Match::ALL {
+        for how in MatchKind::ALL {
             if hits.len() >= most {
                 break;
             }
             let Some(query) = question.stage(how)? else { continue };
-            let yanked = if how <= Match::JoinedName { Yanked::Shown } else { Yanked::Hidden };
+            let yanked = if how <= MatchKind::JoinedName {
+                YankedSkills::Shown
+            } else {
+                YankedSkills::Hidden
+            };
             // A looser stage finds again what the stricter ones found.
             let ranking = Ranking { most: most + hits.len(), yanked, today: today() };
             let checks = question.phrases(how);
             for found in ranking.best(&searcher, query.as_ref(), &checks)? {
                 if hits.len() < most && known.insert(found.key.clone()) {
-                    hits.push(Hit { key: found.key, score: found.score, how });
+                    hits.push(SearchHit { key: found.key, score: found.score, how });
                 }
             }
         }

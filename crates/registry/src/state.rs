@@ -1,4 +1,4 @@
-//! What all routes of the registry share.
+//! State that all registry routes share: caches, limits and the search index.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use savoir_store::{
     StoreError,
-    registry::{Act, Change, DownloadCounter, Registry},
+    registry::{AuditAction, DownloadCounter, Registry, RegistryChange},
 };
 use tokio::sync::{Mutex, Notify};
 
@@ -20,124 +20,123 @@ use super::{
     search::SearchIndex,
 };
 
-/// How old an answer may be. Whoever changes the registry waits for so long before saying that it is
-/// done, so that no process answers with what was before.
-pub const LEASE: Duration = Duration::from_millis(100);
+/// Maximum age of a cached response. A change waits this long before it is acknowledged, so that no
+/// process still returns the old state.
+pub const MAX_CACHE_AGE: Duration = Duration::from_millis(100);
 
-/// Changes that are looked at in one question.
-const AT_ONCE: u64 = 1000;
+/// Changes that are read with one query.
+const CHANGE_BATCH: u64 = 1000;
 
-/// What all routes of the registry share.
 #[derive(Debug)]
 pub struct RegistryState {
-    memory: ResponseCache,
-    began: Instant,
-    /// The last change that is known.
+    cache: ResponseCache,
+    started: Instant,
+    /// Number of the last known change.
     seq: AtomicU64,
-    /// When that was asked for, in microseconds after `began`; 0 is never.
-    asked: AtomicU64,
-    asking: Mutex<()>,
-    /// How much is published at once.
-    pub gate: PublishLimits,
-    /// Whoever packs a large archive for other tools.
-    pub packing: Arc<Mutex<()>>,
-    /// Downloads that are not written down yet.
+    /// When that was asked for, in microseconds after `started`; 0 is never.
+    last_checked: AtomicU64,
+    checking: Mutex<()>,
+    pub publish_limits: PublishLimits,
+    /// Held while a large archive is packed.
+    pub packing_lock: Arc<Mutex<()>>,
+    /// Downloads that are not written to the database yet.
     pub downloads: DownloadCounter,
-    /// The index, as soon as it is open.
+    /// Set once the index is open.
     pub(super) search: OnceLock<Arc<SearchIndex>>,
-    /// There is something new.
-    pub(super) news: Notify,
+    /// Notified after a change of this process.
+    pub(super) changes_notify: Notify,
 }
 
 impl Default for RegistryState {
     fn default() -> Self {
         Self {
-            memory: ResponseCache::default(),
-            began: Instant::now(),
+            cache: ResponseCache::default(),
+            started: Instant::now(),
             seq: AtomicU64::new(0),
-            asked: AtomicU64::new(0),
-            asking: Mutex::new(()),
-            gate: PublishLimits::default(),
-            packing: Arc::default(),
+            last_checked: AtomicU64::new(0),
+            checking: Mutex::new(()),
+            publish_limits: PublishLimits::default(),
+            packing_lock: Arc::default(),
             downloads: DownloadCounter::default(),
             search: OnceLock::new(),
-            news: Notify::new(),
+            changes_notify: Notify::new(),
         }
     }
 }
 
 impl RegistryState {
     fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX).max(1)
+        u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX).max(1)
     }
 
-    /// Whether what is remembered is new enough to be given out.
+    /// Whether cached responses are new enough.
     pub fn is_fresh(&self) -> bool {
-        let asked = self.asked.load(Ordering::Acquire);
-        asked != 0 && self.now().saturating_sub(asked) < LEASE.as_micros() as u64
+        let last_checked = self.last_checked.load(Ordering::Acquire);
+        last_checked != 0
+            && self.now().saturating_sub(last_checked) < MAX_CACHE_AGE.as_micros() as u64
     }
 
-    /// Learns what changed, unless that was done a moment ago. Returns the last change that is known:
-    /// what is read after this is at least as new.
-    pub async fn freshen(&self, registry: Registry<'_>) -> Result<u64, StoreError> {
+    /// Reads new changes, unless that was just done. Returns the number of the last known change: data
+    /// that is read afterwards is at least as new.
+    pub async fn refresh(&self, registry: Registry<'_>) -> Result<u64, StoreError> {
         if !self.is_fresh() {
-            let _one = self.asking.lock().await;
+            let _one = self.checking.lock().await;
             if !self.is_fresh() {
-                self.learn(registry).await?;
+                self.load_changes(registry).await?;
             }
         }
         Ok(self.seq.load(Ordering::Acquire))
     }
 
-    /// Learns of a change of our own.
-    pub async fn changed(&self, registry: Registry<'_>) -> Result<(), StoreError> {
-        let _one = self.asking.lock().await;
-        let learned = self.learn(registry).await;
-        self.news.notify_one();
+    /// Reads new changes after this process made one.
+    pub async fn apply_own_change(&self, registry: Registry<'_>) -> Result<(), StoreError> {
+        let _one = self.checking.lock().await;
+        let learned = self.load_changes(registry).await;
+        self.changes_notify.notify_one();
         learned
     }
 
-    async fn learn(&self, registry: Registry<'_>) -> Result<(), StoreError> {
-        let began = self.now();
+    async fn load_changes(&self, registry: Registry<'_>) -> Result<(), StoreError> {
+        let started = self.now();
         let mut seq = self.seq.load(Ordering::Acquire);
-        let never = self.asked.load(Ordering::Acquire) == 0;
+        let never = self.last_checked.load(Ordering::Acquire) == 0;
         let head = registry.head().await?;
         if never || head < seq {
-            // There is nothing in memory that is older, or nothing of it counts.
-            self.memory.forget_all(head);
+            // First check, or the database was replaced: nothing cached is valid.
+            self.cache.clear(head);
             seq = head;
         }
         while seq < head {
-            let changes = registry.changes(seq, AT_ONCE).await?;
+            let changes = registry.changes(seq, CHANGE_BATCH).await?;
             let Some(last) = changes.last() else { break };
             seq = last.seq;
-            self.note(changes, seq);
+            self.invalidate(changes, seq);
         }
         self.seq.store(seq, Ordering::Release);
-        self.asked.store(began, Ordering::Release);
+        self.last_checked.store(started, Ordering::Release);
         Ok(())
     }
 
-    fn note(&self, changes: Vec<Change>, seq: u64) {
-        if changes.iter().any(|change| change.act == Act::Imported) {
-            return self.memory.forget_all(seq);
+    fn invalidate(&self, changes: Vec<RegistryChange>, seq: u64) {
+        if changes.iter().any(|change| change.act == AuditAction::Imported) {
+            return self.cache.clear(seq);
         }
         let packages = changes.into_iter();
         let packages = packages.filter_map(|change| Some((change.package?, change.seq)));
-        self.memory.changed(packages, seq);
+        self.cache.invalidate(packages, seq);
     }
 
-    /// What is remembered for a path of the registry. It is as new as the last [`Self::freshen`].
-    pub fn recall(&self, path: &str) -> Option<Arc<CachedResponse>> {
-        self.memory.get(path)
+    /// What is remembered for a path of the registry. It is as new as the last [`Self::refresh`].
+    pub fn get_cached(&self, path: &str) -> Option<Arc<CachedResponse>> {
+        self.cache.get(path)
     }
 
-    /// Remembers an answer that was read after [`Self::freshen`] returned its `seq`.
-    pub fn remember(&self, path: &str, remembered: CachedResponse) {
-        self.memory.keep(path, remembered);
+    /// Remembers an answer that was read after [`Self::refresh`] returned its `seq`.
+    pub fn cache_response(&self, path: &str, remembered: CachedResponse) {
+        self.cache.put(path, remembered);
     }
 
-    /// The index of skills by words, once it is open.
+    /// The search index, once it is open.
     pub fn search(&self) -> Option<Arc<SearchIndex>> {
         self.search.get().cloned()
     }

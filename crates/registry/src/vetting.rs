@@ -1,4 +1,4 @@
-//! What happens to a package before a registry takes it, or a person trusts it.
+//! Checks a package before a registry publishes it or a user trusts it.
 //!
 //! [`Vetting::vet`] asks every engine that there is, and the worst answer counts:
 //!
@@ -7,23 +7,23 @@
 //!   pip-audit where it may ask its service. They run in the sandbox, and nothing that they print is
 //!   believed beyond what it can be held against.
 //! - `detonation` runs the tools in a sandbox where every secret is a fake and every host a trap:
-//!   `stage` builds the fakes, `cage` the policy, `drive` calls the tools, `judge` holds what they
+//!   `decoy_env` builds the fakes, `sandbox_policy` the policy, `drive` calls the tools, `judge` holds what they
 //!   did against what they declare.
 //!
 //! An engine that fails is not an engine that found nothing: a person has to look then.
 
 mod arguments;
-mod cage;
-mod carried;
+mod behavior_check;
+mod decoy_environment;
+mod decoy_secrets;
 mod detonation;
-mod drive;
 mod finding;
-mod guard;
-mod honey;
-mod judge;
-mod notes;
+mod run_limiter;
+mod sandbox_policy;
 mod scanners;
-mod stage;
+mod secret_leaks;
+mod tool_process;
+mod trace_events;
 
 use std::{
     path::PathBuf,
@@ -34,7 +34,7 @@ use std::{
 
 use savoir_package::Tree;
 
-pub use self::finding::{EngineOutcome, EngineRun, Finding, Vetted};
+pub use self::finding::{EngineOutcome, EngineRun, Finding, VettingReport};
 use self::scanners::Scanners;
 
 /// What an operator can choose.
@@ -142,17 +142,17 @@ impl Vetting {
 
     /// Asks every engine about a package. It takes [`Limits::skill`] and [`Limits::scanner`] at most,
     /// and waits outside the runtime.
-    pub async fn vet(&self, tree: &Tree) -> Vetted {
+    pub async fn vet(&self, tree: &Tree) -> VettingReport {
         let (vetting, tree) = (self.clone(), tree.clone());
         let done = tokio::task::spawn_blocking(move || vetting.vet_here(&tree)).await;
         done.unwrap_or_else(|error| {
             let run = EngineRun::failed("vetting", format!("it ended early: {error}"));
-            Vetted::new(Vec::new(), vec![run])
+            VettingReport::new(Vec::new(), vec![run])
         })
     }
 
     /// As [`Self::vet`], on this thread.
-    pub fn vet_here(&self, tree: &Tree) -> Vetted {
+    pub fn vet_here(&self, tree: &Tree) -> VettingReport {
         let Inner { options, scanners, python } = &*self.inner;
         let (outside, detonated, scanned) = thread::scope(|scope| {
             let outside = scope.spawn(|| scanners.run(tree, options));
@@ -163,12 +163,12 @@ impl Vetting {
         let (mut findings, run) = scanned;
         let mut runs = vec![run];
         let outside = outside.unwrap_or_else(|_| panicked("scanners"));
-        let detonated = detonated.unwrap_or_else(|_| panicked(detonation::NAME));
+        let detonated = detonated.unwrap_or_else(|_| panicked(detonation::ENGINE_NAME));
         for (more, engines) in [outside, detonated] {
             findings.extend(more);
             runs.extend(engines);
         }
-        Vetted::new(findings, runs)
+        VettingReport::new(findings, runs)
     }
 }
 
@@ -178,5 +178,5 @@ fn scanned(tree: &Tree) -> (Vec<Finding>, EngineRun) {
     let report = tree.scan();
     let findings = report.findings.iter().map(Finding::scanned).collect();
     let version = Some(env!("CARGO_PKG_VERSION").to_owned());
-    (findings, EngineRun::ran(finding::SCAN, version, started))
+    (findings, EngineRun::ran(finding::SCAN_ENGINE, version, started))
 }

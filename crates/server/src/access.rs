@@ -1,4 +1,4 @@
-//! What each route needs: which right of a program's token, and which rate limit.
+//! The scope and the rate limit of each route.
 
 use axum::http::Method;
 

@@ -1,13 +1,13 @@
-//! Making accounts, and the secrets that open them.
+//! Creates accounts and hashes passwords.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use savoir_store::{Database, Role, StoreError, User, hash_password};
 
 /// Fewest characters of a password.
-const MIN_PASSWORD: usize = 6;
+const MIN_PASSWORD_CHARS: usize = 6;
 
 /// Most characters of an address, as mail has it.
-const MAX_EMAIL: usize = 254;
+const MAX_EMAIL_BYTES: usize = 254;
 
 /// Why there is no new account.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ impl Email {
         let all = |part: &str, extra: &str| {
             !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
         };
-        let fits = text.len() <= MAX_EMAIL
+        let fits = text.len() <= MAX_EMAIL_BYTES
             && all(name, "._%+-")
             && all(host, ".-")
             && top.len() >= 2
@@ -113,7 +113,7 @@ pub(crate) struct NewPassword(String);
 
 impl NewPassword {
     pub(crate) fn check(password: &str) -> Result<Self, AccountError> {
-        if password.chars().count() < MIN_PASSWORD {
+        if password.chars().count() < MIN_PASSWORD_CHARS {
             return Err(AccountError::Password);
         }
         Ok(Self(password.to_owned()))

@@ -1,4 +1,4 @@
-//! Everything that a request may need.
+//! The state that all requests share.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -41,7 +41,7 @@ pub struct Inner {
     /// What is asked about a package before it is published.
     pub(crate) vetting: Vetting,
     /// What the routes of the registry share.
-    pub(crate) desk: RegistryState,
+    pub(crate) registry_state: RegistryState,
     /// From where people may take skills.
     pub(crate) catalog: Catalog,
     /// How much code of workflows may run at once.
@@ -86,7 +86,7 @@ impl App {
             readiness: Readiness::default(),
             tasks: TaskTracker::new(),
             turns: Turns::default(),
-            desk: RegistryState::default(),
+            registry_state: RegistryState::default(),
             code: CodePolicy::default(),
             stop: CancellationToken::new(),
         })))

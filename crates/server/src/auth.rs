@@ -1,4 +1,4 @@
-//! The way in: who asks, what they ask, and whether they ask too often.
+//! Extractors: authentication, request body and rate limit.
 //!
 //! Every route of the API that is not open to strangers takes [`Authenticated`]. It checks in the order of
 //! the contract: authentication, the right of a program's token, the shape of the body, the rate

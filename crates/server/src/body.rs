@@ -1,4 +1,4 @@
-//! JSON is held against the shape that a route expects, and every difference is told at once.
+//! Validates JSON bodies and reports all errors at once.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::{
     error::{ApiError, ApiResult},
-    limits::{BODY_SECONDS, MAX_ECHO_BYTES, MAX_JSON_BYTES, MAX_SHAPE_ERRORS},
+    limits::{BODY_TIMEOUT_SECONDS, MAX_ECHO_BYTES, MAX_JSON_BYTES, MAX_SHAPE_ERRORS},
 };
 
 /// One difference between a body and its shape.
@@ -44,12 +44,12 @@ impl ShapeError {
 }
 
 /// Members whose values are not sent back.
-const SECRETS: &[&str] = &["password", "current", "new", "token"];
+const SECRET_FIELDS: &[&str] = &["password", "current", "new", "token"];
 
 /// What is sent back of a value: not secrets, and not megabytes.
 fn echo(mut input: Value) -> Value {
     if let Value::Object(members) = &mut input {
-        for key in SECRETS {
+        for key in SECRET_FIELDS {
             if let Some(secret) = members.get_mut(*key) {
                 *secret = "***".into();
             }
@@ -321,7 +321,8 @@ pub(crate) async fn bytes(request: Request, limit: usize) -> ApiResult<bytes::By
     if length.is_some_and(|length| length > limit) {
         return Err(ApiError::too_large());
     }
-    let whole = timeout(Duration::from_secs(BODY_SECONDS), to_bytes(request.into_body(), limit));
+    let whole =
+        timeout(Duration::from_secs(BODY_TIMEOUT_SECONDS), to_bytes(request.into_body(), limit));
     whole.await.map_err(|_| ApiError::too_slow())?.map_err(|error| {
         let too_long = std::error::Error::source(&error)
             .is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>);

@@ -1,4 +1,4 @@
-//! Where a request comes from.
+//! Finds the address of the client of a request.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! How a server is set up.
+//! Configuration of the server.
 
 use std::{path::PathBuf, time::Duration};
 

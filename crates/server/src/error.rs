@@ -1,4 +1,4 @@
-//! What goes wrong, as a client sees it.
+//! Errors as HTTP responses.
 //!
 //! Inside, errors have their own types. At a route each becomes an [`ApiError`]: a status and a body
 //! in one of the shapes of the contract. What is nobody's fault but ours is logged with its cause and
@@ -133,18 +133,19 @@ impl<T, E: std::fmt::Display> WithRouteMessage<T> for Result<T, E> {
 }
 
 /// What a client is told when there is no space left.
-pub(crate) const DISK_FULL: &str = "The disk of the server is full, nothing was changed. Try again \
+pub(crate) const DISK_FULL_MESSAGE: &str = "The disk of the server is full, nothing was changed. Try again \
     once its operator has freed some space.";
 
 /// What a client is told when the database or the storage cannot be reached.
-const AWAY: &str = "The database or the storage of the server does not answer. Try again later.";
+const UNAVAILABLE_MESSAGE: &str =
+    "The database or the storage of the server does not answer. Try again later.";
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         let (text, seconds) = match &error {
             StoreError::Quota(reached) => return (*reached).into(),
-            StoreError::Full { .. } => (DISK_FULL, 30),
-            StoreError::Unavailable { .. } => (AWAY, 5),
+            StoreError::Full { .. } => (DISK_FULL_MESSAGE, 30),
+            StoreError::Unavailable { .. } => (UNAVAILABLE_MESSAGE, 5),
             _ => return Self::internal("Internal server error", &error),
         };
         tracing::error!(%error, "a request failed");

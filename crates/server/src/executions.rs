@@ -1,4 +1,4 @@
-//! Workflows of one person begin, and go on.
+//! Starts and resumes executions of workflows.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tokens of people: JSON Web Tokens, signed with Ed25519, good for seven days.
+//! Signs and verifies session tokens: JSON Web Tokens with Ed25519 that are valid for seven days.
 //!
 //! Keys lie in the database, so that all processes sign and read with the same ones. The newest
 //! signs; older ones are kept as long as a token that they signed may live.
@@ -16,18 +16,18 @@ use aws_lc_rs::{
 use jsonwebtoken::{
     Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,
 };
-use savoir_store::{Database, Look, SigningKey, StoreError, Time};
+use savoir_store::{AccountsVersion, Database, SigningKey, StoreError, Timestamp};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::limits::MAX_REMEMBERED_TOKENS;
+use crate::limits::MAX_CACHED_TOKENS;
 
 /// How long a token lives.
-pub(crate) const LIFETIME: Duration = Duration::from_hours(7 * 24);
+pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
 /// How often keys are looked up again: another process may have made or removed one.
-const REFRESH: Duration = Duration::from_secs(2);
+const KEY_REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 
 const ISSUER: &str = "savoir";
 const AUDIENCE: &str = "savoir-api";
@@ -54,12 +54,12 @@ impl Claims {
         self.sub.parse().ok()
     }
 
-    pub(crate) fn issued_at(&self) -> Time {
-        Time::from_micros(self.iat_us)
+    pub(crate) fn issued_at(&self) -> Timestamp {
+        Timestamp::from_micros(self.iat_us)
     }
 
-    pub(crate) fn expires_at(&self) -> Time {
-        Time::from_micros(self.exp.saturating_mul(1_000_000))
+    pub(crate) fn expires_at(&self) -> Timestamp {
+        Timestamp::from_micros(self.exp.saturating_mul(1_000_000))
     }
 }
 
@@ -82,7 +82,7 @@ impl Link {
             aud: LINK_AUDIENCE.to_owned(),
             sub: workflow.to_owned(),
             user,
-            exp: Time::now().plus(LIFETIME).seconds(),
+            exp: Timestamp::now().plus(TOKEN_LIFETIME).seconds(),
         }
     }
 
@@ -90,8 +90,8 @@ impl Link {
         &self.sub
     }
 
-    pub(crate) fn expires_at(&self) -> Time {
-        Time::from_micros(self.exp.saturating_mul(1_000_000))
+    pub(crate) fn expires_at(&self) -> Timestamp {
+        Timestamp::from_micros(self.exp.saturating_mul(1_000_000))
     }
 }
 
@@ -116,7 +116,7 @@ struct KeyRing {
     known: HashMap<String, DecodingKey>,
     read_at: Instant,
     /// How accounts looked before the keys were read.
-    look: Option<Look>,
+    look: Option<AccountsVersion>,
 }
 
 impl std::fmt::Debug for KeyRing {
@@ -141,16 +141,16 @@ impl Keys {
         &self,
         database: &Database,
         user_id: i64,
-        since: Time,
+        since: Timestamp,
     ) -> Result<String, StoreError> {
-        let now = Time::now();
+        let now = Timestamp::now();
         let claims = Claims {
             iss: ISSUER.to_owned(),
             aud: AUDIENCE.to_owned(),
             sub: user_id.to_string(),
             jti: Uuid::new_v4().simple().to_string(),
             iat: now.seconds(),
-            exp: now.plus(LIFETIME).seconds(),
+            exp: now.plus(TOKEN_LIFETIME).seconds(),
             iat_us: since.micros(),
         };
         self.sign(database, &claims).await
@@ -198,7 +198,7 @@ impl Keys {
         self.refresh(database).await?;
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         if let Some(VerifiedToken { key, claims }) = self.remembered(&digest) {
-            let good = self.knows(&key) && claims.expires_at() > Time::now();
+            let good = self.knows(&key) && claims.expires_at() > Timestamp::now();
             return Ok(good.then_some(claims));
         }
         let Some(id) = decode_header(token).ok().and_then(|header| header.kid) else {
@@ -227,7 +227,7 @@ impl Keys {
     async fn refresh(&self, database: &Database) -> Result<(), StoreError> {
         let is_fresh = {
             let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
-            ring.read_at.elapsed() < REFRESH && ring.look == database.accounts().look()
+            ring.read_at.elapsed() < KEY_REFRESH_INTERVAL && ring.look == database.accounts().look()
         };
         if is_fresh { Ok(()) } else { self.reload(database).await }
     }
@@ -244,7 +244,7 @@ impl Keys {
 
     fn remember(&self, digest: [u8; 32], token: VerifiedToken) {
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        if good.len() >= MAX_REMEMBERED_TOKENS {
+        if good.len() >= MAX_CACHED_TOKENS {
             good.clear();
         }
         good.insert(digest, token);
@@ -277,7 +277,7 @@ pub async fn rotate(database: &Database, forget_old: bool) -> Result<(), StoreEr
         return settings.replace_signing_keys(&key).await;
     }
     settings.add_signing_key(&key, false).await?;
-    settings.remove_signing_keys_before(key.created_at.minus(LIFETIME)).await?;
+    settings.remove_signing_keys_before(key.created_at.minus(TOKEN_LIFETIME)).await?;
     Ok(())
 }
 
@@ -285,7 +285,7 @@ fn new_key() -> Result<SigningKey, StoreError> {
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new())
         .map_err(|_| broken("the system has no randomness"))?;
     let id = Uuid::new_v4().simple().to_string();
-    Ok(SigningKey { id, pkcs8: pkcs8.as_ref().to_vec(), created_at: Time::now() })
+    Ok(SigningKey { id, pkcs8: pkcs8.as_ref().to_vec(), created_at: Timestamp::now() })
 }
 
 fn broken(why: &(impl std::fmt::Display + ?Sized)) -> StoreError {

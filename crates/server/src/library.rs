@@ -1,4 +1,4 @@
-//! Where an agent of one person finds their skills.
+//! The skills of one user, as the agent sees them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,7 +8,7 @@ use savoir_agent::{
     library::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened},
 };
 use savoir_skill::Skill;
-use savoir_store::{Facts, StoreError, Time};
+use savoir_store::{SkillFacts, StoreError, Timestamp};
 
 use crate::{
     access::Scope,
@@ -23,7 +23,7 @@ use crate::{
 const MANIFEST: &str = "SKILL.md";
 
 /// Files that are looked into at the same time.
-const AT_ONCE: usize = 8;
+const CONCURRENT_READS: usize = 8;
 
 /// The skills that an agent of one person may use: theirs and those of nobody, as long as they are
 /// enabled and not archived.
@@ -40,14 +40,14 @@ impl PersonalLibrary {
     }
 
     /// All skills that are offered, with what is known of them.
-    async fn offered(&self) -> Result<Vec<(Arc<Kept>, Facts)>, LibraryError> {
+    async fn offered(&self) -> Result<Vec<(Arc<Kept>, SkillFacts)>, LibraryError> {
         let kept = self.app.skills.personal(&self.caller).await.map_err(failed)?;
         let noted = self.app.database.skill_facts().all().await.map_err(failed)?;
         Ok(offered(kept, &noted))
     }
 
     /// One skill that is offered.
-    async fn find(&self, name: &str) -> Result<(Arc<Kept>, Facts), LibraryError> {
+    async fn find(&self, name: &str) -> Result<(Arc<Kept>, SkillFacts), LibraryError> {
         let kept = self.app.skills.personal_one(&self.caller, name).await.map_err(failed)?;
         if let Some(kept) = kept {
             let noted = self.app.database.skill_facts().get(name).await.map_err(failed)?;
@@ -76,7 +76,7 @@ impl PersonalLibrary {
         let small: Vec<_> =
             entries.into_iter().filter(|entry| entry.size <= MOST_FILE_BYTES).collect();
         let mut texts = Vec::new();
-        for some in small.chunks(AT_ONCE) {
+        for some in small.chunks(CONCURRENT_READS) {
             let known = join_all(some.iter().map(|entry| self.is_text(name, &entry.path))).await;
             let known = some.iter().zip(known).filter(|(_, is_text)| *is_text);
             texts.extend(known.map(|(entry, _)| entry.path.clone()));
@@ -133,7 +133,9 @@ impl PersonalLibrary {
         let settled = self.app.skills.skill_writer().settle(new, |before| match before {
             // A model does not write over what is there.
             Some(_) => Err(ConflictReason::There),
-            None => Ok(Facts { enabled: false, ..Facts::authored(None, Time::now()) }),
+            None => {
+                Ok(SkillFacts { enabled: false, ..SkillFacts::authored(None, Timestamp::now()) })
+            }
         });
         match settled.await {
             Ok(settled) => Ok(settled.file.name),
@@ -154,7 +156,10 @@ fn failed(error: StoreError) -> LibraryError {
 }
 
 /// Those of some skills that are enabled and not archived.
-fn offered(kept: Vec<Arc<Kept>>, noted: &HashMap<String, Facts>) -> Vec<(Arc<Kept>, Facts)> {
+fn offered(
+    kept: Vec<Arc<Kept>>,
+    noted: &HashMap<String, SkillFacts>,
+) -> Vec<(Arc<Kept>, SkillFacts)> {
     let with_facts = kept.into_iter().map(|kept| {
         let facts = kept.facts(noted.get(&kept.file.name));
         (kept, facts)
@@ -183,7 +188,7 @@ impl Library for PersonalLibrary {
             let offered = self.offered().await?;
             let candidates = offered.iter().filter_map(|(kept, facts)| {
                 let skill = usable(kept, CalledBy::Model).ok()?;
-                let last_used = facts.last_used.map(Time::seconds);
+                let last_used = facts.last_used.map(Timestamp::seconds);
                 Some(Candidate { pinned: facts.pinned, last_used, ..Candidate::new(skill) })
             });
             Ok(candidates.collect())

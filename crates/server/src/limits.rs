@@ -1,4 +1,4 @@
-//! Bounds of what is taken in.
+//! Limits of request sizes, counts and times.
 
 /// Bytes of a JSON body. A skill has at most 50 KiB; a workflow may be larger.
 pub(crate) const MAX_JSON_BYTES: usize = 1024 * 1024;
@@ -8,16 +8,16 @@ pub(crate) const MAX_JSON_BYTES: usize = 1024 * 1024;
 pub(crate) const MAX_UPLOAD_BYTES: usize = 8 * 1024 * 1024;
 
 /// Seconds in which the head of a request must have come.
-pub(crate) const HEADER_SECONDS: u64 = 15;
+pub(crate) const HEADER_TIMEOUT_SECONDS: u64 = 15;
 
 /// Bytes of the head of a request, and of what is buffered for one connection.
 pub(crate) const MAX_HEADER_BYTES: usize = 32 * 1024;
 
 /// Seconds in which a body must have come; an upload of 5 MiB needs a few on a slow line.
-pub(crate) const BODY_SECONDS: u64 = 60;
+pub(crate) const BODY_TIMEOUT_SECONDS: u64 = 60;
 
 /// Seconds for which a client may take nothing of what it is sent.
-pub(crate) const STALL_SECONDS: u64 = 60;
+pub(crate) const WRITE_TIMEOUT_SECONDS: u64 = 60;
 
 /// Connections at once. Each costs a file and some tens of kilobytes.
 pub(crate) const MAX_CONNECTIONS: usize = 8192;
@@ -44,10 +44,10 @@ pub(crate) const MAX_GRAPH_VALUES: usize = 20_000;
 pub(crate) const MAX_WORKFLOWS: u64 = 200;
 
 /// Tokens whose signatures are remembered as good. 200 bytes each.
-pub(crate) const MAX_REMEMBERED_TOKENS: usize = 10_000;
+pub(crate) const MAX_CACHED_TOKENS: usize = 10_000;
 
 /// Skills whose answers are remembered. 50 KiB each at most.
-pub(crate) const MAX_REMEMBERED_SKILLS: usize = 1024;
+pub(crate) const MAX_CACHED_SKILLS: usize = 1024;
 
 /// Tokens for programs that one person may have.
 pub(crate) const MAX_TOKENS: usize = 100;

@@ -1,4 +1,4 @@
-//! Skills for agents of others, over the Model Context Protocol.
+//! The MCP server: offers skills to agents.
 //!
 //! - [`McpContext`] is what a client is given: a library, the files of its skills, and perhaps what runs
 //!   their tools. `session` is one client that sits there.

@@ -1,4 +1,4 @@
-//! Figures in the text format of Prometheus.
+//! Metrics in the text format of Prometheus.
 
 use std::{
     collections::BTreeMap,
@@ -13,13 +13,14 @@ use std::{
 use axum::http::{Method, StatusCode};
 
 /// Upper bounds of the times to the head of an answer, in seconds.
-const BOUNDS: [f64; 11] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+const DURATION_BUCKETS_SECONDS: [f64; 11] =
+    [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
 /// What is counted.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     answers: Mutex<BTreeMap<(String, String, u16), Answers>>,
-    remembered: AtomicU64,
+    cache_hit: AtomicU64,
     streams: AtomicI64,
     events: AtomicU64,
 }
@@ -28,7 +29,7 @@ pub(crate) struct Metrics {
 struct Answers {
     count: u64,
     seconds: f64,
-    below: [u64; BOUNDS.len()],
+    below: [u64; DURATION_BUCKETS_SECONDS.len()],
 }
 
 impl Metrics {
@@ -56,14 +57,14 @@ impl Metrics {
         let entry = answers.entry(key).or_default();
         entry.count += 1;
         entry.seconds += seconds;
-        for (below, bound) in entry.below.iter_mut().zip(BOUNDS) {
+        for (below, bound) in entry.below.iter_mut().zip(DURATION_BUCKETS_SECONDS) {
             *below += u64::from(seconds <= bound);
         }
     }
 
     /// The registry answered from memory.
-    pub(crate) fn remembered(&self) {
-        self.remembered.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn cache_hit(&self) {
+        self.cache_hit.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn stream_began(&self) {
@@ -91,7 +92,7 @@ impl Metrics {
         head(&mut text, name, "histogram", "Time to the head of the answer.");
         for ((method, route, status), answers) in &*answers {
             let labels = labels(method, route, *status);
-            for (bound, below) in BOUNDS.iter().zip(answers.below) {
+            for (bound, below) in DURATION_BUCKETS_SECONDS.iter().zip(answers.below) {
                 let labels = format!("{labels},le=\"{bound}\"");
                 line(&mut text, &format!("{name}_bucket"), &labels, below);
             }
@@ -102,7 +103,7 @@ impl Metrics {
         }
         let name = "savoir_registry_remembered_total";
         head(&mut text, name, "counter", "Requests that the registry answered from memory.");
-        let _ = writeln!(text, "{name} {}", self.remembered.load(Ordering::Relaxed));
+        let _ = writeln!(text, "{name} {}", self.cache_hit.load(Ordering::Relaxed));
         let (skills, change) = search.unwrap_or_default();
         let name = "savoir_registry_search_skills";
         head(&mut text, name, "gauge", "Skills that the search index of this process has.");

@@ -1,4 +1,4 @@
-//! What happens before and after every request: a number for the log, a limit for all, figures.
+//! Middleware of every request: request id, global rate limit, metrics.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -11,7 +11,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use savoir_store::{Hits, Time};
+use savoir_store::{RateCount, Timestamp};
 use tracing::Instrument as _;
 use uuid::Uuid;
 
@@ -23,11 +23,11 @@ use crate::{
 
 /// How much of a limit is left, as soon as it is known.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RateLimitStatus(Arc<OnceLock<(u32, Hits)>>);
+pub(crate) struct RateLimitStatus(Arc<OnceLock<(u32, RateCount)>>);
 
 impl RateLimitStatus {
     /// The first one counts: it is told to the client.
-    pub(crate) fn set(&self, limit: u32, hits: Hits) {
+    pub(crate) fn set(&self, limit: u32, hits: RateCount) {
         let _ = self.0.set((limit, hits));
     }
 
@@ -43,14 +43,14 @@ impl RateLimitStatus {
             headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
         }
         if status == StatusCode::TOO_MANY_REQUESTS {
-            let wait = (reset - Time::now().seconds()).max(1);
+            let wait = (reset - Timestamp::now().seconds()).max(1);
             // A door that was knocked at too often says itself when it opens.
             headers.entry(header::RETRY_AFTER).or_insert(HeaderValue::from(wait));
         }
     }
 }
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Goes around every request.
 pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -80,7 +80,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
         response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
     }
     if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(REQUEST_ID, id);
+        response.headers_mut().insert(REQUEST_ID_HEADER, id);
     }
     response
         .headers_mut()
@@ -116,7 +116,7 @@ pub(crate) async fn limit_all(
 
 /// The number that a proxy gave the request, if it is one that a log can hold; else a new one.
 fn request_id(headers: &HeaderMap) -> String {
-    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let given = headers.get(REQUEST_ID_HEADER).and_then(|value| value.to_str().ok());
     let fits = |id: &&str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         (8..=64).contains(&id.len()) && id.chars().all(plain)

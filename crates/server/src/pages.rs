@@ -1,4 +1,4 @@
-//! Pages for people: plain HTML without scripts and without anything from elsewhere.
+//! HTML pages without scripts and external resources.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! What stands in the address of a request: parts of its path, and its query.
+//! Extractors for path parameters and queries.
 
 use axum::{
     extract::{FromRequestParts, Request, path::ErrorKind, rejection::PathRejection},

@@ -33,17 +33,17 @@ pub use skill_writer::{Before, ConflictReason, New, SkillWriter, StoreSkillError
 use savoir_store::{Resource, StoreError};
 
 /// Names that routes have.
-pub(crate) const RESERVED: &[&str] = &["import", "catalog"];
+pub(crate) const RESERVED_NAMES: &[&str] = &["import", "catalog"];
 
 /// Bytes of all files of a skill that are read at once.
-const MOST_FILE_BYTES: u64 = savoir_package::limits::MAX_FILE_BYTES;
+const MAX_FILE_BYTES_IN_STORE: u64 = savoir_package::limits::MAX_FILE_BYTES;
 
 impl SkillWriter {
     /// All files of a skill beside its SKILL.md.
     pub async fn resources(&self, name: &str) -> Result<Vec<Resource>, StoreError> {
         let mut found = Vec::new();
         for entry in self.files().resources(name).await? {
-            found.extend(self.files().resource(name, &entry.path, MOST_FILE_BYTES).await?);
+            found.extend(self.files().resource(name, &entry.path, MAX_FILE_BYTES_IN_STORE).await?);
         }
         Ok(found)
     }

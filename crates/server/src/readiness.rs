@@ -1,11 +1,11 @@
-//! Whether everything that requests need can be used.
+//! Checks in the background whether the database and the storage can be used.
 //!
 //! Anyone may ask, and the answer must come at once: a task in the background tries a write now and
 //! then, and requests read what came of it. A database that can be read but not written is not ready.
 
 use std::{future::Future, time::Duration};
 
-use savoir_store::{Database, Kind, Storage, StoreError};
+use savoir_store::{Database, DatabaseKind, Storage, StoreError};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -15,20 +15,20 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 
 /// The pause between two tries.
-const INTERVAL: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Writes to a bucket cost money and may leave versions: while all is well only each of so many tries
 /// writes, and the others read.
-const BUCKET_WRITES: u64 = 15;
+const CHECKS_PER_BUCKET_WRITE: u64 = 15;
 
 /// How long a server or a disk may take for one small write.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long SQLite may take: a writer waits for the others, and that is no failure.
-const SQLITE_PATIENCE: Duration = Duration::from_secs(25);
+const SQLITE_CHECK_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// How long a request waits for the very first try.
-const FIRST: Duration = Duration::from_millis(800);
+const FIRST_CHECK_WAIT: Duration = Duration::from_millis(800);
 
 /// What came of a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Readiness {
     /// What came of the last try. Only at the very start it is waited for, and not for long.
     pub(crate) async fn health(&self) -> Health {
         let mut results = self.0.subscribe();
-        let first = timeout(FIRST, results.wait_for(Option::is_some)).await;
+        let first = timeout(FIRST_CHECK_WAIT, results.wait_for(Option::is_some)).await;
         first.ok().and_then(|known| known.ok().and_then(|known| *known)).unwrap_or(Health::UNKNOWN)
     }
 }
@@ -93,7 +93,7 @@ async fn try_for_ever(app: &App) {
         let before = *app.readiness.0.borrow();
         let health = try_all(&app.database, &app.storage, before, round).await;
         app.readiness.0.send_replace(Some(health));
-        sleep(INTERVAL).await;
+        sleep(CHECK_INTERVAL).await;
     }
 }
 
@@ -104,15 +104,15 @@ async fn try_all(
     round: u64,
 ) -> Health {
     let patience = match database.kind() {
-        Kind::Sqlite => SQLITE_PATIENCE,
-        Kind::Postgres => PATIENCE,
+        DatabaseKind::Sqlite => SQLITE_CHECK_TIMEOUT,
+        DatabaseKind::Postgres => CHECK_TIMEOUT,
     };
     let well = before.is_some_and(|before| before.storage == State::Ok);
-    let only_read = storage.is_bucket() && well && !round.is_multiple_of(BUCKET_WRITES);
+    let only_read = storage.is_bucket() && well && !round.is_multiple_of(CHECKS_PER_BUCKET_WRITE);
     let stored = async { if only_read { storage.ping().await } else { storage.try_write().await } };
     let (database, storage) = tokio::join!(
         state("database", patience, database.try_write()),
-        state("storage", PATIENCE, stored),
+        state("storage", CHECK_TIMEOUT, stored),
     );
     Health { database, storage }
 }

@@ -1,4 +1,4 @@
-//! All routes, one file for each part of the contract.
+//! All routes, one file per resource.
 
 mod admin;
 mod auth;
@@ -91,7 +91,7 @@ fn complete(operation: &mut Operation) {
         if let RefOr::T(answer) = answer
             && answer.description.is_empty()
         {
-            "It is done.".clone_into(&mut answer.description);
+            "Done.".clone_into(&mut answer.description);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A server runs until it is told to stop.
+//! Runs the server until it is stopped.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use hyper_util::{
 };
 use savoir_engine::limits::{EXECUTION_KEPT, TASK_KEPT};
 use savoir_registry as registry;
-use savoir_store::{StoreError, Time, registry::RegistryError};
+use savoir_store::{StoreError, Timestamp, registry::RegistryError};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -21,27 +21,27 @@ use tower::Service as _;
 
 use crate::{
     app::App,
-    limits::{HEADER_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, STALL_SECONDS},
+    limits::{HEADER_TIMEOUT_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, WRITE_TIMEOUT_SECONDS},
     personal, readiness,
     routes::{recall_now, router, scan_backlog},
     write_timeout::WriteTimeout,
 };
 
 /// How long answers that are no streams may take after streams were told to end.
-const LAST: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long to wait when no connection can be taken, for example because too many files are open.
-const BREATH: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How often versions are looked for that were not scanned.
-const SCAN_EVERY: Duration = Duration::from_secs(30);
+const SCAN_INTERVAL: Duration = Duration::from_secs(30);
 /// How many are scanned before it is another process's turn.
-const SCANNED_AT_ONCE: u64 = 10;
+const SCAN_BATCH: u64 = 10;
 /// How long that may take.
-const SCAN_LEASE: Duration = Duration::from_mins(20);
+const SCAN_LEASE_DURATION: Duration = Duration::from_mins(20);
 
 /// How often it is looked whether it is this process's turn to keep the skills of integrations.
-const TURN_EVERY: Duration = Duration::from_secs(5);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Answers requests until `stop` is done. Then no connection is taken any more; what runs may go on
 /// for the time of grace; streams that go on after that end with an `error` event.
@@ -68,10 +68,10 @@ pub async fn serve(
     app.stop.cancel();
     app.tasks.close();
     // What tidies up after its listener went away is given a moment.
-    let _ = tokio::time::timeout(LAST, app.tasks.wait()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, app.tasks.wait()).await;
     housekeeping.abort();
     // A connection that is still in use would be waited for.
-    let _ = tokio::time::timeout(LAST, app.database.close()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, app.database.close()).await;
     Ok(())
 }
 
@@ -87,7 +87,7 @@ async fn end(app: App, stopping: CancellationToken, stop: impl Future<Output = (
 
 async fn overdue(app: &App) {
     app.stop.cancelled().await;
-    tokio::time::sleep(LAST).await;
+    tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
 }
 
 /// Takes connections until it is told to stop.
@@ -117,7 +117,7 @@ async fn accept(listener: TcpListener, app: App, stopping: CancellationToken) ->
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection was not taken");
-                tokio::time::sleep(BREATH).await;
+                tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
             }
         }
     }
@@ -144,10 +144,11 @@ fn connection(
         request.extensions_mut().insert(ConnectInfo(peer));
         Either::Right(router.clone().call(request))
     });
-    let stream = TokioIo::new(WriteTimeout::new(stream, Duration::from_secs(STALL_SECONDS)));
+    let stream =
+        TokioIo::new(WriteTimeout::new(stream, Duration::from_secs(WRITE_TIMEOUT_SECONDS)));
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_secs(HEADER_SECONDS))
+        .header_read_timeout(Duration::from_secs(HEADER_TIMEOUT_SECONDS))
         .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(stream, service)
 }
@@ -165,14 +166,15 @@ fn follow_registry(
         let own = app.config.registry.search_folder.as_deref();
         let folder = lent.as_ref().map(tempfile::TempDir::path).or(own);
         if let Some(folder) = folder {
-            registry::follow(&app.desk, &app.database, &app.storage, folder, stopping).await;
+            registry::follow(&app.registry_state, &app.database, &app.storage, folder, stopping)
+                .await;
         }
     })
 }
 
 /// Scans what came into the registry without being scanned. One process does it at a time.
 async fn scan_registry(app: App, stopping: CancellationToken) {
-    let mut every = tokio::time::interval(SCAN_EVERY);
+    let mut every = tokio::time::interval(SCAN_INTERVAL);
     let scanning = async {
         loop {
             every.tick().await;
@@ -190,10 +192,10 @@ async fn scan_registry(app: App, stopping: CancellationToken) {
 async fn scan_some(app: &App) -> Result<(), RegistryError> {
     let leases = app.database.leases();
     let holder = uuid::Uuid::new_v4().to_string();
-    let Some(lease) = leases.acquire("registry scan", &holder, SCAN_LEASE).await? else {
+    let Some(lease) = leases.acquire("registry scan", &holder, SCAN_LEASE_DURATION).await? else {
         return Ok(());
     };
-    let scanned = scan_backlog(app, SCANNED_AT_ONCE).await;
+    let scanned = scan_backlog(app, SCAN_BATCH).await;
     leases.release(&lease).await?;
     scanned.map(drop)
 }
@@ -207,7 +209,7 @@ async fn bring_integrations(app: App, stopping: CancellationToken) {
             .await
         {
             Ok(Some(_)) => return,
-            Ok(None) => TURN_EVERY,
+            Ok(None) => SWEEP_INTERVAL,
             Err(error) => {
                 tracing::warn!(%error, "the skills of integrations were not kept; trying again");
                 Duration::from_mins(1)
@@ -227,7 +229,7 @@ async fn lay_aside(app: App, stopping: CancellationToken) {
     let keeping = async {
         loop {
             every.tick().await;
-            match skill_writer.lay_aside(Time::now()).await {
+            match skill_writer.lay_aside(Timestamp::now()).await {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "skills that nobody uses were laid aside"),
                 Err(error) => tracing::warn!(%error, "skills were not looked through"),
@@ -248,7 +250,7 @@ async fn sweep(app: App, stopping: CancellationToken) {
             () = stopping.cancelled() => return,
             _ = every.tick() => {}
         }
-        let (database, now) = (&app.database, Time::now());
+        let (database, now) = (&app.database, Timestamp::now());
         told("counters", database.rate_limits().sweep().await);
         told("tasks", database.knowledge().sweep_tasks(now.minus(TASK_KEPT)).await);
         savoir_sandbox::give_memory_back();

@@ -1,4 +1,4 @@
-//! Skills as files, and as one person sees them.
+//! Finds stored skills and the ones that a user can see.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ use savoir_skill::{
     },
     skill::Input,
 };
-use savoir_store::{Facts, SkillFile, SkillFiles, StoreError, Time, WriteError};
+use savoir_store::{SkillFacts, SkillFile, SkillFiles, StoreError, Timestamp, WriteError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -26,12 +26,12 @@ use utoipa::ToSchema;
 use crate::{
     auth::Caller,
     error::{ApiError, ApiResult, WithRouteMessage as _},
-    limits::MAX_REMEMBERED_SKILLS,
-    personal::{self, RESERVED, SkillWriter, StoreSkillError},
+    limits::MAX_CACHED_SKILLS,
+    personal::{self, RESERVED_NAMES, SkillWriter, StoreSkillError},
 };
 
 /// How often it is noted that a skill is used.
-const USE_NOTED_EVERY: Duration = Duration::from_mins(1);
+const LAST_USED_INTERVAL: Duration = Duration::from_mins(1);
 
 /// All skills of a server.
 #[derive(Debug)]
@@ -117,8 +117,8 @@ impl Kept {
     }
 
     /// What is known of it, if it is among what was noted.
-    pub(crate) fn facts(&self, noted: Option<&Facts>) -> Facts {
-        Facts::holding(noted, self.stored.owner.clone(), self.file.created_at)
+    pub(crate) fn facts(&self, noted: Option<&SkillFacts>) -> SkillFacts {
+        SkillFacts::holding(noted, self.stored.owner.clone(), self.file.created_at)
     }
 
     pub(crate) fn summary(&self) -> SkillSummary {
@@ -140,7 +140,7 @@ impl Kept {
     /// Whether a person's agent may see it.
     fn is_for(&self, caller: &Caller) -> bool {
         (self.owner().is_none() || self.is_of(caller))
-            && !RESERVED.contains(&self.file.name.as_str())
+            && !RESERVED_NAMES.contains(&self.file.name.as_str())
     }
 
     fn is_of(&self, caller: &Caller) -> bool {
@@ -227,7 +227,7 @@ impl Skills {
         let kept = files.into_iter().filter_map(|file| self.understand(file).ok());
         let mut seen: Vec<Arc<Kept>> = kept
             .filter(|kept| caller.user.is_admin() || kept.is_of(caller))
-            .filter(|kept| !RESERVED.contains(&kept.file.name.as_str()))
+            .filter(|kept| !RESERVED_NAMES.contains(&kept.file.name.as_str()))
             .collect();
         seen.sort_by(|a, b| {
             let newest = b.file.updated_at.cmp(&a.file.updated_at);
@@ -255,7 +255,8 @@ impl Skills {
             let message = format!("Skill '{name}' is disabled; enable it first");
             return Err(ApiError::field(StatusCode::CONFLICT, "name", message));
         }
-        let lately = facts.last_used.is_some_and(|used| used.plus(USE_NOTED_EVERY) > Time::now());
+        let lately =
+            facts.last_used.is_some_and(|used| used.plus(LAST_USED_INTERVAL) > Timestamp::now());
         if !lately || facts.lifecycle != Lifecycle::Active {
             facts_of.used(name, &facts).await.or_failed(failed)?;
         }
@@ -291,7 +292,7 @@ impl Skills {
         text: &str,
     ) -> ApiResult<Arc<Kept>> {
         agent_flow::check_name(name)?;
-        if RESERVED.contains(&name) {
+        if RESERVED_NAMES.contains(&name) {
             return Err(refused("name", format!("Skill name '{name}' is reserved")));
         }
         agent_flow::check_size(text.len() as u64)?;
@@ -385,7 +386,7 @@ impl Skills {
         let stored = StoredSkillFile::read(&file.name, &file.text, Purpose::Load)?;
         let kept = Arc::new(Kept::new(file, stored));
         let mut remembered = self.remembered();
-        if remembered.len() >= MAX_REMEMBERED_SKILLS
+        if remembered.len() >= MAX_CACHED_SKILLS
             && let Some(other) = remembered.keys().next().cloned()
         {
             remembered.remove(&other);

@@ -1,4 +1,4 @@
-//! Events become the body of an answer.
+//! Turns engine events into server-sent events.
 
 use std::{convert::Infallible, panic::AssertUnwindSafe, time::Duration};
 
@@ -99,7 +99,7 @@ impl Drop for Open {
 }
 
 /// What those are told who listen when the server stops.
-const STOPPING: &str = "The server is stopping";
+const STOPPING_MESSAGE: &str = "The server is stopping";
 
 struct Frames {
     open: Open,
@@ -146,7 +146,7 @@ impl Frames {
                 self.over = matches!(event, Event::Done(_));
                 Some(event.to_sse().into())
             }
-            () = app.stop.cancelled() => Some(self.end(&self.running.cut(STOPPING))),
+            () = app.stop.cancelled() => Some(self.end(&self.running.cut(STOPPING_MESSAGE))),
             _ = self.heartbeat.tick() => Some(Bytes::from_static(b": heartbeat\n\n")),
         }
     }

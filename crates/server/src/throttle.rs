@@ -1,4 +1,4 @@
-//! Guessing passwords is made slow.
+//! Slows down password guessing.
 //!
 //! One client that fails five times for one account waits. So that nobody can lock another out, an
 //! account as a whole bears ten times as many failures; and so that nobody tries one password on
@@ -12,7 +12,7 @@ use std::{
 };
 
 use axum::http::{HeaderValue, StatusCode, header};
-use savoir_store::Time;
+use savoir_store::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
@@ -22,20 +22,20 @@ use crate::{
 };
 
 /// How long a failure is remembered.
-const WINDOW: Duration = Duration::from_mins(15);
+const FAILURE_WINDOW: Duration = Duration::from_mins(15);
 
 /// Failures of one client for one account.
-const MOST_HERE: u64 = 5;
+const MAX_FAILURES_PER_CLIENT_AND_ACCOUNT: u64 = 5;
 /// Failures of one client for all accounts.
-const MOST_FROM_ADDRESS: u64 = 20;
+const MAX_FAILURES_PER_ADDRESS: u64 = 20;
 /// Failures of all clients for one account.
-const MOST_FOR_ACCOUNT: u64 = 50;
+const MAX_FAILURES_PER_ACCOUNT: u64 = 50;
 
 /// Known addresses that one client may find by registering.
-const MOST_KNOWN: u64 = 10;
+const MAX_FAILURES_OF_KNOWN_CLIENTS: u64 = 10;
 
 /// Passwords of one address that are checked at once, in one process.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_ATTEMPTS: usize = 4;
 
 /// Something that failures are counted by, and how many there may be.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Turns {
         let semaphore = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let made = turns.entry(address.to_owned());
-            Arc::clone(made.or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))))
+            Arc::clone(made.or_insert_with(|| Arc::new(Semaphore::new(MAX_CONCURRENT_ATTEMPTS))))
         };
         // The semaphore is never closed.
         let permit = semaphore.acquire_owned().await.ok();
@@ -98,10 +98,13 @@ impl Attempt {
     pub(crate) async fn login(app: &App, email: &Email, address: &str) -> ApiResult<Self> {
         let email = email.as_str();
         let guesses = vec![
-            Counter { key: format!("login:{email} {address}"), most: MOST_HERE },
-            Counter { key: format!("login:{email}"), most: MOST_FOR_ACCOUNT },
+            Counter {
+                key: format!("login:{email} {address}"),
+                most: MAX_FAILURES_PER_CLIENT_AND_ACCOUNT,
+            },
+            Counter { key: format!("login:{email}"), most: MAX_FAILURES_PER_ACCOUNT },
         ];
-        let source = Counter { key: format!("login:{address}"), most: MOST_FROM_ADDRESS };
+        let source = Counter { key: format!("login:{address}"), most: MAX_FAILURES_PER_ADDRESS };
         let turn = app.turns.take(address).await;
         Self { guesses, source: Some(source), notes: Vec::new(), _turn: Some(turn) }
             .begin(app)
@@ -110,7 +113,10 @@ impl Attempt {
 
     /// Someone who is logged in tells their password once more.
     pub(crate) async fn confirm(app: &App, user_id: i64) -> ApiResult<Self> {
-        let guess = Counter { key: format!("password:{user_id}"), most: MOST_HERE };
+        let guess = Counter {
+            key: format!("password:{user_id}"),
+            most: MAX_FAILURES_PER_CLIENT_AND_ACCOUNT,
+        };
         Self { guesses: vec![guess], source: None, notes: Vec::new(), _turn: None }.begin(app).await
     }
 
@@ -136,7 +142,7 @@ impl Attempt {
     /// The password was wrong.
     pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
         if let Some(source) = &self.source {
-            let since = Time::now().minus(WINDOW);
+            let since = Timestamp::now().minus(FAILURE_WINDOW);
             app.database.accounts().note_failure(&source.key, since).await?;
         }
         Ok(())
@@ -161,7 +167,8 @@ pub(crate) struct NewcomerAttempt {
 
 impl NewcomerAttempt {
     pub(crate) async fn begin(app: &App, address: &str) -> ApiResult<Self> {
-        let known = Counter { key: format!("register:{address}"), most: MOST_KNOWN };
+        let known =
+            Counter { key: format!("register:{address}"), most: MAX_FAILURES_OF_KNOWN_CLIENTS };
         let turn = app.turns.take(address).await;
         known.check(app).await?;
         Ok(Self { known, _turn: turn })
@@ -169,7 +176,7 @@ impl NewcomerAttempt {
 
     /// The address was known.
     pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
-        let since = Time::now().minus(WINDOW);
+        let since = Timestamp::now().minus(FAILURE_WINDOW);
         app.database.accounts().note_failure(&self.known.key, since).await?;
         Ok(())
     }
@@ -185,14 +192,14 @@ async fn take_back(app: &App, notes: &[String]) -> ApiResult<()> {
 impl Counter {
     /// Refuses if there are as many failures as there may be.
     async fn check(&self, app: &App) -> ApiResult<()> {
-        let since = Time::now().minus(WINDOW);
+        let since = Timestamp::now().minus(FAILURE_WINDOW);
         let (count, first) = app.database.accounts().failures(&self.key, since).await?;
         if count < self.most { Ok(()) } else { Err(pause(first)) }
     }
 
     /// Counts one more, unless there are as many as there may be.
     async fn note(&self, app: &App) -> ApiResult<String> {
-        let since = Time::now().minus(WINDOW);
+        let since = Timestamp::now().minus(FAILURE_WINDOW);
         let noted = app.database.accounts().note_failure(&self.key, since).await?;
         if noted.count <= self.most {
             return Ok(noted.id);
@@ -203,9 +210,9 @@ impl Counter {
 }
 
 /// Says when the first failure is forgotten.
-fn pause(first: Option<Time>) -> ApiError {
-    let over = first.unwrap_or_else(Time::now).plus(WINDOW);
-    let wait = (over.seconds() - Time::now().seconds()).max(1);
+fn pause(first: Option<Timestamp>) -> ApiError {
+    let over = first.unwrap_or_else(Timestamp::now).plus(FAILURE_WINDOW);
+    let wait = (over.seconds() - Timestamp::now().seconds()).max(1);
     // The text of the contract, for every pause.
     let text = "Too many failed login attempts. Please try again later.";
     ApiError::plain(StatusCode::TOO_MANY_REQUESTS, text)

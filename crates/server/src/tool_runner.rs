@@ -1,4 +1,4 @@
-//! Where tools of skills run on a server, if its operator lets them.
+//! Runs tools of skills on the server, if the operator allows it.
 //!
 //! They run as with `savoir run`: from the folder in which their skill lies, after an approval of the
 //! operator and in the sandbox. Nobody can be asked, so what is not approved is refused with the
@@ -22,9 +22,9 @@ use tokio::runtime::Handle;
 use crate::{access::Scope, app::App, auth::Caller, library::PersonalLibrary};
 
 /// Runs of all people at once.
-const MOST_RUNS: usize = 8;
+const MAX_CONCURRENT_RUNS: usize = 8;
 /// Variables of the server that a run may see.
-const PASSED: [&str; 4] = ["PATH", "LANG", "TZ", "TERM"];
+const PASSED_ENVIRONMENT_VARIABLES: [&str; 4] = ["PATH", "LANG", "TZ", "TERM"];
 
 /// Reads the skill in a folder, with who vouches for it.
 pub trait ReadFolder: fmt::Debug + Send + Sync {
@@ -46,7 +46,7 @@ impl ToolRunner {
     /// A workshop with the approvals and records of a home. Of the ground, only its folders of Savoir
     /// and a few variables count.
     pub fn new(home: Home, run_env: RunEnvironment, reader: Arc<dyn ReadFolder>) -> Self {
-        Self { home, run_env, reader, queue: Queue::with_places(MOST_RUNS) }
+        Self { home, run_env, reader, queue: Queue::with_places(MAX_CONCURRENT_RUNS) }
     }
 
     /// What tools left for a person.
@@ -58,7 +58,7 @@ impl ToolRunner {
     fn tools(&self, app: &App, caller: &Caller) -> Result<SkillTools, StoreError> {
         let workspaces = self.workspaces(caller)?;
         let mut variables = self.run_env.variables.clone();
-        variables.retain(|(name, _)| PASSED.contains(&name.as_str()));
+        variables.retain(|(name, _)| PASSED_ENVIRONMENT_VARIABLES.contains(&name.as_str()));
         let run_env = RunEnvironment {
             repository: None,
             variables,

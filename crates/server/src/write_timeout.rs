@@ -1,4 +1,4 @@
-//! A connection that breaks off when the other end takes nothing for too long.
+//! A connection that is closed if the client reads nothing for too long.
 
 use std::{
     io,

@@ -1,6 +1,6 @@
-//! People, their tokens, and their failed attempts to log in.
+//! Accounts, their tokens, and failed logins.
 
-mod memory;
+mod account_cache;
 mod tokens;
 
 use std::time::Duration;
@@ -8,17 +8,17 @@ use std::time::Duration;
 use sqlx::AnyConnection;
 
 use crate::{
-    Database, Kind, StoreError, Time,
+    Database, DatabaseKind, StoreError, Timestamp,
     registry::Actor,
     sql::{Row, damaged, new_id, sql},
 };
-use memory::Holder;
-pub use memory::Look;
-pub(crate) use memory::Memory;
+pub(crate) use account_cache::AccountCache;
+pub use account_cache::AccountsVersion;
+use account_cache::CachedAccount;
 pub use tokens::{ApiToken, NewToken};
 
 /// How long failed attempts are kept.
-const FAILURES_ARE_KEPT: Duration = Duration::from_hours(24);
+const FAILURE_RETENTION: Duration = Duration::from_hours(24);
 
 /// The accounts of a database.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub struct User {
     /// Whether they may log in.
     pub active: bool,
     /// When they came.
-    pub created_at: Time,
+    pub created_at: Timestamp,
 }
 
 impl User {
@@ -87,20 +87,20 @@ fn address(email: &str) -> String {
 
 /// A failed attempt to log in that was noted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct LoginFailure {
     /// Identifies the note.
     pub id: String,
     /// How many there are since a time, this one included.
     pub count: u64,
     /// When the first of them was.
-    pub first: Option<Time>,
+    pub first: Option<Timestamp>,
 }
 
 async fn count_failures(
     connection: &mut AnyConnection,
     key: &str,
-    since: Time,
-) -> Result<(u64, Option<Time>), StoreError> {
+    since: Timestamp,
+) -> Result<(u64, Option<Timestamp>), StoreError> {
     let row = sql("SELECT COUNT(*), MIN(failed_at) FROM login_failures
          WHERE name = $1 AND failed_at >= $2")
     .text(key)
@@ -112,7 +112,7 @@ async fn count_failures(
 
 impl Accounts<'_> {
     /// How accounts look from outside; nothing for a database on a server, which must be asked.
-    pub fn look(&self) -> Option<Look> {
+    pub fn look(&self) -> Option<AccountsVersion> {
         self.0.people().look()
     }
 
@@ -131,7 +131,7 @@ impl Accounts<'_> {
             .text(&address(email))
             .text(password_hash)
             .text(role.as_str())
-            .time(Time::now())
+            .time(Timestamp::now())
             .optional(self.0.writer())
             .await?;
         row.map(|row| user(&row, 0)).transpose()
@@ -182,7 +182,7 @@ impl Accounts<'_> {
              WHERE id = $1 AND deleted_at IS NULL AND active <> $2")
         .number(id)
         .number(i64::from(active))
-        .time(Time::now())
+        .time(Timestamp::now())
         .run(self.0.writer())
         .await?;
         self.changed(changed == 1).await
@@ -212,7 +212,7 @@ impl Accounts<'_> {
              WHERE id = $1 AND deleted_at IS NULL")
         .number(id)
         .text(password_hash)
-        .time(Time::now())
+        .time(Timestamp::now())
         .run(&mut *transaction)
         .await?;
         if changed == 1 {
@@ -227,7 +227,7 @@ impl Accounts<'_> {
         let mut transaction = self.0.begin().await?;
         let changed = sql("UPDATE users SET deleted_at = $2 WHERE id = $1 AND deleted_at IS NULL")
             .number(id)
-            .time(Time::now())
+            .time(Timestamp::now())
             .run(&mut *transaction)
             .await?;
         tokens::end_all(&mut transaction, by, id, "the account was deleted").await?;
@@ -247,7 +247,7 @@ impl Accounts<'_> {
         &self,
         user_id: i64,
         token: &str,
-        issued_at: Time,
+        issued_at: Timestamp,
     ) -> Result<Option<User>, StoreError> {
         let key = format!("{token} {user_id} {}", issued_at.micros());
         let holder = self.0.people().recall_or(key, async {
@@ -259,14 +259,14 @@ impl Accounts<'_> {
             .time(issued_at)
             .optional(self.0.reader())
             .await?;
-            row.map(|row| Ok(Holder { user: user(&row, 0)?, token: None })).transpose()
+            row.map(|row| Ok(CachedAccount { user: user(&row, 0)?, token: None })).transpose()
         });
         Ok(holder.await?.map(|holder| holder.user))
     }
 
     /// Ends a signed token; false if it had ended. The note is dropped when the token is over anyway.
-    pub async fn revoke(&self, token: &str, expires_at: Time) -> Result<bool, StoreError> {
-        let now = Time::now();
+    pub async fn revoke(&self, token: &str, expires_at: Timestamp) -> Result<bool, StoreError> {
+        let now = Timestamp::now();
         sql("DELETE FROM revoked_tokens WHERE expires_at <= $1")
             .time(now)
             .run(self.0.writer())
@@ -284,14 +284,18 @@ impl Accounts<'_> {
     }
 
     /// Notes a failed attempt to log in. Of several that are noted at once, each has another count.
-    pub async fn note_failure(&self, key: &str, since: Time) -> Result<Failure, StoreError> {
-        let (id, now) = (new_id(), Time::now());
+    pub async fn note_failure(
+        &self,
+        key: &str,
+        since: Timestamp,
+    ) -> Result<LoginFailure, StoreError> {
+        let (id, now) = (new_id(), Timestamp::now());
         sql("DELETE FROM login_failures WHERE failed_at < $1")
-            .time(now.minus(FAILURES_ARE_KEPT))
+            .time(now.minus(FAILURE_RETENTION))
             .run(self.0.writer())
             .await?;
         let mut transaction = self.0.begin().await?;
-        if self.0.kind() == Kind::Postgres {
+        if self.0.kind() == DatabaseKind::Postgres {
             sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
                 .text(key)
                 .run(&mut *transaction)
@@ -305,7 +309,7 @@ impl Accounts<'_> {
             .await?;
         let (count, first) = count_failures(&mut transaction, key, since).await?;
         transaction.commit().await?;
-        Ok(Failure { id, count, first })
+        Ok(LoginFailure { id, count, first })
     }
 
     /// Forgets one failed attempt, which was none.
@@ -321,8 +325,8 @@ impl Accounts<'_> {
     pub async fn failures(
         &self,
         key: &str,
-        since: Time,
-    ) -> Result<(u64, Option<Time>), StoreError> {
+        since: Timestamp,
+    ) -> Result<(u64, Option<Timestamp>), StoreError> {
         count_failures(&mut *self.0.reader().acquire().await?, key, since).await
     }
 

@@ -1,7 +1,7 @@
-//! Repositories from which people may take skills, as administrators list them.
+//! Repositories of the catalogue, as administrators configure them.
 
 use crate::{
-    Database, StoreError, Time,
+    Database, StoreError, Timestamp,
     sql::{Row, new_id, sql},
 };
 
@@ -78,7 +78,7 @@ impl CatalogSources<'_> {
         .text(&new.repo_url)
         .maybe_text(new.reference.as_deref())
         .number(i64::from(new.enabled))
-        .time(Time::now())
+        .time(Timestamp::now())
         .one(self.0.writer())
         .await?;
         source(&row)

@@ -1,4 +1,4 @@
-//! SQLite or PostgreSQL behind one door.
+//! Opens SQLite or PostgreSQL behind one interface.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -17,9 +17,9 @@ use url::Url;
 
 use crate::{
     Accounts, CatalogSources, Knowledge, Leases, Quotas, RateLimits, Sessions, Settings,
-    SkillFacts, Storage, StoreError, Time, Usage, VectorSearch, Workflows,
-    accounts::Memory,
-    deadline::{RELEASE, STATEMENT, within},
+    SkillFactsTable, Storage, StoreError, Timestamp, Usage, VectorSearch, Workflows,
+    accounts::AccountCache,
+    deadline::{RELEASE_TIMEOUT, STATEMENT_TIMEOUT, within},
     knowledge::VectorCache,
     migrations::migrate,
     registry::{Registry, renew_withdrawn},
@@ -27,18 +27,18 @@ use crate::{
 };
 
 /// How long a writer waits for another process, in milliseconds.
-const BUSY_TIMEOUT: u32 = 20_000;
+const BUSY_TIMEOUT_MS: u32 = 20_000;
 /// How many of a process read a file at once.
 const SQLITE_READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 16;
 /// How long a connection to a server is waited for.
-const POSTGRES_ACQUIRE: Duration = Duration::from_secs(5);
+const POSTGRES_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A disk with less space left cannot be used by SQLite, which calls that an I/O error.
-const LEAST_SPACE: u64 = 1024 * 1024;
+const MIN_FREE_BYTES: u64 = 1024 * 1024;
 
 /// Which database it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DatabaseKind {
     /// A file, in WAL mode.
     Sqlite,
     /// A server.
@@ -48,13 +48,13 @@ pub enum Kind {
 /// An open database with its migrations done. Cloning shares the connections.
 #[derive(Clone, Debug)]
 pub struct Database {
-    kind: Kind,
+    kind: DatabaseKind,
     reader: AnyPool,
     /// In SQLite a single connection: writers of one process queue here instead of in the file.
     writer: AnyPool,
     vectors: Arc<OnceLock<VectorSearch>>,
     cache: Arc<VectorCache>,
-    people: Arc<Memory>,
+    people: Arc<AccountCache>,
     quotas: Quotas,
 }
 
@@ -92,7 +92,7 @@ impl Database {
             .await
             .map_err(|error| fail(error.to_string()))?
             .map_err(|error| fail(error.to_string()))?;
-        let people = Memory::beside(&path)?;
+        let people = AccountCache::beside(&path)?;
         let options = sqlite_options(&path).map_err(|error| fail(error.to_string()))?;
         // A pool would try for long before it says why a file cannot be opened.
         let first = first_connection(&options).await.map_err(|error| {
@@ -102,7 +102,7 @@ impl Database {
             fail(error.to_string())
         })?;
         let writer = pool(1)
-            .acquire_timeout(Duration::from_millis(u64::from(BUSY_TIMEOUT) * 2))
+            .acquire_timeout(Duration::from_millis(u64::from(BUSY_TIMEOUT_MS) * 2))
             .idle_timeout(None)
             .max_lifetime(None)
             .after_connect(|connection, _| Box::pin(prepare_sqlite(connection)))
@@ -110,7 +110,7 @@ impl Database {
         let reader = pool(SQLITE_READERS)
             .after_connect(|connection, _| Box::pin(prepare_sqlite(connection)))
             .connect_lazy_with(options);
-        let database = Self::finish(Kind::Sqlite, reader, writer, people).await;
+        let database = Self::finish(DatabaseKind::Sqlite, reader, writer, people).await;
         first.close().await?;
         database
     }
@@ -125,7 +125,7 @@ impl Database {
         // A pool would try for long before it says that there is no server.
         AnyConnection::connect_with(&options).await.map_err(fail)?.close().await.map_err(fail)?;
         let pool = pool(POSTGRES_CONNECTIONS)
-            .acquire_timeout(POSTGRES_ACQUIRE)
+            .acquire_timeout(POSTGRES_ACQUIRE_TIMEOUT)
             // A server that was restarted left dead connections; one that was just used is good.
             .before_acquire(|connection, meta| {
                 Box::pin(async move {
@@ -136,14 +136,14 @@ impl Database {
                 })
             })
             .connect_lazy_with(options);
-        Self::finish(Kind::Postgres, pool.clone(), pool, Memory::default()).await
+        Self::finish(DatabaseKind::Postgres, pool.clone(), pool, AccountCache::default()).await
     }
 
     async fn finish(
-        kind: Kind,
+        kind: DatabaseKind,
         reader: AnyPool,
         writer: AnyPool,
-        people: Memory,
+        people: AccountCache,
     ) -> Result<Self, StoreError> {
         let (vectors, cache) = (Arc::default(), Arc::default());
         let (people, quotas) = (Arc::new(people), Quotas::NONE);
@@ -155,7 +155,7 @@ impl Database {
     }
 
     /// Which database it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> DatabaseKind {
         self.kind
     }
 
@@ -179,7 +179,7 @@ impl Database {
     pub async fn try_write(&self) -> Result<(), StoreError> {
         sql("INSERT INTO settings (name, value) VALUES ('ready', $1)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value")
-        .text(&Time::now().to_string())
+        .text(&Timestamp::now().to_string())
         .run(self.writer())
         .await
         .map(drop)
@@ -232,8 +232,8 @@ impl Database {
     }
 
     /// What is known of skills besides their files.
-    pub fn skill_facts(&self) -> SkillFacts<'_> {
-        SkillFacts(self)
+    pub fn skill_facts(&self) -> SkillFactsTable<'_> {
+        SkillFactsTable(self)
     }
 
     /// Repositories from which people may take skills.
@@ -260,8 +260,8 @@ impl Database {
         begin_whole(
             self.writer.clone(),
             match self.kind {
-                Kind::Sqlite => "BEGIN IMMEDIATE",
-                Kind::Postgres => "BEGIN",
+                DatabaseKind::Sqlite => "BEGIN IMMEDIATE",
+                DatabaseKind::Postgres => "BEGIN",
             },
         )
         .await
@@ -271,7 +271,7 @@ impl Database {
         self.vectors.get().copied().unwrap_or(VectorSearch::Scan)
     }
 
-    pub(crate) fn people(&self) -> &Memory {
+    pub(crate) fn people(&self) -> &AccountCache {
         &self.people
     }
 
@@ -286,11 +286,11 @@ pub(crate) struct WriteTransaction(Transaction<'static, Any>);
 
 impl WriteTransaction {
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
-        within(STATEMENT, self.0.commit()).await
+        within(STATEMENT_TIMEOUT, self.0.commit()).await
     }
 
     pub(crate) async fn rollback(self) -> Result<(), StoreError> {
-        within(STATEMENT, self.0.rollback()).await
+        within(STATEMENT_TIMEOUT, self.0.rollback()).await
     }
 }
 
@@ -315,7 +315,9 @@ pub(crate) async fn begin_whole(
     pool: AnyPool,
     statement: &'static str,
 ) -> Result<WriteTransaction, StoreError> {
-    match tokio::spawn(async move { within(STATEMENT, pool.begin_with(statement)).await }).await {
+    match tokio::spawn(async move { within(STATEMENT_TIMEOUT, pool.begin_with(statement)).await })
+        .await
+    {
         Ok(begun) => Ok(WriteTransaction(begun?)),
         Err(error) => Err(StoreError::Setting(error.to_string())),
     }
@@ -334,7 +336,7 @@ fn pool(connections: u32) -> AnyPoolOptions {
 /// connection could never begin another one. A server that hangs would keep its connection for ever.
 async fn is_usable(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
     // A transaction that nobody committed is rolled back by this.
-    match timeout(RELEASE, connection.ping()).await {
+    match timeout(RELEASE_TIMEOUT, connection.ping()).await {
         Ok(answered) => answered.map(|()| !connection.is_in_transaction()),
         Err(_) => Err(sqlx::Error::PoolTimedOut),
     }
@@ -391,7 +393,7 @@ fn is_busy(error: &sqlx::Error) -> bool {
 /// then say that it has none. The first statements touch no file; without the last one writes are
 /// slower, and as safe.
 async fn prepare_sqlite(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
-    let statements = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT}; PRAGMA foreign_keys = ON");
+    let statements = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}; PRAGMA foreign_keys = ON");
     sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(&mut *connection).await?;
     if let Err(error) = sqlx::raw_sql("PRAGMA synchronous = NORMAL").execute(connection).await {
         tracing::warn!(%error, "the database file cannot be read at the moment");
@@ -402,7 +404,7 @@ async fn prepare_sqlite(connection: &mut AnyConnection) -> Result<(), sqlx::Erro
 /// Whether the disk of a file has no space left.
 fn is_full(path: &Path) -> bool {
     rustix::fs::statvfs(path)
-        .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_SPACE)
+        .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < MIN_FREE_BYTES)
 }
 
 fn without_password(url: &str) -> String {

@@ -1,4 +1,4 @@
-//! Deadlines for what leaves the process.
+//! Timeouts of database statements.
 //!
 //! A database that hangs is as bad as one that is down: nobody waits for it without an end.
 
@@ -7,10 +7,10 @@ use std::{future::Future, time::Duration};
 use crate::StoreError;
 
 /// One statement, with the wait for a connection. In SQLite that alone may take 40 seconds.
-pub(crate) const STATEMENT: Duration = Duration::from_mins(1);
+pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What a connection may take to show that it can be used again.
-pub(crate) const RELEASE: Duration = Duration::from_secs(5);
+pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Waits for the database, but not longer than `limit`.
 pub(crate) async fn within<T, E: Into<StoreError>>(

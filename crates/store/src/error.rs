@@ -1,4 +1,4 @@
-//! What goes wrong with what is kept.
+//! Errors of the database and the storage.
 
 use thiserror::Error;
 
@@ -63,10 +63,10 @@ pub enum StoreError {
 }
 
 /// `SQLITE_FULL`, and `disk_full` of PostgreSQL.
-const FULL: [&str; 2] = ["13", "53100"];
+const DISK_FULL_CODES: [&str; 2] = ["13", "53100"];
 
 /// What PostgreSQL says while it starts, stops or has too many clients, besides class 08.
-const AWAY: [&str; 4] = ["57P01", "57P02", "57P03", "53300"];
+const UNAVAILABLE_CODES: [&str; 4] = ["57P01", "57P02", "57P03", "53300"];
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
@@ -76,8 +76,10 @@ impl From<sqlx::Error> for StoreError {
             sqlx::Error::Io(cause) if is_full(cause) => Self::Full { what: cause.to_string() },
             sqlx::Error::Io(cause) => away(cause.to_string()),
             sqlx::Error::Database(cause) => match cause.code().as_deref() {
-                Some(code) if FULL.contains(&code) => Self::Full { what: cause.to_string() },
-                Some(code) if AWAY.contains(&code) || is_connection_error(code) => {
+                Some(code) if DISK_FULL_CODES.contains(&code) => {
+                    Self::Full { what: cause.to_string() }
+                }
+                Some(code) if UNAVAILABLE_CODES.contains(&code) || is_connection_error(code) => {
                     away(cause.to_string())
                 }
                 _ => Self::Database(error),

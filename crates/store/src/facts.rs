@@ -6,18 +6,18 @@ use std::collections::HashMap;
 use savoir_skill::dialect::personal_agent::{Lifecycle, Provenance};
 
 use crate::{
-    Database, StoreError, Time,
+    Database, StoreError, Timestamp,
     sql::{Row, built, damaged, sql},
 };
 
 /// What is known of the skills of a database.
 #[derive(Clone, Copy, Debug)]
-pub struct SkillFacts<'a>(pub(crate) &'a Database);
+pub struct SkillFactsTable<'a>(pub(crate) &'a Database);
 
 /// What is known of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// Whose the skill was when this was noted. See [`Facts::holding`] for another's.
+pub struct SkillFacts {
+    /// Whose the skill was when this was noted. See [`SkillFacts::holding`] for another's.
     pub owner: Option<String>,
     /// Whether somebody wants it to be offered.
     pub enabled: bool,
@@ -32,16 +32,16 @@ pub struct Facts {
     /// The digest of what came from there, to tell what was changed since.
     pub digest: Option<String>,
     /// When it was used last.
-    pub last_used: Option<Time>,
+    pub last_used: Option<Timestamp>,
     /// When it last became active by other means than being used.
-    pub active_since: Time,
+    pub active_since: Timestamp,
     /// How alive it is.
     pub lifecycle: Lifecycle,
 }
 
-impl Facts {
+impl SkillFacts {
     /// A skill that somebody wrote: what holds where nothing is noted.
-    pub fn authored(owner: Option<String>, since: Time) -> Self {
+    pub fn authored(owner: Option<String>, since: Timestamp) -> Self {
         Self {
             owner,
             enabled: true,
@@ -59,7 +59,7 @@ impl Facts {
     /// What holds for a skill of an owner: what was noted of it, or that somebody wrote it here. What
     /// was noted while it had another owner never lets it be more than it says: one that waits for
     /// somebody to look at it goes on waiting.
-    pub fn holding(noted: Option<&Self>, owner: Option<String>, since: Time) -> Self {
+    pub fn holding(noted: Option<&Self>, owner: Option<String>, since: Timestamp) -> Self {
         match noted {
             Some(noted) if noted.owner == owner => noted.clone(),
             Some(noted) => Self { enabled: noted.enabled, ..Self::authored(owner, since) },
@@ -73,7 +73,7 @@ impl Facts {
     }
 
     /// Since when nobody used it, if its file was written last at a time.
-    pub fn idle_since(&self, written: Time) -> Time {
+    pub fn idle_since(&self, written: Timestamp) -> Timestamp {
         self.last_used.unwrap_or(written).max(self.active_since).max(written)
     }
 }
@@ -112,8 +112,8 @@ fn lifecycle_of(word: &str) -> Result<Lifecycle, StoreError> {
     found.ok_or_else(|| damaged("the state of a skill", word))
 }
 
-fn facts(row: &Row) -> Result<(String, Facts), StoreError> {
-    let facts = Facts {
+fn facts(row: &Row) -> Result<(String, SkillFacts), StoreError> {
+    let facts = SkillFacts {
         owner: row.maybe_text(1)?,
         enabled: row.number(2)? != 0,
         pinned: row.number(3)? != 0,
@@ -128,30 +128,30 @@ fn facts(row: &Row) -> Result<(String, Facts), StoreError> {
     Ok((row.text(0)?, facts))
 }
 
-impl SkillFacts<'_> {
+impl SkillFactsTable<'_> {
     /// What is noted of a skill.
-    pub async fn get(&self, name: &str) -> Result<Option<Facts>, StoreError> {
+    pub async fn get(&self, name: &str) -> Result<Option<SkillFacts>, StoreError> {
         let text = format!("{COLUMNS} WHERE name = $1");
         let row = built(text).text(name).optional(self.0.reader()).await?;
         Ok(row.as_ref().map(facts).transpose()?.map(|(_, facts)| facts))
     }
 
     /// What is noted of all skills, by their names.
-    pub async fn all(&self) -> Result<HashMap<String, Facts>, StoreError> {
+    pub async fn all(&self) -> Result<HashMap<String, SkillFacts>, StoreError> {
         let rows = built(COLUMNS.to_owned()).all(self.0.reader()).await?;
         rows.iter().map(facts).collect()
     }
 
     /// Since when anything is noted.
-    pub async fn begun(&self) -> Result<Time, StoreError> {
+    pub async fn begun(&self) -> Result<Timestamp, StoreError> {
         let row = sql("SELECT applied_at FROM schema_versions WHERE version = 6")
             .optional(self.0.reader())
             .await?;
-        row.map_or_else(|| Ok(Time::now()), |row| row.time(0))
+        row.map_or_else(|| Ok(Timestamp::now()), |row| row.time(0))
     }
 
     /// Notes all that is known of a skill, in place of what was noted.
-    pub async fn put(&self, name: &str, facts: &Facts) -> Result<(), StoreError> {
+    pub async fn put(&self, name: &str, facts: &SkillFacts) -> Result<(), StoreError> {
         sql("INSERT INTO skill_facts (name, owner, enabled, pinned, source, source_id,
                 source_version, digest, last_used, active_since, lifecycle)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -178,8 +178,8 @@ impl SkillFacts<'_> {
 
     /// Notes that a skill is used now, which makes it active again. `otherwise` is noted if nothing
     /// was. Whoever disables a skill meanwhile has the last word.
-    pub async fn used(&self, name: &str, otherwise: &Facts) -> Result<(), StoreError> {
-        let now = Time::now();
+    pub async fn used(&self, name: &str, otherwise: &SkillFacts) -> Result<(), StoreError> {
+        let now = Timestamp::now();
         let noted = sql("UPDATE skill_facts SET last_used = $2, lifecycle = 'active'
              WHERE name = $1 AND COALESCE(owner, '') = $3")
         .text(name)
@@ -188,7 +188,7 @@ impl SkillFacts<'_> {
         .run(self.0.writer())
         .await?;
         let facts =
-            Facts { last_used: Some(now), lifecycle: Lifecycle::Active, ..otherwise.clone() };
+            SkillFacts { last_used: Some(now), lifecycle: Lifecycle::Active, ..otherwise.clone() };
         if noted == 0 && !self.take_over(name, &facts).await? {
             self.put_if_absent(name, &facts).await?;
         }
@@ -197,7 +197,7 @@ impl SkillFacts<'_> {
 
     /// Notes how alive a skill is whose owner is another than what was noted tells. Nothing changes,
     /// and false is told, if there is no such note or the skill is disabled.
-    pub async fn take_over(&self, name: &str, facts: &Facts) -> Result<bool, StoreError> {
+    pub async fn take_over(&self, name: &str, facts: &SkillFacts) -> Result<bool, StoreError> {
         let taken = sql("UPDATE skill_facts SET owner = $2, pinned = $3, source = $4,
                 source_id = NULL, source_version = NULL, digest = NULL, last_used = $5,
                 active_since = $6, lifecycle = $7
@@ -237,8 +237,8 @@ impl SkillFacts<'_> {
     pub async fn age(
         &self,
         name: &str,
-        seen: Option<&Facts>,
-        aged: &Facts,
+        seen: Option<&SkillFacts>,
+        aged: &SkillFacts,
     ) -> Result<bool, StoreError> {
         let Some(seen) = seen else { return self.put_if_absent(name, aged).await };
         let changed = sql("UPDATE skill_facts SET lifecycle = $2
@@ -247,7 +247,7 @@ impl SkillFacts<'_> {
         .text(name)
         .text(lifecycle_word(aged.lifecycle))
         .text(lifecycle_word(seen.lifecycle))
-        .number(seen.last_used.map_or(0, Time::micros))
+        .number(seen.last_used.map_or(0, Timestamp::micros))
         .time(seen.active_since)
         .number(i64::from(seen.pinned))
         .run(self.0.writer())
@@ -255,7 +255,7 @@ impl SkillFacts<'_> {
         Ok(changed == 1)
     }
 
-    async fn put_if_absent(&self, name: &str, facts: &Facts) -> Result<bool, StoreError> {
+    async fn put_if_absent(&self, name: &str, facts: &SkillFacts) -> Result<bool, StoreError> {
         let inserted = sql("INSERT INTO skill_facts (name, owner, enabled, pinned, source,
                 last_used, active_since, lifecycle)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING")

@@ -1,4 +1,4 @@
-//! Documents that can be searched.
+//! Knowledge bases and their documents.
 
 mod chunks;
 mod tasks;
@@ -10,7 +10,7 @@ use sqlx::AnyConnection;
 pub(crate) use vectors::{VectorCache, adopt_pgvector};
 
 use crate::{
-    Database, Kind, StoreError, Time,
+    Database, DatabaseKind, StoreError, Timestamp,
     sql::{Row, damaged, new_id, sql},
 };
 
@@ -20,7 +20,7 @@ pub struct Knowledge<'a>(pub(crate) &'a Database);
 
 /// A knowledge base.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Base {
+pub struct KnowledgeBase {
     /// A UUID.
     pub id: String,
     /// What people call it.
@@ -30,14 +30,14 @@ pub struct Base {
     /// How many documents it has.
     pub document_count: u64,
     /// When it was made.
-    pub created_at: Time,
+    pub created_at: Timestamp,
     /// Identity of the embedder whose vectors it holds; `None` before the first, or without vectors.
     pub embedder: Option<String>,
 }
 
 /// How far a document or a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum IndexingStatus {
     /// Waits for a worker.
     Pending,
     /// A worker is at it.
@@ -48,7 +48,7 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl IndexingStatus {
     /// `pending`, `processing`, `completed` or `failed`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,12 +60,12 @@ impl Status {
     }
 }
 
-fn status(word: &str) -> Result<Status, StoreError> {
+fn status(word: &str) -> Result<IndexingStatus, StoreError> {
     Ok(match word {
-        "pending" => Status::Pending,
-        "processing" => Status::Processing,
-        "completed" => Status::Completed,
-        "failed" => Status::Failed,
+        "pending" => IndexingStatus::Pending,
+        "processing" => IndexingStatus::Processing,
+        "completed" => IndexingStatus::Completed,
+        "failed" => IndexingStatus::Failed,
         other => return Err(damaged("the status of a document", other)),
     })
 }
@@ -80,13 +80,13 @@ pub struct Document {
     /// Its name, as it was uploaded.
     pub filename: String,
     /// How far it is.
-    pub status: Status,
+    pub status: IndexingStatus,
     /// Why it failed.
     pub error: Option<String>,
     /// In bytes.
     pub file_size: u64,
     /// When it was uploaded.
-    pub created_at: Time,
+    pub created_at: Timestamp,
 }
 
 /// A document that is to be kept. Its bytes lie in the storage.
@@ -104,7 +104,7 @@ pub struct NewDocument<'a> {
 
 /// Work on a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
+pub struct IndexingTask {
     /// A UUID.
     pub id: String,
     /// The document.
@@ -112,20 +112,20 @@ pub struct Task {
     /// Its knowledge base.
     pub kb_id: String,
     /// How far it is.
-    pub status: Status,
+    pub status: IndexingStatus,
     /// 0 to 100.
     pub progress: u8,
     /// When it was asked for.
-    pub started_at: Time,
+    pub started_at: Timestamp,
     /// Why it failed.
     pub error: Option<String>,
 }
 
 /// A task that a worker has taken, with its document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claimed {
+pub struct ClaimedTask {
     /// The task.
-    pub task: Task,
+    pub task: IndexingTask,
     /// Its document.
     pub document: Document,
     /// How often it was taken, this time included. A document that kills its worker stops being
@@ -152,7 +152,7 @@ pub struct Chunk {
 
 /// Something that was found. Its chunk has no vector.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
+pub struct ChunkHit {
     /// What was found.
     pub chunk: Chunk,
     /// For words: BM25 or the like, higher is better. For vectors: the cosine.
@@ -177,8 +177,8 @@ macro_rules! base_columns {
     };
 }
 
-fn base(row: &Row) -> Result<Base, StoreError> {
-    Ok(Base {
+fn base(row: &Row) -> Result<KnowledgeBase, StoreError> {
+    Ok(KnowledgeBase {
         id: row.text(0)?,
         name: row.text(1)?,
         user_id: row.maybe_number(2)?,
@@ -224,21 +224,25 @@ async fn forget_embedder(connection: &mut AnyConnection, kb_id: &str) -> Result<
 
 impl Knowledge<'_> {
     /// Makes a knowledge base.
-    pub async fn create(&self, name: &str, user_id: Option<i64>) -> Result<Base, StoreError> {
+    pub async fn create(
+        &self,
+        name: &str,
+        user_id: Option<i64>,
+    ) -> Result<KnowledgeBase, StoreError> {
         let row = sql("INSERT INTO bases (id, name, user_id, created_at, generation)
              VALUES ($1, $2, $3, $4, 0)
              RETURNING id, name, user_id, created_at, embedder, 0")
         .text(&new_id())
         .text(name)
         .maybe_number(user_id)
-        .time(Time::now())
+        .time(Timestamp::now())
         .one(self.0.writer())
         .await?;
         base(&row)
     }
 
     /// All knowledge bases, newest first.
-    pub async fn list(&self) -> Result<Vec<Base>, StoreError> {
+    pub async fn list(&self) -> Result<Vec<KnowledgeBase>, StoreError> {
         let rows = sql(concat!(base_columns!(), "ORDER BY created_at DESC, id DESC"))
             .all(self.0.reader())
             .await?;
@@ -246,7 +250,7 @@ impl Knowledge<'_> {
     }
 
     /// The knowledge base of an id.
-    pub async fn get(&self, id: &str) -> Result<Option<Base>, StoreError> {
+    pub async fn get(&self, id: &str) -> Result<Option<KnowledgeBase>, StoreError> {
         let row = sql(concat!(base_columns!(), "WHERE id = $1"))
             .text(id)
             .optional(self.0.reader())
@@ -259,7 +263,7 @@ impl Knowledge<'_> {
         &self,
         id_or_name: &str,
         user_id: Option<i64>,
-    ) -> Result<Option<Base>, StoreError> {
+    ) -> Result<Option<KnowledgeBase>, StoreError> {
         let row = sql(concat!(
             base_columns!(),
             "WHERE id = $1 OR name = $1
@@ -278,7 +282,7 @@ impl Knowledge<'_> {
     /// are to be removed from the storage.
     pub async fn delete(&self, id: &str) -> Result<Option<Vec<String>>, StoreError> {
         let mut transaction = self.0.begin().await?;
-        if self.0.kind() == Kind::Postgres {
+        if self.0.kind() == DatabaseKind::Postgres {
             // No document is added behind the back of the list below.
             sql("SELECT id FROM bases WHERE id = $1 FOR UPDATE")
                 .text(id)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Database, StoreError, Time, sql::sql};
+use crate::{Database, StoreError, Timestamp, sql::sql};
 
 /// The locks of a database.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub struct Lease {
     /// Who holds it.
     pub holder: String,
     /// When it ends unless it is renewed.
-    pub until: Time,
+    pub until: Timestamp,
 }
 
 impl Leases<'_> {
@@ -27,7 +27,7 @@ impl Leases<'_> {
         holder: &str,
         length: Duration,
     ) -> Result<Option<Lease>, StoreError> {
-        let now = Time::now();
+        let now = Timestamp::now();
         let row = sql("INSERT INTO leases (name, holder, ends_at) VALUES ($1, $2, $3)
              ON CONFLICT (name) DO UPDATE
              SET holder = excluded.holder, ends_at = excluded.ends_at

@@ -1,8 +1,8 @@
-//! The memory: what Savoir keeps, in SQLite or PostgreSQL and in local files or S3.
+//! Storage: data in SQLite or PostgreSQL, and files in local folders or S3.
 //!
 //! - [`Database`] is one or the other database behind the same functions. It opens with its
 //!   migrations done. Its rooms: [`Accounts`], [`Settings`], [`RateLimits`], [`Sessions`],
-//!   [`Knowledge`], [`Workflows`], [`Usage`], [`Leases`], [`SkillFacts`], [`CatalogSources`].
+//!   [`Knowledge`], [`Workflows`], [`Usage`], [`Leases`], [`SkillFactsTable`], [`CatalogSources`].
 //! - [`Storage`] keeps bytes under keys, in a folder or a bucket.
 //! - [`registry`] is packages that many publish and everybody reads, in both of them.
 //! - [`SkillFiles`] keeps skills as plain files, `skills/{name}/SKILL.md`.
@@ -17,39 +17,40 @@ mod database;
 mod deadline;
 mod error;
 mod facts;
+mod file_stamp;
 mod knowledge;
 mod leases;
 mod migrations;
 mod password;
 mod quota;
-mod rate;
+mod rate_limits;
 pub mod registry;
 mod sessions;
 mod settings;
 mod skills;
 mod sql;
-mod stamp;
 mod storage;
-mod time;
+mod timestamp;
 mod usage;
 mod workflows;
 
-pub use accounts::{Accounts, ApiToken, Failure, Look, NewToken, Role, User};
+pub use accounts::{Accounts, AccountsVersion, ApiToken, LoginFailure, NewToken, Role, User};
 pub use catalog::{CatalogSource, CatalogSources, NewCatalogSource};
-pub use database::{Database, Kind};
+pub use database::{Database, DatabaseKind};
 pub use error::StoreError;
-pub use facts::{Facts, SkillFacts};
+pub use facts::{SkillFacts, SkillFactsTable};
 pub use knowledge::{
-    Base, Chunk, Claimed, Document, Hit, Knowledge, NewDocument, Status, Task, VectorSearch,
+    Chunk, ChunkHit, ClaimedTask, Document, IndexingStatus, IndexingTask, Knowledge, KnowledgeBase,
+    NewDocument, VectorSearch,
 };
 pub use leases::{Lease, Leases};
 pub use password::{PasswordHash, hash_password, verify_password};
 pub use quota::{QuotaReached, Quotas, check_quota};
-pub use rate::{Hits, RateLimits};
+pub use rate_limits::{RateCount, RateLimits};
 pub use sessions::{Session, SessionMessage, SessionSummary, Sessions, Speaker};
 pub use settings::{Settings, SigningKey};
 pub use skills::{Resource, ResourceEntry, SkillFile, SkillFiles, WriteError};
 pub use storage::Storage;
-pub use time::Time;
-pub use usage::{Spent, Tokens, Usage, UsageSummary};
+pub use timestamp::Timestamp;
+pub use usage::{ModelRequest, TokenSums, Usage, UsageSummary};
 pub use workflows::{Checkpoint, Execution, ExecutionStatus, NewWorkflow, Workflow, Workflows};

@@ -1,4 +1,4 @@
-//! How a database comes up to date.
+//! Migrates the database to the current schema.
 //!
 //! Forward only. Several processes may start at once: one does the work under a lock, the others
 //! find it done.
@@ -6,7 +6,10 @@
 use sha2::{Digest, Sha256};
 use sqlx::{AnyConnection, AssertSqlSafe, raw_sql};
 
-use crate::{Database, Kind, StoreError, Time, VectorSearch, knowledge::adopt_pgvector, sql::sql};
+use crate::{
+    Database, DatabaseKind, StoreError, Timestamp, VectorSearch, knowledge::adopt_pgvector,
+    sql::sql,
+};
 
 struct Migration {
     version: i64,
@@ -63,14 +66,14 @@ const MIGRATIONS: &[Migration] = &[
 ];
 
 impl Migration {
-    fn text(&self, kind: Kind) -> &'static str {
+    fn text(&self, kind: DatabaseKind) -> &'static str {
         match kind {
-            Kind::Sqlite => self.sqlite,
-            Kind::Postgres => self.postgres,
+            DatabaseKind::Sqlite => self.sqlite,
+            DatabaseKind::Postgres => self.postgres,
         }
     }
 
-    fn checksum(&self, kind: Kind) -> String {
+    fn checksum(&self, kind: DatabaseKind) -> String {
         use std::fmt::Write as _;
         let mut digits = String::with_capacity(64);
         for byte in Sha256::digest(self.text(kind).as_bytes()) {
@@ -85,7 +88,7 @@ pub(crate) async fn migrate(database: &Database) -> Result<VectorSearch, StoreEr
     let kind = database.kind();
     let mut transaction = database.begin().await?;
     let connection = &mut *transaction;
-    if kind == Kind::Postgres {
+    if kind == DatabaseKind::Postgres {
         // Any number, as long as no one else on this database uses it.
         sql("SELECT 1 FROM pg_advisory_xact_lock(8391604517)").run_to_end(&mut *connection).await?;
     }
@@ -107,8 +110,8 @@ pub(crate) async fn migrate(database: &Database) -> Result<VectorSearch, StoreEr
         }
     }
     let search = match kind {
-        Kind::Sqlite => VectorSearch::Scan,
-        Kind::Postgres => adopt_pgvector(&mut *connection).await?,
+        DatabaseKind::Sqlite => VectorSearch::Scan,
+        DatabaseKind::Postgres => adopt_pgvector(&mut *connection).await?,
     };
     transaction.commit().await?;
     Ok(search)
@@ -126,14 +129,14 @@ async fn applied(connection: &mut AnyConnection) -> Result<Vec<(i64, String)>, S
 
 async fn apply(
     migration: &Migration,
-    kind: Kind,
+    kind: DatabaseKind,
     connection: &mut AnyConnection,
 ) -> Result<(), StoreError> {
     raw_sql(AssertSqlSafe(migration.text(kind).to_owned())).execute(&mut *connection).await?;
     sql("INSERT INTO schema_versions (version, checksum, applied_at) VALUES ($1, $2, $3)")
         .number(migration.version)
         .text(&migration.checksum(kind))
-        .time(Time::now())
+        .time(Timestamp::now())
         .run(connection)
         .await?;
     tracing::debug!(version = migration.version, "the database was brought up to date");

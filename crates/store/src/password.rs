@@ -1,4 +1,4 @@
-//! Passwords, as Argon2id.
+//! Hashes passwords with Argon2id.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,14 +8,14 @@ use tokio::sync::Semaphore;
 use crate::StoreError;
 
 /// Each hash takes 19 MiB; a crowd that logs in waits instead of taking all memory.
-static AT_ONCE: Semaphore = Semaphore::const_new(4);
+static CONCURRENT_HASHES: Semaphore = Semaphore::const_new(4);
 
 /// The memory of hashes that are done, for the next ones. What is given back would stay with
 /// whichever thread had it, and there are many.
-static SPARE: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());
+static SPARE_BLOCKS: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());
 
 /// What a password is compared with where there is no account. It is the hash of nothing known.
-const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm8gc2FsdCBpcyBuZWVkZWQ\
+const DUMMY_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm8gc2FsdCBpcyBuZWVkZWQ\
     $AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// The hash of a password in the PHC string format.
@@ -32,7 +32,7 @@ pub async fn hash_password(password: &str) -> Result<PasswordHash, StoreError> {
 pub async fn verify_password(password: &str, hash: Option<&str>) -> Result<bool, StoreError> {
     let (password, hash) = (password.to_owned(), hash.map(ToOwned::to_owned));
     on_a_thread(move || {
-        let matches = verify(&password, hash.as_deref().unwrap_or(NOBODY))?;
+        let matches = verify(&password, hash.as_deref().unwrap_or(DUMMY_HASH))?;
         Ok(matches && hash.is_some())
     })
     .await
@@ -42,7 +42,7 @@ async fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     // Held by the work, which goes on when its caller is gone.
-    let permit = AT_ONCE.acquire().await.map_err(|error| failed(&error))?;
+    let permit = CONCURRENT_HASHES.acquire().await.map_err(|error| failed(&error))?;
     let work = move || {
         let _permit = permit;
         work()
@@ -87,7 +87,7 @@ fn verify(password: &str, hash: &str) -> Result<bool, StoreError> {
 }
 
 fn fill(params: &Params, password: &str, salt: &[u8], output: &mut [u8]) -> Result<(), StoreError> {
-    let spare = || SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    let spare = || SPARE_BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut memory = spare().pop().unwrap_or_default();
     memory.resize(params.block_count(), Block::default());
     let hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());

@@ -1,4 +1,4 @@
-//! How much one account may keep.
+//! Quotas of accounts.
 //!
 //! What is there is counted in the transaction that adds something, from indexes: a counter of its own
 //! could go wrong. No more is counted than may be there.
@@ -6,7 +6,7 @@
 use sqlx::AnyConnection;
 use thiserror::Error;
 
-use crate::{Database, Kind, StoreError, sql::sql};
+use crate::{Database, DatabaseKind, StoreError, sql::sql};
 
 /// How much one account may keep; 0 is no limit. Administrators have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(crate) enum Addition {
 }
 
 /// What an account keeps.
-struct Kept {
+struct StoredAmounts {
     is_admin: bool,
     versions: u64,
     documents: u64,
@@ -118,7 +118,7 @@ impl Database {
         account: Option<i64>,
         addition: Addition,
     ) -> Result<(), StoreError> {
-        if let (Some(account), Kind::Postgres) = (account, self.kind()) {
+        if let (Some(account), DatabaseKind::Postgres) = (account, self.kind()) {
             sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
                 .text(&format!("quota of {account}"))
                 .run(&mut *connection)
@@ -128,7 +128,7 @@ impl Database {
     }
 }
 
-async fn kept(connection: &mut AnyConnection, account: i64) -> Result<Kept, StoreError> {
+async fn kept(connection: &mut AnyConnection, account: i64) -> Result<StoredAmounts, StoreError> {
     let row = sql("SELECT
             (SELECT COUNT(*) FROM users WHERE id = $1 AND role = 'admin'),
             (SELECT COUNT(*) FROM versions WHERE published_by = $1),
@@ -140,7 +140,7 @@ async fn kept(connection: &mut AnyConnection, account: i64) -> Result<Kept, Stor
     .number(account)
     .one(connection)
     .await?;
-    Ok(Kept {
+    Ok(StoredAmounts {
         is_admin: row.count(0)? > 0,
         versions: row.count(1)?,
         documents: row.count(3)?,

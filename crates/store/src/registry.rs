@@ -1,4 +1,4 @@
-//! The registry: packages that many publish and everybody reads.
+//! The registry: packages that users publish.
 //!
 //! - [`PackageName`] is `web-search` in the default namespace or `acme/web-search` in another one;
 //!   a [`OwnerScope`] is what people own together, with members and keys.
@@ -23,7 +23,7 @@ mod downloads;
 mod error;
 mod export;
 mod facts;
-mod found;
+mod flat_names;
 mod import;
 mod index;
 mod keys;
@@ -31,16 +31,16 @@ mod list;
 mod log;
 mod look_alike;
 mod lookup;
-mod marks;
 mod name;
-mod order;
-mod people;
+mod owners;
 mod publish;
 mod read;
 mod record;
-mod short;
+mod refused_scans;
 mod signatures;
+mod storage_marks;
 mod taken_down;
+mod version_order;
 
 use sqlx::{AnyConnection, AnyPool};
 
@@ -49,19 +49,19 @@ pub use downloads::{DownloadCounter, Tally};
 pub use error::RegistryError;
 pub use export::Export;
 pub use facts::{
-    Facts, FileFact, NewSignature, PackageVersion, ScanResult, ScanVerdict, Signature,
-    SignatureState, Signer,
+    FileFact, NewSignature, PackageVersion, ScanResult, ScanVerdict, Signature, SignatureState,
+    Signer, VersionFacts,
 };
 pub use import::{Import, Imported};
 pub(crate) use index::renew_withdrawn;
 pub use index::{GoneLine, IndexLine};
 pub use keys::{NewKey, RegistryKey};
 pub use list::{Cursor, Filter, Order, Page, Summary, Yanked};
-pub use log::{Act, AuditEntry, AuditFilter, Change};
+pub use log::{AuditAction, AuditEntry, AuditFilter, RegistryChange};
 pub(crate) use log::{note_ended, note_made};
 pub use lookup::{Artefact, Findable};
 pub use name::{Namespace, OwnerScope, PackageName};
-pub use people::{Member, TeamRole};
+pub use owners::{Member, TeamRole};
 pub use publish::{NewVersion, Published};
 pub use read::{IndexText, Package, VersionSummary};
 pub use record::{
@@ -69,7 +69,7 @@ pub use record::{
     TakenDownRecord, VersionRecord,
 };
 
-use crate::{Database, Kind, Storage, StoreError, database::WriteTransaction, sql::Sql};
+use crate::{Database, DatabaseKind, Storage, StoreError, database::WriteTransaction, sql::Sql};
 
 /// The registry of a database and a storage.
 #[derive(Clone, Copy, Debug)]
@@ -87,18 +87,21 @@ impl<'a> Registry<'a> {
         self.database.reader()
     }
 
-    async fn begin(&self) -> Result<Work, StoreError> {
-        Ok(Work { transaction: self.database.begin().await?, kind: self.database.kind() })
+    async fn begin(&self) -> Result<RegistryTransaction, StoreError> {
+        Ok(RegistryTransaction {
+            transaction: self.database.begin().await?,
+            kind: self.database.kind(),
+        })
     }
 }
 
 /// A transaction that changes the registry.
-struct Work {
+struct RegistryTransaction {
     transaction: WriteTransaction,
-    kind: Kind,
+    kind: DatabaseKind,
 }
 
-impl Work {
+impl RegistryTransaction {
     fn connection(&mut self) -> &mut AnyConnection {
         &mut self.transaction
     }
@@ -108,24 +111,24 @@ impl Work {
     }
 
     /// A statement that locks the rows that it reads. In SQLite a transaction has locked everything.
-    fn locking(&self, text: &'static str, lock: Lock) -> Sql {
+    fn locking(&self, text: &'static str, lock: RowLock) -> Sql {
         match self.kind {
-            Kind::Sqlite => crate::sql::sql(text),
-            Kind::Postgres => crate::sql::built(format!("{text} {}", lock.as_str())),
+            DatabaseKind::Sqlite => crate::sql::sql(text),
+            DatabaseKind::Postgres => crate::sql::built(format!("{text} {}", lock.as_str())),
         }
     }
 }
 
 /// How rows are locked.
 #[derive(Clone, Copy)]
-enum Lock {
+enum RowLock {
     /// So that others can lock them so, but not change them.
     Share,
     /// So that nobody else can lock them.
     Alone,
 }
 
-impl Lock {
+impl RowLock {
     fn as_str(self) -> &'static str {
         match self {
             Self::Share => "FOR SHARE",

@@ -1,7 +1,7 @@
 //! Conversations.
 
 use crate::{
-    Database, StoreError, Time,
+    Database, StoreError, Timestamp,
     sql::{Row, damaged, sql},
 };
 
@@ -40,9 +40,9 @@ pub struct Session {
     /// The workflow that was last run.
     pub workflow_id: Option<String>,
     /// When it began.
-    pub created_at: Time,
+    pub created_at: Timestamp,
     /// When something was last said.
-    pub updated_at: Time,
+    pub updated_at: Timestamp,
     /// How much was said.
     pub message_count: u64,
 }
@@ -91,7 +91,7 @@ pub struct SessionMessage {
     /// The words.
     pub content: String,
     /// When.
-    pub at: Time,
+    pub at: Timestamp,
 }
 
 impl Sessions<'_> {
@@ -139,7 +139,7 @@ impl Sessions<'_> {
              RETURNING id, user_id, kb_id, workflow_id, created_at, updated_at, message_count")
         .text(id)
         .number(user_id)
-        .time(Time::now())
+        .time(Timestamp::now())
         .one(self.0.writer())
         .await?;
         session(&row)
@@ -171,7 +171,7 @@ impl Sessions<'_> {
         speaker: Speaker,
         content: &str,
     ) -> Result<(), StoreError> {
-        let now = Time::now();
+        let now = Timestamp::now();
         let mut transaction = self.0.begin().await?;
         // The row is locked from here on, so that the next one gets the next number.
         let row = sql("UPDATE sessions SET message_count = message_count + 1, updated_at = $2

@@ -1,8 +1,8 @@
-//! Switches and keys that all processes share.
+//! Settings and signing keys that all processes share.
 
 use sqlx::AnyConnection;
 
-use crate::{Database, Kind, StoreError, Time, sql::sql};
+use crate::{Database, DatabaseKind, StoreError, Timestamp, sql::sql};
 
 /// The settings of a database.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub struct SigningKey {
     /// PKCS #8.
     pub pkcs8: Vec<u8>,
     /// When it was made; the newest signs.
-    pub created_at: Time,
+    pub created_at: Timestamp,
 }
 
 async fn insert_signing_key(
@@ -119,7 +119,7 @@ impl Settings<'_> {
     ) -> Result<(), StoreError> {
         let mut transaction = self.0.begin().await?;
         if only_first {
-            if self.0.kind() == Kind::Postgres {
+            if self.0.kind() == DatabaseKind::Postgres {
                 sql("LOCK TABLE signing_keys IN EXCLUSIVE MODE").run(&mut *transaction).await?;
             }
             let first =
@@ -136,7 +136,7 @@ impl Settings<'_> {
     /// Removes all keys and adds one. Of two that do so at once, one key is left.
     pub async fn replace_signing_keys(&self, key: &SigningKey) -> Result<(), StoreError> {
         let mut transaction = self.0.begin().await?;
-        if self.0.kind() == Kind::Postgres {
+        if self.0.kind() == DatabaseKind::Postgres {
             sql("LOCK TABLE signing_keys IN EXCLUSIVE MODE").run(&mut *transaction).await?;
         }
         sql("DELETE FROM signing_keys").run(&mut *transaction).await?;
@@ -146,7 +146,7 @@ impl Settings<'_> {
     }
 
     /// Removes keys that were made before a time, but never the newest.
-    pub async fn remove_signing_keys_before(&self, time: Time) -> Result<u64, StoreError> {
+    pub async fn remove_signing_keys_before(&self, time: Timestamp) -> Result<u64, StoreError> {
         sql("DELETE FROM signing_keys WHERE created_at < $1 AND id <>
              (SELECT id FROM signing_keys ORDER BY created_at DESC, id DESC LIMIT 1)")
         .time(time)

@@ -16,21 +16,21 @@ use savoir_skill::folder::{IGNORED_FOLDERS, is_skill_file};
 use thiserror::Error;
 
 use crate::{
-    StoreError, Time,
+    StoreError, Timestamp,
     storage::{Bucket, on_a_thread},
 };
 use bucket::BucketSkills;
 use folder::FolderSkills;
 
 /// In bytes. What is larger is no skill.
-const LARGEST_FILE: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The skills of a storage. Cloning shares them.
 #[derive(Clone, Debug)]
-pub struct SkillFiles(Place);
+pub struct SkillFiles(SkillLocation);
 
 #[derive(Clone, Debug)]
-enum Place {
+enum SkillLocation {
     Folder(Arc<FolderSkills>),
     Bucket(Arc<BucketSkills>),
 }
@@ -43,9 +43,9 @@ pub struct SkillFile {
     /// The text. Shared: a file that did not change is not read again.
     pub text: Arc<str>,
     /// When the skill was made.
-    pub created_at: Time,
+    pub created_at: Timestamp,
     /// When the file was last written.
-    pub updated_at: Time,
+    pub updated_at: Timestamp,
     /// Changes with every write.
     pub version: String,
 }
@@ -137,24 +137,24 @@ fn no_name(name: &str) -> WriteError {
 
 impl SkillFiles {
     pub(crate) fn in_folder(folder: &Path) -> Self {
-        Self(Place::Folder(Arc::new(FolderSkills::new(folder.join("skills")))))
+        Self(SkillLocation::Folder(Arc::new(FolderSkills::new(folder.join("skills")))))
     }
 
     pub(crate) fn in_bucket(bucket: Arc<Bucket>) -> Self {
-        Self(Place::Bucket(Arc::new(BucketSkills::new(bucket))))
+        Self(SkillLocation::Bucket(Arc::new(BucketSkills::new(bucket))))
     }
 
     /// Whether they lie in a folder of this machine.
     pub fn is_local(&self) -> bool {
-        matches!(self.0, Place::Folder(_))
+        matches!(self.0, SkillLocation::Folder(_))
     }
 
     /// The true place of the folder of a skill, if they lie in a folder of this machine. It waits for
     /// the disk.
     pub fn place(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
         match &self.0 {
-            Place::Bucket(_) => Ok(None),
-            Place::Folder(skills) => skills.place(name),
+            SkillLocation::Bucket(_) => Ok(None),
+            SkillLocation::Folder(skills) => skills.place(name),
         }
     }
 
@@ -162,8 +162,8 @@ impl SkillFiles {
     /// are left out.
     pub async fn names(&self) -> Result<Vec<String>, StoreError> {
         match &self.0 {
-            Place::Bucket(skills) => skills.names().await,
-            Place::Folder(skills) => {
+            SkillLocation::Bucket(skills) => skills.names().await,
+            SkillLocation::Folder(skills) => {
                 let skills = Arc::clone(skills);
                 on_a_thread(move || skills.names()).await
             }
@@ -173,8 +173,8 @@ impl SkillFiles {
     /// All files that can be read as text, sorted by name. Unreadable ones are left out.
     pub async fn list(&self) -> Result<Vec<SkillFile>, StoreError> {
         match &self.0 {
-            Place::Bucket(skills) => skills.list().await,
-            Place::Folder(skills) => {
+            SkillLocation::Bucket(skills) => skills.list().await,
+            SkillLocation::Folder(skills) => {
                 let skills = Arc::clone(skills);
                 on_a_thread(move || skills.list()).await
             }
@@ -184,8 +184,8 @@ impl SkillFiles {
     /// The file of a skill. `name` is one that was checked: letters, digits and hyphens.
     pub async fn read(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
         match &self.0 {
-            Place::Bucket(skills) => skills.read(name).await,
-            Place::Folder(skills) => {
+            SkillLocation::Bucket(skills) => skills.read(name).await,
+            SkillLocation::Folder(skills) => {
                 // To ask whether a file changed takes less time than to change the thread.
                 if let Some(file) = skills.unchanged(name) {
                     return Ok(Some(file));
@@ -201,8 +201,8 @@ impl SkillFiles {
     /// in whatever case.
     pub async fn check_free(&self, name: &str) -> Result<(), WriteError> {
         match &self.0 {
-            Place::Bucket(skills) => skills.check_free(name).await,
-            Place::Folder(skills) => {
+            SkillLocation::Bucket(skills) => skills.check_free(name).await,
+            SkillLocation::Folder(skills) => {
                 let skills = Arc::clone(skills);
                 let name = name.to_owned();
                 on_a_thread(move || skills.check_free(&name, &skills.entries()?)).await
@@ -213,8 +213,8 @@ impl SkillFiles {
     /// Makes a skill. Of two callers at once, in whatever processes, one succeeds.
     pub async fn create(&self, name: &str, text: &str) -> Result<SkillFile, WriteError> {
         match &self.0 {
-            Place::Bucket(skills) => skills.create(name, text).await,
-            Place::Folder(skills) => {
+            SkillLocation::Bucket(skills) => skills.create(name, text).await,
+            SkillLocation::Folder(skills) => {
                 let skills = Arc::clone(skills);
                 let name = name.to_owned();
                 let text = text.to_owned();
@@ -231,8 +231,8 @@ impl SkillFiles {
         version: &str,
     ) -> Result<SkillFile, WriteError> {
         match &self.0 {
-            Place::Bucket(skills) => skills.replace(name, text, version).await,
-            Place::Folder(skills) => {
+            SkillLocation::Bucket(skills) => skills.replace(name, text, version).await,
+            SkillLocation::Folder(skills) => {
                 let skills = Arc::clone(skills);
                 let name = name.to_owned();
                 let text = text.to_owned();
@@ -245,8 +245,8 @@ impl SkillFiles {
     /// Removes the folder of a skill with all that is in it. If a version is named, only that one.
     pub async fn delete(&self, name: &str, version: Option<&str>) -> Result<(), WriteError> {
         match &self.0 {
-            Place::Bucket(skills) => skills.delete(name, version).await,
-            Place::Folder(skills) => {
+            SkillLocation::Bucket(skills) => skills.delete(name, version).await,
+            SkillLocation::Folder(skills) => {
                 let skills = Arc::clone(skills);
                 let (name, version) = (name.to_owned(), version.map(str::to_owned));
                 on_a_thread(move || skills.delete(&name, version.as_deref())).await
@@ -267,8 +267,10 @@ impl SkillFiles {
             return Err(no_resource(&wrong.path));
         }
         match &self.0 {
-            Place::Bucket(skills) => skills.put_whole(name, text, &resources, version).await,
-            Place::Folder(skills) => {
+            SkillLocation::Bucket(skills) => {
+                skills.put_whole(name, text, &resources, version).await
+            }
+            SkillLocation::Folder(skills) => {
                 let skills = Arc::clone(skills);
                 let (name, text) = (name.to_owned(), text.to_owned());
                 let version = version.map(str::to_owned);
@@ -280,8 +282,8 @@ impl SkillFiles {
     /// The files of a skill beside its `SKILL.md`, sorted; none if there is no such skill.
     pub async fn resources(&self, name: &str) -> Result<Vec<ResourceEntry>, StoreError> {
         match &self.0 {
-            Place::Bucket(skills) => skills.resources(name).await,
-            Place::Folder(skills) => {
+            SkillLocation::Bucket(skills) => skills.resources(name).await,
+            SkillLocation::Folder(skills) => {
                 let skills = Arc::clone(skills);
                 let name = name.to_owned();
                 on_a_thread(move || skills.resources(&name)).await
@@ -297,8 +299,8 @@ impl SkillFiles {
         most: u64,
     ) -> Result<Option<Resource>, StoreError> {
         match &self.0 {
-            Place::Bucket(skills) => skills.resource(name, path, most).await,
-            Place::Folder(skills) => {
+            SkillLocation::Bucket(skills) => skills.resource(name, path, most).await,
+            SkillLocation::Folder(skills) => {
                 let skills = Arc::clone(skills);
                 let (name, path) = (name.to_owned(), path.to_owned());
                 on_a_thread(move || skills.resource(&name, &path, most)).await

@@ -9,8 +9,8 @@ use sqlx::{
 };
 
 use crate::{
-    StoreError, Time,
-    deadline::{STATEMENT, within},
+    StoreError, Timestamp,
+    deadline::{STATEMENT_TIMEOUT, within},
 };
 
 /// A statement that gets its values one after the other.
@@ -33,12 +33,12 @@ pub(crate) fn among(head: &str, texts: impl ExactSizeIterator<Item = String>) ->
 }
 
 /// A statement that grows with what is asked for.
-pub(crate) struct Growing {
+pub(crate) struct SqlBuilder {
     text: String,
     values: Vec<Value>,
 }
 
-impl Growing {
+impl SqlBuilder {
     pub(crate) fn new(text: String) -> Self {
         Self { text, values: Vec::new() }
     }
@@ -68,8 +68,8 @@ impl Growing {
 
 /// How many values a statement of many rows has at most. PostgreSQL would take twice as many; SQLite
 /// looks for each value among all others, and has no way to go that many rows would save.
-const MOST_VALUES: [(&str, usize); 2] = [("PostgreSQL", 32_000), ("SQLite", 200)];
-const MOST_ROWS: usize = 500;
+const MAX_VALUES_PER_STATEMENT: [(&str, usize); 2] = [("PostgreSQL", 32_000), ("SQLite", 200)];
+const MAX_ROWS_PER_STATEMENT: usize = 500;
 
 /// A value of a row that is one of many.
 #[derive(Clone, Debug)]
@@ -90,11 +90,15 @@ pub(crate) async fn insert_rows(
     tail: &str,
 ) -> Result<u64, StoreError> {
     let backend = connection.backend_name();
-    let most = MOST_VALUES.iter().find(|(name, _)| *name == backend).map_or(200, |(_, most)| *most);
+    let most = MAX_VALUES_PER_STATEMENT
+        .iter()
+        .find(|(name, _)| *name == backend)
+        .map_or(200, |(_, most)| *most);
     let mut rows = rows.into_iter().peekable();
     let mut changed = 0;
     while let Some(width) = rows.peek().map(|row| row.len().max(1)) {
-        let some: Vec<_> = rows.by_ref().take(MOST_ROWS.min(most / width).max(1)).collect();
+        let some: Vec<_> =
+            rows.by_ref().take(MAX_ROWS_PER_STATEMENT.min(most / width).max(1)).collect();
         let mut statement = built(format!("{head} VALUES {} {tail}", places(some.len(), width)));
         for value in some.into_iter().flatten() {
             statement = statement.value(value);
@@ -140,12 +144,12 @@ impl Sql {
         Self(self.0.bind(value))
     }
 
-    pub(crate) fn time(self, value: Time) -> Self {
+    pub(crate) fn time(self, value: Timestamp) -> Self {
         self.number(value.micros())
     }
 
-    pub(crate) fn maybe_time(self, value: Option<Time>) -> Self {
-        self.maybe_number(value.map(Time::micros))
+    pub(crate) fn maybe_time(self, value: Option<Timestamp>) -> Self {
+        self.maybe_number(value.map(Timestamp::micros))
     }
 
     pub(crate) fn bytes(self, value: &[u8]) -> Self {
@@ -167,14 +171,14 @@ impl Sql {
     where
         E: Executor<'e, Database = Any>,
     {
-        Ok(within(STATEMENT, self.0.execute(executor)).await?.rows_affected())
+        Ok(within(STATEMENT_TIMEOUT, self.0.execute(executor)).await?.rows_affected())
     }
 
     pub(crate) async fn all<'e, E>(self, executor: E) -> Result<Vec<Row>, StoreError>
     where
         E: Executor<'e, Database = Any>,
     {
-        let rows = within(STATEMENT, self.0.fetch_all(executor)).await?;
+        let rows = within(STATEMENT_TIMEOUT, self.0.fetch_all(executor)).await?;
         Ok(rows.into_iter().map(Row).collect())
     }
 
@@ -232,12 +236,12 @@ impl Row {
         Ok(self.0.try_get(column)?)
     }
 
-    pub(crate) fn time(&self, column: usize) -> Result<Time, StoreError> {
-        Ok(Time::from_micros(self.number(column)?))
+    pub(crate) fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
+        Ok(Timestamp::from_micros(self.number(column)?))
     }
 
-    pub(crate) fn maybe_time(&self, column: usize) -> Result<Option<Time>, StoreError> {
-        Ok(self.maybe_number(column)?.map(Time::from_micros))
+    pub(crate) fn maybe_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.maybe_number(column)?.map(Timestamp::from_micros))
     }
 
     pub(crate) fn bytes(&self, column: usize) -> Result<Vec<u8>, StoreError> {

@@ -10,18 +10,18 @@ use bytes::Bytes;
 pub(crate) use bucket::Bucket;
 pub(crate) use folder::{WORK_PREFIX, file_error, on_a_thread, sync_folder, write_whole};
 
-use crate::{SkillFiles, StoreError, Time};
+use crate::{SkillFiles, StoreError, Timestamp};
 use folder::Folder;
 
 /// A place for bytes. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Storage {
-    place: Place,
+    place: StorageBackend,
     skills: SkillFiles,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum StorageBackend {
     Folder(Arc<Folder>),
     Bucket(Arc<Bucket>),
 }
@@ -46,7 +46,7 @@ impl Storage {
     pub fn folder(path: &Path) -> Result<Self, StoreError> {
         let folder = Folder::open(path)?;
         let skills = SkillFiles::in_folder(folder.path());
-        Ok(Self { place: Place::Folder(Arc::new(folder)), skills })
+        Ok(Self { place: StorageBackend::Folder(Arc::new(folder)), skills })
     }
 
     /// `s3://bucket[/prefix]`; endpoint, region and keys come from the environment
@@ -66,36 +66,36 @@ impl Storage {
     ) -> Result<Self, StoreError> {
         let bucket = Arc::new(Bucket::open(url, settings)?);
         let skills = SkillFiles::in_bucket(Arc::clone(&bucket));
-        Ok(Self { place: Place::Bucket(bucket), skills })
+        Ok(Self { place: StorageBackend::Bucket(bucket), skills })
     }
 
     /// Whether it answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.ping().await,
-            Place::Bucket(bucket) => bucket.ping().await,
+            StorageBackend::Folder(folder) => folder.ping().await,
+            StorageBackend::Bucket(bucket) => bucket.ping().await,
         }
     }
 
     /// Whether something can be written.
     pub async fn try_write(&self) -> Result<(), StoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.try_write().await,
-            Place::Bucket(bucket) => bucket.try_write().await,
+            StorageBackend::Folder(folder) => folder.try_write().await,
+            StorageBackend::Bucket(bucket) => bucket.try_write().await,
         }
     }
 
     /// Whether each write costs money and may be kept for good, as in a bucket with versions.
     pub fn is_bucket(&self) -> bool {
-        matches!(self.place, Place::Bucket(_))
+        matches!(self.place, StorageBackend::Bucket(_))
     }
 
     /// Keeps bytes, in place of what was there. Whole or not at all.
     pub async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         check(key)?;
         match &self.place {
-            Place::Folder(folder) => folder.put(key, bytes).await,
-            Place::Bucket(bucket) => bucket.put(key, bytes).await,
+            StorageBackend::Folder(folder) => folder.put(key, bytes).await,
+            StorageBackend::Bucket(bucket) => bucket.put(key, bytes).await,
         }
     }
 
@@ -103,8 +103,8 @@ impl Storage {
     pub async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<bool, StoreError> {
         check(key)?;
         match &self.place {
-            Place::Folder(folder) => folder.put_if_absent(key, bytes).await,
-            Place::Bucket(bucket) => bucket.put_if_absent(key, bytes).await,
+            StorageBackend::Folder(folder) => folder.put_if_absent(key, bytes).await,
+            StorageBackend::Bucket(bucket) => bucket.put_if_absent(key, bytes).await,
         }
     }
 
@@ -113,8 +113,8 @@ impl Storage {
     pub(crate) async fn swap(&self, key: &str, old: Bytes, new: Bytes) -> Result<bool, StoreError> {
         check(key)?;
         match &self.place {
-            Place::Folder(folder) => folder.swap(key, old, new).await,
-            Place::Bucket(bucket) => bucket.swap(key, &old, new).await,
+            StorageBackend::Folder(folder) => folder.swap(key, old, new).await,
+            StorageBackend::Bucket(bucket) => bucket.swap(key, &old, new).await,
         }
     }
 
@@ -122,8 +122,8 @@ impl Storage {
     pub async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         check(key)?;
         match &self.place {
-            Place::Folder(folder) => folder.get(key).await,
-            Place::Bucket(bucket) => bucket.get(key).await,
+            StorageBackend::Folder(folder) => folder.get(key).await,
+            StorageBackend::Bucket(bucket) => bucket.get(key).await,
         }
     }
 
@@ -131,8 +131,8 @@ impl Storage {
     pub async fn size(&self, key: &str) -> Result<Option<u64>, StoreError> {
         check(key)?;
         match &self.place {
-            Place::Folder(folder) => folder.size(key).await,
-            Place::Bucket(bucket) => bucket.size(key).await,
+            StorageBackend::Folder(folder) => folder.size(key).await,
+            StorageBackend::Bucket(bucket) => bucket.size(key).await,
         }
     }
 
@@ -144,8 +144,8 @@ impl Storage {
     ) -> Result<Option<Bytes>, StoreError> {
         check(key)?;
         match &self.place {
-            Place::Folder(folder) => folder.get_range(key, range).await,
-            Place::Bucket(bucket) => bucket.get_range(key, range).await,
+            StorageBackend::Folder(folder) => folder.get_range(key, range).await,
+            StorageBackend::Bucket(bucket) => bucket.get_range(key, range).await,
         }
     }
 
@@ -153,8 +153,8 @@ impl Storage {
     pub async fn link(&self, key: &str, lasts: Duration) -> Result<Option<String>, StoreError> {
         check(key)?;
         match &self.place {
-            Place::Folder(_) => Ok(None),
-            Place::Bucket(bucket) => bucket.link(key, lasts).await.map(Some),
+            StorageBackend::Folder(_) => Ok(None),
+            StorageBackend::Bucket(bucket) => bucket.link(key, lasts).await.map(Some),
         }
     }
 
@@ -162,8 +162,8 @@ impl Storage {
     pub async fn delete(&self, key: &str) -> Result<(), StoreError> {
         check(key)?;
         match &self.place {
-            Place::Folder(folder) => folder.delete(key).await,
-            Place::Bucket(bucket) => bucket.delete(key).await,
+            StorageBackend::Folder(folder) => folder.delete(key).await,
+            StorageBackend::Bucket(bucket) => bucket.delete(key).await,
         }
     }
 
@@ -175,8 +175,8 @@ impl Storage {
             check(prefix)?;
         }
         let mut keys = match &self.place {
-            Place::Folder(folder) => folder.list(prefix).await?,
-            Place::Bucket(bucket) => bucket.list(prefix).await?,
+            StorageBackend::Folder(folder) => folder.list(prefix).await?,
+            StorageBackend::Bucket(bucket) => bucket.list(prefix).await?,
         };
         keys.sort_unstable();
         Ok(keys)
@@ -186,8 +186,8 @@ impl Storage {
     pub(crate) async fn folders(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         check(prefix)?;
         match &self.place {
-            Place::Folder(folder) => folder.folders(prefix).await,
-            Place::Bucket(bucket) => bucket.folders(prefix).await,
+            StorageBackend::Folder(folder) => folder.folders(prefix).await,
+            StorageBackend::Bucket(bucket) => bucket.folders(prefix).await,
         }
     }
 
@@ -195,11 +195,11 @@ impl Storage {
     pub(crate) async fn list_with_times(
         &self,
         prefix: &str,
-    ) -> Result<Vec<(String, Time)>, StoreError> {
+    ) -> Result<Vec<(String, Timestamp)>, StoreError> {
         check(prefix)?;
         match &self.place {
-            Place::Folder(folder) => folder.list_with_times(prefix).await,
-            Place::Bucket(bucket) => bucket.list_with_times(prefix).await,
+            StorageBackend::Folder(folder) => folder.list_with_times(prefix).await,
+            StorageBackend::Bucket(bucket) => bucket.list_with_times(prefix).await,
         }
     }
 

@@ -1,15 +1,15 @@
-//! What models were asked for.
+//! Token usage of model requests.
 
 use std::collections::BTreeMap;
 
 use crate::{
-    Database, StoreError, Time,
+    Database, StoreError, Timestamp,
     sql::{new_id, sql},
 };
 
 /// Tokens that are noted of one request. A provider may tell any number, and the sum of millions of
 /// requests must still be one that databases can hold.
-const MOST_TOKENS: u64 = 1 << 40;
+const MAX_TOKENS: u64 = 1 << 40;
 
 /// The usage notes of a database.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub struct Usage<'a>(pub(crate) &'a Database);
 
 /// One request to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spent<'a> {
+pub struct ModelRequest<'a> {
     /// Who asked.
     pub user_id: Option<i64>,
     /// The provider.
@@ -32,7 +32,7 @@ pub struct Spent<'a> {
 
 /// Sums of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Tokens {
+pub struct TokenSums {
     /// Tokens of the questions.
     pub input_tokens: u64,
     /// Tokens of the answers.
@@ -41,7 +41,7 @@ pub struct Tokens {
     pub requests: u64,
 }
 
-impl Tokens {
+impl TokenSums {
     fn add(&mut self, more: Self) {
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
@@ -53,16 +53,16 @@ impl Tokens {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageSummary {
     /// Of all.
-    pub total: Tokens,
+    pub total: TokenSums,
     /// By provider.
-    pub by_provider: BTreeMap<String, Tokens>,
+    pub by_provider: BTreeMap<String, TokenSums>,
     /// By model.
-    pub by_model: BTreeMap<String, Tokens>,
+    pub by_model: BTreeMap<String, TokenSums>,
 }
 
 impl Usage<'_> {
     /// Notes a request.
-    pub async fn record(&self, spent: Spent<'_>) -> Result<(), StoreError> {
+    pub async fn record(&self, spent: ModelRequest<'_>) -> Result<(), StoreError> {
         sql("INSERT INTO model_requests
                 (id, user_id, provider, model, input_tokens, output_tokens, asked_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7)")
@@ -70,9 +70,9 @@ impl Usage<'_> {
         .maybe_number(spent.user_id)
         .text(spent.provider)
         .text(spent.model)
-        .count(spent.input_tokens.min(MOST_TOKENS))
-        .count(spent.output_tokens.min(MOST_TOKENS))
-        .time(Time::now())
+        .count(spent.input_tokens.min(MAX_TOKENS))
+        .count(spent.output_tokens.min(MAX_TOKENS))
+        .time(Timestamp::now())
         .run(self.0.writer())
         .await
         .map(drop)
@@ -81,7 +81,7 @@ impl Usage<'_> {
     /// Sums of the requests since a time, of one person or of all.
     pub async fn summary(
         &self,
-        since: Time,
+        since: Timestamp,
         user_id: Option<i64>,
     ) -> Result<UsageSummary, StoreError> {
         // A sum of BIGINT is NUMERIC in PostgreSQL, which is no type that both have.
@@ -97,7 +97,7 @@ impl Usage<'_> {
         .await?;
         let mut summary = UsageSummary::default();
         for row in rows {
-            let tokens = Tokens {
+            let tokens = TokenSums {
                 input_tokens: row.count(2)?,
                 output_tokens: row.count(3)?,
                 requests: row.count(4)?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Database, StoreError, Time,
+    Database, StoreError, Timestamp,
     sql::{Row, damaged, new_id, sql},
 };
 
@@ -27,9 +27,9 @@ pub struct Workflow {
     /// Whose it is.
     pub user_id: Option<i64>,
     /// When it was made.
-    pub created_at: Time,
+    pub created_at: Timestamp,
     /// When it was last changed.
-    pub updated_at: Time,
+    pub updated_at: Timestamp,
 }
 
 /// Reads `id, name, description, graph, user_id, created_at, updated_at`.
@@ -142,9 +142,9 @@ pub struct Execution {
     /// Where it is.
     pub checkpoint: Checkpoint,
     /// When it began.
-    pub created_at: Time,
+    pub created_at: Timestamp,
     /// When it last got on.
-    pub updated_at: Time,
+    pub updated_at: Timestamp,
 }
 
 impl Workflows<'_> {
@@ -166,7 +166,7 @@ impl Workflows<'_> {
         .maybe_text(new.description.as_deref())
         .text(&new.graph.unwrap_or_else(|| json!({"nodes": [], "edges": []})).to_string())
         .maybe_number(user_id)
-        .time(Time::now())
+        .time(Timestamp::now())
         .one(self.0.writer())
         .await?;
         workflow(&row)
@@ -215,7 +215,7 @@ impl Workflows<'_> {
         .maybe_text(change.name.as_deref())
         .maybe_text(change.description.as_deref())
         .maybe_text(change.graph.map(|graph| graph.to_string()).as_deref())
-        .time(Time::now())
+        .time(Timestamp::now())
         .optional(self.0.writer())
         .await?;
         row.as_ref().map(workflow).transpose()
@@ -238,7 +238,7 @@ impl Workflows<'_> {
         worker: &str,
         lease: Duration,
     ) -> Result<Execution, StoreError> {
-        let now = Time::now();
+        let now = Timestamp::now();
         let row =
             sql("INSERT INTO executions (id, workflow_id, user_id, status, initial_input, model,
                 checkpoint, created_at, updated_at, worker, lease_ends_at)
@@ -273,7 +273,7 @@ impl Workflows<'_> {
     /// Takes an execution to resume it: unless it is completed, or another worker holds it.
     /// True for exactly one caller.
     pub async fn claim(&self, id: &str, worker: &str, lease: Duration) -> Result<bool, StoreError> {
-        let now = Time::now();
+        let now = Timestamp::now();
         let claimed = sql("UPDATE executions
              SET status = 'running', worker = $2, lease_ends_at = $3, updated_at = $4
              WHERE id = $1 AND status <> 'completed'
@@ -292,7 +292,7 @@ impl Workflows<'_> {
         let renewed = sql("UPDATE executions SET lease_ends_at = $3 WHERE id = $1 AND worker = $2")
             .text(id)
             .text(worker)
-            .time(Time::now().plus(lease))
+            .time(Timestamp::now().plus(lease))
             .run(self.0.writer())
             .await?;
         Ok(renewed == 1)
@@ -315,7 +315,7 @@ impl Workflows<'_> {
         .text(worker)
         .text(status.as_str())
         .text(&to_json(checkpoint)?)
-        .time(Time::now())
+        .time(Timestamp::now())
         .maybe_text(holder)
         .run(self.0.writer())
         .await?;
@@ -323,7 +323,7 @@ impl Workflows<'_> {
     }
 
     /// Drops executions that nobody worked on since a time, however far they are.
-    pub async fn sweep_executions(&self, before: Time) -> Result<u64, StoreError> {
+    pub async fn sweep_executions(&self, before: Timestamp) -> Result<u64, StoreError> {
         sql("DELETE FROM executions
              WHERE updated_at < $1 AND (worker IS NULL OR lease_ends_at < $1)")
         .time(before)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use savoir_store::Hit;
+use savoir_store::ChunkHit;
 
 use super::Passage;
 
@@ -13,7 +13,7 @@ const FLATNESS: f64 = 60.0;
 // is shown as its share of the best possible one: 1 is first in every list that was asked.
 
 /// The best passages of all lists, by rank. A list that was not asked is not given.
-pub(super) fn fuse(lists: Vec<Vec<Hit>>, limit: usize) -> Vec<Passage> {
+pub(super) fn fuse(lists: Vec<Vec<ChunkHit>>, limit: usize) -> Vec<Passage> {
     let best: f64 = lists.iter().map(|_| 1.0 / (FLATNESS + 1.0)).sum();
     let mut passages: BTreeMap<String, Passage> = BTreeMap::new();
     for list in lists {
@@ -32,7 +32,7 @@ pub(super) fn fuse(lists: Vec<Vec<Hit>>, limit: usize) -> Vec<Passage> {
     passages
 }
 
-fn passage(hit: Hit) -> Passage {
+fn passage(hit: ChunkHit) -> Passage {
     let chunk = hit.chunk;
     Passage {
         doc_id: chunk.doc_id,
@@ -50,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    fn hits(ids: &[&str]) -> Vec<Hit> {
+    fn hits(ids: &[&str]) -> Vec<ChunkHit> {
         let chunk = |id: &&str| Chunk {
             id: (*id).to_owned(),
             doc_id: "d".to_owned(),
@@ -59,7 +59,7 @@ mod tests {
             size: 1,
             embedding: None,
         };
-        ids.iter().map(|id| Hit { chunk: chunk(id), score: 1.0 }).collect()
+        ids.iter().map(|id| ChunkHit { chunk: chunk(id), score: 1.0 }).collect()
     }
 
     fn fused(lists: &[&[&str]], limit: usize) -> Vec<(String, f64)> {

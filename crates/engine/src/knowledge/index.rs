@@ -7,7 +7,7 @@ use std::{
 };
 
 use savoir_model::{Embedder, ModelError};
-use savoir_store::{Base, Chunk, Claimed, StoreError};
+use savoir_store::{Chunk, ClaimedTask, KnowledgeBase, StoreError};
 use thiserror::Error;
 use tokio::time::sleep;
 
@@ -124,7 +124,7 @@ impl Indexer {
     }
 
     /// Renews the lease for as long as the task is ours.
-    async fn hold(&self, claimed: &Claimed, progress: &AtomicU8) {
+    async fn hold(&self, claimed: &ClaimedTask, progress: &AtomicU8) {
         loop {
             sleep(limits::TASK_BEAT).await;
             match self.report(claimed, progress).await {
@@ -135,7 +135,7 @@ impl Indexer {
         }
     }
 
-    async fn report(&self, claimed: &Claimed, progress: &AtomicU8) -> Result<bool, StoreError> {
+    async fn report(&self, claimed: &ClaimedTask, progress: &AtomicU8) -> Result<bool, StoreError> {
         let (task, worker) = (&claimed.task.id, &self.worker);
         let progress = progress.load(Ordering::Relaxed);
         let rows = self.knowledge.database.knowledge();
@@ -144,7 +144,7 @@ impl Indexer {
 
     async fn reached(
         &self,
-        claimed: &Claimed,
+        claimed: &ClaimedTask,
         progress: &AtomicU8,
         percent: u8,
     ) -> Result<(), IndexError> {
@@ -153,8 +153,8 @@ impl Indexer {
         if ours { Ok(()) } else { Err(IndexError::TakenOver) }
     }
 
-    async fn index(&self, claimed: &Claimed, progress: &AtomicU8) -> Result<(), IndexError> {
-        let Claimed { task, document, attempt } = claimed;
+    async fn index(&self, claimed: &ClaimedTask, progress: &AtomicU8) -> Result<(), IndexError> {
+        let ClaimedTask { task, document, attempt } = claimed;
         if *attempt > limits::TASK_ATTEMPTS {
             return Err(IndexError::StopsWorkers);
         }
@@ -191,7 +191,7 @@ impl Indexer {
     async fn check_model(&self, kb_id: &str, embedder: &dyn Embedder) -> Result<(), IndexError> {
         let base = self.knowledge.database.knowledge().get(kb_id).await?;
         match base {
-            Some(Base { embedder: Some(there), .. }) if there != embedder.identity() => {
+            Some(KnowledgeBase { embedder: Some(there), .. }) if there != embedder.identity() => {
                 Err(IndexError::OtherModel)
             }
             _ => Ok(()),

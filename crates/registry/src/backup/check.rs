@@ -10,16 +10,17 @@ use savoir_store::registry::Record;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    BLOBS, BackupError, END, End, FORMAT, RECORDS, VERSION, blob_path, digests,
-    tar::{self, Header},
+    BLOBS_FOLDER, BackupError, BackupTrailer, END_PATH, FORMAT_NAME, FORMAT_VERSION, RECORDS_PATH,
+    blob_path, digests,
+    tar::{self, TarHeader},
 };
 
 /// Maximum size of a file in a backup, in bytes; the limit for artefacts is a sixth of it.
-const LARGEST_BLOB: u64 = 64 << 20;
+const MAX_BLOB_BYTES: u64 = 64 << 20;
 
 /// Reads a backup to its end and verifies it.
-pub fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<End, BackupError> {
-    let mut backup = Reader::open(path)?;
+pub fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<BackupTrailer, BackupError> {
+    let mut backup = BackupReader::open(path)?;
     let mut wanted = BTreeSet::new();
     let mut records = backup.records()?;
     while let Some(record) = records.next()? {
@@ -29,14 +30,14 @@ pub fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<End, BackupError>
     let mut seen = 0;
     loop {
         match backup.next()? {
-            Next::Blob(digest, _) => {
+            BackupItem::Blob(digest, _) => {
                 if !wanted.remove(&digest) {
                     return backup.damaged(format!("no version refers to the blob {digest}"));
                 }
                 seen += 1;
                 told(seen);
             }
-            Next::End(end) => {
+            BackupItem::BackupTrailer(end) => {
                 if let Some(digest) = wanted.first() {
                     return backup.damaged(format!("the blob {digest} is missing"));
                 }
@@ -47,27 +48,27 @@ pub fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<End, BackupError>
 }
 
 /// What comes after the records.
-pub(super) enum Next {
+pub(super) enum BackupItem {
     /// The digest of a blob, and its bytes.
     Blob(String, Vec<u8>),
     /// The last file, which matches everything before it.
-    End(End),
+    BackupTrailer(BackupTrailer),
 }
 
 /// A backup that is read from its beginning to its end.
-pub(super) struct Reader {
+pub(super) struct BackupReader {
     path: PathBuf,
     input: BufReader<File>,
     /// Counts so far.
-    found: End,
+    found: BackupTrailer,
     last: String,
 }
 
-impl Reader {
+impl BackupReader {
     pub(super) fn open(path: &Path) -> Result<Self, BackupError> {
         let file = File::open(path).map_err(BackupError::io(path))?;
         let input = BufReader::with_capacity(1 << 20, file);
-        Ok(Self { path: path.to_owned(), input, found: End::new(), last: String::new() })
+        Ok(Self { path: path.to_owned(), input, found: BackupTrailer::new(), last: String::new() })
     }
 
     fn damaged<T>(&self, why: impl Into<String>) -> Result<T, BackupError> {
@@ -82,28 +83,28 @@ impl Reader {
         }
     }
 
-    fn header(&mut self) -> Result<Header, BackupError> {
+    fn header(&mut self) -> Result<TarHeader, BackupError> {
         let read = tar::read_header(&mut self.input).map_err(self.io())?;
         read.or_else(|why| self.damaged(why))
     }
 
     /// The records, which come first.
-    pub(super) fn records(&mut self) -> Result<Records<'_>, BackupError> {
+    pub(super) fn records(&mut self) -> Result<RecordReader<'_>, BackupError> {
         match self.header() {
-            Ok(Header::File(path, size)) if path == RECORDS => {
-                Ok(Records { reader: self, size, left: size, digest: Sha256::new() })
+            Ok(TarHeader::File(path, size)) if path == RECORDS_PATH => {
+                Ok(RecordReader { reader: self, size, left: size, digest: Sha256::new() })
             }
             Err(error @ BackupError::Io { .. }) => Err(error),
             _ => self.damaged("it is not a backup of a registry"),
         }
     }
 
-    pub(super) fn next(&mut self) -> Result<Next, BackupError> {
+    pub(super) fn next(&mut self) -> Result<BackupItem, BackupError> {
         let (path, size) = match self.header()? {
-            Header::File(path, size) => (path, size),
-            Header::End => return self.damaged("its last file is missing"),
+            TarHeader::File(path, size) => (path, size),
+            TarHeader::BackupTrailer => return self.damaged("its last file is missing"),
         };
-        if size > LARGEST_BLOB {
+        if size > MAX_BLOB_BYTES {
             return self.damaged(format!("`{}` is too large", path.escape_debug()));
         }
         let mut bytes = vec![0; size as usize];
@@ -111,11 +112,11 @@ impl Reader {
         if !tar::skip_padding(&mut self.input, size).map_err(self.io())? {
             return self.damaged("there are bytes between its files");
         }
-        if path == END {
-            return self.end(&bytes).map(Next::End);
+        if path == END_PATH {
+            return self.end(&bytes).map(BackupItem::BackupTrailer);
         }
         let digest = sha256_hex(&bytes);
-        if !path.starts_with(BLOBS) {
+        if !path.starts_with(BLOBS_FOLDER) {
             return self.damaged(format!("`{}` is not a file of a backup", path.escape_debug()));
         }
         if path != blob_path(&digest) {
@@ -127,14 +128,14 @@ impl Reader {
         self.last.clone_from(&digest);
         self.found.blobs += 1;
         self.found.bytes += size;
-        Ok(Next::Blob(digest, bytes))
+        Ok(BackupItem::Blob(digest, bytes))
     }
 
-    fn end(&mut self, bytes: &[u8]) -> Result<End, BackupError> {
-        let Ok(end) = serde_json::from_slice::<End>(bytes) else {
+    fn end(&mut self, bytes: &[u8]) -> Result<BackupTrailer, BackupError> {
+        let Ok(end) = serde_json::from_slice::<BackupTrailer>(bytes) else {
             return self.damaged("its last file cannot be read");
         };
-        if end.format == FORMAT && end.version > VERSION {
+        if end.format == FORMAT_NAME && end.version > FORMAT_VERSION {
             let path = self.path.display().to_string();
             return Err(BackupError::TooNew { path, version: end.version });
         }
@@ -142,7 +143,7 @@ impl Reader {
             return self.damaged("its contents do not match the counts in its last file");
         }
         for _ in 0..2 {
-            if self.header()? != Header::End {
+            if self.header()? != TarHeader::BackupTrailer {
                 return self.damaged("there are bytes after its last file");
             }
         }
@@ -155,14 +156,14 @@ impl Reader {
 }
 
 /// The records of a backup.
-pub(super) struct Records<'a> {
-    reader: &'a mut Reader,
+pub(super) struct RecordReader<'a> {
+    reader: &'a mut BackupReader,
     size: u64,
     left: u64,
     digest: Sha256,
 }
 
-impl Records<'_> {
+impl RecordReader<'_> {
     pub(super) fn next(&mut self) -> Result<Option<Record>, BackupError> {
         if self.left == 0 {
             return Ok(None);

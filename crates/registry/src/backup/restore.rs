@@ -8,8 +8,8 @@ use savoir_store::{
 use uuid::Uuid;
 
 use super::{
-    AT_ONCE, BackupError,
-    check::{Next, Reader},
+    BackupError, CONCURRENT_BLOBS,
+    check::{BackupItem, BackupReader},
 };
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Restored {
 
 /// How to treat existing accounts that own something in the backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accounts {
+pub enum ExistingAccounts {
     /// Restore nothing, because anyone may have created them.
     Refuse,
     /// Let them own it.
@@ -33,7 +33,7 @@ pub enum Accounts {
 pub async fn restore(
     registry: Registry<'_>,
     path: &Path,
-    accounts: Accounts,
+    accounts: ExistingAccounts,
     mut told: impl FnMut(u64),
 ) -> Result<Restored, BackupError> {
     must_be_empty(registry).await?;
@@ -41,7 +41,7 @@ pub async fn restore(
     let secret = format!("{}{}", Uuid::new_v4(), Uuid::new_v4());
     let hash = hash_password(&secret).await?;
     let mut import = registry.import(&Actor::operator()).await?.with_accounts(hash);
-    if accounts == Accounts::Keep {
+    if accounts == ExistingAccounts::Keep {
         import = import.keeping_accounts();
     }
     match fill(registry, &mut import, path, &mut told).await {
@@ -68,7 +68,7 @@ async fn fill(
 ) -> Result<u64, BackupError> {
     // Check again, because somebody may have published since.
     must_be_empty(registry).await?;
-    let mut backup = Reader::open(path)?;
+    let mut backup = BackupReader::open(path)?;
     let mut records = backup.records()?;
     while let Some(record) = records.next()? {
         import.push(record).await?;
@@ -80,12 +80,12 @@ async fn fill(
     let mut writing = FuturesUnordered::new();
     loop {
         let next = backup.next()?;
-        let is_end = matches!(next, Next::End(_));
-        if let Next::Blob(_, bytes) = next {
+        let is_end = matches!(next, BackupItem::BackupTrailer(_));
+        if let BackupItem::Blob(_, bytes) = next {
             // The reader verified the digest.
             writing.push(registry.put_blob(bytes.into()));
         }
-        while writing.len() >= AT_ONCE || is_end && !writing.is_empty() {
+        while writing.len() >= CONCURRENT_BLOBS || is_end && !writing.is_empty() {
             if let Some(done) = writing.next().await {
                 done?;
                 written += 1;

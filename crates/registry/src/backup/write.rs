@@ -11,8 +11,8 @@ use savoir_store::registry::{Record, Registry};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    AT_ONCE, BackupError, END, End, RECORDS, blob_path, digests,
-    tar::{self, BLOCK},
+    BackupError, BackupTrailer, CONCURRENT_BLOBS, END_PATH, RECORDS_PATH, blob_path, digests,
+    tar::{self, TAR_BLOCK_BYTES},
 };
 
 /// Writes a backup of a registry into a file, completely or not at all. `told` is called with the number of
@@ -21,7 +21,7 @@ pub async fn write(
     registry: Registry<'_>,
     target: &Path,
     mut told: impl FnMut(u64, u64),
-) -> Result<End, BackupError> {
+) -> Result<BackupTrailer, BackupError> {
     let fail = BackupError::io(target);
     let folder = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -31,7 +31,7 @@ pub async fn write(
     let file = file.map_err(&fail)?;
     // The size of the records must be known before they are written.
     let mut spool = tempfile::tempfile_in(folder).map_err(&fail)?;
-    let mut end = End::new();
+    let mut end = BackupTrailer::new();
     let wanted = records(registry, &mut spool, &mut end, &fail).await?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
     append_records(&mut out, &mut spool, &mut end).map_err(&fail)?;
@@ -43,7 +43,7 @@ pub async fn write(
                 None => Err(BackupError::Missing { what, digest }),
             }
         })
-        .buffered(AT_ONCE);
+        .buffered(CONCURRENT_BLOBS);
     while let Some((digest, bytes)) = blobs.try_next().await? {
         tar::append(&mut out, &blob_path(&digest), &bytes).map_err(&fail)?;
         end.blobs += 1;
@@ -51,7 +51,7 @@ pub async fn write(
         told(end.blobs, total);
     }
     let last = serde_json::to_vec(&end).map_err(|error| fail(error.into()))?;
-    tar::append(&mut out, END, &last).and_then(|()| tar::finish(&mut out)).map_err(&fail)?;
+    tar::append(&mut out, END_PATH, &last).and_then(|()| tar::finish(&mut out)).map_err(&fail)?;
     let file = out.into_inner().map_err(|error| fail(error.into_error()))?;
     file.as_file().sync_all().map_err(&fail)?;
     file.persist(target).map_err(|error| fail(error.error))?;
@@ -64,7 +64,7 @@ pub async fn write(
 async fn records(
     registry: Registry<'_>,
     spool: &mut File,
-    end: &mut End,
+    end: &mut BackupTrailer,
     fail: &impl Fn(io::Error) -> BackupError,
 ) -> Result<BTreeMap<String, String>, BackupError> {
     let mut wanted = BTreeMap::new();
@@ -99,10 +99,14 @@ fn owner(record: &Record, digest: &str) -> String {
     format!("{} {version}", package.name)
 }
 
-fn append_records(out: &mut impl Write, spool: &mut File, end: &mut End) -> io::Result<()> {
+fn append_records(
+    out: &mut impl Write,
+    spool: &mut File,
+    end: &mut BackupTrailer,
+) -> io::Result<()> {
     let size = spool.stream_position()?;
     spool.rewind()?;
-    out.write_all(&tar::header(RECORDS, size)?)?;
+    out.write_all(&tar::header(RECORDS_PATH, size)?)?;
     let (mut digest, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
     loop {
         let count = spool.read(&mut buffer)?;
@@ -112,7 +116,7 @@ fn append_records(out: &mut impl Write, spool: &mut File, end: &mut End) -> io::
         digest.update(&buffer[..count]);
         out.write_all(&buffer[..count])?;
     }
-    out.write_all(&[0; BLOCK][..tar::padding(size)])?;
+    out.write_all(&[0; TAR_BLOCK_BYTES][..tar::padding(size)])?;
     end.records_sha256 = hex(&digest.finalize());
     Ok(())
 }

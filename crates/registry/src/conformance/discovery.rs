@@ -6,17 +6,17 @@ use savoir_skill::digest::sha256_hex;
 use serde_json::Value;
 
 use super::{
-    Check, Miss, Subject, Verdict, check, ensure, fail,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail,
     sample::text_of,
-    subject::{Answer, short},
+    tested_registry::{TestResponse, short},
 };
 
 /// Maximum number of pages that are read.
-const PAGES: usize = 30;
+const MAX_PAGES: usize = 30;
 /// Number of skills on a small page.
-const SMALL: usize = 7;
+const SMALL_PAGE_SIZE: usize = 7;
 
-pub(super) fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<ConformanceCheck> {
     vec![
         check!(
             Discovery,
@@ -86,7 +86,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-async fn config(subject: &Subject) -> Verdict {
+async fn config(subject: &TestedRegistry) -> CheckResult {
     let config = subject.get("index/v1/config.json").send().await?.is(&[200])?.value()?;
     ensure(config["version"] == 1, || format!("`version` is {}", config["version"]))?;
     let artifacts = text_of(&config, "artifacts")?;
@@ -100,14 +100,14 @@ async fn config(subject: &Subject) -> Verdict {
     ensure(config["closure"].is_boolean(), || "`closure` is neither true nor false".to_owned())
 }
 
-async fn well_known_index(subject: &Subject) -> Result<(String, Value), Miss> {
+async fn well_known_index(subject: &TestedRegistry) -> Result<(String, Value), CheckFailure> {
     let url = subject.at_server(".well-known/agent-skills/index.json");
     let index =
         subject.look(reqwest::Method::GET, url.clone()).send().await?.is(&[200])?.value()?;
     Ok((url, index))
 }
 
-async fn well_known(subject: &Subject) -> Verdict {
+async fn well_known(subject: &TestedRegistry) -> CheckResult {
     let (_, index) = well_known_index(subject).await?;
     let schema = text_of(&index, "$schema")?;
     ensure(schema.contains("/0.2.0/"), || format!("`$schema` is {schema}"))?;
@@ -124,13 +124,13 @@ async fn well_known(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn well_known_digest(subject: &Subject) -> Verdict {
+async fn well_known_digest(subject: &TestedRegistry) -> CheckResult {
     if subject.publishes() {
         subject.sample().await?;
     }
     let (url, index) = well_known_index(subject).await?;
     let Some(skill) = index["skills"].get(0) else {
-        return Err(Miss::Skipped("the agent-skills index is empty".to_owned()));
+        return Err(CheckFailure::Skipped("the agent-skills index is empty".to_owned()));
     };
     let place = reqwest::Url::parse(&url).and_then(|url| url.join(text_of_or(skill, "url")));
     let place = place.map_err(|error| fail(format!("`url` is invalid: {error}")))?;
@@ -148,18 +148,18 @@ fn is_digest(text: &str) -> bool {
 }
 
 /// The names of a page.
-fn names(page: &Value) -> Result<Vec<String>, Miss> {
+fn names(page: &Value) -> Result<Vec<String>, CheckFailure> {
     let items = page["items"].as_array().ok_or_else(|| fail("`items` is not a list"))?;
     items.iter().map(|item| text_of(item, "name").map(str::to_owned)).collect()
 }
 
-async fn page(subject: &Subject, pairs: &[(&str, &str)]) -> Result<Value, Miss> {
+async fn page(subject: &TestedRegistry, pairs: &[(&str, &str)]) -> Result<Value, CheckFailure> {
     let ask = subject.get("api/v1/skills");
     let ask = pairs.iter().fold(ask, |ask, (key, value)| ask.query(key, value));
     ask.send().await?.is(&[200])?.value()
 }
 
-async fn list(subject: &Subject) -> Verdict {
+async fn list(subject: &TestedRegistry) -> CheckResult {
     let list = page(subject, &[("per_page", "5")]).await?;
     let found = names(&list)?;
     ensure(found.len() <= 5, || format!("5 were requested, {} were returned", found.len()))?;
@@ -174,15 +174,17 @@ async fn list(subject: &Subject) -> Verdict {
 }
 
 /// Reads small pages by cursor.
-async fn walk(subject: &Subject) -> Result<Vec<String>, Miss> {
+async fn walk(subject: &TestedRegistry) -> Result<Vec<String>, CheckFailure> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
-    let size = SMALL.to_string();
-    for _ in 0..PAGES {
+    let size = SMALL_PAGE_SIZE.to_string();
+    for _ in 0..MAX_PAGES {
         let mut pairs = vec![("per_page", &*size)];
         pairs.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
         let list = page(subject, &pairs).await?;
         let names = names(&list)?;
-        ensure(names.len() <= SMALL, || format!("a page of {SMALL} has {}", names.len()))?;
+        ensure(names.len() <= SMALL_PAGE_SIZE, || {
+            format!("a page of {SMALL_PAGE_SIZE} has {}", names.len())
+        })?;
         found.extend(names);
         match list["next_cursor"].as_str() {
             Some(next) if cursor.as_deref() != Some(next) => cursor = Some(next.to_owned()),
@@ -193,7 +195,7 @@ async fn walk(subject: &Subject) -> Result<Vec<String>, Miss> {
     Ok(found)
 }
 
-async fn cursor(subject: &Subject) -> Verdict {
+async fn cursor(subject: &TestedRegistry) -> CheckResult {
     let mut difference = String::new();
     // Somebody may publish between the two requests.
     for _ in 0..3 {
@@ -212,7 +214,7 @@ async fn cursor(subject: &Subject) -> Verdict {
     Err(fail(format!("the pages differ: {difference}")))
 }
 
-async fn pages(subject: &Subject) -> Verdict {
+async fn pages(subject: &TestedRegistry) -> CheckResult {
     let list = page(subject, &[("page", "1"), ("per_page", "3")]).await?;
     ensure(list["page"] == 1 && list["per_page"] == 3, || {
         format!("`page` and `per_page` are {} and {}", list["page"], list["per_page"])
@@ -228,7 +230,7 @@ async fn pages(subject: &Subject) -> Verdict {
     })
 }
 
-async fn listed(subject: &Subject) -> Verdict {
+async fn listed(subject: &TestedRegistry) -> CheckResult {
     let name = subject.sample().await?.name.clone();
     let list = page(subject, &[("tag", "conformance"), ("per_page", "100")]).await?;
     ensure(names(&list)?.contains(&name) || list["next_cursor"].is_string(), || {
@@ -236,7 +238,7 @@ async fn listed(subject: &Subject) -> Verdict {
     })
 }
 
-async fn filter_tag(subject: &Subject) -> Verdict {
+async fn filter_tag(subject: &TestedRegistry) -> CheckResult {
     subject.sample().await?;
     let list = page(subject, &[("tag", "conformance")]).await?;
     ensure(!names(&list)?.is_empty(), || "no skill has the tag of the published skill".to_owned())?;
@@ -248,7 +250,7 @@ async fn filter_tag(subject: &Subject) -> Verdict {
     })
 }
 
-async fn filter_tier(subject: &Subject) -> Verdict {
+async fn filter_tier(subject: &TestedRegistry) -> CheckResult {
     for tier in ["experimental", "community", "verified"] {
         let list = page(subject, &[("tier", tier)]).await?;
         names(&list)?;
@@ -261,18 +263,18 @@ async fn filter_tier(subject: &Subject) -> Verdict {
     subject.get("api/v1/skills").query("tier", "golden").send().await?.is(&[400]).map(drop)
 }
 
-async fn filter_time(subject: &Subject) -> Verdict {
+async fn filter_time(subject: &TestedRegistry) -> CheckResult {
     let future = names(&page(subject, &[("updated_since", "2999-01-01T00:00:00Z")]).await?)?;
     ensure(future.is_empty(), || "a skill changed after the year 2999".to_owned())?;
     let past = names(&page(subject, &[("updated_since", "2001-01-01T00:00:00Z")]).await?)?;
     let all = names(&page(subject, &[]).await?)?;
     ensure(past.is_empty() == all.is_empty(), || "no skill changed since 2001".to_owned())?;
-    let wrong: Answer =
+    let wrong: TestResponse =
         subject.get("api/v1/skills").query("updated_since", "yesterday").send().await?;
     wrong.is(&[400]).map(drop)
 }
 
-async fn filter_unknown(subject: &Subject) -> Verdict {
+async fn filter_unknown(subject: &TestedRegistry) -> CheckResult {
     let list = page(subject, &[("tag", "a tag that nobody has given to anything")]).await?;
     ensure(names(&list)?.is_empty(), || "the list is not empty".to_owned())
 }

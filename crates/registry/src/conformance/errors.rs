@@ -3,9 +3,9 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::{Check, Subject, Verdict, check, ensure, sample::text};
+use super::{CheckResult, ConformanceCheck, TestedRegistry, check, ensure, sample::text};
 
-pub(super) fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<ConformanceCheck> {
     vec![
         check!(Errors, Nothing, "not-found", not_found, "What does not exist is 404 not_found."),
         check!(
@@ -57,7 +57,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-async fn not_found(subject: &Subject) -> Verdict {
+async fn not_found(subject: &TestedRegistry) -> CheckResult {
     let nobody = subject.name("nobody");
     for path in [
         format!("api/v1/skills/{nobody}"),
@@ -72,7 +72,7 @@ async fn not_found(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn method(subject: &Subject) -> Verdict {
+async fn method(subject: &TestedRegistry) -> CheckResult {
     for (method, path) in [
         (Method::DELETE, "api/v1/skills"),
         (Method::PUT, "api/v1/skills"),
@@ -88,7 +88,7 @@ async fn method(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn unauthorized(subject: &Subject) -> Verdict {
+async fn unauthorized(subject: &TestedRegistry) -> CheckResult {
     subject.post("api/v1/skills").send().await?.error(401, "unauthorized")?;
     let nobody = subject.name("nobody");
     let path = format!("api/v1/skills/{nobody}/1.0.0/yank");
@@ -98,7 +98,7 @@ async fn unauthorized(subject: &Subject) -> Verdict {
     who.send().await?.error(401, "unauthorized").map(drop)
 }
 
-async fn media_type(subject: &Subject) -> Verdict {
+async fn media_type(subject: &TestedRegistry) -> CheckResult {
     for kind in ["application/json", "text/plain", "application/x-tar"] {
         let ask = subject.post("api/v1/skills").body(kind, b"{}".to_vec()).ours();
         ask.send().await?.error(415, "unsupported_media_type")?;
@@ -106,12 +106,12 @@ async fn media_type(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn artifact(subject: &Subject) -> Verdict {
+async fn artifact(subject: &TestedRegistry) -> CheckResult {
     let answer = subject.publish_bare(b"this is no archive").ours().send().await?;
     answer.error(400, "invalid_artifact").map(drop)
 }
 
-async fn manifest(subject: &Subject) -> Verdict {
+async fn manifest(subject: &TestedRegistry) -> CheckResult {
     let name = subject.name("manifest");
     for bad in [
         text(&name, "1.0.0", "Hi.").replace("version: \"1.0.0\"", "version: one"),
@@ -126,7 +126,7 @@ async fn manifest(subject: &Subject) -> Verdict {
     subject.index(&subject.full(&name)).await?.is(&[404]).map(drop)
 }
 
-async fn request(subject: &Subject) -> Verdict {
+async fn request(subject: &TestedRegistry) -> CheckResult {
     let broken = b"--x\r\nContent-Disposition: form-data; name=\"artifact\"\r\n\r\nPK".to_vec();
     let ask = subject.post("api/v1/skills").body("multipart/form-data; boundary=x", broken);
     ask.ours().send().await?.error(400, "invalid_request")?;
@@ -134,13 +134,13 @@ async fn request(subject: &Subject) -> Verdict {
     page.error(400, "invalid_request").map(drop)
 }
 
-async fn exists(subject: &Subject) -> Verdict {
+async fn exists(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("exists", "1.0.0", "Exists.").await?;
     let again = subject.publish(&skill.zip, &[]).ours().send().await?;
     again.error(409, "version_exists").map(drop)
 }
 
-async fn too_large(subject: &Subject) -> Verdict {
+async fn too_large(subject: &TestedRegistry) -> CheckResult {
     let large = vec![b'x'; 12 << 20];
     let mut hung_up = None;
     for _ in 0..5 {
@@ -153,14 +153,14 @@ async fn too_large(subject: &Subject) -> Verdict {
     hung_up.map_or(Ok(()), Err)
 }
 
-async fn audit(subject: &Subject) -> Verdict {
+async fn audit(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.skill("audit", "1.0.0", "Audit.")?;
     let answer = subject.publish(&skill.zip, &[("audit", "not json")]).ours().send().await?;
     answer.error(400, "invalid_audit_report")?;
     subject.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
-async fn is_json(subject: &Subject) -> Verdict {
+async fn is_json(subject: &TestedRegistry) -> CheckResult {
     let path = format!("api/v1/skills/{}", subject.name("nobody"));
     for kind in ["text/html", "*/*", "application/zip"] {
         let answer = subject.get(&path).header("accept", kind).send().await?.is(&[404])?;

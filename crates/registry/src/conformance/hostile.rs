@@ -6,12 +6,13 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::{
-    Check, Group, Miss, Needs, Subject, Verdict, check, ensure, fail,
-    zips::{HOSTILE, Hostile},
+    CheckFailure, CheckRequirement, CheckResult, ConformanceCheck, Group, TestedRegistry, check,
+    ensure, fail,
+    zips::{HOSTILE_ARCHIVES, HostileArchive},
 };
 
-pub(super) fn checks() -> Vec<Check> {
-    let mut checks: Vec<Check> = HOSTILE.iter().map(archive).collect();
+pub(super) fn checks() -> Vec<ConformanceCheck> {
+    let mut checks: Vec<ConformanceCheck> = HOSTILE_ARCHIVES.iter().map(archive).collect();
     checks.extend([
         check!(
             Hostile,
@@ -84,18 +85,18 @@ pub(super) fn checks() -> Vec<Check> {
     checks
 }
 
-fn archive((id, proves, make): &'static Hostile) -> Check {
-    Check {
+fn archive((id, proves, make): &'static HostileArchive) -> ConformanceCheck {
+    ConformanceCheck {
         id: format!("{}/{id}", Group::Hostile.as_str()),
         group: Group::Hostile,
         proves,
-        needs: Needs::Token,
+        needs: CheckRequirement::Token,
         run: Arc::new(move |subject| Box::pin(refused(subject, id, *make))),
     }
 }
 
 /// Fails unless an archive is refused, always with the same code, and nothing is stored.
-async fn refused(subject: &Subject, id: &str, make: fn(&str) -> Vec<u8>) -> Verdict {
+async fn refused(subject: &TestedRegistry, id: &str, make: fn(&str) -> Vec<u8>) -> CheckResult {
     let name = subject.name(id);
     let zip = make(&name);
     let first = subject.publish_bare(&zip).ours().send().await?.refused()?;
@@ -118,13 +119,13 @@ async fn refused(subject: &Subject, id: &str, make: fn(&str) -> Vec<u8>) -> Verd
 }
 
 /// Fails unless a path is refused with a valid error.
-async fn wrong(subject: &Subject, path: &str) -> Verdict {
+async fn wrong(subject: &TestedRegistry, path: &str) -> CheckResult {
     let answer = subject.get(path).send().await?;
     let answer = answer.is(&[400, 404, 405, 414, 431])?;
     if [414, 431].contains(&answer.status) { Ok(()) } else { answer.code().map(drop) }
 }
 
-async fn paths(subject: &Subject) -> Verdict {
+async fn paths(subject: &TestedRegistry) -> CheckResult {
     for path in [
         "api/v1/skills/..%2f..%2fetc%2fpasswd",
         "api/v1/skills/%2e%2e%2f%2e%2e%2fetc",
@@ -147,7 +148,7 @@ async fn paths(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn names(subject: &Subject) -> Verdict {
+async fn names(subject: &TestedRegistry) -> CheckResult {
     let long = "x".repeat(3000);
     for name in
         ["CON", "nul", "A", "a_b", "-a", "a--b", "1a", "a.b", "über", "a%20b", "_", "*", &long]
@@ -159,7 +160,7 @@ async fn names(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn cursor(subject: &Subject) -> Verdict {
+async fn cursor(subject: &TestedRegistry) -> CheckResult {
     let long = "a".repeat(10_000);
     for cursor in ["x", "-1", "%", "\u{0}", "'; DROP TABLE packages; --", "eyJhIjoxfQ", &long] {
         let answer = subject.get("api/v1/skills").query("cursor", cursor).send().await?;
@@ -170,13 +171,13 @@ async fn cursor(subject: &Subject) -> Verdict {
     if answer.status == 400 { answer.code().map(drop) } else { empty(&answer.value()?) }
 }
 
-fn empty(page: &Value) -> Verdict {
+fn empty(page: &Value) -> CheckResult {
     ensure(page["items"].as_array().is_some_and(Vec::is_empty), || {
         "the page is not empty".to_owned()
     })
 }
 
-async fn per_page(subject: &Subject) -> Verdict {
+async fn per_page(subject: &TestedRegistry) -> CheckResult {
     for number in ["-1", "0", "101", "1000000", "99999999999999999999", "1.5", "ten", "NaN"] {
         let answer = subject.get("api/v1/skills").query("per_page", number).send().await?;
         let answer = answer.is(&[200, 400])?;
@@ -193,7 +194,7 @@ async fn per_page(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn methods(subject: &Subject) -> Verdict {
+async fn methods(subject: &TestedRegistry) -> CheckResult {
     for word in ["FROB", "TRACE", "PROPFIND", "LOCK"] {
         let Ok(method) = Method::from_bytes(word.as_bytes()) else { continue };
         for path in ["api/v1/skills", "index/v1/config.json"] {
@@ -204,7 +205,7 @@ async fn methods(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn content_type(subject: &Subject) -> Verdict {
+async fn content_type(subject: &TestedRegistry) -> CheckResult {
     for kind in ["", "multipart/form-data", "multipart/form-data; boundary=", "zip", "a/b/c"] {
         let ask = subject.post("api/v1/skills").body(kind, b"--x\r\n\r\n".to_vec()).ours();
         ask.send().await?.is(&[400, 415])?.code()?;
@@ -212,7 +213,7 @@ async fn content_type(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn encoding(subject: &Subject) -> Verdict {
+async fn encoding(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.skill("encoding", "1.0.0", "Encoding.")?;
     for encoding in ["gzip", "br", "gzip, gzip, gzip"] {
         let ask = subject.publish_bare(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0]).ours();
@@ -221,7 +222,7 @@ async fn encoding(subject: &Subject) -> Verdict {
     subject.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
-async fn too_large(subject: &Subject) -> Verdict {
+async fn too_large(subject: &TestedRegistry) -> CheckResult {
     let large = vec![b'x'; 48 << 20];
     // A server may close the connection during the upload.
     if let Ok(answer) = subject.publish_bare(&large).ours().send().await {
@@ -230,21 +231,21 @@ async fn too_large(subject: &Subject) -> Verdict {
     subject.get("index/v1/config.json").send().await?.is(&[200]).map(drop)
 }
 
-async fn many_parts(subject: &Subject) -> Verdict {
+async fn many_parts(subject: &TestedRegistry) -> CheckResult {
     let part = "--x\r\nContent-Disposition: form-data; name=\"changelog\"\r\n\r\nx\r\n";
     let body = format!("{}--x--\r\n", part.repeat(20_000));
     let ask = subject.post("api/v1/skills").body("multipart/form-data; boundary=x", body.into());
     ask.ours().send().await?.refused()?.code().map(drop)
 }
 
-async fn deep_json(subject: &Subject) -> Verdict {
+async fn deep_json(subject: &TestedRegistry) -> CheckResult {
     let path = format!("api/v1/skills/{}/1.0.0/yank", subject.name("nobody"));
     let body = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let ask = subject.post(&path).body("application/json", body.into()).ours();
     ask.send().await?.refused()?.code().map(drop)
 }
 
-async fn headers(subject: &Subject) -> Verdict {
+async fn headers(subject: &TestedRegistry) -> CheckResult {
     let path = "index/v1/config.json";
     for length in [4_000, 60_000] {
         let long = "x".repeat(length);
@@ -252,7 +253,7 @@ async fn headers(subject: &Subject) -> Verdict {
             match subject.get(path).header(name, &long).send().await {
                 Ok(answer) => answer.is(&[200, 206, 400, 406, 413, 416, 431]).map(drop)?,
                 // A server may close the connection.
-                Err(Miss::Failed(_)) if length > 30_000 => {}
+                Err(CheckFailure::Failed(_)) if length > 30_000 => {}
                 Err(miss) => return Err(miss),
             }
         }
@@ -260,7 +261,7 @@ async fn headers(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn alive(subject: &Subject) -> Verdict {
+async fn alive(subject: &TestedRegistry) -> CheckResult {
     subject.get("index/v1/config.json").send().await?.is(&[200])?;
     if subject.publishes() {
         let skill = subject.put_new("alive", "1.0.0", "Alive.").await?;
@@ -269,7 +270,7 @@ async fn alive(subject: &Subject) -> Verdict {
     subject.get("api/v1/skills").send().await?.is(&[200]).map(drop)
 }
 
-async fn no_failure(subject: &Subject) -> Verdict {
+async fn no_failure(subject: &TestedRegistry) -> CheckResult {
     let faults = subject.faults();
     ensure(faults.is_empty(), || {
         let some: Vec<&str> = faults.iter().take(3).map(String::as_str).collect();

@@ -4,14 +4,16 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{Check, Subject, Verdict, check, ensure, fail, sample::Skill};
+use super::{
+    CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail, sample::TestSkill,
+};
 
 /// Number of concurrent uploads of one version.
-const RACERS: usize = 12;
+const CONCURRENT_PUBLISHES: usize = 12;
 /// Number of times that the accepted version is downloaded.
-const LOOKS: usize = 20;
+const READS_PER_RACE: usize = 20;
 
-pub(super) fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<ConformanceCheck> {
     vec![
         check!(
             Immutability,
@@ -66,9 +68,13 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 /// Uploads different bytes for one version concurrently; returns the accepted skill.
-async fn racing(subject: &Subject, what: &str, version: &str) -> Result<Skill, super::Miss> {
+async fn racing(
+    subject: &TestedRegistry,
+    what: &str,
+    version: &str,
+) -> Result<TestSkill, super::CheckFailure> {
     let mut racers = Vec::new();
-    for number in 0..RACERS {
+    for number in 0..CONCURRENT_PUBLISHES {
         racers.push(subject.skill(what, version, &format!("Racer {number}."))?);
     }
     let asked = racers.iter().enumerate().map(|(number, skill)| async move {
@@ -96,9 +102,9 @@ async fn racing(subject: &Subject, what: &str, version: &str) -> Result<Skill, s
 }
 
 /// Fails unless every download has the bytes of the accepted upload.
-async fn always(subject: &Subject, skill: &Skill) -> Verdict {
+async fn always(subject: &TestedRegistry, skill: &TestSkill) -> CheckResult {
     let path = format!("api/v1/skills/{}/download", skill.full);
-    for _ in 0..LOOKS {
+    for _ in 0..READS_PER_RACE {
         let line = subject.line(&skill.full, &skill.version).await?;
         let bytes = subject.artifact(&line).await?.bytes;
         ensure(bytes == skill.zip, || "the artefact is not the accepted one".to_owned())?;
@@ -108,7 +114,7 @@ async fn always(subject: &Subject, skill: &Skill) -> Verdict {
     Ok(())
 }
 
-async fn race(subject: &Subject) -> Verdict {
+async fn race(subject: &TestedRegistry) -> CheckResult {
     subject.put_new("race", "1.0.0", "Before the race.").await?;
     for version in ["1.1.0", "1.2.0", "1.3.0"] {
         let winner = racing(subject, "race", version).await?;
@@ -117,7 +123,7 @@ async fn race(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn race_forms(subject: &Subject) -> Verdict {
+async fn race_forms(subject: &TestedRegistry) -> CheckResult {
     for number in 0..3 {
         let winner = racing(subject, &format!("first-{number}"), "1.0.0").await?;
         always(subject, &winner).await?;
@@ -127,7 +133,7 @@ async fn race_forms(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn methods(subject: &Subject) -> Verdict {
+async fn methods(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("methods", "1.0.0", "Methods.").await?;
     let line = subject.line(&skill.full, "1.0.0").await?;
     let paths = [
@@ -145,13 +151,13 @@ async fn methods(subject: &Subject) -> Verdict {
     always(subject, &skill).await
 }
 
-async fn yank(subject: &Subject, skill: &Skill, yanked: bool) -> Verdict {
+async fn yank(subject: &TestedRegistry, skill: &TestSkill, yanked: bool) -> CheckResult {
     let path = format!("api/v1/skills/{}/{}/yank", skill.full, skill.version);
     let body = json!({"yanked": yanked, "reason": "a check"});
     subject.post(&path).json(&body).ours().send().await?.is(&[200, 204]).map(drop)
 }
 
-async fn yank_keeps(subject: &Subject) -> Verdict {
+async fn yank_keeps(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("yank-keeps", "1.0.0", "Keeps.").await?;
     yank(subject, &skill, true).await?;
     let line = subject.line(&skill.full, "1.0.0").await?;
@@ -162,7 +168,7 @@ async fn yank_keeps(subject: &Subject) -> Verdict {
     subject.get(&path).send().await?.is(&[200]).map(drop)
 }
 
-async fn yank_unchosen(subject: &Subject) -> Verdict {
+async fn yank_unchosen(subject: &TestedRegistry) -> CheckResult {
     let kept = subject.put_new("unchosen", "1.0.0", "Kept.").await?;
     let gone = subject.put_new("unchosen", "1.1.0", "Gone.").await?;
     yank(subject, &gone, true).await?;
@@ -179,7 +185,7 @@ async fn yank_unchosen(subject: &Subject) -> Verdict {
     only.error(404, "not_found").map(drop)
 }
 
-async fn yank_back(subject: &Subject) -> Verdict {
+async fn yank_back(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("back", "1.0.0", "Back.").await?;
     yank(subject, &skill, true).await?;
     let other = subject.skill("back", "1.0.0", "Anew.")?;
@@ -191,7 +197,7 @@ async fn yank_back(subject: &Subject) -> Verdict {
     always(subject, &skill).await
 }
 
-async fn deprecate(subject: &Subject) -> Verdict {
+async fn deprecate(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("deprecated", "1.0.0", "Deprecated.").await?;
     let path = format!("api/v1/skills/{}/1.0.0/deprecate", skill.full);
     let ask = subject.post(&path).json(&json!({"message": "use another one"})).ours();

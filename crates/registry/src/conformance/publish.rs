@@ -6,15 +6,15 @@ use savoir_skill::digest::sha256_hex;
 use serde_json::Value;
 
 use super::{
-    Check, Miss, Subject, Verdict, check, ensure, fail,
-    sample::{Skill, text, text_of, zip},
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail,
+    sample::{TestSkill, text, text_of, zip},
     tokens::forged,
 };
 
 /// Time after which a search must find a published skill.
-const FOUND_WITHIN: Duration = Duration::from_secs(5);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<ConformanceCheck> {
     vec![
         check!(
             Publish,
@@ -137,7 +137,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-async fn created(subject: &Subject) -> Verdict {
+async fn created(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.skill("created", "1.0.0", "Created.")?;
     let answer = subject.put(&skill).await?.value()?;
     let published = &answer["published"];
@@ -154,20 +154,20 @@ async fn created(subject: &Subject) -> Verdict {
     ensure(published.get("audit").is_some(), || "there is no `audit`".to_owned())
 }
 
-async fn bare(subject: &Subject) -> Verdict {
+async fn bare(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.skill("bare", "1.0.0", "Bare.")?;
     subject.publish_bare(&skill.zip).ours().send().await?.is(&[201])?;
     is_there(subject, &skill).await
 }
 
 /// Fails unless the index has a version with these bytes.
-async fn is_there(subject: &Subject, skill: &Skill) -> Verdict {
+async fn is_there(subject: &TestedRegistry, skill: &TestSkill) -> CheckResult {
     let line = subject.line(&skill.full, &skill.version).await?;
     let bytes = subject.artifact(&line).await?.bytes;
     ensure(bytes == skill.zip, || format!("{} {} has other bytes", skill.full, skill.version))
 }
 
-async fn read_index(subject: &Subject) -> Verdict {
+async fn read_index(subject: &TestedRegistry) -> CheckResult {
     for number in 0..3 {
         let skill = subject.put_new(&format!("read-{number}"), "1.0.0", "Read.").await?;
         is_there(subject, &skill).await?;
@@ -175,7 +175,7 @@ async fn read_index(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn read_detail(subject: &Subject) -> Verdict {
+async fn read_detail(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("detail", "1.0.0", "Detail.").await?;
     let path = format!("api/v1/skills/{}", skill.full);
     for version in ["1.0.0", "1.0.1"] {
@@ -193,27 +193,31 @@ async fn read_detail(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn read_version(subject: &Subject) -> Verdict {
+async fn read_version(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("version", "1.0.0", "Version.").await?;
     let path = format!("api/v1/skills/{}/1.0.0", skill.full);
     let version = subject.get(&path).send().await?.is(&[200])?.value()?;
     ensure(version["skill_md"] == skill.text, || "`skill_md` differs".to_owned())
 }
 
-async fn read_download(subject: &Subject) -> Verdict {
+async fn read_download(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("download", "1.0.0", "Download.").await?;
     let path = format!("api/v1/skills/{}/download", skill.full);
     let bytes = subject.get(&path).send().await?.is(&[200])?.bytes;
     ensure(bytes == skill.zip, || "the download has other bytes".to_owned())
 }
 
-async fn read_search(subject: &Subject) -> Verdict {
+async fn read_search(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("search", "1.0.0", "Search.").await?;
     found_in_time(subject, &skill.last, &skill.full).await
 }
 
 /// Fails unless a search finds a skill in time.
-pub(super) async fn found_in_time(subject: &Subject, query: &str, name: &str) -> Verdict {
+pub(super) async fn found_in_time(
+    subject: &TestedRegistry,
+    query: &str,
+    name: &str,
+) -> CheckResult {
     let begun = Instant::now();
     loop {
         let found = subject.get("api/v1/search").query("q", query).send().await?;
@@ -222,14 +226,14 @@ pub(super) async fn found_in_time(subject: &Subject, query: &str, name: &str) ->
         if items.any(|item| item["name"] == name) {
             return Ok(());
         }
-        if begun.elapsed() > FOUND_WITHIN {
+        if begun.elapsed() > SEARCH_TIMEOUT {
             return Err(fail(format!("`{query}` does not find {name} within five seconds")));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
-async fn same_bytes(subject: &Subject) -> Verdict {
+async fn same_bytes(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("same", "1.0.0", "Same.").await?;
     for _ in 0..2 {
         let again = subject.publish(&skill.zip, &[]).ours().send().await?;
@@ -238,7 +242,7 @@ async fn same_bytes(subject: &Subject) -> Verdict {
     is_there(subject, &skill).await
 }
 
-async fn other_bytes(subject: &Subject) -> Verdict {
+async fn other_bytes(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("other", "1.0.0", "First.").await?;
     let other = subject.skill("other", "1.0.0", "Second.")?;
     let again = subject.publish(&other.zip, &[]).ours().send().await?;
@@ -246,7 +250,7 @@ async fn other_bytes(subject: &Subject) -> Verdict {
     is_there(subject, &skill).await
 }
 
-async fn build_metadata(subject: &Subject) -> Verdict {
+async fn build_metadata(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.put_new("build", "1.0.0", "First.").await?;
     let other = subject.skill("build", "1.0.0+second", "Second.")?;
     let again = subject.publish(&other.zip, &[]).ours().send().await?;
@@ -254,7 +258,7 @@ async fn build_metadata(subject: &Subject) -> Verdict {
     is_there(subject, &skill).await
 }
 
-async fn higher(subject: &Subject) -> Verdict {
+async fn higher(subject: &TestedRegistry) -> CheckResult {
     for (version, latest) in
         [("1.0.0", "1.0.0"), ("1.10.0", "1.10.0"), ("1.9.0", "1.10.0"), ("2.0.0-rc.1", "1.10.0")]
     {
@@ -266,7 +270,7 @@ async fn higher(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn skill_part(subject: &Subject) -> Verdict {
+async fn skill_part(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.skill("part", "1.0.0", "Part.")?;
     let other = text(&skill.last, "1.0.0", "Another text.");
     let answer = subject.publish(&skill.zip, &[("skill", &other)]).ours().send().await?;
@@ -276,13 +280,13 @@ async fn skill_part(subject: &Subject) -> Verdict {
     right.is(&[201]).map(drop)
 }
 
-async fn no_artifact(subject: &Subject) -> Verdict {
+async fn no_artifact(subject: &TestedRegistry) -> CheckResult {
     let body = b"--x\r\nContent-Disposition: form-data; name=\"changelog\"\r\n\r\nhi\r\n--x--\r\n";
     let ask = subject.post("api/v1/skills").body("multipart/form-data; boundary=x", body.to_vec());
     ask.ours().send().await?.is(&[400])?.code().map(drop)
 }
 
-async fn not_a_zip(subject: &Subject) -> Verdict {
+async fn not_a_zip(subject: &TestedRegistry) -> CheckResult {
     for bytes in [b"hello".to_vec(), Vec::new(), b"PK\x03\x04".to_vec()] {
         let answer = subject.publish_bare(&bytes).ours().send().await?;
         answer.is(&[400])?.code()?;
@@ -290,13 +294,13 @@ async fn not_a_zip(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn zero(subject: &Subject) -> Verdict {
+async fn zero(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.skill("zero", "0.0.0", "Zero.")?;
     subject.publish(&skill.zip, &[]).ours().send().await?.is(&[400])?.code()?;
     subject.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
-async fn name_differs(subject: &Subject) -> Verdict {
+async fn name_differs(subject: &TestedRegistry) -> CheckResult {
     let (name, other) = (subject.name("differs"), subject.name("otherwise"));
     let zip = zip(&other, &text(&name, "1.0.0", "Differs."))?;
     subject.publish(&zip, &[]).ours().send().await?.is(&[400])?.code()?;
@@ -306,10 +310,10 @@ async fn name_differs(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn reserved(subject: &Subject) -> Verdict {
+async fn reserved(subject: &TestedRegistry) -> CheckResult {
     let who = subject.get("api/v1/whoami").ours().send().await?;
     if who.status == 200 && who.value()?["role"] == "admin" {
-        return Err(Miss::Skipped("the token belongs to an administrator".to_owned()));
+        return Err(CheckFailure::Skipped("the token belongs to an administrator".to_owned()));
     }
     for prefix in ["amd", "gaia", "mcp"] {
         let name = format!("{prefix}-{}", subject.name("reserved"));
@@ -320,7 +324,7 @@ async fn reserved(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn no_token(subject: &Subject) -> Verdict {
+async fn no_token(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.skill("no-token", "1.0.0", "No token.")?;
     subject.publish(&skill.zip, &[]).send().await?.error(401, "unauthorized")?;
     subject.publish_bare(&skill.zip).send().await?.error(401, "unauthorized")?;
@@ -329,14 +333,14 @@ async fn no_token(subject: &Subject) -> Verdict {
     subject.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
-async fn forged_tokens(subject: &Subject) -> Verdict {
+async fn forged_tokens(subject: &TestedRegistry) -> CheckResult {
     let skill = subject.skill("forged", "1.0.0", "Forged.")?;
     let mut said: Option<Value> = None;
     for (what, token) in forged() {
         let answer = subject.publish(&skill.zip, &[]).bearer(&token).send().await?;
         let answer = answer.error(401, "unauthorized").map_err(|miss| match miss {
-            Miss::Failed(why) => fail(format!("{what}: {why}")),
-            skipped @ Miss::Skipped(_) => skipped,
+            CheckFailure::Failed(why) => fail(format!("{what}: {why}")),
+            skipped @ CheckFailure::Skipped(_) => skipped,
         })?;
         let error = answer.value()?["error"].clone();
         let first = said.get_or_insert_with(|| error.clone());
@@ -345,7 +349,7 @@ async fn forged_tokens(subject: &Subject) -> Verdict {
     subject.index(&skill.full).await?.is(&[404]).map(drop)
 }
 
-async fn huge_token(subject: &Subject) -> Verdict {
+async fn huge_token(subject: &TestedRegistry) -> CheckResult {
     for length in [10_000, 100_000, 1 << 20] {
         let answer = subject.post("api/v1/skills").bearer(&"x".repeat(length)).send().await;
         // A server may close the connection because of a huge header.
@@ -356,7 +360,7 @@ async fn huge_token(subject: &Subject) -> Verdict {
     subject.get("index/v1/config.json").send().await?.is(&[200]).map(drop)
 }
 
-async fn other_owner(subject: &Subject) -> Verdict {
+async fn other_owner(subject: &TestedRegistry) -> CheckResult {
     subject.put_new("owned", "1.0.0", "Owned.").await?;
     let next = subject.skill("owned", "1.1.0", "Taken over.")?;
     let answer = subject.publish(&next.zip, &[]).theirs().send().await?;
@@ -368,7 +372,7 @@ async fn other_owner(subject: &Subject) -> Verdict {
     yank.send().await?.error(403, "forbidden_scope").map(drop)
 }
 
-async fn anonymous(subject: &Subject) -> Verdict {
+async fn anonymous(subject: &TestedRegistry) -> CheckResult {
     let name = subject.name("prose");
     // The name of a text without frontmatter is its heading.
     let prose = format!("# {name}\n\nTell a story about {}.\n", subject.rare());

@@ -7,12 +7,12 @@ use semver::Version;
 use serde_json::Value;
 
 use super::{
-    Check, Miss, Subject, Verdict, check, ensure, fail,
-    sample::{Sample, artifact_path, index_path, text_of},
-    subject::Answer,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail,
+    sample::{PublishedSample, artifact_path, index_path, text_of},
+    tested_registry::TestResponse,
 };
 
-pub(super) fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<ConformanceCheck> {
     vec![
         check!(
             Pull,
@@ -164,7 +164,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-async fn index_shape(subject: &Subject) -> Verdict {
+async fn index_shape(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     ensure(!sample.lines.is_empty(), || format!("the index of {} is empty", sample.name))?;
     for line in &sample.lines {
@@ -195,7 +195,7 @@ async fn index_shape(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-fn versions(sample: &Sample) -> Result<Vec<Version>, Miss> {
+fn versions(sample: &PublishedSample) -> Result<Vec<Version>, CheckFailure> {
     let read = |line: &Value| {
         let text = text_of(line, "version")?;
         text.parse::<Version>().map_err(|error| fail(format!("version {text}: {error}")))
@@ -203,7 +203,7 @@ fn versions(sample: &Sample) -> Result<Vec<Version>, Miss> {
     sample.lines.iter().map(read).collect()
 }
 
-async fn index_order(subject: &Subject) -> Verdict {
+async fn index_order(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     let mut seen = versions(sample)?;
     let descending = seen.is_sorted_by(|a, b| a.cmp_precedence(b).is_ge());
@@ -215,7 +215,7 @@ async fn index_order(subject: &Subject) -> Verdict {
     ensure(seen.len() == count, || "a version is listed twice".to_owned())
 }
 
-async fn index_unknown(subject: &Subject) -> Verdict {
+async fn index_unknown(subject: &TestedRegistry) -> CheckResult {
     for name in [subject.name("nobody"), format!("{}/thing", subject.name("nowhere"))] {
         let answer = subject.index(&name).await?;
         // The error of a plain web server has another format.
@@ -228,13 +228,13 @@ async fn index_unknown(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn index_letters(subject: &Subject) -> Verdict {
+async fn index_letters(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     subject.get(&format!("index/v1/zz/{}", sample.name)).send().await?.is(&[404]).map(drop)
 }
 
 /// Fails unless a request with the `ETag` of a response returns 304.
-async fn same_again(subject: &Subject, path: &str) -> Verdict {
+async fn same_again(subject: &TestedRegistry, path: &str) -> CheckResult {
     let first = subject.get(path).send().await?.is(&[200])?;
     let tag = first.need("etag")?.to_owned();
     ensure(tag.starts_with('"') && tag.len() > 2, || format!("the ETag is not strong: {tag}"))?;
@@ -245,11 +245,11 @@ async fn same_again(subject: &Subject, path: &str) -> Verdict {
     ensure(other.bytes == first.bytes, || "the second response differs".to_owned())
 }
 
-async fn index_etag(subject: &Subject) -> Verdict {
+async fn index_etag(subject: &TestedRegistry) -> CheckResult {
     same_again(subject, &index_path(&subject.sample().await?.name)).await
 }
 
-async fn index_caching(subject: &Subject) -> Verdict {
+async fn index_caching(subject: &TestedRegistry) -> CheckResult {
     let answer = subject.index(&subject.sample().await?.name).await?.is(&[200])?;
     let caching = answer.need("cache-control")?;
     ensure(caching.contains("max-age=60") && caching.contains("must-revalidate"), || {
@@ -257,10 +257,10 @@ async fn index_caching(subject: &Subject) -> Verdict {
     })
 }
 
-async fn closure(subject: &Subject) -> Verdict {
+async fn closure(subject: &TestedRegistry) -> CheckResult {
     let config = subject.get("index/v1/config.json").send().await?.is(&[200])?.value()?;
     if config["closure"] != true {
-        return Err(Miss::Skipped("the registry has no closure".to_owned()));
+        return Err(CheckFailure::Skipped("the registry has no closure".to_owned()));
     }
     let sample = subject.sample().await?;
     let ask = subject.get("index/v1/closure").query("name", &sample.name);
@@ -279,7 +279,7 @@ async fn closure(subject: &Subject) -> Verdict {
     many.send().await?.refused()?.code().map(drop)
 }
 
-async fn artifact_digest(subject: &Subject) -> Verdict {
+async fn artifact_digest(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     // In a mirror each file can be damaged, so check all of them.
     let most = if subject.is_files() { usize::MAX } else { 5 };
@@ -296,19 +296,19 @@ async fn artifact_digest(subject: &Subject) -> Verdict {
     ensure(!sample.lines.is_empty(), || "there is no version".to_owned())
 }
 
-fn unpacked(bytes: &[u8]) -> Result<(Option<String>, Tree), Miss> {
+fn unpacked(bytes: &[u8]) -> Result<(Option<String>, Tree), CheckFailure> {
     let read = archive::unpack(bytes).and_then(archive::one_skill);
     read.map_err(|error| fail(format!("the artefact cannot be read: {error}")))
 }
 
-async fn artifact_layout(subject: &Subject) -> Verdict {
+async fn artifact_layout(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     let (folder, _) = unpacked(&subject.artifact(sample.line()?).await?.bytes)?;
     let last = sample.name.rsplit('/').next().unwrap_or_default();
     ensure(folder.as_deref() == Some(last), || format!("its folder is {folder:?}"))
 }
 
-async fn artifact_immutable(subject: &Subject) -> Verdict {
+async fn artifact_immutable(subject: &TestedRegistry) -> CheckResult {
     let answer = subject.artifact(subject.sample().await?.line()?).await?;
     let caching = answer.need("cache-control")?;
     ensure(caching.contains("immutable") && caching.contains("max-age=31536000"), || {
@@ -316,11 +316,11 @@ async fn artifact_immutable(subject: &Subject) -> Verdict {
     })
 }
 
-async fn artifact_etag(subject: &Subject) -> Verdict {
+async fn artifact_etag(subject: &TestedRegistry) -> CheckResult {
     same_again(subject, &artifact_path(subject.sample().await?.line()?)?).await
 }
 
-async fn artifact_range(subject: &Subject) -> Verdict {
+async fn artifact_range(subject: &TestedRegistry) -> CheckResult {
     let line = subject.sample().await?.line()?;
     let whole = subject.artifact(line).await?.bytes;
     let path = artifact_path(line)?;
@@ -342,7 +342,7 @@ async fn artifact_range(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn artifact_range_outside(subject: &Subject) -> Verdict {
+async fn artifact_range_outside(subject: &TestedRegistry) -> CheckResult {
     let line = subject.sample().await?.line()?;
     let path = artifact_path(line)?;
     let size = line["size"].as_u64().unwrap_or_default();
@@ -358,7 +358,7 @@ async fn artifact_range_outside(subject: &Subject) -> Verdict {
     ensure(length <= size + 100_000, || format!("1,000 ranges gave {length} bytes"))
 }
 
-async fn artifact_head(subject: &Subject) -> Verdict {
+async fn artifact_head(subject: &TestedRegistry) -> CheckResult {
     let line = subject.sample().await?.line()?;
     let url = format!("{}/{}", subject.base(), artifact_path(line)?);
     let answer = subject.look(Method::HEAD, url).send().await?.is(&[200])?;
@@ -367,7 +367,7 @@ async fn artifact_head(subject: &Subject) -> Verdict {
     ensure(line["size"].as_u64() == length.parse().ok(), || format!("Content-Length is {length}"))
 }
 
-async fn artifact_unknown(subject: &Subject) -> Verdict {
+async fn artifact_unknown(subject: &TestedRegistry) -> CheckResult {
     let line = subject.sample().await?.line()?;
     let filename = text_of(line, "filename")?;
     for path in [
@@ -381,7 +381,11 @@ async fn artifact_unknown(subject: &Subject) -> Verdict {
 }
 
 /// Checks a download against the index line of its version.
-async fn held(subject: &Subject, answer: Answer, name: &str) -> Result<String, Miss> {
+async fn held(
+    subject: &TestedRegistry,
+    answer: TestResponse,
+    name: &str,
+) -> Result<String, CheckFailure> {
     let answer = answer.is(&[200])?;
     let version = answer.need("x-skill-version")?.to_owned();
     let line = subject.line(name, &version).await?;
@@ -393,7 +397,7 @@ async fn held(subject: &Subject, answer: Answer, name: &str) -> Result<String, M
     Ok(version)
 }
 
-async fn download(subject: &Subject) -> Verdict {
+async fn download(subject: &TestedRegistry) -> CheckResult {
     let name = &subject.sample().await?.name;
     let answer = subject.get(&format!("api/v1/skills/{name}/download")).send().await?;
     let version = held(subject, answer, name).await?;
@@ -402,7 +406,7 @@ async fn download(subject: &Subject) -> Verdict {
     ensure(*latest == version, || format!("the download is {version}, but the latest is {latest}"))
 }
 
-async fn download_range(subject: &Subject) -> Verdict {
+async fn download_range(subject: &TestedRegistry) -> CheckResult {
     let name = &subject.sample().await?.name;
     let path = format!("api/v1/skills/{name}/download");
     for (range, expected) in [
@@ -420,7 +424,7 @@ async fn download_range(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn download_none(subject: &Subject) -> Verdict {
+async fn download_none(subject: &TestedRegistry) -> CheckResult {
     let name = &subject.sample().await?.name;
     let path = format!("api/v1/skills/{name}/download");
     subject.get(&path).query("version", "^999.0.0").send().await?.error(404, "not_found")?;
@@ -428,7 +432,7 @@ async fn download_none(subject: &Subject) -> Verdict {
     wrong.is(&[400])?.code().map(drop)
 }
 
-async fn detail(subject: &Subject) -> Verdict {
+async fn detail(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     let path = format!("api/v1/skills/{}", sample.name);
     let detail = subject.get(&path).send().await?.is(&[200])?.value()?;
@@ -453,7 +457,7 @@ async fn detail(subject: &Subject) -> Verdict {
     ensure(found == expected, || "its versions differ from its index".to_owned())
 }
 
-async fn version(subject: &Subject) -> Verdict {
+async fn version(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     let line = sample.line()?;
     let number = text_of(line, "version")?;
@@ -482,13 +486,13 @@ async fn version(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-fn own_text(tree: &Tree) -> Result<String, Miss> {
+fn own_text(tree: &Tree) -> Result<String, CheckFailure> {
     let found = tree.files().find(|(path, _)| is_skill_file(path));
     let (_, file) = found.ok_or_else(|| fail("the artefact has no SKILL.md"))?;
     Ok(String::from_utf8_lossy(&file.bytes).into_owned())
 }
 
-async fn skill_md(subject: &Subject) -> Verdict {
+async fn skill_md(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     let line = sample.line()?;
     let path = format!("{}/{}/SKILL.md", sample.name, text_of(line, "version")?);

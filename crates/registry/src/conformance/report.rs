@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use savoir_lint::visible;
 use serde_json::{Value, json};
 
-use super::{Group, Miss, Outcome};
+use super::{CheckFailure, CheckOutcome, Group};
 
 /// Maximum length of a reason, in characters.
-const LONGEST: usize = 2000;
+const MAX_TEXT_CHARS: usize = 2000;
 
 /// Number of checks that passed, failed and were skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,35 +18,37 @@ pub struct Counts {
     pub skipped: usize,
 }
 
-pub fn counts<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Counts {
+pub fn counts<'a>(outcomes: impl IntoIterator<Item = &'a CheckOutcome>) -> Counts {
     let mut counts = Counts::default();
     for outcome in outcomes {
         match &outcome.verdict {
             Ok(()) => counts.passed += 1,
-            Err(Miss::Failed(_)) => counts.failed += 1,
-            Err(Miss::Skipped(_)) => counts.skipped += 1,
+            Err(CheckFailure::Failed(_)) => counts.failed += 1,
+            Err(CheckFailure::Skipped(_)) => counts.skipped += 1,
         }
     }
     counts
 }
 
 /// The text for one check.
-pub fn line(outcome: &Outcome) -> String {
-    let Outcome { id, proves, .. } = outcome;
+pub fn line(outcome: &CheckOutcome) -> String {
+    let CheckOutcome { id, proves, .. } = outcome;
     match &outcome.verdict {
         Ok(()) => format!("✓ {id}: {proves}\n"),
-        Err(Miss::Failed(why)) => format!("✗ {id}: {proves}\n    {}\n", visible(&bounded(why))),
-        Err(Miss::Skipped(why)) => format!("- {id}: skipped: {}\n", visible(&bounded(why))),
+        Err(CheckFailure::Failed(why)) => {
+            format!("✗ {id}: {proves}\n    {}\n", visible(&bounded(why)))
+        }
+        Err(CheckFailure::Skipped(why)) => format!("- {id}: skipped: {}\n", visible(&bounded(why))),
     }
 }
 
-pub fn as_json(base: &str, prefix: &str, outcomes: &[Outcome]) -> Value {
+pub fn as_json(base: &str, prefix: &str, outcomes: &[CheckOutcome]) -> Value {
     let counts = counts(outcomes);
-    let one = |outcome: &Outcome| {
+    let one = |outcome: &CheckOutcome| {
         let (status, reason) = match &outcome.verdict {
             Ok(()) => ("passed", None),
-            Err(Miss::Failed(why)) => ("failed", Some(bounded(why))),
-            Err(Miss::Skipped(why)) => ("skipped", Some(bounded(why))),
+            Err(CheckFailure::Failed(why)) => ("failed", Some(bounded(why))),
+            Err(CheckFailure::Skipped(why)) => ("skipped", Some(bounded(why))),
         };
         json!({
             "id": outcome.id, "group": outcome.group.as_str(), "proves": outcome.proves,
@@ -61,7 +63,7 @@ pub fn as_json(base: &str, prefix: &str, outcomes: &[Outcome]) -> Value {
 }
 
 /// The results as XML, with one test suite for each group.
-pub fn junit(base: &str, outcomes: &[Outcome]) -> String {
+pub fn junit(base: &str, outcomes: &[CheckOutcome]) -> String {
     let all = counts(outcomes);
     let total: f64 = outcomes.iter().map(|outcome| outcome.took.as_secs_f64()).sum();
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -75,7 +77,7 @@ pub fn junit(base: &str, outcomes: &[Outcome]) -> String {
         all.skipped
     );
     for group in Group::ALL {
-        let own: Vec<&Outcome> = outcomes.iter().filter(|one| one.group == group).collect();
+        let own: Vec<&CheckOutcome> = outcomes.iter().filter(|one| one.group == group).collect();
         if own.is_empty() {
             continue;
         }
@@ -100,18 +102,18 @@ pub fn junit(base: &str, outcomes: &[Outcome]) -> String {
     xml
 }
 
-fn case(xml: &mut String, outcome: &Outcome) {
+fn case(xml: &mut String, outcome: &CheckOutcome) {
     let (id, group) = (escaped(&outcome.id), outcome.group.as_str());
     let time = outcome.took.as_secs_f64();
     let proves = escaped(outcome.proves);
     let _ = write!(xml, "    <testcase classname=\"{group}\" name=\"{id}\" time=\"{time:.3}\">");
     match &outcome.verdict {
         Ok(()) => {}
-        Err(Miss::Failed(why)) => {
+        Err(CheckFailure::Failed(why)) => {
             let why = escaped(&bounded(why));
             let _ = write!(xml, "<failure message=\"{proves}\">{why}</failure>");
         }
-        Err(Miss::Skipped(why)) => {
+        Err(CheckFailure::Skipped(why)) => {
             let _ = write!(xml, "<skipped message=\"{}\"/>", escaped(&bounded(why)));
         }
     }
@@ -119,7 +121,7 @@ fn case(xml: &mut String, outcome: &Outcome) {
 }
 
 fn bounded(text: &str) -> String {
-    let mut cut: String = text.chars().take(LONGEST).collect();
+    let mut cut: String = text.chars().take(MAX_TEXT_CHARS).collect();
     if cut.len() < text.len() {
         cut.push('…');
     }
@@ -152,8 +154,8 @@ mod tests {
 
     use super::*;
 
-    fn outcome(verdict: Result<(), Miss>) -> Outcome {
-        Outcome {
+    fn outcome(verdict: Result<(), CheckFailure>) -> CheckOutcome {
+        CheckOutcome {
             id: "errors/json".to_owned(),
             group: Group::Errors,
             proves: "Errors are \"JSON\" & <nothing> else.",
@@ -169,9 +171,9 @@ mod tests {
         let long = "&".repeat(100_000);
         let outcomes = [
             outcome(Ok(())),
-            outcome(Err(Miss::Failed(nasty.clone()))),
-            outcome(Err(Miss::Failed(long))),
-            outcome(Err(Miss::Skipped(nasty))),
+            outcome(Err(CheckFailure::Failed(nasty.clone()))),
+            outcome(Err(CheckFailure::Failed(long))),
+            outcome(Err(CheckFailure::Skipped(nasty))),
         ];
         let xml = junit("https://example.com/<\u{0}&\">", &outcomes);
         assert!(xml.len() < 30_000, "{}", xml.len());
@@ -199,10 +201,10 @@ mod tests {
 
     #[test]
     fn lines_for_people_are_harmless() {
-        let text = line(&outcome(Err(Miss::Failed("\u{1b}[2J".to_owned()))));
+        let text = line(&outcome(Err(CheckFailure::Failed("\u{1b}[2J".to_owned()))));
         assert!(text.starts_with("✗ errors/json: ") && !text.contains('\u{1b}'), "{text}");
         assert!(line(&outcome(Ok(()))).starts_with("✓ "));
-        let skipped = line(&outcome(Err(Miss::Skipped("it needs --token".to_owned()))));
+        let skipped = line(&outcome(Err(CheckFailure::Skipped("it needs --token".to_owned()))));
         assert_eq!(skipped, "- errors/json: skipped: it needs --token\n");
     }
 }

@@ -7,16 +7,16 @@ use savoir_skill::digest::sha256_hex;
 use serde_json::Value;
 
 use super::{
-    Miss, Subject, fail,
-    subject::{Answer, Ask, short},
+    CheckFailure, TestedRegistry, fail,
+    tested_registry::{TestRequest, TestResponse, short},
 };
 
 /// A word that no other skill has.
-pub(super) const RARE: &str = "quetzalflugelhorn";
+pub(super) const RARE_WORD: &str = "quetzalflugelhorn";
 
 /// A skill that can be published.
 #[derive(Clone, Debug)]
-pub(super) struct Skill {
+pub(super) struct TestSkill {
     /// Name with the namespace.
     pub(super) full: String,
     /// Name without the namespace.
@@ -28,7 +28,7 @@ pub(super) struct Skill {
 
 /// A skill that is in the registry.
 #[derive(Clone, Debug)]
-pub(super) struct Sample {
+pub(super) struct PublishedSample {
     pub(super) name: String,
     /// Lines of its index, the highest version first.
     pub(super) lines: Vec<Value>,
@@ -44,7 +44,7 @@ pub(super) fn text(name: &str, version: &str, words: &str) -> String {
 }
 
 /// A zip with one folder.
-pub(super) fn zip(name: &str, text: &str) -> Result<Vec<u8>, Miss> {
+pub(super) fn zip(name: &str, text: &str) -> Result<Vec<u8>, CheckFailure> {
     let mut tree = Tree::default();
     let bytes = text.as_bytes().to_vec();
     tree.add("SKILL.md".to_owned(), File { bytes, executable: false })
@@ -52,7 +52,7 @@ pub(super) fn zip(name: &str, text: &str) -> Result<Vec<u8>, Miss> {
     archive::pack(name, &tree).map_err(|error| fail(error.to_string()))
 }
 
-impl Subject {
+impl TestedRegistry {
     /// A unique name for this run.
     pub(super) fn name(&self, what: &str) -> String {
         format!("{}{what}", self.prefix())
@@ -67,15 +67,20 @@ impl Subject {
     }
 
     /// A skill with a unique name for this run.
-    pub(super) fn skill(&self, what: &str, version: &str, words: &str) -> Result<Skill, Miss> {
+    pub(super) fn skill(
+        &self,
+        what: &str,
+        version: &str,
+        words: &str,
+    ) -> Result<TestSkill, CheckFailure> {
         let last = self.name(what);
         let text = text(&last, version, words);
         let zip = zip(&last, &text)?;
-        Ok(Skill { full: self.full(&last), last, version: version.to_owned(), text, zip })
+        Ok(TestSkill { full: self.full(&last), last, version: version.to_owned(), text, zip })
     }
 
     /// A request that publishes a form with the namespace and further parts.
-    pub(super) fn publish(&self, zip: &[u8], more: &[(&str, &str)]) -> Ask<'_> {
+    pub(super) fn publish(&self, zip: &[u8], more: &[(&str, &str)]) -> TestRequest<'_> {
         let mut parts = vec![("artifact", zip)];
         parts.extend(self.namespace().map(|namespace| ("namespace", namespace.as_bytes())));
         parts.extend(more.iter().map(|(name, text)| (*name, text.as_bytes())));
@@ -84,7 +89,7 @@ impl Subject {
     }
 
     /// A request that publishes a bare zip.
-    pub(super) fn publish_bare(&self, zip: &[u8]) -> Ask<'_> {
+    pub(super) fn publish_bare(&self, zip: &[u8]) -> TestRequest<'_> {
         let ask = self.post("api/v1/skills").body("application/zip", zip.to_vec());
         match self.namespace() {
             Some(namespace) => ask.query("namespace", namespace),
@@ -93,7 +98,7 @@ impl Subject {
     }
 
     /// Publishes a skill; fails if it is refused.
-    pub(super) async fn put(&self, skill: &Skill) -> Result<Answer, Miss> {
+    pub(super) async fn put(&self, skill: &TestSkill) -> Result<TestResponse, CheckFailure> {
         self.publish(&skill.zip, &[]).ours().send().await?.is(&[201])
     }
 
@@ -103,67 +108,71 @@ impl Subject {
         what: &str,
         version: &str,
         words: &str,
-    ) -> Result<Skill, Miss> {
+    ) -> Result<TestSkill, CheckFailure> {
         let skill = self.skill(what, version, words)?;
         self.put(&skill).await?;
         Ok(skill)
     }
 
-    pub(super) async fn index(&self, name: &str) -> Result<Answer, Miss> {
+    pub(super) async fn index(&self, name: &str) -> Result<TestResponse, CheckFailure> {
         self.get(&index_path(name)).send().await
     }
 
     /// One line of an index.
-    pub(super) async fn line(&self, name: &str, version: &str) -> Result<Value, Miss> {
+    pub(super) async fn line(&self, name: &str, version: &str) -> Result<Value, CheckFailure> {
         let lines = self.index(name).await?.is(&[200])?.lines()?;
         let found = lines.into_iter().find(|line| line["version"] == version);
         found.ok_or_else(|| fail(format!("the index of {name} has no version {version}")))
     }
 
     /// Downloads the artefact of an index line.
-    pub(super) async fn artifact(&self, line: &Value) -> Result<Answer, Miss> {
+    pub(super) async fn artifact(&self, line: &Value) -> Result<TestResponse, CheckFailure> {
         self.get(&artifact_path(line)?).send().await?.is(&[200])
     }
 
     /// A skill to download: a published one if publishing is allowed, else the first listed one.
-    pub(super) async fn sample(&self) -> Result<&Sample, Miss> {
+    pub(super) async fn sample(&self) -> Result<&PublishedSample, CheckFailure> {
         let made = self.sample.get_or_init(|| async {
             if self.publishes() { self.own_sample().await } else { self.any_sample().await }
         });
         made.await.as_ref().map_err(Clone::clone)
     }
 
-    async fn own_sample(&self) -> Result<Sample, Miss> {
-        let words = format!("It has the words {RARE} and {}.", self.rare());
+    async fn own_sample(&self) -> Result<PublishedSample, CheckFailure> {
+        let words = format!("It has the words {RARE_WORD} and {}.", self.rare());
         for version in ["1.0.0", "1.1.0", "2.0.0-rc.1"] {
             self.put_new("sample", version, &words).await?;
         }
         let name = self.full(&self.name("sample"));
         let lines = self.index(&name).await?.is(&[200])?.lines()?;
-        Ok(Sample::new(name, lines))
+        Ok(PublishedSample::new(name, lines))
     }
 
-    async fn any_sample(&self) -> Result<Sample, Miss> {
+    async fn any_sample(&self) -> Result<PublishedSample, CheckFailure> {
         let name = match self.named() {
             Some(name) => name.to_string(),
             None => self.first_listed().await?,
         };
         let lines = self.index(&name).await?.is(&[200])?.lines()?;
-        let sample = Sample::new(name, lines);
+        let sample = PublishedSample::new(name, lines);
         if sample.line().is_err() {
-            return Err(Miss::Skipped(format!("no version of {} is available", sample.name)));
+            return Err(CheckFailure::Skipped(format!(
+                "no version of {} is available",
+                sample.name
+            )));
         }
         Ok(sample)
     }
 
-    async fn first_listed(&self) -> Result<String, Miss> {
+    async fn first_listed(&self) -> Result<String, CheckFailure> {
         if self.is_files() {
             let why = "a mirror has no list; name one of its skills: --skill NAME";
-            return Err(Miss::Skipped(why.to_owned()));
+            return Err(CheckFailure::Skipped(why.to_owned()));
         }
         let list = self.get("api/v1/skills").query("per_page", "1").send().await?;
         let list = list.is(&[200])?.value()?;
-        let empty = || Miss::Skipped("the registry is empty, and nothing is published".into());
+        let empty =
+            || CheckFailure::Skipped("the registry is empty, and nothing is published".into());
         list["items"][0]["name"].as_str().map(str::to_owned).ok_or_else(empty)
     }
 
@@ -173,7 +182,7 @@ impl Subject {
     }
 }
 
-impl Sample {
+impl PublishedSample {
     /// Leaves out versions that were taken down.
     fn new(name: String, mut lines: Vec<Value>) -> Self {
         lines.retain(|line| line["withdrawn"] != Value::Bool(true));
@@ -181,7 +190,7 @@ impl Sample {
     }
 
     /// The newest line that was not yanked.
-    pub(super) fn line(&self) -> Result<&Value, Miss> {
+    pub(super) fn line(&self) -> Result<&Value, CheckFailure> {
         let is_live = |line: &&Value| line["yanked"] != Value::Bool(true);
         let found = self.lines.iter().rfind(is_live);
         found.ok_or_else(|| fail(format!("the index of {} has no version", self.name)))
@@ -201,13 +210,13 @@ pub(super) fn index_path(name: &str) -> String {
 }
 
 /// Path of the artefact of an index line.
-pub(super) fn artifact_path(line: &Value) -> Result<String, Miss> {
+pub(super) fn artifact_path(line: &Value) -> Result<String, CheckFailure> {
     let (sha256, filename) = (text_of(line, "sha256")?, text_of(line, "filename")?);
     Ok(format!("artifacts/{sha256}/{filename}"))
 }
 
 /// A string field that is required.
-pub(super) fn text_of<'a>(object: &'a Value, key: &str) -> Result<&'a str, Miss> {
+pub(super) fn text_of<'a>(object: &'a Value, key: &str) -> Result<&'a str, CheckFailure> {
     let text = object[key].as_str().filter(|text| !text.is_empty());
     text.ok_or_else(|| {
         fail(format!("`{key}` is not a string in {}", short(&object.to_string(), 150)))

@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    Check, Miss, Subject, Verdict, check, ensure, fail, publish::found_in_time, sample::text_of,
+    CheckFailure, CheckResult, ConformanceCheck, TestedRegistry, check, ensure, fail,
+    publish::found_in_time, sample::text_of,
 };
 
-pub(super) fn checks() -> Vec<Check> {
+pub(super) fn checks() -> Vec<ConformanceCheck> {
     vec![
         check!(Search, Nothing, "shape", shape, "A search returns the query and summaries."),
         check!(Search, Token, "exact", exact, "A search for a name lists that skill first."),
@@ -33,7 +34,7 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-async fn found(subject: &Subject, pairs: &[(&str, &str)]) -> Result<Value, Miss> {
+async fn found(subject: &TestedRegistry, pairs: &[(&str, &str)]) -> Result<Value, CheckFailure> {
     let ask = subject.get("api/v1/search");
     let ask = pairs.iter().fold(ask, |ask, (key, value)| ask.query(key, value));
     let found = ask.send().await?.is(&[200])?.value()?;
@@ -46,7 +47,7 @@ fn names(found: &Value) -> Vec<&str> {
     items.filter_map(|item| item["name"].as_str()).collect()
 }
 
-async fn shape(subject: &Subject) -> Verdict {
+async fn shape(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     let last = sample.name.rsplit('/').next().unwrap_or_default();
     let found = found(subject, &[("q", last)]).await?;
@@ -62,7 +63,7 @@ async fn shape(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn exact(subject: &Subject) -> Verdict {
+async fn exact(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     let last = sample.name.rsplit('/').next().unwrap_or_default();
     found_in_time(subject, last, &sample.name).await?;
@@ -74,7 +75,7 @@ async fn exact(subject: &Subject) -> Verdict {
     Ok(())
 }
 
-async fn typo(subject: &Subject) -> Verdict {
+async fn typo(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     let last = sample.name.rsplit('/').next().unwrap_or_default();
     found_in_time(subject, last, &sample.name).await?;
@@ -84,12 +85,12 @@ async fn typo(subject: &Subject) -> Verdict {
     found_in_time(subject, &wrong, &sample.name).await
 }
 
-async fn body(subject: &Subject) -> Verdict {
+async fn body(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     found_in_time(subject, &subject.rare(), &sample.name).await
 }
 
-async fn tag(subject: &Subject) -> Verdict {
+async fn tag(subject: &TestedRegistry) -> CheckResult {
     let sample = subject.sample().await?;
     let rare = subject.rare();
     found_in_time(subject, &rare, &sample.name).await?;
@@ -99,14 +100,14 @@ async fn tag(subject: &Subject) -> Verdict {
     ensure(names(&without).is_empty(), || "it is found with a tag that it does not have".to_owned())
 }
 
-async fn nothing(subject: &Subject) -> Verdict {
+async fn nothing(subject: &TestedRegistry) -> CheckResult {
     let found = found(subject, &[("q", "qqxzjvkwqqxzjvkwqqxzjvkw")]).await?;
     let count = names(&found).len();
     ensure(count == 0, || format!("it finds {count} skills"))
 }
 
 /// Fails unless the query is answered, or refused with a valid error.
-async fn answered(subject: &Subject, query: &str) -> Verdict {
+async fn answered(subject: &TestedRegistry, query: &str) -> CheckResult {
     let answer = subject.get("api/v1/search").query("q", query).send().await?;
     if answer.status == 200 {
         let value = answer.value()?;
@@ -116,7 +117,7 @@ async fn answered(subject: &Subject, query: &str) -> Verdict {
     if answer.status == 400 { answer.code().map(drop) } else { Ok(()) }
 }
 
-async fn empty(subject: &Subject) -> Verdict {
+async fn empty(subject: &TestedRegistry) -> CheckResult {
     for query in ["", " ", "\t\n"] {
         answered(subject, query).await?;
     }
@@ -124,24 +125,24 @@ async fn empty(subject: &Subject) -> Verdict {
     none.is(&[200, 400])?.value().map(drop)
 }
 
-async fn long(subject: &Subject) -> Verdict {
+async fn long(subject: &TestedRegistry) -> CheckResult {
     answered(subject, &"word ".repeat(400)).await?;
     answered(subject, &"x".repeat(6000)).await
 }
 
-async fn unicode(subject: &Subject) -> Verdict {
+async fn unicode(subject: &TestedRegistry) -> CheckResult {
     for query in
         ["über größe", "技能", "أداة", "🦀", "e\u{301}", "\u{202e}abc", "\u{0}", "\u{feff}"]
     {
         answered(subject, query).await.map_err(|miss| match miss {
-            Miss::Failed(why) => fail(format!("{}: {why}", query.escape_unicode())),
-            skipped @ Miss::Skipped(_) => skipped,
+            CheckFailure::Failed(why) => fail(format!("{}: {why}", query.escape_unicode())),
+            skipped @ CheckFailure::Skipped(_) => skipped,
         })?;
     }
     Ok(())
 }
 
-async fn operators(subject: &Subject) -> Verdict {
+async fn operators(subject: &TestedRegistry) -> CheckResult {
     for query in [
         "a AND",
         "OR",
@@ -168,8 +169,8 @@ async fn operators(subject: &Subject) -> Verdict {
         "^$",
     ] {
         answered(subject, query).await.map_err(|miss| match miss {
-            Miss::Failed(why) => fail(format!("`{query}`: {why}")),
-            skipped @ Miss::Skipped(_) => skipped,
+            CheckFailure::Failed(why) => fail(format!("`{query}`: {why}")),
+            skipped @ CheckFailure::Skipped(_) => skipped,
         })?;
     }
     Ok(())

@@ -6,13 +6,13 @@ use flate2::{Compression, Crc, write::DeflateEncoder};
 
 use super::sample::text;
 
-const STORED: u16 = 0;
-const DEFLATED: u16 = 8;
-const FILE: u32 = 0o100_644;
+const METHOD_STORED: u16 = 0;
+const METHOD_DEFLATED: u16 = 8;
+const REGULAR_FILE_MODE: u32 = 0o100_644;
 
 /// An entry, whose fields may be inconsistent.
 #[derive(Clone, Debug)]
-struct Entry {
+struct ZipEntry {
     name: Vec<u8>,
     /// Name in the local header, if it differs.
     local: Option<Vec<u8>>,
@@ -25,7 +25,7 @@ struct Entry {
     mode: u32,
 }
 
-impl Entry {
+impl ZipEntry {
     fn new(name: impl Into<Vec<u8>>, bytes: &[u8]) -> Self {
         let mut crc = Crc::new();
         crc.update(bytes);
@@ -35,9 +35,9 @@ impl Entry {
             packed: bytes.to_vec(),
             size: bytes.len() as u32,
             crc: crc.sum(),
-            method: STORED,
+            method: METHOD_STORED,
             flags: 1 << 11,
-            mode: FILE,
+            mode: REGULAR_FILE_MODE,
         }
     }
 
@@ -46,7 +46,7 @@ impl Entry {
         // Writing to memory cannot fail.
         let _ = deflating.write_all(bytes);
         let packed = deflating.finish().unwrap_or_default();
-        Self { packed, method: DEFLATED, ..Self::new(name, bytes) }
+        Self { packed, method: METHOD_DEFLATED, ..Self::new(name, bytes) }
     }
 
     /// The fields that both headers have.
@@ -64,7 +64,7 @@ impl Entry {
     }
 }
 
-fn zip(entries: &[Entry]) -> Vec<u8> {
+fn zip(entries: &[ZipEntry]) -> Vec<u8> {
     let (mut bytes, mut places) = (Vec::new(), Vec::new());
     for entry in entries {
         places.push(bytes.len() as u32);
@@ -78,7 +78,7 @@ fn zip(entries: &[Entry]) -> Vec<u8> {
 }
 
 /// Adds a central directory with entries at these offsets.
-fn finish(mut bytes: Vec<u8>, entries: &[Entry], places: &[u32], comment: &[u8]) -> Vec<u8> {
+fn finish(mut bytes: Vec<u8>, entries: &[ZipEntry], places: &[u32], comment: &[u8]) -> Vec<u8> {
     let start = bytes.len();
     for (entry, place) in entries.iter().zip(places) {
         bytes.extend(b"PK\x01\x02\x14\x03");
@@ -99,25 +99,25 @@ fn finish(mut bytes: Vec<u8>, entries: &[Entry], places: &[u32], comment: &[u8])
     bytes
 }
 
-fn good(name: &str) -> Entry {
+fn good(name: &str) -> ZipEntry {
     let text = text(name, "1.0.0", "Hostile.");
-    Entry::new(format!("{name}/SKILL.md"), text.as_bytes())
+    ZipEntry::new(format!("{name}/SKILL.md"), text.as_bytes())
 }
 
 /// A valid SKILL.md and further entries.
-fn beside(name: &str, more: impl IntoIterator<Item = Entry>) -> Vec<u8> {
-    let entries: Vec<Entry> = std::iter::once(good(name)).chain(more).collect();
+fn beside(name: &str, more: impl IntoIterator<Item = ZipEntry>) -> Vec<u8> {
+    let entries: Vec<ZipEntry> = std::iter::once(good(name)).chain(more).collect();
     zip(&entries)
 }
 
 fn beside_path(name: &str, path: impl Into<Vec<u8>>) -> Vec<u8> {
-    beside(name, [Entry::new(path, b"evil")])
+    beside(name, [ZipEntry::new(path, b"evil")])
 }
 
 /// An archive with a changed SKILL.md.
 fn with_text(name: &str, change: impl FnOnce(String) -> Vec<u8>) -> Vec<u8> {
     let bytes = change(text(name, "1.0.0", "Hostile."));
-    zip(&[Entry::new(format!("{name}/SKILL.md"), &bytes)])
+    zip(&[ZipEntry::new(format!("{name}/SKILL.md"), &bytes)])
 }
 
 /// An archive with a further line in its frontmatter.
@@ -126,9 +126,9 @@ fn with_yaml(name: &str, line: &str) -> Vec<u8> {
 }
 
 /// A malicious archive: its id, what its check proves, and a function that creates it for a skill name.
-pub(super) type Hostile = (&'static str, &'static str, fn(&str) -> Vec<u8>);
+pub(super) type HostileArchive = (&'static str, &'static str, fn(&str) -> Vec<u8>);
 
-pub(super) const HOSTILE: &[Hostile] = &[
+pub(super) const HOSTILE_ARCHIVES: &[HostileArchive] = &[
     ("zip-traversal", "An archive with path traversal is refused.", |name| {
         beside_path(name, format!("{name}/../../evil.sh"))
     }),
@@ -142,27 +142,28 @@ pub(super) const HOSTILE: &[Hostile] = &[
         beside_path(name, format!("{name}/C:evil"))
     }),
     ("zip-symlink", "An archive with a symlink is refused.", |name| {
-        let link = Entry::new(format!("{name}/link"), b"/etc");
-        beside(name, [Entry { mode: 0o120_777, ..link }])
+        let link = ZipEntry::new(format!("{name}/link"), b"/etc");
+        beside(name, [ZipEntry { mode: 0o120_777, ..link }])
     }),
     ("zip-device", "An archive with a device is refused.", |name| {
-        let device = Entry::new(format!("{name}/disk"), b"");
-        beside(name, [Entry { mode: 0o060_644, ..device }])
+        let device = ZipEntry::new(format!("{name}/disk"), b"");
+        beside(name, [ZipEntry { mode: 0o060_644, ..device }])
     }),
     ("zip-duplicate", "An archive with the same file twice is refused.", |name| {
         beside(name, [good(name)])
     }),
     ("zip-case", "An archive with two names that differ only in case is refused.", |name| {
-        let files = ["notes.md", "NOTES.md"].map(|file| Entry::new(format!("{name}/{file}"), b"x"));
+        let files =
+            ["notes.md", "NOTES.md"].map(|file| ZipEntry::new(format!("{name}/{file}"), b"x"));
         beside(name, files)
     }),
     ("zip-unicode", "An archive with two Unicode forms of one name is refused.", |name| {
         let files = ["\u{e9}.md", "e\u{301}.md"];
-        beside(name, files.map(|file| Entry::new(format!("{name}/{file}"), b"x")))
+        beside(name, files.map(|file| ZipEntry::new(format!("{name}/{file}"), b"x")))
     }),
     ("zip-confused", "An archive whose headers disagree about a name is refused.", |name| {
         let other = Some(format!("{name}/OTHER.md").into_bytes());
-        beside(name, [Entry { local: other, ..Entry::new(format!("{name}/notes.md"), b"x") }])
+        beside(name, [ZipEntry { local: other, ..ZipEntry::new(format!("{name}/notes.md"), b"x") }])
     }),
     ("zip-twice", "Two concatenated archives are refused.", |name| beside(name, []).repeat(2)),
     ("zip-prefix", "An archive with leading bytes is refused.", |name| {
@@ -179,40 +180,43 @@ pub(super) const HOSTILE: &[Hostile] = &[
         finish(bytes, &[entry], &[0], b"PK\x05\x06 and so on")
     }),
     ("zip-encrypted", "An encrypted archive is refused.", |name| {
-        let secret = Entry::new(format!("{name}/secret"), b"secret");
-        beside(name, [Entry { flags: 1 | 1 << 11, ..secret }])
+        let secret = ZipEntry::new(format!("{name}/secret"), b"secret");
+        beside(name, [ZipEntry { flags: 1 | 1 << 11, ..secret }])
     }),
     ("zip-truncated", "A truncated archive is refused.", |name| {
-        let whole = beside(name, [Entry::new(format!("{name}/notes.md"), &[b'x'; 1000])]);
+        let whole = beside(name, [ZipEntry::new(format!("{name}/notes.md"), &[b'x'; 1000])]);
         whole[..whole.len() * 6 / 10].to_vec()
     }),
     ("zip-checksum", "An archive with a wrong checksum is refused.", |name| {
-        let file = Entry::new(format!("{name}/notes.md"), b"notes");
-        beside(name, [Entry { crc: 7, ..file }])
+        let file = ZipEntry::new(format!("{name}/notes.md"), b"notes");
+        beside(name, [ZipEntry { crc: 7, ..file }])
     }),
     ("zip-bomb", "A zip bomb is refused.", |name| {
         let zeros = vec![0; 64 << 20];
-        beside(name, [Entry::deflated(format!("{name}/zeros"), &zeros)])
+        beside(name, [ZipEntry::deflated(format!("{name}/zeros"), &zeros)])
     }),
     ("zip-bomb-lie", "A zip bomb with a wrong size is refused.", |name| {
         let zeros = vec![0; 32 << 20];
-        beside(name, [Entry { size: 100, ..Entry::deflated(format!("{name}/zeros"), &zeros) }])
+        beside(
+            name,
+            [ZipEntry { size: 100, ..ZipEntry::deflated(format!("{name}/zeros"), &zeros) }],
+        )
     }),
     ("zip-overlap", "An archive with overlapping entries is refused.", |name| {
-        let shared = Entry::new(format!("{name}/a"), &[b'x'; 10_000]);
+        let shared = ZipEntry::new(format!("{name}/a"), &[b'x'; 10_000]);
         let mut bytes = Vec::from(b"PK\x03\x04");
         bytes.extend(shared.described(&shared.name));
         bytes.extend(&shared.name);
         bytes.extend(&shared.packed);
-        let entry = |at: usize| Entry { name: format!("{name}/{at}").into(), ..shared.clone() };
-        let entries: Vec<Entry> = (0..1000).map(entry).collect();
+        let entry = |at: usize| ZipEntry { name: format!("{name}/{at}").into(), ..shared.clone() };
+        let entries: Vec<ZipEntry> = (0..1000).map(entry).collect();
         finish(bytes, &entries, &[0; 1000], b"")
     }),
     ("zip-many", "An archive with thousands of files is refused.", |name| {
-        beside(name, (0..6000).map(|at| Entry::new(format!("{name}/{at}"), b"")))
+        beside(name, (0..6000).map(|at| ZipEntry::new(format!("{name}/{at}"), b"")))
     }),
     ("zip-no-skill", "An archive without SKILL.md is refused.", |name| {
-        zip(&[Entry::new(format!("{name}/README.md"), b"Hi.")])
+        zip(&[ZipEntry::new(format!("{name}/README.md"), b"Hi.")])
     }),
     ("zip-two-roots", "An archive with a file outside of its folder is refused.", |name| {
         beside_path(name, "elsewhere/notes.md")
@@ -239,7 +243,7 @@ pub(super) const HOSTILE: &[Hostile] = &[
         beside_path(name, format!("{name}/{}x.md", "d/".repeat(60)))
     }),
     ("zip-file-as-folder", "An archive with a file that is also a folder is refused.", |name| {
-        let paths = ["x", "x/y"].map(|path| Entry::new(format!("{name}/{path}"), b"x"));
+        let paths = ["x", "x/y"].map(|path| ZipEntry::new(format!("{name}/{path}"), b"x"));
         beside(name, paths)
     }),
     ("yaml-alias", "Frontmatter with exponential aliases is refused.", |name| {
@@ -296,7 +300,7 @@ mod tests {
         let name = "demo";
         let read = |bytes: &[u8]| Submission::read(bytes, &PublishOptions::default());
         assert!(read(&beside(name, [])).is_ok(), "a valid archive is not refused");
-        for (id, _, make) in HOSTILE {
+        for (id, _, make) in HOSTILE_ARCHIVES {
             assert!(read(&make(name)).is_err(), "{id}");
         }
     }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use jiff::Timestamp;
+use jiff::Timestamp as JiffTimestamp;
 use savoir_package::registry::wire::IndexLine;
 use savoir_skill::digest::sha256_hex;
 use savoir_store::{
-    StoreError, Time,
+    StoreError, Timestamp,
     registry::{
         Actor, MemberRecord, NewSignature, NewVersion, PackageName, PackageRecord, Record,
         Registry, RegistryError, SignatureRecord, Signer, VersionRecord,
@@ -15,20 +15,20 @@ use savoir_store::{
 use semver::{BuildMetadata, Version};
 
 use super::{
-    Done, Mode, Plan, Refusal,
-    found::{Job, Mirrored},
-    ready::Ready,
+    ImportMode, ImportPlan, ImportRefusal, ImportSummary,
+    find_skills::{ImportJob, MirroredPackage},
+    prepare_version::PreparedVersion,
 };
 
 /// Maximum size of a reason, in bytes.
-const LONGEST_REASON: usize = 4096;
+const MAX_REASON_BYTES: usize = 4096;
 
 /// Prefix of the reason if a version was taken down in the mirror.
-const TAKEN_DOWN: &str = "it was taken down where it came from: ";
+const TAKEN_DOWN_REASON: &str = "it was taken down where it came from: ";
 
 /// An existing version.
 #[derive(Debug)]
-struct There {
+struct ExistingVersion {
     /// Empty if it was taken down.
     sha256: String,
     yanked: bool,
@@ -36,18 +36,18 @@ struct There {
 
 /// Cached data of a package.
 #[derive(Debug, Default)]
-struct Known {
+struct ExistingPackage {
     /// Whether the package exists in the registry.
     is_old: bool,
     /// The last number that the registry assigned to a text.
     last: u64,
-    versions: BTreeMap<Version, There>,
+    versions: BTreeMap<Version, ExistingVersion>,
 }
 
 pub(super) struct Publisher<'a> {
     registry: Registry<'a>,
-    plan: &'a Plan,
-    known: HashMap<PackageName, Known>,
+    plan: &'a ImportPlan,
+    known: HashMap<PackageName, ExistingPackage>,
     /// Versions of this batch that were taken down in the mirror, with their reasons.
     gone: BTreeMap<PackageName, Vec<(Version, Option<String>)>>,
 }
@@ -58,22 +58,22 @@ fn plain(version: &Version) -> Version {
 }
 
 impl<'a> Publisher<'a> {
-    pub(super) fn new(registry: Registry<'a>, plan: &'a Plan) -> Self {
+    pub(super) fn new(registry: Registry<'a>, plan: &'a ImportPlan) -> Self {
         Self { registry, plan, known: HashMap::new(), gone: BTreeMap::new() }
     }
 
-    async fn known(&mut self, package: &PackageName) -> Result<&mut Known, StoreError> {
+    async fn known(&mut self, package: &PackageName) -> Result<&mut ExistingPackage, StoreError> {
         if !self.known.contains_key(package) {
-            let mut known = Known::default();
+            let mut known = ExistingPackage::default();
             if let Some(found) = self.registry.package(package).await? {
                 known.is_old = true;
                 for version in found.versions {
-                    let there = There { sha256: version.sha256, yanked: version.yanked };
+                    let there = ExistingVersion { sha256: version.sha256, yanked: version.yanked };
                     known.versions.insert(plain(&version.version), there);
                 }
                 for number in self.registry.numbers(package).await? {
                     known.last = known.last.max(number.patch);
-                    let withdrawn = || There { sha256: String::new(), yanked: true };
+                    let withdrawn = || ExistingVersion { sha256: String::new(), yanked: true };
                     known.versions.entry(plain(&number)).or_insert_with(withdrawn);
                 }
             }
@@ -85,45 +85,49 @@ impl<'a> Publisher<'a> {
     /// Starts a batch: leaves out versions that exist, as far as that is known without reading them.
     pub(super) async fn without_known(
         &mut self,
-        jobs: Vec<Job>,
-        done: &mut Done,
-    ) -> Result<Vec<Job>, StoreError> {
+        jobs: Vec<ImportJob>,
+        done: &mut ImportSummary,
+    ) -> Result<Vec<ImportJob>, StoreError> {
         self.known.clear();
         self.gone.clear();
         let mut left = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let Job::Package(mut mirrored) = job else {
+            let ImportJob::Package(mut mirrored) = job else {
                 left.push(job);
                 continue;
             };
             self.take_down(&mirrored, done).await?;
             self.strip(&mut mirrored, done).await?;
-            left.push(Job::Package(mirrored));
+            left.push(ImportJob::Package(mirrored));
         }
         Ok(left)
     }
 
     /// Reserves versions that were taken down in the mirror. Existing ones are only yanked; an
     /// administrator of this registry can take them down.
-    async fn take_down(&mut self, mirrored: &Mirrored, done: &mut Done) -> Result<(), StoreError> {
+    async fn take_down(
+        &mut self,
+        mirrored: &MirroredPackage,
+        done: &mut ImportSummary,
+    ) -> Result<(), StoreError> {
         for line in &mirrored.gone {
             let Ok(package) = line.name.to_string().parse::<PackageName>() else { continue };
             let why = line.withdrawn_reason.as_deref().unwrap_or_default();
-            let why = &why[..why.floor_char_boundary(LONGEST_REASON - TAKEN_DOWN.len())];
+            let why = &why[..why.floor_char_boundary(MAX_REASON_BYTES - TAKEN_DOWN_REASON.len())];
             let known = self.known(&package).await?;
             match known.versions.get_mut(&plain(&line.version)) {
                 Some(there) if there.yanked => {}
                 Some(there) => {
                     there.yanked = true;
-                    let why = format!("{TAKEN_DOWN}{why}");
+                    let why = format!("{TAKEN_DOWN_REASON}{why}");
                     self.yank(&package, &line.version, Some(&why), mirrored, done).await?;
                 }
                 None => {
-                    let there = There { sha256: String::new(), yanked: true };
+                    let there = ExistingVersion { sha256: String::new(), yanked: true };
                     known.versions.insert(plain(&line.version), there);
                     let why = Some(why.to_owned()).filter(|why| !why.is_empty());
                     self.gone.entry(package).or_default().push((line.version.clone(), why));
-                    done.taken_down += u64::from(self.plan.mode == Mode::Look);
+                    done.taken_down += u64::from(self.plan.mode == ImportMode::DryRun);
                 }
             }
         }
@@ -135,18 +139,22 @@ impl<'a> Publisher<'a> {
         package: &PackageName,
         version: &Version,
         why: Option<&str>,
-        mirrored: &Mirrored,
-        done: &mut Done,
+        mirrored: &MirroredPackage,
+        done: &mut ImportSummary,
     ) -> Result<(), StoreError> {
-        if self.plan.mode == Mode::Write {
+        if self.plan.mode == ImportMode::Write {
             let yank = self.registry.yank(&Actor::operator(), package, version, why).await;
-            told(yank.map(drop), &mirrored.index, done)?;
+            progress(yank.map(drop), &mirrored.index, done)?;
         }
         done.yanked += 1;
         Ok(())
     }
 
-    async fn strip(&mut self, mirrored: &mut Mirrored, done: &mut Done) -> Result<(), StoreError> {
+    async fn strip(
+        &mut self,
+        mirrored: &mut MirroredPackage,
+        done: &mut ImportSummary,
+    ) -> Result<(), StoreError> {
         let Some((_, first)) = mirrored.versions.first() else { return Ok(()) };
         // An invalid name is reported when the version is read.
         let Ok(package) = first.name.to_string().parse::<PackageName>() else { return Ok(()) };
@@ -171,9 +179,9 @@ impl<'a> Publisher<'a> {
     /// The version, unless it exists. If it exists with other bytes, it is refused.
     pub(super) async fn is_new(
         &mut self,
-        mut ready: Ready,
-        done: &mut Done,
-    ) -> Result<Option<Ready>, StoreError> {
+        mut ready: PreparedVersion,
+        done: &mut ImportSummary,
+    ) -> Result<Option<PreparedVersion>, StoreError> {
         let known = self.known(&ready.package).await?;
         let version = match &ready.version {
             Some(version) => plain(version),
@@ -195,12 +203,12 @@ impl<'a> Publisher<'a> {
             }
             Some(_) => {
                 let reason = "this version already exists with other bytes; raise its version";
-                let refusal = Refusal::new(&ready.path, "version_exists", reason);
+                let refusal = ImportRefusal::new(&ready.path, "version_exists", reason);
                 done.refused.push(refusal.of(&ready));
                 Ok(None)
             }
             None => {
-                let there = There { sha256: ready.sha256.clone(), yanked: false };
+                let there = ExistingVersion { sha256: ready.sha256.clone(), yanked: false };
                 known.versions.insert(version, there);
                 Ok(Some(ready))
             }
@@ -210,10 +218,10 @@ impl<'a> Publisher<'a> {
     /// Publishes versions that do not exist.
     pub(super) async fn publish(
         &mut self,
-        ready: Vec<Ready>,
-        done: &mut Done,
+        ready: Vec<PreparedVersion>,
+        done: &mut ImportSummary,
     ) -> Result<(), StoreError> {
-        let mut new: BTreeMap<PackageName, Vec<Ready>> = BTreeMap::new();
+        let mut new: BTreeMap<PackageName, Vec<PreparedVersion>> = BTreeMap::new();
         for one in ready {
             if self.known(&one.package).await?.is_old {
                 self.add(one, done).await?;
@@ -242,7 +250,7 @@ impl<'a> Publisher<'a> {
                     let one = BTreeMap::from([(package, versions)]);
                     match self.together(&one).await {
                         Ok(added) => self.count(added, &one, done),
-                        Err(error) => told(Err(error), &path, done)?,
+                        Err(error) => progress(Err(error), &path, done)?,
                     }
                 }
             }
@@ -251,7 +259,12 @@ impl<'a> Publisher<'a> {
     }
 
     /// Counts the versions of added packages.
-    fn count(&self, added: u64, packages: &BTreeMap<PackageName, Vec<Ready>>, done: &mut Done) {
+    fn count(
+        &self,
+        added: u64,
+        packages: &BTreeMap<PackageName, Vec<PreparedVersion>>,
+        done: &mut ImportSummary,
+    ) {
         let gone = packages.keys().filter_map(|package| self.gone.get(package));
         let gone = gone.map(|gone| gone.len() as u64).sum();
         done.published += added.saturating_sub(gone);
@@ -263,14 +276,14 @@ impl<'a> Publisher<'a> {
         &self,
         package: &PackageName,
         gone: Vec<(Version, Option<String>)>,
-        done: &mut Done,
+        done: &mut ImportSummary,
     ) -> Result<(), StoreError> {
         let actor = Actor::operator();
         for (version, why) in gone {
             let why = why.as_deref();
             match self.registry.withdraw_unseen(&actor, package, &version, why).await {
                 Ok(added) => done.taken_down += u64::from(added),
-                Err(error) => told(Err(error), package.to_string().as_ref(), done)?,
+                Err(error) => progress(Err(error), package.to_string().as_ref(), done)?,
             }
         }
         Ok(())
@@ -279,7 +292,7 @@ impl<'a> Publisher<'a> {
     /// Adds new packages in one transaction.
     async fn together(
         &self,
-        packages: &BTreeMap<PackageName, Vec<Ready>>,
+        packages: &BTreeMap<PackageName, Vec<PreparedVersion>>,
     ) -> Result<u64, RegistryError> {
         let mut records = Vec::new();
         for (package, versions) in packages {
@@ -308,7 +321,7 @@ impl<'a> Publisher<'a> {
 
     /// The namespaces and the owners of packages.
     fn holdings<'b>(&self, packages: impl Iterator<Item = &'b PackageName>) -> Vec<Record> {
-        let now = Time::now().micros();
+        let now = Timestamp::now().micros();
         let (mut namespaces, mut holdings) = (BTreeSet::new(), BTreeSet::new());
         for package in packages {
             if !package.namespace().is_shared() {
@@ -336,14 +349,14 @@ impl<'a> Publisher<'a> {
     async fn record(
         &self,
         package: &PackageName,
-        versions: &[Ready],
+        versions: &[PreparedVersion],
     ) -> Result<Record, RegistryError> {
         let keys = self.registry.keys(&package.holding()).await?;
         let is_active = |id: &str| keys.iter().any(|key| key.key_id == id && key.revoked.is_none());
-        let now = Time::now().micros();
-        let mut versions: Vec<&Ready> = versions.iter().collect();
+        let now = Timestamp::now().micros();
+        let mut versions: Vec<&PreparedVersion> = versions.iter().collect();
         versions.sort_by(|a, b| a.number().cmp_precedence(&b.number()));
-        let record = |ready: &Ready| version(ready, self.plan, now, is_active);
+        let record = |ready: &PreparedVersion| version(ready, self.plan, now, is_active);
         let mut versions: Vec<VersionRecord> = versions.into_iter().map(record).collect();
         let gone = self.gone.get(package).into_iter().flatten();
         versions.extend(gone.map(|(version, why)| VersionRecord {
@@ -366,15 +379,19 @@ impl<'a> Publisher<'a> {
     }
 
     /// Adds a version to an existing package.
-    async fn add(&self, ready: Ready, done: &mut Done) -> Result<(), StoreError> {
+    async fn add(
+        &self,
+        ready: PreparedVersion,
+        done: &mut ImportSummary,
+    ) -> Result<(), StoreError> {
         let added = self.add_one(&ready).await;
         if added.is_ok() {
             done.published += 1;
         }
-        told(added, &ready.path, done)
+        progress(added, &ready.path, done)
     }
 
-    async fn add_one(&self, ready: &Ready) -> Result<(), RegistryError> {
+    async fn add_one(&self, ready: &PreparedVersion) -> Result<(), RegistryError> {
         let (actor, package, version) = (Actor::operator(), &ready.package, &ready.number());
         let signature = |(key_id, record): (&String, &String)| NewSignature {
             signer: Signer::Publisher,
@@ -392,14 +409,14 @@ impl<'a> Publisher<'a> {
             facts: &ready.facts,
             signatures: &signatures,
             scan: ready.scan.as_ref(),
-            published_at: ready.line.as_ref().and_then(published).map(Time::from_micros),
+            published_at: ready.line.as_ref().and_then(published).map(Timestamp::from_micros),
         };
         self.registry.publish(&actor, new).await?;
         let Some(line) = &ready.line else { return Ok(()) };
         if line.yanked {
             // Shorten the reason of the mirror, so that a long one cannot prevent the yank.
             let why = line.yanked_reason.as_deref();
-            let why = why.map(|why| &why[..why.floor_char_boundary(LONGEST_REASON)]);
+            let why = why.map(|why| &why[..why.floor_char_boundary(MAX_REASON_BYTES)]);
             self.registry.yank(&actor, package, version, why).await?;
         }
         if let Some(message) = &line.deprecated {
@@ -410,8 +427,8 @@ impl<'a> Publisher<'a> {
 }
 
 fn version(
-    ready: &Ready,
-    plan: &Plan,
+    ready: &PreparedVersion,
+    plan: &ImportPlan,
     now: i64,
     is_active: impl Fn(&str) -> bool,
 ) -> VersionRecord {
@@ -447,21 +464,21 @@ fn version(
 
 /// The publication time in a mirror, unless it is in the future.
 fn published(line: &IndexLine) -> Option<i64> {
-    let time: Timestamp = line.published_at.as_deref()?.parse().ok()?;
-    Some(time.as_microsecond()).filter(|time| *time <= Time::now().micros())
+    let time: JiffTimestamp = line.published_at.as_deref()?.parse().ok()?;
+    Some(time.as_microsecond()).filter(|time| *time <= Timestamp::now().micros())
 }
 
 /// Records a refusal. Only an error of the database ends the import.
-fn told(
+fn progress(
     outcome: Result<(), RegistryError>,
     path: &std::path::Path,
-    done: &mut Done,
+    done: &mut ImportSummary,
 ) -> Result<(), StoreError> {
     match outcome {
         Ok(()) => Ok(()),
         Err(RegistryError::Store(error)) => Err(error),
         Err(error) => {
-            done.refused.push(Refusal::new(path, error.code(), &error));
+            done.refused.push(ImportRefusal::new(path, error.code(), &error));
             Ok(())
         }
     }

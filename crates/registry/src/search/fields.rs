@@ -1,4 +1,4 @@
-//! What the index keeps of a skill.
+//! The fields of a skill in the search index.
 
 use std::borrow::Cow;
 
@@ -16,21 +16,21 @@ use super::{
 };
 
 /// Bytes of a body that are indexed. What a skill is about is said before that.
-const MOST_BODY: usize = 64 * 1024;
+const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Bytes of each other text.
-const MOST_TEXT: usize = 4 * 1024;
+const MAX_TEXT_BYTES: usize = 4 * 1024;
 /// Tags of a skill that are indexed.
-const MOST_TAGS: usize = 64;
+const MAX_TAGS: usize = 64;
 
 /// The column that skills are sorted by.
-pub(super) const WEIGHT: &str = "weight";
+pub(super) const WEIGHT_FIELD: &str = "weight";
 /// The column with the day of the last change.
-pub(super) const DAY: &str = "day";
+pub(super) const DAY_FIELD: &str = "day";
 /// The column with the key.
-pub(super) const KEY: &str = "key";
+pub(super) const KEY_FIELD: &str = "key";
 
 /// What a weight of one is stored as.
-pub(super) const WEIGHT_OF_ONE: f32 = 1000.0;
+pub(super) const WEIGHT_SCALE: f32 = 1000.0;
 
 /// The fields of the index.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl Fields {
         let phrases = text(Splitter::Stems.name(), IndexRecordOption::WithFreqsAndPositions);
         let typed = text(Splitter::Beginnings.name(), IndexRecordOption::Basic);
         let fields = Self {
-            key: schema.add_text_field(KEY, whole.clone().set_fast(RAW_TOKENIZER_NAME)),
+            key: schema.add_text_field(KEY_FIELD, whole.clone().set_fast(RAW_TOKENIZER_NAME)),
             exact: schema.add_text_field("exact", whole.clone()),
             name: schema.add_text_field("name", names),
             typed: schema.add_text_field("typed", typed),
@@ -83,8 +83,8 @@ impl Fields {
             author: schema.add_text_field("author", whole.clone()),
             tier: schema.add_text_field("tier", whole.clone()),
             owner: schema.add_text_field("owner", whole),
-            weight: schema.add_u64_field(WEIGHT, FAST),
-            day: schema.add_u64_field(DAY, FAST),
+            weight: schema.add_u64_field(WEIGHT_FIELD, FAST),
+            day: schema.add_u64_field(DAY_FIELD, FAST),
         };
         (fields, schema.build())
     }
@@ -100,10 +100,10 @@ impl Fields {
         kept.add_text(self.key, &document.key);
         kept.add_u64(self.weight, weight(document));
         kept.add_u64(self.day, document.updated_at.max(0).unsigned_abs() / 86_400);
-        kept.add_text(self.author, fold(cut(&document.author, MOST_TEXT)));
+        kept.add_text(self.author, fold(cut(&document.author, MAX_TEXT_BYTES)));
         kept.add_text(self.tier, document.tier.as_str());
         kept.add_text(self.owner, owner(document));
-        let tags = || document.tags.iter().take(MOST_TAGS).map(|tag| cut(tag, MOST_TEXT));
+        let tags = || document.tags.iter().take(MAX_TAGS).map(|tag| cut(tag, MAX_TEXT_BYTES));
         for tag in tags() {
             kept.add_text(self.tag, fold(tag));
         }
@@ -117,11 +117,11 @@ impl Fields {
 
     /// What finds a skill by its exact name: this works for skills that were yanked, too.
     fn index_names(&self, document: &Document, kept: &mut TantivyDocument) {
-        let name = cut(&document.name, MOST_TEXT);
+        let name = cut(&document.name, MAX_TEXT_BYTES);
         kept.add_text(self.exact, exactly(name));
         kept.add_text(self.exact, joined(name));
         if let Some(namespace) = &document.namespace {
-            let full = format!("{}/{name}", cut(namespace, MOST_TEXT));
+            let full = format!("{}/{name}", cut(namespace, MAX_TEXT_BYTES));
             kept.add_text(self.exact, exactly(&full));
             kept.add_text(self.exact, joined(&full));
         }
@@ -133,7 +133,7 @@ impl Fields {
         tags: impl Iterator<Item = &'a str>,
         kept: &mut TantivyDocument,
     ) {
-        let name = cut(&document.name, MOST_TEXT);
+        let name = cut(&document.name, MAX_TEXT_BYTES);
         let joined = joined(name);
         let has_parts = joined != fold(name);
         for field in [self.name, self.typed, self.all] {
@@ -143,23 +143,23 @@ impl Fields {
             }
         }
         if let Some(namespace) = &document.namespace {
-            kept.add_text(self.all, cut(namespace, MOST_TEXT));
+            kept.add_text(self.all, cut(namespace, MAX_TEXT_BYTES));
         }
         for tag in tags {
             kept.add_text(self.tags, tag);
             kept.add_text(self.all, tag);
         }
-        let description = cut(&document.description, MOST_TEXT);
+        let description = cut(&document.description, MAX_TEXT_BYTES);
         kept.add_text(self.description, description);
         kept.add_text(self.all, description);
-        kept.add_text(self.all, cut(&document.body, MOST_BODY));
+        kept.add_text(self.all, cut(&document.body, MAX_BODY_BYTES));
     }
 }
 
 fn owner(document: &Document) -> Cow<'_, str> {
     match &document.namespace {
-        Some(namespace) => cut(namespace, MOST_TEXT).into(),
-        None => format!("_/{}", cut(&document.name, MOST_TEXT)).into(),
+        Some(namespace) => cut(namespace, MAX_TEXT_BYTES).into(),
+        None => format!("_/{}", cut(&document.name, MAX_TEXT_BYTES)).into(),
     }
 }
 
@@ -172,7 +172,10 @@ pub(super) fn exactly(name: &str) -> String {
 /// first where not all can be looked at. Nothing is kept to be read back but the key.
 pub(super) fn settings() -> IndexSettings {
     IndexSettings {
-        sort_by_field: Some(IndexSortByField { field: WEIGHT.to_owned(), order: Order::Desc }),
+        sort_by_field: Some(IndexSortByField {
+            field: WEIGHT_FIELD.to_owned(),
+            order: Order::Desc,
+        }),
         docstore_compression: Compressor::None,
         docstore_compress_dedicated_thread: false,
         ..IndexSettings::default()
@@ -199,7 +202,7 @@ fn weight(document: &Document) -> u64 {
         Tier::Experimental => 0.7,
     };
     let downloads = 1.0 + 0.15 * (document.downloads as f32 + 1.0).log10();
-    (tier * downloads * WEIGHT_OF_ONE) as u64
+    (tier * downloads * WEIGHT_SCALE) as u64
 }
 
 /// The beginning of a text, at most so many bytes.

@@ -1,4 +1,4 @@
-//! Where the index lies.
+//! The folder of the search index and its locks.
 //!
 //! The folder that is given has one subfolder for each process that uses it at the same time: the
 //! first that nobody holds is taken, so that a process that starts anew finds its index again. What is
@@ -14,13 +14,13 @@ use tantivy::{Index, IndexReader, ReloadPolicy, TantivyError, schema::Schema};
 
 use super::{
     SearchError,
-    fields::{self, WEIGHT},
+    fields::{self, WEIGHT_FIELD},
 };
 
 /// Raised whenever the same documents would be indexed in another way.
-const VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 /// Processes that can use one folder at the same time.
-const MOST_SLOTS: usize = 64;
+const MAX_SLOTS: usize = 64;
 
 /// The part of a folder that belongs to this process as long as this lives.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct IndexFolderLock {
 impl IndexFolderLock {
     /// Takes the first part that nobody holds.
     pub(super) fn take(folder: &Path) -> Result<Self, SearchError> {
-        for number in 0..MOST_SLOTS {
+        for number in 0..MAX_SLOTS {
             let path = folder.join(number.to_string());
             fs::create_dir_all(&path).map_err(SearchError::folder(&path))?;
             let lock = path.join("lock");
@@ -44,7 +44,7 @@ impl IndexFolderLock {
                 Err(TryLockError::Error(error)) => return Err(SearchError::folder(&lock)(error)),
             }
         }
-        Err(SearchError::Full { folder: folder.to_owned(), most: MOST_SLOTS })
+        Err(SearchError::Full { folder: folder.to_owned(), most: MAX_SLOTS })
     }
 
     /// Where the index lies.
@@ -122,7 +122,7 @@ fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<(OpenIndex, u6
     fields::teach(&index);
     let reader = reader(&index).map_err(described)?;
     for segment in reader.searcher().segment_readers() {
-        let weights = segment.fast_fields().u64(WEIGHT).map_err(described)?;
+        let weights = segment.fast_fields().u64(WEIGHT_FIELD).map_err(described)?;
         if weights.num_docs() != segment.max_doc() {
             return Err("it does not have as many skills as it says".to_owned());
         }
@@ -132,13 +132,13 @@ fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<(OpenIndex, u6
 
 /// What is committed together with the documents: how far they go, and in which database.
 pub(super) fn payload(applied: u64, database: &str) -> String {
-    format!("{VERSION} {applied} {:016x} {database}", seal(applied, database))
+    format!("{FORMAT_VERSION} {applied} {:016x} {database}", seal(applied, database))
 }
 
 fn read_payload(payload: &str, database: &str) -> Result<u64, String> {
     let mut parts = payload.splitn(4, ' ');
     let mut next = || parts.next().unwrap_or_default();
-    if next() != VERSION.to_string() {
+    if next() != FORMAT_VERSION.to_string() {
         return Err("another version of the program made it".to_owned());
     }
     let applied = next().parse().map_err(|_| "its number cannot be read".to_owned())?;
@@ -154,6 +154,6 @@ fn read_payload(payload: &str, database: &str) -> Result<u64, String> {
 /// the index anew.
 fn seal(applied: u64, database: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (VERSION, applied, database).hash(&mut hasher);
+    (FORMAT_VERSION, applied, database).hash(&mut hasher);
     hasher.finish()
 }

@@ -1,4 +1,4 @@
-//! Which parts of the index are written anew as one.
+//! Decides which segments of the index are merged.
 
 use tantivy::{
     index::SegmentMeta,
@@ -6,9 +6,9 @@ use tantivy::{
 };
 
 /// Larger segments are not merged with others, so that few merges take long.
-const MOST_TO_MERGE: u32 = 100_000;
+const MAX_DOCUMENTS_TO_MERGE: u32 = 100_000;
 /// The part of a segment that may be deleted before it is written anew.
-const MOST_DELETED: f32 = 0.3;
+const MAX_DELETED_RATIO: f32 = 0.3;
 
 /// Small segments become one when there are some; a segment that lost much is written anew.
 #[derive(Debug)]
@@ -17,8 +17,8 @@ pub(super) struct SegmentMergePolicy(LogMergePolicy);
 impl Default for SegmentMergePolicy {
     fn default() -> Self {
         let mut policy = LogMergePolicy::default();
-        policy.set_max_docs_before_merge(MOST_TO_MERGE as usize);
-        policy.set_del_docs_ratio_before_merge(MOST_DELETED);
+        policy.set_max_docs_before_merge(MAX_DOCUMENTS_TO_MERGE as usize);
+        policy.set_del_docs_ratio_before_merge(MAX_DELETED_RATIO);
         Self(policy)
     }
 }
@@ -26,10 +26,10 @@ impl Default for SegmentMergePolicy {
 impl MergePolicy for SegmentMergePolicy {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
         let mut candidates = self.0.compute_merge_candidates(segments);
-        let large = segments.iter().filter(|segment| segment.num_docs() > MOST_TO_MERGE);
+        let large = segments.iter().filter(|segment| segment.num_docs() > MAX_DOCUMENTS_TO_MERGE);
         let emptied = large.filter(|segment| {
             let deleted = f64::from(segment.num_deleted_docs());
-            deleted > f64::from(MOST_DELETED) * f64::from(segment.max_doc())
+            deleted > f64::from(MAX_DELETED_RATIO) * f64::from(segment.max_doc())
         });
         candidates.extend(emptied.map(|segment| MergeCandidate(vec![segment.id()])));
         candidates

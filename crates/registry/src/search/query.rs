@@ -1,4 +1,4 @@
-//! What someone typed becomes what is looked for.
+//! Parses the text of a search query.
 //!
 //! There is no syntax to get wrong: what is not understood is a word, and what is too much is left
 //! out. Only a text that nobody types is refused.
@@ -10,17 +10,17 @@ use super::{
 };
 
 /// Bytes of a question.
-const MOST_BYTES: usize = 2000;
+const MAX_QUERY_BYTES: usize = 2000;
 /// Words that are looked for; the others are left out.
-const MOST_WORDS: usize = 12;
+const MAX_WORDS: usize = 12;
 /// Phrases that are looked for.
-const MOST_PHRASES: usize = 4;
+const MAX_PHRASES: usize = 4;
 /// Tags that are asked for at once.
-const MOST_TAGS: usize = 8;
+const MAX_TAGS: usize = 8;
 
 /// What is looked for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct ParsedQuery {
     /// Words, folded, each once.
     pub(super) words: Vec<String>,
     /// Words that follow each other.
@@ -28,20 +28,20 @@ pub(super) struct Wanted {
     /// What may be the beginning of a word, the last of the words.
     pub(super) unfinished: Option<String>,
     /// The whole text as a name, as written and joined.
-    pub(super) name: Option<Name>,
-    pub(super) filters: Filters,
+    pub(super) name: Option<QueriedName>,
+    pub(super) filters: QueryFilters,
 }
 
 /// A name that was asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Name {
+pub(super) struct QueriedName {
     pub(super) exact: String,
     pub(super) joined: String,
 }
 
 /// What must hold besides the words.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Filters {
+pub(super) struct QueryFilters {
     pub(super) tags: Vec<String>,
     pub(super) authors: Vec<String>,
     pub(super) tiers: Vec<String>,
@@ -51,19 +51,19 @@ pub(super) struct Filters {
 
 /// A piece of what was typed.
 #[derive(Debug)]
-struct Piece<'a> {
+struct QueryPiece<'a> {
     /// `tag` of `tag:x`.
     key: Option<&'a str>,
     text: &'a str,
     quoted: bool,
 }
 
-impl Wanted {
+impl ParsedQuery {
     /// Reads a question.
     pub(super) fn read(query: &Query) -> Result<Self, SearchError> {
         let length = query.text.len();
-        if length > MOST_BYTES {
-            return Err(SearchError::TooLong { length, most: MOST_BYTES });
+        if length > MAX_QUERY_BYTES {
+            return Err(SearchError::TooLong { length, most: MAX_QUERY_BYTES });
         }
         let mut wanted = Self::default();
         let mut plain = String::new();
@@ -84,14 +84,14 @@ impl Wanted {
         Ok(wanted)
     }
 
-    fn add(&mut self, piece: &Piece<'_>, plain: &mut String) {
+    fn add(&mut self, piece: &QueryPiece<'_>, plain: &mut String) {
         if let Some(key) = piece.key {
             self.filters.add(key, piece.text);
             return;
         }
-        if piece.quoted && self.phrases.len() < MOST_PHRASES {
+        if piece.quoted && self.phrases.len() < MAX_PHRASES {
             let mut phrase = without_singles(words(piece.text));
-            phrase.truncate(MOST_WORDS);
+            phrase.truncate(MAX_WORDS);
             match phrase.len() {
                 0 => {}
                 1 => plain.push_str(piece.text),
@@ -106,13 +106,13 @@ impl Wanted {
     fn finish(&mut self, typed: &str, plain: &str) {
         let mut found: Vec<String> = Vec::new();
         for word in without_singles(words(plain)) {
-            if found.len() < MOST_WORDS && !found.contains(&word.text) {
+            if found.len() < MAX_WORDS && !found.contains(&word.text) {
                 found.push(word.text);
             }
         }
         let joined = joined(plain);
         if self.phrases.is_empty() && !joined.is_empty() {
-            self.name = Some(Name { exact: exactly(plain), joined });
+            self.name = Some(QueriedName { exact: exactly(plain), joined });
         }
         let goes_on =
             typed.ends_with(|c: char| c.is_alphanumeric()) && typed.ends_with(last(plain));
@@ -129,11 +129,11 @@ impl Wanted {
     }
 }
 
-impl Filters {
+impl QueryFilters {
     fn add(&mut self, key: &str, text: &str) {
         let text = fold(text.trim());
         let (list, most) = match key {
-            "tag" => (&mut self.tags, MOST_TAGS),
+            "tag" => (&mut self.tags, MAX_TAGS),
             "author" => (&mut self.authors, 1),
             _ => (&mut self.tiers, 1),
         };
@@ -150,7 +150,7 @@ fn last(plain: &str) -> &str {
 }
 
 /// Cuts a text into words, quoted parts and filters. A quote that is not closed goes on to the end.
-fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(text: &str) -> impl Iterator<Item = QueryPiece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
@@ -170,7 +170,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
         };
         let quoted = inside.is_some();
         rest = after;
-        Some(Piece { key, text, quoted })
+        Some(QueryPiece { key, text, quoted })
     })
 }
 
@@ -184,8 +184,8 @@ fn is_filter(text: &str, key: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Wanted {
-        Wanted::read(&Query { text: text.to_owned(), ..Query::default() }).unwrap()
+    fn read(text: &str) -> ParsedQuery {
+        ParsedQuery::read(&Query { text: text.to_owned(), ..Query::default() }).unwrap()
     }
 
     #[test]
@@ -236,9 +236,10 @@ mod tests {
     #[test]
     fn too_much_is_left_out_and_far_too_much_is_refused() {
         let many: Vec<_> = (0..400).map(|number| format!("w{number}")).collect();
-        assert_eq!(read(&many.join(" ")).words.len(), MOST_WORDS);
-        assert!(read(&"tag:x".repeat(300)).filters.tags.len() <= MOST_TAGS + 1);
-        let error = Wanted::read(&Query { text: "x".repeat(MOST_BYTES + 1), ..Query::default() });
+        assert_eq!(read(&many.join(" ")).words.len(), MAX_WORDS);
+        assert!(read(&"tag:x".repeat(300)).filters.tags.len() <= MAX_TAGS + 1);
+        let error =
+            ParsedQuery::read(&Query { text: "x".repeat(MAX_QUERY_BYTES + 1), ..Query::default() });
         assert_eq!(error.unwrap_err().code(), "query_too_long");
     }
 }

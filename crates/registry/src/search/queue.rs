@@ -1,4 +1,4 @@
-//! Documents on their way into the index.
+//! Limits the bytes of documents that wait to be indexed.
 //!
 //! The writer lets ten thousand wait, however large they are. Here they are counted in bytes, so that
 //! feeding many long skills does not take the memory of all of them.
@@ -11,36 +11,36 @@ use std::{
 use tantivy::{Document, TantivyDocument};
 
 /// Bytes of documents that wait.
-const MOST_WAITING: usize = 8_000_000;
+const MAX_WAITING_BYTES: usize = 8_000_000;
 /// How long one document waits. The writer has failed by then, and says so to the next one.
-const PATIENCE: Duration = Duration::from_secs(30);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Counts the bytes that wait.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Queue(Arc<(Mutex<usize>, Condvar)>);
+pub(super) struct DocumentQueue(Arc<(Mutex<usize>, Condvar)>);
 
 /// A document that waits. Its room is free again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct QueuedDocument {
     document: TantivyDocument,
     bytes: usize,
-    queue: Queue,
+    queue: DocumentQueue,
 }
 
-impl Queue {
+impl DocumentQueue {
     /// Waits until there is room for a document. One that is larger than all room goes alone.
-    pub(super) fn enter(&self, document: TantivyDocument, bytes: usize) -> Waiting {
+    pub(super) fn enter(&self, document: TantivyDocument, bytes: usize) -> QueuedDocument {
         let (waiting, freed) = &*self.0;
         let used = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = |used: &mut usize| *used > 0 && *used + bytes > MOST_WAITING;
-        let waited = freed.wait_timeout_while(used, PATIENCE, full);
+        let full = |used: &mut usize| *used > 0 && *used + bytes > MAX_WAITING_BYTES;
+        let waited = freed.wait_timeout_while(used, QUEUE_TIMEOUT, full);
         let (mut used, _) = waited.unwrap_or_else(PoisonError::into_inner);
         *used += bytes;
-        Waiting { document, bytes, queue: self.clone() }
+        QueuedDocument { document, bytes, queue: self.clone() }
     }
 }
 
-impl Drop for Waiting {
+impl Drop for QueuedDocument {
     fn drop(&mut self) {
         let (waiting, freed) = &*self.queue.0;
         *waiting.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
@@ -48,7 +48,7 @@ impl Drop for Waiting {
     }
 }
 
-impl Document for Waiting {
+impl Document for QueuedDocument {
     type Value<'a> = <TantivyDocument as Document>::Value<'a>;
     type FieldsValuesIter<'a> = <TantivyDocument as Document>::FieldsValuesIter<'a>;
 
@@ -65,19 +65,19 @@ mod tests {
 
     #[test]
     fn who_finds_no_room_waits_until_another_leaves() {
-        let queue = Queue::default();
-        let first = queue.enter(TantivyDocument::new(), MOST_WAITING - 1);
+        let queue = DocumentQueue::default();
+        let first = queue.enter(TantivyDocument::new(), MAX_WAITING_BYTES - 1);
         let small = queue.enter(TantivyDocument::new(), 1);
         let (sender, receiver) = mpsc::channel();
         thread::scope(|scope| {
             scope.spawn(|| {
-                let huge = queue.enter(TantivyDocument::new(), 2 * MOST_WAITING);
+                let huge = queue.enter(TantivyDocument::new(), 2 * MAX_WAITING_BYTES);
                 sender.send(()).unwrap();
                 drop(huge);
             });
             receiver.recv_timeout(Duration::from_millis(50)).unwrap_err();
             drop((first, small));
-            receiver.recv_timeout(PATIENCE).unwrap();
+            receiver.recv_timeout(QUEUE_TIMEOUT).unwrap();
         });
         assert_eq!(*queue.0.0.lock().unwrap(), 0);
     }

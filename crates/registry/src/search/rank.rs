@@ -1,4 +1,4 @@
-//! The best of what a question finds.
+//! Ranks search results.
 //!
 //! What counts is relevance times weight times recency, and the key where that is the same. Each
 //! segment has its skills sorted by weight, so where a question finds more than can be looked at, those
@@ -12,32 +12,32 @@ use tantivy::{
     query::{EnableScoring, Query, Scorer, Weight},
 };
 
-use super::fields::{DAY, KEY, WEIGHT, WEIGHT_OF_ONE};
+use super::fields::{DAY_FIELD, KEY_FIELD, WEIGHT_FIELD, WEIGHT_SCALE};
 
 /// Skills that one question looks at, over all segments.
-const MOST_LOOKED_AT: u64 = 12_000;
+const MAX_CANDIDATES: u64 = 12_000;
 /// So many times more are looked at where phrases make most of them unfit.
-const MORE_FOR_PHRASES: u64 = 3;
+const PHRASE_CANDIDATE_FACTOR: u64 = 3;
 /// Phrases are looked up in one of so many that were looked at: in the best of them, in steps.
-const LOOKED_AT_FOR_A_CHECK: u64 = 5;
-const CHECKED_AT_ONCE: usize = 3000;
+const CANDIDATES_PER_CHECK: u64 = 5;
+const CHECK_BATCH: usize = 3000;
 /// Skills that are looked at in each segment, however small it is.
-const LEAST_LOOKED_AT: u64 = 200;
+const MIN_CANDIDATES: u64 = 200;
 /// What a skill that was changed today is worth more than one that never was.
-const RECENCY: f32 = 0.1;
+const RECENCY_BOOST: f32 = 0.1;
 /// The days after which half of that is left.
-const HALF_LIFE: f32 = 180.0;
+const RECENCY_HALF_LIFE_DAYS: f32 = 180.0;
 
 /// A skill that was found.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ScoredSkill {
     pub(super) key: String,
     pub(super) score: f32,
 }
 
 /// Whether skills that were yanked are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Yanked {
+pub(super) enum YankedSkills {
     Shown,
     Hidden,
 }
@@ -47,7 +47,7 @@ pub(super) enum Yanked {
 pub(super) struct Ranking {
     /// How many are wanted.
     pub(super) most: usize,
-    pub(super) yanked: Yanked,
+    pub(super) yanked: YankedSkills,
     /// The day that recency is reckoned from.
     pub(super) today: u64,
 }
@@ -108,11 +108,11 @@ struct Columns {
 impl Columns {
     fn open(segment: &SegmentReader) -> Result<Self, TantivyError> {
         let columns = segment.fast_fields();
-        let missing = || TantivyError::SchemaError(format!("the column {KEY} is missing"));
+        let missing = || TantivyError::SchemaError(format!("the column {KEY_FIELD} is missing"));
         Ok(Self {
-            weight: columns.u64(WEIGHT)?,
-            day: columns.u64(DAY)?,
-            key: columns.str(KEY)?.ok_or_else(missing)?,
+            weight: columns.u64(WEIGHT_FIELD)?,
+            day: columns.u64(DAY_FIELD)?,
+            key: columns.str(KEY_FIELD)?.ok_or_else(missing)?,
         })
     }
 
@@ -122,7 +122,7 @@ impl Columns {
 }
 
 /// What must hold of each skill that is found in one segment, asked of one after the other.
-struct Check<'a> {
+struct PhraseCheck<'a> {
     weight: &'a dyn Weight,
     segment: &'a SegmentReader,
     /// It is made for the first skill: it would look for the first that fits by itself otherwise.
@@ -131,7 +131,7 @@ struct Check<'a> {
     next: DocId,
 }
 
-impl Check<'_> {
+impl PhraseCheck<'_> {
     fn holds(&mut self, document: DocId) -> Result<bool, TantivyError> {
         if document < self.next {
             return Ok(false);
@@ -154,12 +154,12 @@ impl Check<'_> {
 }
 
 /// A query made ready for one state of the index.
-struct Ready {
+struct PreparedQuery {
     query: Box<dyn Weight>,
     checks: Vec<Box<dyn Weight>>,
 }
 
-impl Ready {
+impl PreparedQuery {
     /// Keeps those that the checks let through: the best are asked first, until there are enough.
     fn check(
         &self,
@@ -171,7 +171,7 @@ impl Ready {
     ) -> Result<(), TantivyError> {
         let mut left = most;
         while !unchecked.is_empty() && left > 0 && best.candidates.len() < best.most {
-            let count = CHECKED_AT_ONCE.min(unchecked.len()).min(left);
+            let count = CHECK_BATCH.min(unchecked.len()).min(left);
             left -= count;
             if count < unchecked.len() {
                 unchecked.select_nth_unstable_by(count, |a, b| {
@@ -181,10 +181,15 @@ impl Ready {
             let mut some: Vec<UncheckedHit> = unchecked.drain(..count).collect();
             // A check goes through the segment in its order.
             some.sort_unstable_by_key(|one| one.document);
-            let mut checks: Vec<Check<'_>> = self
+            let mut checks: Vec<PhraseCheck<'_>> = self
                 .checks
                 .iter()
-                .map(|weight| Check { weight: weight.as_ref(), segment, scorer: None, next: 0 })
+                .map(|weight| PhraseCheck {
+                    weight: weight.as_ref(),
+                    segment,
+                    scorer: None,
+                    next: 0,
+                })
                 .collect();
             for UncheckedHit { score, document } in some {
                 if holds(&mut checks, document)? {
@@ -203,29 +208,31 @@ impl Ranking {
         searcher: &Searcher,
         query: &dyn Query,
         checks: &[Box<dyn Query>],
-    ) -> Result<Vec<Found>, TantivyError> {
+    ) -> Result<Vec<ScoredSkill>, TantivyError> {
         let scoring = EnableScoring::enabled_from_searcher(searcher);
         let unscored = || EnableScoring::disabled_from_searcher(searcher);
         let checks = checks.iter().map(|check| check.weight(unscored()));
-        let ready =
-            Ready { query: query.weight(scoring)?, checks: checks.collect::<Result<_, _>>()? };
+        let ready = PreparedQuery {
+            query: query.weight(scoring)?,
+            checks: checks.collect::<Result<_, _>>()?,
+        };
         let total: u64 = searcher.segment_readers().iter().map(|s| u64::from(s.max_doc())).sum();
-        let more = if ready.checks.is_empty() { 1 } else { MORE_FOR_PHRASES };
-        let most = more * MOST_LOOKED_AT;
+        let more = if ready.checks.is_empty() { 1 } else { PHRASE_CANDIDATE_FACTOR };
+        let most = more * MAX_CANDIDATES;
         let mut all = Vec::new();
         let mut floor = f32::NEG_INFINITY;
         for segment in searcher.segment_readers() {
             let share = most * u64::from(segment.max_doc()) / total.max(1);
             let columns = Columns::open(segment)?;
             let best = BestCandidates { most: self.most, floor, candidates: Vec::new() };
-            let looked_at = share + LEAST_LOOKED_AT;
+            let looked_at = share + MIN_CANDIDATES;
             let best = self.look(&ready, segment, &columns, best, looked_at)?;
             for candidate in best.candidates {
                 let mut key = String::new();
                 columns.key.ord_to_str(candidate.key, &mut key)?;
-                all.push(Found { key, score: candidate.score });
+                all.push(ScoredSkill { key, score: candidate.score });
             }
-            all.sort_unstable_by(|a: &Found, b: &Found| {
+            all.sort_unstable_by(|a: &ScoredSkill, b: &ScoredSkill| {
                 b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key))
             });
             all.truncate(self.most);
@@ -239,7 +246,7 @@ impl Ranking {
     /// Looks at what the query finds in one segment.
     fn look(
         &self,
-        ready: &Ready,
+        ready: &PreparedQuery,
         segment: &SegmentReader,
         columns: &Columns,
         mut best: BestCandidates,
@@ -247,7 +254,7 @@ impl Ranking {
     ) -> Result<BestCandidates, TantivyError> {
         let mut scorer = ready.query.scorer(segment, 1.0)?;
         let mut unchecked = Vec::new();
-        let most_checked = looks / LOOKED_AT_FOR_A_CHECK;
+        let most_checked = looks / CANDIDATES_PER_CHECK;
         let alive = segment.alive_bitset();
         let mut document = scorer.doc();
         while document != TERMINATED && looks > 0 {
@@ -272,16 +279,17 @@ impl Ranking {
     #[expect(clippy::cast_precision_loss, reason = "weights and days are small")]
     fn score(&self, relevance: f32, document: DocId, columns: &Columns) -> Option<f32> {
         let weight = columns.weight.first(document).unwrap_or_default();
-        if weight == 0 && self.yanked == Yanked::Hidden {
+        if weight == 0 && self.yanked == YankedSkills::Hidden {
             return None;
         }
         let age = self.today.saturating_sub(columns.day.first(document).unwrap_or_default());
-        let recency = 1.0 + RECENCY * HALF_LIFE / (HALF_LIFE + age as f32);
-        Some(relevance * (weight as f32 / WEIGHT_OF_ONE) * recency)
+        let recency =
+            1.0 + RECENCY_BOOST * RECENCY_HALF_LIFE_DAYS / (RECENCY_HALF_LIFE_DAYS + age as f32);
+        Some(relevance * (weight as f32 / WEIGHT_SCALE) * recency)
     }
 }
 
-fn holds(checks: &mut [Check<'_>], document: DocId) -> Result<bool, TantivyError> {
+fn holds(checks: &mut [PhraseCheck<'_>], document: DocId) -> Result<bool, TantivyError> {
     for check in checks {
         if !check.holds(document)? {
             return Ok(false);

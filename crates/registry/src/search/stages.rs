@@ -1,4 +1,4 @@
-//! How a question is asked of the index, from the strictest reading to the loosest.
+//! Builds index queries, from the strictest match to the loosest.
 //!
 //! The next reading is tried only when those before it found too few, so that what fits well comes
 //! first, and what is slow is rare.
@@ -15,51 +15,51 @@ use tantivy::{
 };
 
 use super::{
-    Match,
+    MatchKind,
     fields::Fields,
-    query::Wanted,
-    words::{PREFIXES, Word, is_common, stem},
+    query::ParsedQuery,
+    words::{PREFIX_CHARS, Word, is_common, stem},
 };
 
 /// How much more a word counts in a name, in tags and in a description than in a body.
-const NAME: f32 = 12.0;
-const TAGS: f32 = 6.0;
-const DESCRIPTION: f32 = 2.0;
+const NAME_BOOST: f32 = 12.0;
+const TAGS_BOOST: f32 = 6.0;
+const DESCRIPTION_BOOST: f32 = 2.0;
 /// What a beginning of a name counts.
-const BEGINNING: f32 = 8.0;
+const PREFIX_BOOST: f32 = 8.0;
 /// What a word counts that is similar to the one that was asked for.
-const SIMILAR: f32 = 4.0;
+const SIMILAR_BOOST: f32 = 4.0;
 
 /// Words that are corrected in one question.
-const MOST_CORRECTED: usize = 4;
+const MAX_CORRECTED_WORDS: usize = 4;
 /// Corrections of one word.
-const MOST_CORRECTIONS: usize = 8;
+const MAX_CORRECTIONS_PER_WORD: usize = 8;
 /// The least characters of a word that may have one error, and two.
-const LEAST_FOR_ONE: usize = 4;
-const LEAST_FOR_TWO: usize = 8;
+const MIN_CHARS_FOR_ONE_TYPO: usize = 4;
+const MIN_CHARS_FOR_TWO_TYPOS: usize = 8;
 
 type Clause = (Occur, Box<dyn Query>);
 
 /// A question for one state of the index.
-pub(super) struct Question<'a> {
+pub(super) struct QueryBuilder<'a> {
     pub(super) fields: &'a Fields,
     pub(super) searcher: &'a Searcher,
-    pub(super) wanted: &'a Wanted,
+    pub(super) wanted: &'a ParsedQuery,
 }
 
-impl Question<'_> {
+impl QueryBuilder<'_> {
     /// The query of a stage, if the question can be read in that way.
-    pub(super) fn stage(&self, stage: Match) -> Result<Option<Box<dyn Query>>, TantivyError> {
+    pub(super) fn stage(&self, stage: MatchKind) -> Result<Option<Box<dyn Query>>, TantivyError> {
         let name = self.wanted.name.as_ref();
         let query = match stage {
-            Match::Name => name.map(|name| Self::constant(self.fields.exact, &name.exact, 1.0)),
-            Match::JoinedName => {
+            MatchKind::Name => name.map(|name| Self::constant(self.fields.exact, &name.exact, 1.0)),
+            MatchKind::JoinedName => {
                 name.map(|name| Self::constant(self.fields.exact, &name.joined, 1.0))
             }
-            Match::AllWords => Some(self.all_words()),
-            Match::Beginning => self.beginning(),
-            Match::Similar => self.similar()?,
-            Match::SomeWords => self.some_words(),
+            MatchKind::AllWords => Some(self.all_words()),
+            MatchKind::Beginning => self.beginning(),
+            MatchKind::Similar => self.similar()?,
+            MatchKind::SomeWords => self.some_words(),
         };
         Ok(query.map(|query| self.filtered(query)))
     }
@@ -103,9 +103,9 @@ impl Question<'_> {
     fn favours(&self, word: &str) -> Vec<Clause> {
         let stem = stem(word);
         let fields = self.fields;
-        let name = BoostQuery::new(Self::term(fields.name, word), NAME);
-        let tag = Self::constant(fields.tags, &stem, TAGS * self.rarity(&stem));
-        let description = BoostQuery::new(Self::term(fields.description, &stem), DESCRIPTION);
+        let name = BoostQuery::new(Self::term(fields.name, word), NAME_BOOST);
+        let tag = Self::constant(fields.tags, &stem, TAGS_BOOST * self.rarity(&stem));
+        let description = BoostQuery::new(Self::term(fields.description, &stem), DESCRIPTION_BOOST);
         let clauses: [Box<dyn Query>; 3] = [Box::new(name), tag, Box::new(description)];
         clauses.into_iter().map(|query| (Occur::Should, query)).collect()
     }
@@ -141,8 +141,8 @@ impl Question<'_> {
     }
 
     /// What must hold of the skills that a stage finds.
-    pub(super) fn phrases(&self, stage: Match) -> Vec<Box<dyn Query>> {
-        if stage == Match::SomeWords {
+    pub(super) fn phrases(&self, stage: MatchKind) -> Vec<Box<dyn Query>> {
+        if stage == MatchKind::SomeWords {
             return Vec::new();
         }
         let term = |word: &Word| Term::from_field_text(self.fields.all, &stem(&word.text));
@@ -159,7 +159,7 @@ impl Question<'_> {
     /// All words but the last, and a name in which a word begins as the last one does.
     fn beginning(&self) -> Option<Box<dyn Query>> {
         let unfinished = self.wanted.unfinished.as_deref()?;
-        if !PREFIXES.contains(&unfinished.chars().count()) {
+        if !PREFIX_CHARS.contains(&unfinished.chars().count()) {
             return None;
         }
         let others = self.wanted.words.iter().filter(|word| *word != unfinished);
@@ -167,7 +167,7 @@ impl Question<'_> {
             .clone()
             .map(|word| (Occur::Must, Self::term(self.fields.all, &stem(word))))
             .collect();
-        clauses.push((Occur::Must, Self::constant(self.fields.typed, unfinished, BEGINNING)));
+        clauses.push((Occur::Must, Self::constant(self.fields.typed, unfinished, PREFIX_BOOST)));
         clauses.extend(self.phrase_words());
         clauses.extend(others.flat_map(|word| self.favours(word)));
         Some(Box::new(BooleanQuery::new(clauses)))
@@ -184,12 +184,12 @@ impl Question<'_> {
                 vec![(Occur::Should, Self::term(self.fields.all, &stem(word)))];
             clauses.extend(self.favours(word));
             let corrections =
-                if index < MOST_CORRECTED { self.corrections(word)? } else { Vec::new() };
+                if index < MAX_CORRECTED_WORDS { self.corrections(word)? } else { Vec::new() };
             for correction in corrections {
                 let name = self.fields.name;
                 similar.push((Occur::Should, Self::constant(name, &correction, 0.0)));
                 let term = Self::term(name, &correction);
-                ways.push((Occur::Should, Box::new(BoostQuery::new(term, SIMILAR))));
+                ways.push((Occur::Should, Box::new(BoostQuery::new(term, SIMILAR_BOOST))));
             }
             clauses.push((Occur::Must, Box::new(BooleanQuery::new(ways))));
         }
@@ -205,15 +205,15 @@ impl Question<'_> {
     fn corrections(&self, word: &str) -> Result<Vec<String>, TantivyError> {
         let length = word.chars().count();
         let most = match length {
-            LEAST_FOR_TWO.. => 2,
-            LEAST_FOR_ONE.. => 1,
+            MIN_CHARS_FOR_TWO_TYPOS.. => 2,
+            MIN_CHARS_FOR_ONE_TYPO.. => 1,
             _ => 0,
         };
         for distance in 1..=most {
             let mut known: Vec<_> = self.similar_words(word, distance)?.into_iter().collect();
             if !known.is_empty() {
                 known.sort_by_key(|(_, names)| Reverse(*names));
-                known.truncate(MOST_CORRECTIONS);
+                known.truncate(MAX_CORRECTIONS_PER_WORD);
                 return Ok(known.into_iter().map(|(word, _)| word).collect());
             }
         }

@@ -1,4 +1,4 @@
-//! The index as a whole: what is found, in which order, and what is left after a fall.
+//! Tests of the search index: results, ranking, and recovery after failures.
 
 mod faults;
 mod finding;
@@ -10,22 +10,22 @@ use std::path::Path;
 use savoir_skill::permission::Tier;
 use tempfile::TempDir;
 
-use super::{Document, Entry, Hits, Query, SearchIndex};
+use super::{Document, IndexChange, Query, SearchHits, SearchIndex};
 
 /// What the tests call their database.
 const DATABASE: &str = "tests";
 
 /// An index in a folder that is gone afterwards.
-struct Shop {
+struct TestIndex {
     index: SearchIndex,
     _folder: TempDir,
 }
 
-impl Shop {
+impl TestIndex {
     fn new(documents: Vec<Document>) -> Self {
         let folder = TempDir::new().unwrap();
         let index = fresh(folder.path());
-        index.apply(documents.into_iter().map(Entry::Put), 1).unwrap();
+        index.apply(documents.into_iter().map(IndexChange::Put), 1).unwrap();
         Self { index, _folder: folder }
     }
 
@@ -44,7 +44,7 @@ fn asked(text: &str) -> Query {
     Query { text: text.to_owned(), ..Query::default() }
 }
 
-fn found(index: &SearchIndex, text: &str) -> Hits {
+fn found(index: &SearchIndex, text: &str) -> SearchHits {
     index.search(&asked(text), 10, 0).unwrap()
 }
 

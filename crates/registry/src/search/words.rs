@@ -1,4 +1,4 @@
-//! Text becomes words, in the same way for what is indexed and for what is asked.
+//! Splits text into words, in the same way for documents and queries.
 //!
 //! Case, accents and width are folded. Scripts that are written without spaces become overlapping
 //! pairs of characters, and single ones. English endings are cut where a field wants it, never in
@@ -11,20 +11,20 @@ use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// Characters of a word that count.
-const MOST_CHARACTERS: usize = 64;
+const MAX_WORD_CHARS: usize = 64;
 /// Characters of the beginnings of names that are found while someone types.
-pub(super) const PREFIXES: std::ops::RangeInclusive<usize> = 2..=15;
+pub(super) const PREFIX_CHARS: std::ops::RangeInclusive<usize> = 2..=15;
 /// Shorter words have no endings to cut.
-const SHORTEST_TO_STEM: usize = 4;
+const MIN_CHARS_TO_STEM: usize = 4;
 
 /// Words that nearly every text has. They are not looked for unless there are no others.
-const COMMON: &[&str] = &[
+const COMMON_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "for", "from", "how", "i", "if", "in",
     "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "so", "that", "the", "their",
     "then", "this", "to", "use", "was", "when", "which", "will", "with", "you", "your",
 ];
 
-static ENGLISH: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::new(Algorithm::English));
+static ENGLISH_STEMMER: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::new(Algorithm::English));
 
 /// One word and where it stands among the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,28 +78,29 @@ pub(super) fn stems(text: &str) -> Vec<Word> {
 
 /// Whether nearly every text has the word.
 pub(super) fn is_common(word: &str) -> bool {
-    COMMON.binary_search(&word).is_ok()
+    COMMON_WORDS.binary_search(&word).is_ok()
 }
 
 /// A word without its English ending.
 pub(super) fn stem(word: &str) -> Cow<'_, str> {
-    let is_english = word.len() >= SHORTEST_TO_STEM && word.bytes().all(|b| b.is_ascii_lowercase());
+    let is_english =
+        word.len() >= MIN_CHARS_TO_STEM && word.bytes().all(|b| b.is_ascii_lowercase());
     if !is_english {
         return Cow::Borrowed(word);
     }
-    ENGLISH.stem(word)
+    ENGLISH_STEMMER.stem(word)
 }
 
 /// A name written as one word: `web-search` and `Web Search` are `websearch`.
 pub(super) fn joined(text: &str) -> String {
-    fold(text).chars().filter(|c| is_letter(*c)).take(2 * MOST_CHARACTERS).collect()
+    fold(text).chars().filter(|c| is_letter(*c)).take(2 * MAX_WORD_CHARS).collect()
 }
 
 /// The beginnings of a word that someone may have typed so far.
 pub(super) fn beginnings(word: &str) -> impl Iterator<Item = &str> {
     let ends = word.char_indices().map(|(start, character)| start + character.len_utf8());
-    let last = *PREFIXES.end();
-    ends.take(last).skip(PREFIXES.start() - 1).map(|end| &word[..end])
+    let last = *PREFIX_CHARS.end();
+    ends.take(last).skip(PREFIX_CHARS.start() - 1).map(|end| &word[..end])
 }
 
 /// Whether words are written without spaces around them where this character is used.
@@ -138,7 +139,7 @@ fn split(folded: &str) -> Vec<Word> {
             position = if unspaced {
                 push_pairs(part, position, &mut words)
             } else {
-                let text = part.chars().take(MOST_CHARACTERS).collect();
+                let text = part.chars().take(MAX_WORD_CHARS).collect();
                 words.push(Word { text, position });
                 position + 1
             };
@@ -256,7 +257,7 @@ mod tests {
 
     #[test]
     fn common_words_are_in_order() {
-        assert!(COMMON.is_sorted(), "they are searched by halves");
+        assert!(COMMON_WORDS.is_sorted(), "they are searched by halves");
     }
 
     #[test]
@@ -312,7 +313,7 @@ mod tests {
     #[test]
     fn long_words_are_cut() {
         let words = words(&"x".repeat(100_000));
-        assert_eq!(words[0].text.len(), MOST_CHARACTERS);
+        assert_eq!(words[0].text.len(), MAX_WORD_CHARS);
     }
 
     #[test]

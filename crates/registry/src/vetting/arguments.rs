@@ -1,4 +1,4 @@
-//! Arguments for tools that nobody called yet, made from what they declare.
+//! Makes up arguments for tools from their declared parameters.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use savoir_skill::{
 use serde_json::{Map, Value, json};
 
 /// A host that does not exist, for skills that declare none.
-const NOWHERE: &str = "example.invalid";
+const UNREACHABLE_HOST: &str = "example.invalid";
 
 /// Arguments for every parameter of a tool.
 pub(super) fn arguments(
@@ -70,7 +70,7 @@ pub(super) fn declared_host(permissions: &[Permission]) -> String {
         let host = rest.split(['/', ':', '?']).next()?.trim_start_matches("*.");
         (!host.is_empty() && host != "*").then(|| host.to_owned())
     });
-    hosts.min().unwrap_or_else(|| NOWHERE.to_owned())
+    hosts.min().unwrap_or_else(|| UNREACHABLE_HOST.to_owned())
 }
 
 #[cfg(test)]
@@ -100,8 +100,8 @@ mod tests {
         for (list, expected) in [
             (&["network:read:*.brave.com"][..], "brave.com"),
             (&["network:read:https://b.example:8080/v1", "filesystem:read:x"], "b.example"),
-            (&["network:read"], NOWHERE),
-            (&[], NOWHERE),
+            (&["network:read"], UNREACHABLE_HOST),
+            (&[], UNREACHABLE_HOST),
         ] {
             assert_eq!(declared_host(&permissions(list)), expected);
         }

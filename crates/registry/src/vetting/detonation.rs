@@ -19,17 +19,16 @@ use savoir_skill::{
 };
 
 use super::{
-    Detonation, Options, arguments,
-    drive::{self, Call, Command, Round},
+    Detonation, Options, arguments, behavior_check,
+    decoy_environment::{self, DecoyEnvironment},
     finding::{EngineRun, Finding},
-    judge,
-    stage::{self, Stage},
+    tool_process::{self, ToolCall, ToolCommand, ToolProcess},
 };
 
-pub(super) const NAME: &str = "detonation";
+pub(super) const ENGINE_NAME: &str = "detonation";
 
 /// Times that a module is loaded anew after a call that did not come back.
-const ANEW: usize = 3;
+const MAX_RESTARTS: usize = 3;
 
 /// Runs the tools of a package.
 pub(super) fn detonate(
@@ -41,10 +40,12 @@ pub(super) fn detonate(
     let (findings, run) = match attempt(tree, python, options) {
         Ok(findings) => {
             let version = Some(env!("CARGO_PKG_VERSION").to_owned());
-            (findings, EngineRun::ran(NAME, version, started))
+            (findings, EngineRun::ran(ENGINE_NAME, version, started))
         }
-        Err(NotRun::NotNeeded(why)) => (Vec::new(), EngineRun::not_needed(NAME, why)),
-        Err(NotRun::Failed(why)) => (Vec::new(), EngineRun::failed(NAME, why).since(started)),
+        Err(NotRun::NotNeeded(why)) => (Vec::new(), EngineRun::not_needed(ENGINE_NAME, why)),
+        Err(NotRun::Failed(why)) => {
+            (Vec::new(), EngineRun::failed(ENGINE_NAME, why).since(started))
+        }
     };
     (findings, vec![run])
 }
@@ -56,9 +57,9 @@ fn has_code_blocks(reading: &Reading) -> bool {
 }
 
 /// Whether this machine can hold the cage, found out once.
-fn is_held() -> bool {
-    static HELD: OnceLock<bool> = OnceLock::new();
-    *HELD.get_or_init(|| {
+fn is_supported() -> bool {
+    static SUPPORTED: OnceLock<bool> = OnceLock::new();
+    *SUPPORTED.get_or_init(|| {
         let Support { sandbox, proxy, watch, .. } = Support::examine();
         [sandbox, proxy, watch].iter().all(Part::is_held)
     })
@@ -74,63 +75,74 @@ fn attempt(tree: &Tree, python: Option<&Path>, options: &Options) -> Result<Vec<
     if options.detonation == Detonation::Off {
         return Err(NotRun::NotNeeded("it is turned off"));
     }
-    let reading = stage::reading(tree).map_err(NotRun::Failed)?;
+    let reading = decoy_environment::reading(tree).map_err(NotRun::Failed)?;
     let skill = &reading.skill;
     let blocks = if has_code_blocks(&reading) { fences(&skill.body, None) } else { Vec::new() };
     if skill.tools.is_empty() && blocks.is_empty() {
-        return Err(NotRun::NotNeeded("the skill brings no tools"));
+        return Err(NotRun::NotNeeded("the skill has no tools"));
     }
-    if !is_held() {
-        let why = "this machine cannot hold the sandbox; savoir doctor tells what is missing";
+    if !is_supported() {
+        let why =
+            "this machine does not support the sandbox; run savoir doctor to see what is missing";
         return Err(NotRun::Failed(why.to_owned()));
     }
-    let stage = Stage::build(tree, skill)
-        .map_err(|error| NotRun::Failed(format!("the stage cannot be built: {error}")))?;
-    let mut show = Show {
-        stage: &stage,
+    let decoy_env = DecoyEnvironment::build(tree, skill)
+        .map_err(|error| NotRun::Failed(format!("cannot create the decoy environment: {error}")))?;
+    let mut run = DetonationRun {
+        decoy_env: &decoy_env,
         options,
         until: Instant::now() + options.limits.skill,
         left: options.limits.calls,
-        rounds: Vec::new(),
+        processes: Vec::new(),
         findings: Vec::new(),
     };
-    show.python_tools(python).map_err(NotRun::Failed)?;
-    for command in commands(&reading, &stage, &mut show.findings) {
-        show.command(&command);
+    run.python_tools(python).map_err(NotRun::Failed)?;
+    for command in commands(&reading, &decoy_env, &mut run.findings) {
+        run.command(&command);
     }
-    let Show { rounds, mut findings, .. } = show;
-    findings.extend(judge::judge(tree, &reading, &stage, &rounds, &options.limits));
+    let DetonationRun { processes, mut findings, .. } = run;
+    findings.extend(behavior_check::behavior_check(
+        tree,
+        &reading,
+        &decoy_env,
+        &processes,
+        &options.limits,
+    ));
     Ok(findings)
 }
 
 /// A detonation at work.
-struct Show<'a> {
-    stage: &'a Stage,
+struct DetonationRun<'a> {
+    decoy_env: &'a DecoyEnvironment,
     options: &'a Options,
     until: Instant,
     left: usize,
-    rounds: Vec<Round>,
+    processes: Vec<ToolProcess>,
     findings: Vec<Finding>,
 }
 
-impl Show<'_> {
+impl DetonationRun<'_> {
     /// Whether time and calls are left; if not, that is told once.
     fn may_go_on(&mut self, before: &str) -> bool {
         if self.left > 0 && Instant::now() < self.until {
             return true;
         }
         let message = format!("no time or calls were left for {before}");
-        let told = self.findings.iter().any(|one| one.rule == judge::LIMIT);
+        let told = self.findings.iter().any(|one| one.rule == behavior_check::LIMIT_RULE);
         if !told {
-            self.findings.push(judge::finding(judge::LIMIT, Severity::High, message));
+            self.findings.push(behavior_check::finding(
+                behavior_check::LIMIT_RULE,
+                Severity::High,
+                message,
+            ));
         }
         false
     }
 
     fn python_tools(&mut self, python: Option<&Path>) -> Result<(), String> {
-        let skill = &self.stage.skill;
+        let skill = &self.decoy_env.skill;
         let handlers: Vec<(&str, &str)> = skill.tools.iter().filter_map(handler).collect();
-        let called = |is: &dyn Fn(&Runner) -> bool| -> Vec<Call> {
+        let called = |is: &dyn Fn(&Runner) -> bool| -> Vec<ToolCall> {
             let tools = skill.tools.iter().filter(|tool| is(&tool.runner));
             tools.map(|tool| self.call(tool)).collect()
         };
@@ -150,21 +162,32 @@ impl Show<'_> {
     }
 
     /// Makes all calls; one that does not come back costs a new start.
-    fn serve(&mut self, python: &Path, serves: &Serves<'_>, calls: &[Call]) -> Result<(), String> {
+    fn serve(
+        &mut self,
+        python: &Path,
+        serves: &Serves<'_>,
+        calls: &[ToolCall],
+    ) -> Result<(), String> {
         let mut calls = calls;
-        for _ in 0..=ANEW {
+        for _ in 0..=MAX_RESTARTS {
             if !self.may_go_on("all of its Python tools") {
                 return Ok(());
             }
             let most = calls.len().min(self.left);
             let limits = &self.options.limits;
-            let round =
-                drive::python(self.stage, limits, python, serves, &calls[..most], self.until)
-                    .map_err(|error| error.to_string())?;
-            self.left -= round.made;
-            calls = &calls[round.made..];
-            let failed = round.failure.is_some();
-            self.rounds.push(round);
+            let process = tool_process::python(
+                self.decoy_env,
+                limits,
+                python,
+                serves,
+                &calls[..most],
+                self.until,
+            )
+            .map_err(|error| error.to_string())?;
+            self.left -= process.made;
+            calls = &calls[process.made..];
+            let failed = process.failure.is_some();
+            self.processes.push(process);
             if failed || calls.is_empty() {
                 return Ok(());
             }
@@ -174,31 +197,33 @@ impl Show<'_> {
         Ok(())
     }
 
-    fn command(&mut self, command: &Command) {
+    fn command(&mut self, command: &ToolCommand) {
         if !self.may_go_on(&command.what) {
             return;
         }
         self.left -= 1;
-        let round = drive::command(self.stage, &self.options.limits, command, self.until);
-        match round {
-            Ok(round) => self.rounds.push(round),
+        let process =
+            tool_process::command(self.decoy_env, &self.options.limits, command, self.until);
+        match process {
+            Ok(process) => self.processes.push(process),
             // One program that cannot be started must not hide what the others do.
             Err(error) => {
                 let message = format!("{} cannot be run: {error}", command.what);
-                let finding = judge::finding(judge::FAILED, Severity::High, message);
+                let finding =
+                    behavior_check::finding(behavior_check::FAILED_RULE, Severity::High, message);
                 self.findings.push(finding.at(command.place.clone()));
             }
         }
     }
 
-    fn call(&self, tool: &Tool) -> Call {
-        let Stage { skill, .. } = self.stage;
+    fn call(&self, tool: &Tool) -> ToolCall {
+        let DecoyEnvironment { skill, .. } = self.decoy_env;
         let name = match &tool.runner {
             Runner::Python { function } => function,
             _ => &tool.name,
         };
-        let arguments = arguments::arguments(tool, &skill.permissions, self.stage.work());
-        Call { tool: name.clone(), arguments }
+        let arguments = arguments::arguments(tool, &skill.permissions, self.decoy_env.work());
+        ToolCall { tool: name.clone(), arguments }
     }
 }
 
@@ -210,14 +235,18 @@ fn handler(tool: &Tool) -> Option<(&str, &str)> {
 }
 
 /// What else the skill runs: command tools, handlers in other languages, code blocks.
-fn commands(reading: &Reading, stage: &Stage, findings: &mut Vec<Finding>) -> Vec<Command> {
+fn commands(
+    reading: &Reading,
+    decoy_env: &DecoyEnvironment,
+    findings: &mut Vec<Finding>,
+) -> Vec<ToolCommand> {
     let skill = &reading.skill;
     let mut commands = Vec::new();
     for tool in &skill.tools {
         let made = match &tool.runner {
-            Runner::Command(_) => command_tool(tool, stage),
+            Runner::Command(_) => command_tool(tool, decoy_env),
             Runner::Handler { path } if !is_python_handler(path) => {
-                other_handler(tool, path, stage)
+                other_handler(tool, path, decoy_env)
             }
             _ => continue,
         };
@@ -225,54 +254,62 @@ fn commands(reading: &Reading, stage: &Stage, findings: &mut Vec<Finding>) -> Ve
             Ok(command) => commands.push(command),
             Err(why) => {
                 let message = format!("the tool `{}` was not run: {why}", tool.name);
-                findings.push(judge::finding(judge::FAILED, Severity::Info, message));
+                findings.push(behavior_check::finding(
+                    behavior_check::FAILED_RULE,
+                    Severity::Info,
+                    message,
+                ));
             }
         }
     }
     if has_code_blocks(reading) {
-        commands.extend(code_blocks(reading, stage));
+        commands.extend(code_blocks(reading, decoy_env));
     }
     commands
 }
 
-fn command_tool(tool: &Tool, stage: &Stage) -> Result<Command, String> {
+fn command_tool(tool: &Tool, decoy_env: &DecoyEnvironment) -> Result<ToolCommand, String> {
     let Runner::Command(template) = &tool.runner else { return Err("it is none".to_owned()) };
-    let given = arguments::arguments(tool, &stage.skill.permissions, stage.work());
-    let program = grant::resolve(&template.program, Some(&stage.folder));
+    let given = arguments::arguments(tool, &decoy_env.skill.permissions, decoy_env.work());
+    let program = grant::resolve(&template.program, Some(&decoy_env.folder));
     let program = program.map_err(|error| error.to_string())?.path;
     let filled = template.interpolate(&tool.name, &tool.parameters, &given);
     let arguments = filled.map_err(|error| error.to_string())?;
-    let place = own_place(stage, &program);
+    let place = own_place(decoy_env, &program);
     let (what, input, variables) = (format!("the tool `{}`", tool.name), String::new(), Vec::new());
     let severity = Severity::High;
-    Ok(Command { what, program, arguments, input, variables, place, severity })
+    Ok(ToolCommand { what, program, arguments, input, variables, place, severity })
 }
 
-fn other_handler(tool: &Tool, path: &str, stage: &Stage) -> Result<Command, String> {
-    let program = grant::resolve(&format!("./{path}"), Some(&stage.folder));
+fn other_handler(
+    tool: &Tool,
+    path: &str,
+    decoy_env: &DecoyEnvironment,
+) -> Result<ToolCommand, String> {
+    let program = grant::resolve(&format!("./{path}"), Some(&decoy_env.folder));
     let program = program.map_err(|error| error.to_string())?.path;
-    let given = arguments::arguments(tool, &stage.skill.permissions, stage.work());
+    let given = arguments::arguments(tool, &decoy_env.skill.permissions, decoy_env.work());
     let input = serde_json::Value::Object(given).to_string();
-    let place = own_place(stage, &program);
+    let place = own_place(decoy_env, &program);
     let (what, arguments, variables) =
         (format!("the tool `{}`", tool.name), Vec::new(), Vec::new());
     let severity = Severity::High;
-    Ok(Command { what, program, arguments, input, variables, place, severity })
+    Ok(ToolCommand { what, program, arguments, input, variables, place, severity })
 }
 
 /// The file of the package that a program is.
-fn own_place(stage: &Stage, program: &Path) -> Option<(String, Option<u32>)> {
-    let inside = program.strip_prefix(&stage.folder).ok()?;
+fn own_place(decoy_env: &DecoyEnvironment, program: &Path) -> Option<(String, Option<u32>)> {
+    let inside = program.strip_prefix(&decoy_env.folder).ok()?;
     Some((inside.to_string_lossy().into_owned(), None))
 }
 
-fn code_blocks(reading: &Reading, stage: &Stage) -> Vec<Command> {
+fn code_blocks(reading: &Reading, decoy_env: &DecoyEnvironment) -> Vec<ToolCommand> {
     let Skill { body, inputs, permissions, .. } = &reading.skill;
     let host = arguments::declared_host(permissions);
     let variables: Vec<(String, String)> = inputs
         .iter()
         .map(|input| {
-            (input_variable(&input.name), arguments::text(&input.name, &host, stage.work()))
+            (input_variable(&input.name), arguments::text(&input.name, &host, decoy_env.work()))
         })
         .collect();
     let document = &reading.document;
@@ -281,7 +318,7 @@ fn code_blocks(reading: &Reading, stage: &Stage) -> Vec<Command> {
         let program = grant::resolve(fence.interpreter, None).ok()?.path;
         let line = document.source().position(start + fence.span.start).line;
         let option = if fence.interpreter == "node" { "-e" } else { "-c" };
-        Some(Command {
+        Some(ToolCommand {
             what: format!("the code block in line {line}"),
             program,
             arguments: vec![option.to_owned(), fence.code],

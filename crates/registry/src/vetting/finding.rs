@@ -1,4 +1,4 @@
-//! What vetting comes to.
+//! Results of vetting: findings, engine runs and the verdict.
 
 use std::{fmt::Write as _, time::Instant};
 
@@ -7,11 +7,11 @@ use savoir_skill::permission::Tier;
 use serde::Serialize;
 
 /// The engine that reads files.
-pub(super) const SCAN: &str = "scan";
+pub(super) const SCAN_ENGINE: &str = "scan";
 
 /// What vetting came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Vetted {
+pub struct VettingReport {
     /// What should become of the package.
     pub verdict: Verdict,
     /// What was found, the worst first.
@@ -135,7 +135,7 @@ impl Finding {
             file: Some(found.path.clone()),
             line: u32::try_from(found.line).ok(),
             fix: Some(found.rule.fix()),
-            ..Self::new(SCAN, found.rule.id, found.severity, &found.message)
+            ..Self::new(SCAN_ENGINE, found.rule.id, found.severity, &found.message)
         }
     }
 
@@ -158,7 +158,7 @@ impl Finding {
     }
 }
 
-impl Vetted {
+impl VettingReport {
     /// Brings findings into their order, and finds the verdict.
     pub(super) fn new(mut findings: Vec<Finding>, engines: Vec<EngineRun>) -> Self {
         let key = |one: &Finding| {

@@ -1,4 +1,4 @@
-//! Scanners that others wrote, where the operator has them.
+//! Runs external scanners, if the operator installed them.
 //!
 //! Each runs in the sandbox on a copy of the files that it can read, under names of our own: a
 //! package brings no settings along that would blind it, and no name that it would trip over. What
@@ -30,13 +30,13 @@ use super::{
 };
 
 /// Bytes that a scanner may print: a finding for every line of a package fits.
-const OUTPUT: u64 = 16 << 20;
+const MAX_OUTPUT_BYTES: u64 = 16 << 20;
 
 /// Findings of one scanner that are told; the rest says nothing new.
-const MOST: usize = 200;
+const MAX_FINDINGS: usize = 200;
 
 /// Characters of a text of another program that are kept.
-const TEXT: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// The scanners of this machine.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ struct Scanner {
 }
 
 /// What an engine came to.
-type Engine = (Vec<Finding>, EngineRun);
+type EngineResult = (Vec<Finding>, EngineRun);
 
 impl Scanners {
     /// Looks for them in the folders of the operator, then on the search path.
@@ -65,9 +65,9 @@ impl Scanners {
         let folders: Vec<PathBuf> =
             options.folders.iter().cloned().chain(grant::search_path()).collect();
         Self {
-            bandit: Scanner::find(bandit::NAME, "bandit", &folders),
-            secrets: Scanner::find(secrets::NAME, "detect_secrets", &folders),
-            audit: Scanner::find(audit::NAME, "pip_audit", &folders),
+            bandit: Scanner::find(bandit::ENGINE_NAME, "bandit", &folders),
+            secrets: Scanner::find(secrets::ENGINE_NAME, "detect_secrets", &folders),
+            audit: Scanner::find(audit::ENGINE_NAME, "pip_audit", &folders),
         }
     }
 
@@ -75,9 +75,18 @@ impl Scanners {
     pub(super) fn run(&self, tree: &Tree, options: &Options) -> (Vec<Finding>, Vec<EngineRun>) {
         let engines = thread::scope(|scope| {
             [
-                (bandit::NAME, scope.spawn(|| bandit::run(self.bandit.as_ref(), tree, options))),
-                (secrets::NAME, scope.spawn(|| secrets::run(self.secrets.as_ref(), tree, options))),
-                (audit::NAME, scope.spawn(|| audit::run(self.audit.as_ref(), tree, options))),
+                (
+                    bandit::ENGINE_NAME,
+                    scope.spawn(|| bandit::run(self.bandit.as_ref(), tree, options)),
+                ),
+                (
+                    secrets::ENGINE_NAME,
+                    scope.spawn(|| secrets::run(self.secrets.as_ref(), tree, options)),
+                ),
+                (
+                    audit::ENGINE_NAME,
+                    scope.spawn(|| audit::run(self.audit.as_ref(), tree, options)),
+                ),
             ]
             .map(|(name, engine)| {
                 let stopped = || (Vec::new(), EngineRun::failed(name, "it stopped working"));
@@ -86,7 +95,7 @@ impl Scanners {
         });
         let mut all = (Vec::new(), Vec::new());
         for (mut findings, run) in engines {
-            findings.truncate(MOST);
+            findings.truncate(MAX_FINDINGS);
             all.0.extend(findings);
             all.1.push(run);
         }
@@ -138,7 +147,7 @@ impl Scanner {
             // The last words say why.
             Stream::Error => {
                 said.extend_from_slice(bytes);
-                let much = said.len().saturating_sub(TEXT);
+                let much = said.len().saturating_sub(MAX_MESSAGE_CHARS);
                 said.drain(..much);
             }
         });
@@ -164,7 +173,11 @@ impl Scanner {
         })
     }
 
-    fn engine(&self, started: Instant, asked: Result<Vec<Finding>, ScannerFailure>) -> Engine {
+    fn engine(
+        &self,
+        started: Instant,
+        asked: Result<Vec<Finding>, ScannerFailure>,
+    ) -> EngineResult {
         let version = self.version.clone();
         match asked {
             Ok(findings) => (findings, EngineRun::ran(self.name, version, started)),
@@ -188,11 +201,11 @@ impl From<String> for ScannerFailure {
     }
 }
 
-fn missing(name: &'static str) -> Engine {
+fn missing(name: &'static str) -> EngineResult {
     (Vec::new(), EngineRun::new(name, EngineOutcome::Missing))
 }
 
-fn not_needed(name: &'static str, why: &str) -> Engine {
+fn not_needed(name: &'static str, why: &str) -> EngineResult {
     (Vec::new(), EngineRun::not_needed(name, why))
 }
 
@@ -227,7 +240,7 @@ fn limits(options: &Options) -> Limits {
         memory: options.limits.memory,
         counted: Counted::Data,
         processes: options.limits.processes,
-        output: OUTPUT,
+        output: MAX_OUTPUT_BYTES,
         ..Limits::default()
     }
 }
@@ -235,16 +248,16 @@ fn limits(options: &Options) -> Limits {
 /// A text of another program, on one line and not too long.
 fn shown(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().filter(|char| !char.is_control()).take(TEXT).collect()
+    words.join(" ").chars().filter(|char| !char.is_control()).take(MAX_MESSAGE_CHARS).collect()
 }
 
 /// Copies of files under names of our own.
-struct Copies {
+struct CopiedFiles {
     folder: TempDir,
     names: BTreeMap<String, String>,
 }
 
-impl Copies {
+impl CopiedFiles {
     /// Copies what `extension` gives an extension to; `None` if that is nothing.
     fn of(
         tree: &Tree,

@@ -9,7 +9,9 @@ use std::{env, path::Path, time::Duration};
 
 use savoir_engine::python::{environment::variables, version::python_version};
 use savoir_package::{File, Tree};
-use savoir_registry::vetting::{Audit, Detonation, Finding, Limits, Options, Vetted, Vetting};
+use savoir_registry::vetting::{
+    Audit, Detonation, Finding, Limits, Options, Vetting, VettingReport,
+};
 use savoir_sandbox::Support;
 
 /// Whether tools can be run here; a note says if not.
@@ -73,16 +75,16 @@ fn look(body: &str) -> String {
     )
 }
 
-fn vet(tree: &Tree) -> Vetted {
+fn vet(tree: &Tree) -> VettingReport {
     Vetting::detect(options()).vet_here(tree)
 }
 
 /// The findings of the detonation.
-fn detonated(vetted: &Vetted) -> Vec<&Finding> {
+fn detonated(vetted: &VettingReport) -> Vec<&Finding> {
     vetted.findings.iter().filter(|one| one.engine == "detonation").collect()
 }
 
-fn rules(vetted: &Vetted) -> Vec<&str> {
+fn rules(vetted: &VettingReport) -> Vec<&str> {
     let mut rules: Vec<&str> = detonated(vetted).iter().map(|one| one.rule.as_str()).collect();
     rules.dedup();
     rules

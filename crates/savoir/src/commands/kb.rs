@@ -5,7 +5,7 @@ mod add;
 use std::{path::PathBuf, process::ExitCode};
 
 use savoir_engine::knowledge::{Knowledge, Mode, Passage, SearchError};
-use savoir_store::{Base, Database, Document};
+use savoir_store::{Database, Document, KnowledgeBase};
 use serde_json::{Value, json};
 
 use crate::{
@@ -145,7 +145,7 @@ impl Common {
 }
 
 impl Open {
-    async fn base(&self, name: &str) -> Result<Base, CommandError> {
+    async fn base(&self, name: &str) -> Result<KnowledgeBase, CommandError> {
         let base = self.knowledge.resolve(name, None).await?;
         base.ok_or_else(|| {
             CommandError::input(format!("knowledge base `{name}` does not exist"))
@@ -178,7 +178,7 @@ async fn create(open: &Open, name: &str, common: &Common) -> Result<ExitCode, Co
 async fn list(open: &Open, base: Option<&str>, common: &Common) -> Result<ExitCode, CommandError> {
     let Some(name) = base else {
         let bases = open.knowledge.list().await?;
-        let row = |base: &Base| {
+        let row = |base: &KnowledgeBase| {
             let documents = plural(usize::try_from(base.document_count).unwrap_or(0), "document");
             format!("{}  {}  {documents}\n", base.id, base.name)
         };
@@ -298,7 +298,7 @@ async fn remove(
     Ok(ExitCode::SUCCESS)
 }
 
-fn base_json(base: &Base) -> Value {
+fn base_json(base: &KnowledgeBase) -> Value {
     json!({
         "id": base.id, "name": base.name, "document_count": base.document_count,
         "embedding": base.embedder, "created_at": base.created_at,

@@ -74,10 +74,10 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     };
     let library: Arc<dyn Library> = Arc::clone(&skills) as _;
     let tools = Some(Arc::new(SkillTools::new(bench)));
-    let state =
+    let context =
         McpContext { library, files: skills, tools, lacking: None, pinned: args.pin.clone() };
     runtime::block_on(async {
-        Box::pin(mcp::serve_stdio(state)).await.map_err(|error| failed(&error))
+        Box::pin(mcp::serve_stdio(context)).await.map_err(|error| failed(&error))
     })?;
     Ok(ExitCode::SUCCESS)
 }

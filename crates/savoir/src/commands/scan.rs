@@ -10,7 +10,7 @@ use std::{
 
 use savoir_lint::visible;
 use savoir_package::{File, Tree, archive, limits::MAX_ARCHIVE_BYTES};
-use savoir_registry::vetting::{EngineOutcome, Options, Vetted, Vetting};
+use savoir_registry::vetting::{EngineOutcome, Options, Vetting, VettingReport};
 use savoir_scan::{
     Report, Verdict,
     render::{Format, render},
@@ -224,7 +224,7 @@ fn deep(tree: &Tree, format: Format) -> Result<Verdict, CommandError> {
 }
 
 /// The findings and the engines as text.
-fn vetting_text(vetted: &Vetted) -> String {
+fn vetting_text(vetted: &VettingReport) -> String {
     let mut out = String::new();
     for finding in &vetted.findings {
         // Writing to a string cannot fail.

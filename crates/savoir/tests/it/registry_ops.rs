@@ -13,8 +13,8 @@ use savoir_skill::permission::Tier;
 use savoir_store::{
     Database, Role, Storage,
     registry::{
-        Actor, Facts, NewSignature, NewVersion, PackageName, Published, Registry, ScanResult,
-        ScanVerdict,
+        Actor, NewSignature, NewVersion, PackageName, Published, Registry, ScanResult, ScanVerdict,
+        VersionFacts,
     },
 };
 
@@ -129,10 +129,10 @@ impl Shop {
     ) -> Published {
         let package: PackageName = package.parse().expect("a name");
         let tree = tree(package.name(), version, "Do it.");
-        let facts = Facts {
+        let facts = VersionFacts {
             description: "Does something useful.".to_owned(),
             tags: vec!["web".to_owned()],
-            ..Facts::default()
+            ..VersionFacts::default()
         };
         let report = serde_json::json!({"findings": []});
         let new = NewVersion {

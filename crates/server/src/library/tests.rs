@@ -5,7 +5,7 @@ use savoir_agent::{
 };
 use savoir_model::Models;
 use savoir_skill::dialect::personal_agent::Lifecycle;
-use savoir_store::{Database, Facts, Resource, Role, Storage, Time};
+use savoir_store::{Database, Resource, Role, SkillFacts, Storage, Timestamp};
 
 use super::*;
 use crate::{Config, Email, create_account};
@@ -54,11 +54,12 @@ impl Stage {
         ];
         let owner = owner.map(Caller::owner_id);
         let new = New { name: name.to_owned(), text, resources, owner };
-        let keep = |_: Option<&crate::personal::Before>| Ok(Facts::authored(None, Time::now()));
+        let keep =
+            |_: Option<&crate::personal::Before>| Ok(SkillFacts::authored(None, Timestamp::now()));
         self.app.skills.skill_writer().settle(new, keep).await.unwrap();
     }
 
-    async fn change(&self, name: &str, change: impl FnOnce(&mut Facts)) {
+    async fn change(&self, name: &str, change: impl FnOnce(&mut SkillFacts)) {
         let facts = self.app.database.skill_facts();
         let mut noted = facts.get(name).await.unwrap().unwrap();
         change(&mut noted);

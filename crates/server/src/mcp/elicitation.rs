@@ -32,17 +32,17 @@ use uuid::Uuid;
 use super::tools::Answered;
 
 /// How long somebody may think.
-const PATIENCE: Duration = Duration::from_mins(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 /// Calls of all clients that wait for an answer.
-const MOST_WAITING: usize = 64;
+const MAX_PENDING_QUESTIONS: usize = 64;
 /// Columns of a question.
-const WIDTH: usize = 80;
+const TEXT_WIDTH: usize = 80;
 /// The name of the only question of a call.
-const QUESTION: &str = "approval";
+const APPROVAL_FIELD: &str = "approval";
 
 tokio::task_local! {
     /// How the client that made the current call can be asked.
-    static CALLER: Caller;
+    static CURRENT_CALLER: Caller;
 }
 
 #[derive(Clone, Debug)]
@@ -67,20 +67,22 @@ pub struct Elicitation;
 impl Asker for Elicitation {
     fn ask<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, Consent> {
         Box::pin(async move {
-            let (Ok(caller), Some(form)) = (CALLER.try_with(Clone::clone), form(question)) else {
+            let (Ok(caller), Some(form)) = (CURRENT_CALLER.try_with(Clone::clone), form(question))
+            else {
                 return Consent::Nobody;
             };
             match caller {
                 Caller::Peer(peer) => {
-                    let asked = peer.create_elicitation_with_timeout(form, Some(PATIENCE)).await;
-                    asked.map_or(Consent::Declined, |result| consent(&result, question))
+                    let response =
+                        peer.create_elicitation_with_timeout(form, Some(ANSWER_TIMEOUT)).await;
+                    response.map_or(Consent::Declined, |result| consent(&result, question))
                 }
                 Caller::Rounds(questions) => {
                     let (reply, answer) = oneshot::channel();
                     if questions.send(PendingQuestion { form, reply }).await.is_err() {
                         return Consent::Declined;
                     }
-                    let answered = timeout(PATIENCE, answer).await;
+                    let answered = timeout(ANSWER_TIMEOUT, answer).await;
                     let given = answered.ok().and_then(Result::ok).unwrap_or(Consent::Declined);
                     if can_be_kept(question) { given } else { this_time(given) }
                 }
@@ -97,7 +99,7 @@ pub(super) fn can_ask(context: &RequestContext<RoleServer>) -> bool {
 
 /// Does something for a client that can be asked by a request.
 pub(super) async fn asking<T>(peer: Peer<RoleServer>, work: impl Future<Output = T>) -> T {
-    CALLER.scope(Caller::Peer(peer), work).await
+    CURRENT_CALLER.scope(Caller::Peer(peer), work).await
 }
 
 /// Whether a yes holds longer than for one run.
@@ -127,7 +129,7 @@ fn form(question: &ApprovalQuestion) -> Option<ElicitRequestParams> {
     let requested_schema = ElicitationSchema::from_json_schema(schema)
         .inspect_err(|error| tracing::error!(%error, "a question has no form"))
         .ok()?;
-    let message = plain(&question.lines(), WIDTH);
+    let message = plain(&question.lines(), TEXT_WIDTH);
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
@@ -149,7 +151,7 @@ fn said(result: &ElicitResult) -> Consent {
 
 /// What comes of a call.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum CallOutcome {
     /// It is over.
     Answer(Answered),
     /// Somebody must be asked before it goes on.
@@ -191,9 +193,9 @@ impl Rounds {
         name: &str,
         arguments: &JsonObject,
         work: impl Future<Output = Answered> + Send + 'static,
-    ) -> Told {
+    ) -> CallOutcome {
         let (sender, questions) = mpsc::channel(1);
-        let task = tokio::spawn(CALLER.scope(Caller::Rounds(sender), work));
+        let task = tokio::spawn(CURRENT_CALLER.scope(Caller::Rounds(sender), work));
         let (name, arguments) = (name.to_owned(), arguments.clone());
         self.wait(Running { name, arguments, task, questions }).await
     }
@@ -205,44 +207,50 @@ impl Rounds {
         name: &str,
         arguments: &JsonObject,
         answers: &InputResponses,
-    ) -> Told {
+    ) -> CallOutcome {
         let found = self.waiting().remove(state);
         let same =
             |found: &Waiting| found.running.name == name && found.running.arguments == *arguments;
         let Some(Waiting { reply, running }) = found.filter(same) else {
-            let message = "the question to this call is not open any more; make the call again";
-            return Told::Answer(Answered::ours(ToolAnswer::failed("question-closed", message)));
+            let message = "the question of this call has expired; make the call again";
+            return CallOutcome::Answer(Answered::ours(ToolAnswer::failed(
+                "question-closed",
+                message,
+            )));
         };
-        let given = answers.get(QUESTION).cloned();
+        let given = answers.get(APPROVAL_FIELD).cloned();
         let result = given.and_then(|value| serde_json::from_value::<ElicitResult>(value).ok());
         // If it is too late, the call ended already, and tells so.
         let _ = reply.send(result.as_ref().map_or(Consent::Declined, said));
         self.wait(running).await
     }
 
-    async fn wait(&self, mut running: Running) -> Told {
+    async fn wait(&self, mut running: Running) -> CallOutcome {
         tokio::select! {
-            done = &mut running.task => Told::Answer(done.unwrap_or_else(|error| {
+            done = &mut running.task => CallOutcome::Answer(done.unwrap_or_else(|error| {
                 tracing::error!(%error, "a call ended before its time");
-                Answered::ours(ToolAnswer::failed("failed", "the call ended before its time"))
+                Answered::ours(ToolAnswer::failed("failed", "the call was interrupted"))
             })),
-            Some(asked) = running.questions.recv() => self.park(running, asked),
+            Some(question) = running.questions.recv() => self.park(running, question),
         }
     }
 
-    fn park(&self, running: Running, asked: PendingQuestion) -> Told {
-        let PendingQuestion { form, reply } = asked;
+    fn park(&self, running: Running, question: PendingQuestion) -> CallOutcome {
+        let PendingQuestion { form, reply } = question;
         let mut waiting = self.waiting();
         waiting.retain(|_, one| !one.running.task.is_finished());
-        if waiting.len() >= MOST_WAITING {
+        if waiting.len() >= MAX_PENDING_QUESTIONS {
             let message = "too many calls wait for an answer; try again later";
-            return Told::Answer(Answered::ours(ToolAnswer::failed("too-many-questions", message)));
+            return CallOutcome::Answer(Answered::ours(ToolAnswer::failed(
+                "too-many-questions",
+                message,
+            )));
         }
         let state = Uuid::new_v4().to_string();
         waiting.insert(state.clone(), Waiting { reply, running });
         let question = InputRequest::Elicitation(ElicitRequest::new(form));
-        let questions = InputRequests::from([(QUESTION.to_owned(), question)]);
-        Told::Question(InputRequiredResult::new(Some(questions), Some(state)))
+        let questions = InputRequests::from([(APPROVAL_FIELD.to_owned(), question)]);
+        CallOutcome::Question(InputRequiredResult::new(Some(questions), Some(state)))
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
@@ -275,8 +283,8 @@ mod tests {
     async fn an_answer_counts_for_the_call_that_asked() {
         let rounds = Rounds::default();
         let work = || async {
-            let asked = CALLER.with(Clone::clone);
-            let Caller::Rounds(questions) = asked else { panic!("no rounds") };
+            let question = CURRENT_CALLER.with(Clone::clone);
+            let Caller::Rounds(questions) = question else { panic!("no rounds") };
             let schema = json!({"type": "object", "properties": {}});
             let Value::Object(schema) = schema else { panic!("no object") };
             let requested_schema = ElicitationSchema::from_json_schema(schema).unwrap();
@@ -291,16 +299,16 @@ mod tests {
             Answered::ours(ToolAnswer::text(format!("{:?}", answer.await)))
         };
         let arguments = JsonObject::new();
-        let state = |told: Told| match told {
-            Told::Question(asked) => asked.request_state.unwrap(),
-            Told::Answer(answered) => panic!("{answered:?}"),
+        let state = |told: CallOutcome| match told {
+            CallOutcome::Question(question) => question.request_state.unwrap(),
+            CallOutcome::Answer(answered) => panic!("{answered:?}"),
         };
-        let text = |told: Told| match told {
-            Told::Answer(answered) => answered.answer.text,
-            Told::Question(asked) => panic!("{asked:?}"),
+        let text = |told: CallOutcome| match told {
+            CallOutcome::Answer(answered) => answered.answer.text,
+            CallOutcome::Question(question) => panic!("{question:?}"),
         };
         let yes = json!({"action": "accept", "content": {"answer": "once"}});
-        let yes = InputResponses::from([(QUESTION.to_owned(), yes)]);
+        let yes = InputResponses::from([(APPROVAL_FIELD.to_owned(), yes)]);
 
         let first = state(rounds.begin("a", &arguments, work()).await);
         assert_eq!(text(rounds.go_on(&first, "a", &arguments, &yes).await), "Ok(Once)");

@@ -1,4 +1,4 @@
-//! The files of skills under addresses: `skill://NAME/PATH`.
+//! Addresses of skill files: `skill://NAME/PATH`.
 
 use std::fmt::{self, Write as _};
 
@@ -6,11 +6,11 @@ use futures::future::BoxFuture;
 use savoir_agent::library::LibraryError;
 
 /// Files of a skill that every host accepts; larger skills are not handed on whole.
-pub(super) const MOST_FILES: usize = 512;
+pub(super) const MAX_SKILL_FILES: usize = 512;
 /// Bytes of a skill that every host accepts.
-pub(super) const MOST_BYTES: u64 = 16 * 1024 * 1024;
+pub(super) const MAX_SKILL_BYTES: u64 = 16 * 1024 * 1024;
 /// What addresses begin with.
-const SCHEME: &str = "skill://";
+const URI_SCHEME: &str = "skill://";
 
 /// The files of skills, as they are. Only skills of the library are asked for.
 pub trait SkillFiles: fmt::Debug + Send + Sync {
@@ -36,12 +36,13 @@ pub trait SkillFiles: fmt::Debug + Send + Sync {
 
 /// Whether a skill can be handed on whole.
 pub(super) fn fits(files: &[(String, u64)]) -> bool {
-    files.len() <= MOST_FILES && files.iter().map(|(_, size)| size).sum::<u64>() <= MOST_BYTES
+    files.len() <= MAX_SKILL_FILES
+        && files.iter().map(|(_, size)| size).sum::<u64>() <= MAX_SKILL_BYTES
 }
 
 /// The address of a file, or of a folder.
 pub(super) fn address(skill: &str, path: &str) -> String {
-    let mut address = SCHEME.to_owned();
+    let mut address = URI_SCHEME.to_owned();
     escape(skill, &mut address);
     for part in path.split('/').filter(|part| !part.is_empty()) {
         address.push('/');
@@ -53,7 +54,7 @@ pub(super) fn address(skill: &str, path: &str) -> String {
 /// The skill and the path of an address; an empty path is the skill's folder. What leads elsewhere
 /// is no address.
 pub(super) fn parse(address: &str) -> Option<(String, String)> {
-    let rest = address.strip_prefix(SCHEME)?;
+    let rest = address.strip_prefix(URI_SCHEME)?;
     let mut parts = rest.split('/').map(unescape).collect::<Option<Vec<String>>>()?;
     let fine = |part: &String| {
         !part.is_empty() && part != "." && part != ".." && !part.contains(['/', '\\', '\0'])

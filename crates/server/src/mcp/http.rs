@@ -1,4 +1,4 @@
-//! `/mcp`: the protocol over HTTP, for those who have an account.
+//! `/mcp`: MCP over HTTP, for users with an account.
 //!
 //! Whoever asks is known before a message is read. Everyone has sessions of their own: that of another
 //! is as if it were not there. Who comes without sessions, as the newest revision has it, is not held
@@ -52,17 +52,17 @@ use crate::{
 /// Where it is.
 pub(crate) const PATH: &str = "/mcp";
 /// Bytes of a message.
-const MOST_BODY: usize = 1024 * 1024;
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// Where a request tells its session.
-const SESSION: &str = "mcp-session-id";
+const SESSION_HEADER: &str = "mcp-session-id";
 /// Sessions that one token may have at once.
-const MOST_SESSIONS: usize = 16;
+const MAX_SESSIONS_PER_CALLER: usize = 16;
 /// Requests of one token that may be under way at once, with a session or without.
-const MOST_AT_ONCE: usize = 64;
+const MAX_CONCURRENT_REQUESTS: usize = 64;
 /// How long a session stays without a message.
-const IDLE: Duration = Duration::from_mins(10);
+const SESSION_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 /// Callers that are remembered; those without sessions are forgotten first.
-const MOST_CALLERS: usize = 1000;
+const MAX_CALLERS: usize = 1000;
 
 /// Who has sessions together: one token of one person, with the same rights.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -92,21 +92,22 @@ struct McpSessions(Mutex<HashMap<Key, McpSession>>);
 
 /// The route.
 pub(crate) fn router() -> Router<App> {
-    let doors = Arc::<McpSessions>::default();
-    let route = move |State(app): State<App>, asked: Authenticated<Raw>| {
-        let doors = Arc::clone(&doors);
-        async move { doors.answer(app, asked).await }
+    let sessions = Arc::<McpSessions>::default();
+    let route = move |State(app): State<App>, authenticated: Authenticated<Raw>| {
+        let sessions = Arc::clone(&sessions);
+        async move { sessions.answer(app, authenticated).await }
     };
     Router::new().route(PATH, any(route))
 }
 
 impl McpSessions {
-    async fn answer(&self, app: App, asked: Authenticated<Raw>) -> ApiResult<Response> {
-        let Authenticated { caller, body: Raw(request) } = asked;
+    async fn answer(&self, app: App, authenticated: Authenticated<Raw>) -> ApiResult<Response> {
+        let Authenticated { caller, body: Raw(request) } = authenticated;
         let mode = wanted_mode(&request)?;
         let door = self.of(&app, caller);
         let Ok(place) = Arc::clone(&door.places).try_acquire_owned() else {
-            let message = format!("{MOST_AT_ONCE} requests are under way: wait for an answer");
+            let message =
+                format!("{MAX_CONCURRENT_REQUESTS} requests are under way: wait for an answer");
             return Err(ApiError::plain(StatusCode::TOO_MANY_REQUESTS, message));
         };
         let (request, begins) = match look(request).await? {
@@ -141,17 +142,17 @@ impl McpSessions {
     fn of(&self, app: &App, caller: Caller) -> McpSession {
         let token = caller.token.as_ref().map(|token| token.id.clone());
         let key = Key { user: caller.user.id, role: caller.user.role, token };
-        let mut doors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(door) = doors.get(&key) {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(door) = sessions.get(&key) {
             return door.clone();
         }
-        if doors.len() >= MOST_CALLERS {
-            doors.retain(|_, door| {
+        if sessions.len() >= MAX_CALLERS {
+            sessions.retain(|_, door| {
                 door.sessions.sessions.try_read().map_or(true, |sessions| !sessions.is_empty())
             });
         }
         let door = McpSession::new(app, caller);
-        doors.insert(key, door.clone());
+        sessions.insert(key, door.clone());
         door
     }
 }
@@ -159,7 +160,7 @@ impl McpSessions {
 impl McpSession {
     fn new(app: &App, caller: Caller) -> Self {
         let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(IDLE);
+        sessions.session_config.keep_alive = Some(SESSION_IDLE_TIMEOUT);
         let sessions = Arc::new(sessions);
         let tools = tool_runner::tools(app, &caller);
         let lacking = tool_runner::lacking(app, &caller);
@@ -171,13 +172,13 @@ impl McpSession {
             let (skills, lacking) = (Arc::clone(&skills), lacking.clone());
             let (rounds, lasting) = (Arc::clone(&rounds), Arc::clone(&lasting));
             let new = move || {
-                let desk = || {
+                let context = || {
                     let (library, files) = (Arc::clone(&skills), Arc::clone(&skills));
                     let (tools, lacking) = (tools.clone(), lacking.clone());
                     McpContext { library, files, tools, lacking, pinned: Vec::new() }
                 };
-                let shared = lasting.get(mode, |list| Standing::held_to(desk(), list));
-                Ok(Session::new(desk(), Arc::clone(&rounds)).sharing(shared))
+                let shared = lasting.get(mode, |list| Standing::held_to(context(), list));
+                Ok(Session::new(context(), Arc::clone(&rounds)).sharing(shared))
             };
             (mode, StreamableHttpService::new(new, Arc::clone(&sessions), settings(app)))
         };
@@ -185,7 +186,7 @@ impl McpSession {
             services: MODES.into_iter().map(service).collect(),
             sessions,
             visits: SessionActivity::default(),
-            places: Arc::new(Semaphore::new(MOST_AT_ONCE)),
+            places: Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS)),
             beginning: Arc::default(),
         }
     }
@@ -198,7 +199,7 @@ impl McpSession {
 
     /// A request in the session that it names, if there is one.
     async fn visit(&self, headers: &HeaderMap) -> Option<SessionRequest> {
-        let session: SessionId = headers.get(SESSION)?.to_str().ok()?.into();
+        let session: SessionId = headers.get(SESSION_HEADER)?.to_str().ok()?.into();
         let there = self.sessions.sessions.read().await.contains_key(&session);
         there.then(|| self.visits.begin(session))
     }
@@ -207,11 +208,12 @@ impl McpSession {
     async fn make_room(&self) -> ApiResult<()> {
         let there: Vec<SessionId> = self.sessions.sessions.read().await.keys().cloned().collect();
         let silent = self.visits.silent(&there, Instant::now());
-        if there.len() < MOST_SESSIONS {
+        if there.len() < MAX_SESSIONS_PER_CALLER {
             return Ok(());
         }
         let Some(silent) = silent else {
-            let message = format!("There are {MOST_SESSIONS} sessions already: end one, or wait");
+            let message =
+                format!("There are {MAX_SESSIONS_PER_CALLER} sessions already: end one, or wait");
             return Err(ApiError::plain(StatusCode::TOO_MANY_REQUESTS, message));
         };
         let ended = self.sessions.close_session(&silent).await;
@@ -239,7 +241,7 @@ impl ExpiringSession {
         new: impl FnOnce(Arc<AllowedTools>) -> Standing,
     ) -> Arc<Standing> {
         let mut lasting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lasting.take().filter(|(last, _)| last.elapsed() < IDLE);
+        let known = lasting.take().filter(|(last, _)| last.elapsed() < SESSION_IDLE_TIMEOUT);
         let (_, mut kept) = known.unwrap_or_else(|| (Instant::now(), Kept::default()));
         let list = Arc::clone(&kept.list);
         let standing = Arc::clone(kept.by_mode.entry(mode).or_insert_with(|| Arc::new(new(list))));
@@ -268,11 +270,11 @@ async fn look(request: Request) -> ApiResult<Result<(Request, bool), Box<Wrong>>
         return Ok(Ok((request, false)));
     }
     let (head, body) = request.into_parts();
-    let bytes = body::bytes(Request::from_parts(head.clone(), body), MOST_BODY).await?;
+    let bytes = body::bytes(Request::from_parts(head.clone(), body), MAX_BODY_BYTES).await?;
     let begins = match message::read(&bytes) {
-        Ok(JsonRpcMessage::Request(asked)) => {
-            matches!(asked.request, ClientRequest::InitializeRequest(_))
-                && !head.headers.contains_key(SESSION)
+        Ok(JsonRpcMessage::Request(request)) => {
+            matches!(request.request, ClientRequest::InitializeRequest(_))
+                && !head.headers.contains_key(SESSION_HEADER)
         }
         Ok(_) => false,
         Err(wrong) => return Ok(Err(wrong)),
@@ -307,7 +309,7 @@ fn settings(app: &App) -> StreamableHttpServerConfig {
         .with_allowed_hosts(local.into_iter().chain(host))
         .with_allowed_origins(origins.map(with_port))
         .enforce_origin_validation()
-        .with_max_request_body_bytes(MOST_BODY)
+        .with_max_request_body_bytes(MAX_BODY_BYTES)
         .with_cancellation_token(app.stop.child_token())
 }
 

@@ -1,4 +1,4 @@
-//! From bytes to a message of the protocol, or to the error that whoever sent them gets.
+//! Parses MCP messages.
 
 use rmcp::{
     ErrorData,

@@ -1,4 +1,4 @@
-//! Skills that a person chooses, as prompts: those that take inputs, and those that only people call.
+//! Skills as MCP prompts: those with inputs, and those that only users start.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -18,14 +18,14 @@ use savoir_skill::{
 };
 
 use super::{
-    resources::{FRESH, SkillResources, behind, failed},
+    resources::{RESULT_TTL_MS, SkillResources, behind, failed},
     session::invalid,
     tools::origin,
 };
 
 /// Prompts in a page, and skills that are looked at for one.
-const PAGE: usize = 50;
-const LOOKED_AT: usize = 200;
+const PROMPTS_PER_PAGE: usize = 50;
+const MAX_SKILLS_LOADED_PER_PAGE: usize = 200;
 
 impl SkillResources {
     /// A page of prompts. A cursor is the name of the last skill that was looked at.
@@ -42,14 +42,14 @@ impl SkillResources {
             if let Ok(opened) = self.library.choose(name).await {
                 prompts.extend(prompt(&as_user_invoked(&opened.skill)));
             }
-            let full = prompts.len() == PAGE || index + 1 == LOOKED_AT;
+            let full = prompts.len() == PROMPTS_PER_PAGE || index + 1 == MAX_SKILLS_LOADED_PER_PAGE;
             if full && index + 1 < names.len() {
                 next = Some(name.clone());
                 break;
             }
         }
         let mut page = ListPromptsResult::with_all_items(prompts)
-            .with_ttl_ms(FRESH)
+            .with_ttl_ms(RESULT_TTL_MS)
             .with_cache_scope(CacheScope::Private);
         page.next_cursor = next;
         Ok(page)

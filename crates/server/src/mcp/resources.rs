@@ -17,18 +17,18 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    files::{MOST_BYTES, SkillFiles, address, fits, mime_type, parse},
+    files::{MAX_SKILL_BYTES, SkillFiles, address, fits, mime_type, parse},
     session::invalid,
     tools::origin,
 };
 
 /// The name of the skills extension.
-pub(super) const EXTENSION: &str = "io.modelcontextprotocol/skills";
+pub(super) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 /// How long a client may believe an answer, in milliseconds.
-pub(super) const FRESH: u64 = 60_000;
+pub(super) const RESULT_TTL_MS: u64 = 60_000;
 /// Files in a page, and skills in one.
-const PAGE_OF_FILES: usize = 200;
-const PAGE_OF_SKILLS: usize = 25;
+const FILES_PER_PAGE: usize = 200;
+const SKILLS_PER_PAGE: usize = 25;
 /// The file that a skill begins with.
 const SKILL_FILE: &str = "SKILL.md";
 
@@ -68,7 +68,7 @@ impl SkillResources {
                 if cursor.as_ref().is_some_and(seen) {
                     continue;
                 }
-                if resources.len() == PAGE_OF_FILES {
+                if resources.len() == FILES_PER_PAGE {
                     next = resources.last().map(|last: &Resource| last.uri.clone());
                     break 'skills;
                 }
@@ -76,7 +76,7 @@ impl SkillResources {
             }
         }
         let mut page = ListResourcesResult::with_all_items(resources)
-            .with_ttl_ms(FRESH)
+            .with_ttl_ms(RESULT_TTL_MS)
             .with_cache_scope(CacheScope::Private);
         page.next_cursor = next;
         Ok(page)
@@ -88,7 +88,7 @@ impl SkillResources {
             |why: &dyn std::fmt::Display| ErrorData::resource_not_found(why.to_string(), None);
         let Some((skill, path)) = parse(uri).filter(|(_, path)| !path.is_empty()) else {
             return Err(missing(&format!(
-                "`{}` is no address of a file of a skill",
+                "`{}` is not the URI of a skill file",
                 shorten_name(uri)
             )));
         };
@@ -97,7 +97,7 @@ impl SkillResources {
             return Err(missing(&too_large(&skill)));
         }
         let path = self.behind_own_name(&skill, path, &files).await;
-        let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+        let most = usize::try_from(MAX_SKILL_BYTES).unwrap_or(usize::MAX);
         let bytes = self.files.bytes(&skill, &path, most).await.map_err(|error| missing(&error))?;
         let contents = match String::from_utf8(bytes) {
             Ok(text) if is_too_long(&text) => return Err(invalid(too_long(&path, &text))),
@@ -112,17 +112,17 @@ impl SkillResources {
     /// The direct children of a folder.
     pub(super) async fn children(&self, params: Option<&Value>) -> Result<Value, ErrorData> {
         let uri = text(params, "uri")?;
-        let no_folder = || invalid(format!("`{}` is no folder of a skill", shorten_name(uri)));
+        let no_folder = || invalid(format!("`{}` is not a folder of a skill", shorten_name(uri)));
         let (skill, folder) = parse(uri).ok_or_else(no_folder)?;
         let files = self.files.list(&skill).await.map_err(invalid)?;
         if !fits(&files) {
             return Err(invalid(too_large(&skill)));
         }
-        let asked = folder.clone();
+        let requested_folder = folder.clone();
         let folder = self.behind_own_name(&skill, folder, &files).await;
         // Addresses go on as they began.
-        let before = match asked.split('/').next() {
-            Some(own) if asked != folder => format!("{own}/"),
+        let before = match requested_folder.split('/').next() {
+            Some(own) if requested_folder != folder => format!("{own}/"),
             _ => String::new(),
         };
         let mut children: Vec<Resource> = Vec::new();
@@ -136,7 +136,7 @@ impl SkillResources {
             let child = match inside.split_once('/') {
                 None => resource(&skill, &format!("{before}{path}"), *size),
                 Some((first, _)) => {
-                    let path = format!("{asked}/{first}");
+                    let path = format!("{requested_folder}/{first}");
                     Resource::new(address(&skill, &path), first).with_mime_type("inode/directory")
                 }
             };
@@ -149,7 +149,7 @@ impl SkillResources {
         }
         Ok(json!({
             "resultType": "complete", "resources": children,
-            "ttlMs": FRESH, "cacheScope": "private",
+            "ttlMs": RESULT_TTL_MS, "cacheScope": "private",
         }))
     }
 
@@ -163,7 +163,7 @@ impl SkillResources {
         let names = self.names().await?;
         let names = behind(&names, cursor)?;
         let mut skills = Vec::new();
-        let page = names.get(..PAGE_OF_SKILLS).unwrap_or(names);
+        let page = names.get(..SKILLS_PER_PAGE).unwrap_or(names);
         for name in page {
             match self.whole(name).await {
                 Ok(skill) => skills.push(skill),
@@ -171,7 +171,7 @@ impl SkillResources {
             }
         }
         let mut answer = json!({
-            "resultType": "complete", "skills": skills, "ttlMs": FRESH, "cacheScope": "private",
+            "resultType": "complete", "skills": skills, "ttlMs": RESULT_TTL_MS, "cacheScope": "private",
         });
         if page.len() < names.len() {
             answer["nextCursor"] = json!(page.last());
@@ -192,7 +192,7 @@ impl SkillResources {
             return Err(invalid(format!("there is no skill at `{told}`; ask for `{own}`")));
         }
         Ok(json!({
-            "resultType": "complete", "skill": skill, "ttlMs": FRESH, "cacheScope": "private",
+            "resultType": "complete", "skill": skill, "ttlMs": RESULT_TTL_MS, "cacheScope": "private",
         }))
     }
 
@@ -208,7 +208,7 @@ impl SkillResources {
         let before = match frontmatter.get("name").and_then(Value::as_str) {
             Some(own) if own == name => String::new(),
             Some(own) if is_part(own) && !has_below(&files, own) => format!("{own}/"),
-            _ => return Err(format!("the skill `{name}` calls itself by another name")),
+            _ => return Err(format!("the skill `{name}` has a different name in its frontmatter")),
         };
         let mut resources = Vec::with_capacity(files.len());
         for (path, _) in &files {
@@ -221,7 +221,7 @@ impl SkillResources {
     }
 
     async fn bytes(&self, name: &str, path: &str) -> Result<Vec<u8>, String> {
-        let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+        let most = usize::try_from(MAX_SKILL_BYTES).unwrap_or(usize::MAX);
         let bytes = self.files.bytes(name, path, most).await;
         bytes.map_err(|error| error.to_string())
     }
@@ -296,7 +296,7 @@ fn too_long(path: &str, text: &str) -> LibraryError {
 }
 
 fn too_large(skill: &str) -> String {
-    format!("the skill `{skill}` is too large to be handed on; read its files with read_skill_file")
+    format!("the skill `{skill}` is too large; read its files with read_skill_file")
 }
 
 /// Where a skill stands among sorted names. One that went since a cursor was given is as good as none:
@@ -317,7 +317,7 @@ pub(super) fn behind<'a>(
 }
 
 pub(super) fn unknown_cursor() -> ErrorData {
-    invalid("the cursor is not one of this list; begin without one")
+    invalid("the cursor is not valid for this list; start without a cursor")
 }
 
 fn text<'a>(params: Option<&'a Value>, name: &str) -> Result<&'a str, ErrorData> {

@@ -1,4 +1,4 @@
-//! One client, from its first message to its last.
+//! One MCP session.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -21,8 +21,8 @@ use savoir_skill::name::shorten_name;
 
 use super::{
     McpContext,
-    elicitation::{self, Rounds, Told},
-    resources::{self, EXTENSION, FRESH, SkillResources},
+    elicitation::{self, CallOutcome, Rounds},
+    resources::{self, RESULT_TTL_MS, SKILLS_EXTENSION, SkillResources},
     tools::{self, Counter},
 };
 
@@ -32,7 +32,7 @@ Before a task that a skill may know how to do, find one with search_skills and l
 use_skill. While a skill is followed, only the tools that it allows can be called here.";
 
 /// Methods of the protocol whose parameters did not have the shape that they need.
-const KNOWN: [&str; 14] = [
+const KNOWN_METHODS: [&str; 14] = [
     "completion/complete",
     "initialize",
     "logging/setLevel",
@@ -60,13 +60,13 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    pub(super) fn new(desk: McpContext) -> Self {
-        Self::held_to(desk, Arc::default())
+    pub(super) fn new(context: McpContext) -> Self {
+        Self::held_to(context, Arc::default())
     }
 
     /// With a list that others are held to as well.
-    pub(super) fn held_to(desk: McpContext, allowed_tools: Arc<AllowedTools>) -> Self {
-        let counter = Arc::new(Counter::new(desk, allowed_tools));
+    pub(super) fn held_to(context: McpContext, allowed_tools: Arc<AllowedTools>) -> Self {
+        let counter = Arc::new(Counter::new(context, allowed_tools));
         Self { counter, listeners: Mutex::default(), told: AtomicU64::new(0) }
     }
 
@@ -112,9 +112,9 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(desk: McpContext, rounds: Arc<Rounds>) -> Self {
-        let (library, files) = (Arc::clone(&desk.library), Arc::clone(&desk.files));
-        let standing = Arc::new(Standing::new(desk));
+    pub(super) fn new(context: McpContext, rounds: Arc<Rounds>) -> Self {
+        let (library, files) = (Arc::clone(&context.library), Arc::clone(&context.files));
+        let standing = Arc::new(Standing::new(context));
         Self { standing, shared: None, stacks: SkillResources { library, files }, rounds }
     }
 
@@ -164,7 +164,7 @@ impl Session {
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Told {
+    ) -> CallOutcome {
         let CallToolRequestParams { name, arguments, input_responses, request_state, .. } = request;
         let (modern, arguments) = (is_modern(context), arguments.unwrap_or_default());
         if modern && let Some(state) = request_state {
@@ -175,11 +175,11 @@ impl Session {
         let moment = counter.now();
         let work = counter.call(name.clone().into_owned(), arguments.clone(), moment);
         if !elicitation::can_ask(context) {
-            Told::Answer(work.await)
+            CallOutcome::Answer(work.await)
         } else if modern {
             self.rounds.begin(&name, &arguments, work).await
         } else {
-            Told::Answer(elicitation::asking(context.peer.clone(), work).await)
+            CallOutcome::Answer(elicitation::asking(context.peer.clone(), work).await)
         }
     }
 }
@@ -199,7 +199,7 @@ impl ServerHandler for Session {
         let mut settings = JsonObject::new();
         settings.insert("directoryRead".to_owned(), true.into());
         let capabilities = ServerCapabilities::builder()
-            .enable_extensions_with([(EXTENSION.to_owned(), settings)].into())
+            .enable_extensions_with([(SKILLS_EXTENSION.to_owned(), settings)].into())
             .enable_prompts()
             .enable_resources()
             .enable_tools()
@@ -274,7 +274,7 @@ impl ServerHandler for Session {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let templates = ListResourceTemplatesResult::with_all_items(vec![resources::template()]);
-        Ok(templates.with_ttl_ms(FRESH))
+        Ok(templates.with_ttl_ms(RESULT_TTL_MS))
     }
 
     async fn read_resource(
@@ -303,13 +303,13 @@ impl ServerHandler for Session {
         };
         self.tell_of_skills(&context).await;
         match told {
-            Told::Answer(answered) => {
+            CallOutcome::Answer(answered) => {
                 if answered.brought {
                     self.tell_of_tools(&context).await;
                 }
                 Ok(tools::result(answered).into())
             }
-            Told::Question(asked) => Ok(asked.into()),
+            CallOutcome::Question(question) => Ok(question.into()),
         }
     }
 
@@ -348,7 +348,7 @@ impl ServerHandler for Session {
             "skills/list" => self.stacks.skills(params).await,
             "skills/get" => self.stacks.skill(params).await,
             "resources/directory/read" => self.stacks.children(params).await,
-            known if KNOWN.contains(&known) => {
+            known if KNOWN_METHODS.contains(&known) => {
                 Err(invalid(format!("the parameters of `{method}` have another shape")))
             }
             _ => {

@@ -1,4 +1,4 @@
-//! Which sessions are in use, so that those in which nothing happens give way to new ones.
+//! Tracks which sessions are in use, so that idle ones are closed first.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
 use rmcp::transport::streamable_http_server::SessionId;
 
 /// How long a session must have been silent before it gives way.
-const SILENT: Duration = Duration::from_mins(1);
+const MIN_IDLE_TIME: Duration = Duration::from_mins(1);
 
 /// What happens in the sessions of one caller.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ impl SessionActivity {
         let mut seen = self.seen();
         seen.retain(|session, seen| seen.open > 0 || sessions.contains(session));
         let idle = seen.iter().filter(|(session, seen)| {
-            let silent = now.saturating_duration_since(seen.last) >= SILENT;
+            let silent = now.saturating_duration_since(seen.last) >= MIN_IDLE_TIME;
             seen.open == 0 && silent && sessions.contains(session)
         });
         idle.min_by_key(|(_, seen)| seen.last).map(|(session, _)| session.clone())
@@ -76,13 +76,13 @@ mod tests {
         drop(visits.begin(gone));
         let reading = visits.begin(a.clone());
         drop(visits.begin(b.clone()));
-        let later = Instant::now() + SILENT;
+        let later = Instant::now() + MIN_IDLE_TIME;
         assert_eq!(visits.silent(&both, Instant::now()), None, "they have just come");
         assert_eq!(visits.silent(&both, later), Some(b.clone()), "somebody waits for an answer");
         drop(reading);
-        assert_eq!(visits.silent(&both, Instant::now() + SILENT), Some(b.clone()));
+        assert_eq!(visits.silent(&both, Instant::now() + MIN_IDLE_TIME), Some(b.clone()));
         drop(visits.begin(b));
-        assert_eq!(visits.silent(&both, Instant::now() + SILENT), Some(a));
+        assert_eq!(visits.silent(&both, Instant::now() + MIN_IDLE_TIME), Some(a));
         assert_eq!(visits.silent(&[], later), None);
         assert!(visits.seen().is_empty(), "what ended is forgotten");
     }

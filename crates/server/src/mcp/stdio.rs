@@ -1,4 +1,4 @@
-//! One client over lines of JSON, such as standard input and output.
+//! MCP over lines of JSON, such as standard input and output.
 //!
 //! Whatever a line holds, the next one is read: what cannot be understood gets an error, and only the
 //! end of the input is the end.
@@ -37,35 +37,35 @@ use super::{
 };
 
 /// Bytes of a line.
-const MOST_LINE: usize = 4 * 1024 * 1024;
+const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 /// Lines that wait to be written.
-const MOST_LINES: usize = 256;
+const MAX_QUEUED_LINES: usize = 256;
 /// Requests that may be open before the next line has to wait, and tools that may run at once.
-const MOST_OPEN: usize = 256;
+const MAX_OPEN_REQUESTS: usize = 256;
 /// How long a line waits for whoever does not read its answers. Some requests, such as subscriptions, are
 /// open for as long as the client likes, so it does not wait for ever.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const MAX_QUEUE_WAIT: Duration = Duration::from_secs(1);
 /// How long what was asked before the end of the input may take, and tools that run then.
-const LAST_ANSWERS: Duration = Duration::from_secs(10);
-const LAST_RUNS: Duration = Duration::from_secs(1);
+const SHUTDOWN_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+const SHUTDOWN_RUN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the first look waits, so that the first answers come before it.
-const FIRST_LOOK: Duration = Duration::from_millis(500);
+const FIRST_SKILL_CHECK: Duration = Duration::from_millis(500);
 /// How often it is looked whether there are other skills.
-const LOOKED_EVERY: Duration = Duration::from_secs(5);
+const SKILL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Serves one client over standard input and output, until the input ends.
-pub async fn serve_stdio(desk: McpContext) -> io::Result<()> {
+pub async fn serve_stdio(context: McpContext) -> io::Result<()> {
     let (read, write) = stdio_pipes();
-    Box::pin(serve_lines(desk, read, write)).await
+    Box::pin(serve_lines(context, read, write)).await
 }
 
 /// Serves one client over lines of JSON, until the input ends.
-pub async fn serve_lines<R, W>(desk: McpContext, read: R, write: W) -> io::Result<()>
+pub async fn serve_lines<R, W>(context: McpContext, read: R, write: W) -> io::Result<()>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let session = Session::new(desk, Arc::new(Rounds::default()));
+    let session = Session::new(context, Arc::new(Rounds::default()));
     let (standing, library) = session.watched();
     match session.serve(Lines::new(read, write)).await {
         Ok(running) => {
@@ -90,14 +90,14 @@ async fn watch(standing: &Standing, library: &dyn Library, peer: &Peer<RoleServe
     if library.edition().is_none() {
         return pending().await;
     }
-    sleep(FIRST_LOOK).await;
+    sleep(FIRST_SKILL_CHECK).await;
     // A client that asks for nothing is told as well, so what there is at the beginning must be known.
     if let Err(error) = library.skills().await {
         tracing::debug!(%error, "the skills cannot be looked at");
     }
     loop {
         standing.tell_of_skills(library, peer).await;
-        sleep(LOOKED_EVERY).await;
+        sleep(SKILL_CHECK_INTERVAL).await;
     }
 }
 
@@ -189,8 +189,8 @@ impl Open {
 
     /// Who pipes some questions in wants all the answers; but a tool is not run for nobody.
     async fn last_answers(&self) {
-        if timeout(LAST_RUNS, self.none(|_| true)).await.is_err() {
-            let _ = timeout(LAST_ANSWERS, self.none(|work| work == Work::Answer)).await;
+        if timeout(SHUTDOWN_RUN_TIMEOUT, self.none(|_| true)).await.is_err() {
+            let _ = timeout(SHUTDOWN_REPLY_TIMEOUT, self.none(|work| work == Work::Answer)).await;
         }
     }
 
@@ -202,7 +202,7 @@ impl Open {
 
 impl<R: AsyncRead + Send + Unpin> Lines<R> {
     fn new<W: AsyncWrite + Send + Unpin + 'static>(read: R, write: W) -> Self {
-        let (writer, lines) = mpsc::channel(MOST_LINES);
+        let (writer, lines) = mpsc::channel(MAX_QUEUED_LINES);
         Self {
             read: BufReader::new(read),
             line: Vec::new(),
@@ -224,7 +224,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
                 Ok(there) => {
                     let end = there.iter().position(|byte| *byte == b'\n');
                     let part = &there[..end.unwrap_or(there.len())];
-                    if !self.discarding && self.line.len() + part.len() <= MOST_LINE {
+                    if !self.discarding && self.line.len() + part.len() <= MAX_LINE_BYTES {
                         self.line.extend_from_slice(part);
                     } else {
                         self.discarding = true;
@@ -251,7 +251,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
     fn taken(&mut self) -> Line {
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.discarding) {
-            let message = format!("a message has at most {MOST_LINE} bytes");
+            let message = format!("a message has at most {MAX_LINE_BYTES} bytes");
             let error = ErrorData::invalid_request(message, None);
             return Line::Wrong(Box::new(Wrong { error, id: None }));
         }
@@ -267,15 +267,15 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
     /// Whether a message may go on. Before a client has said who it is, only requests have an answer.
     fn admitted(&mut self, message: &ClientJsonRpcMessage) -> bool {
         match message {
-            JsonRpcMessage::Request(asked) => {
-                let runs = matches!(&asked.request,
+            JsonRpcMessage::Request(request) => {
+                let runs = matches!(&request.request,
                     ClientRequest::CallToolRequest(call) if runs_a_tool(&call.params.name));
-                if runs && self.open.count(|work| work == Work::Run) >= MOST_OPEN {
-                    self.refuse(asked.id.clone());
+                if runs && self.open.count(|work| work == Work::Run) >= MAX_OPEN_REQUESTS {
+                    self.refuse(request.id.clone());
                     return false;
                 }
-                self.open.add(asked.id.clone(), if runs { Work::Run } else { Work::Answer });
-                self.begun |= begins(&asked.request);
+                self.open.add(request.id.clone(), if runs { Work::Run } else { Work::Answer });
+                self.begun |= begins(&request.request);
                 true
             }
             JsonRpcMessage::Notification(told) => {
@@ -292,7 +292,8 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
 
     /// Keeps the answer to a request that is not taken.
     fn refuse(&mut self, id: RequestId) {
-        let message = format!("{MOST_OPEN} tools run already; wait until one of them has ended");
+        let message =
+            format!("{MAX_OPEN_REQUESTS} tools run already; wait until one of them has ended");
         let error = ErrorData::invalid_request(message, None);
         self.refusal = line(&ServerJsonRpcMessage::error(error, Some(id))).ok();
     }
@@ -300,8 +301,8 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
     /// Waits until the client has read enough of what it asked for. Tools that run may wait for the
     /// client's own answers, so they are not waited for.
     async fn make_room(&mut self) {
-        let fewer = self.open.fewer_than(MOST_OPEN, |work| work == Work::Answer);
-        let _ = timeout(LONGEST_WAIT, fewer).await;
+        let fewer = self.open.fewer_than(MAX_OPEN_REQUESTS, |work| work == Work::Answer);
+        let _ = timeout(MAX_QUEUE_WAIT, fewer).await;
         if let Some(writer) = self.writer.as_ref().filter(|_| self.refusal.is_some())
             && let Ok(place) = writer.reserve().await
             && let Some(line) = self.refusal.take()

@@ -1,4 +1,4 @@
-//! Skills in repositories that administrators list.
+//! Lists and fetches skills from the repositories that administrators configure.
 //!
 //! Only repositories on GitHub are asked, and others that the operator allows by name. Nobody is
 //! waited for longer than the time of a source, and what one of them answers is remembered for a
@@ -25,10 +25,10 @@ use url::Url;
 use crate::config::CatalogConfig;
 
 /// How long an answer of a source is remembered, and how long that it gave none.
-const REMEMBERED: Duration = Duration::from_mins(1);
-const FAILURE_REMEMBERED: Duration = Duration::from_secs(10);
+const CACHE_LIFETIME: Duration = Duration::from_mins(1);
+const FAILURE_CACHE_LIFETIME: Duration = Duration::from_secs(10);
 /// Sources whose answers are remembered.
-const MOST_REMEMBERED: usize = 256;
+const MAX_CACHED_SOURCES: usize = 256;
 
 /// The repositories, and what they answered.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Catalog {
         let turn = self.turn(&repository);
         let mut answered = turn.lock().await;
         if let Some(known) = answered.as_ref() {
-            let most = if known.answer.is_ok() { REMEMBERED } else { FAILURE_REMEMBERED };
+            let most = if known.answer.is_ok() { CACHE_LIFETIME } else { FAILURE_CACHE_LIFETIME };
             if known.at.elapsed() < most {
                 return known.answer.clone();
             }
@@ -187,7 +187,7 @@ impl Catalog {
     /// Those who ask the same repository at once wait for one answer.
     fn turn(&self, repository: &Repository) -> Arc<Turn<Option<Answered>>> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers.len() >= MOST_REMEMBERED {
+        if answers.len() >= MAX_CACHED_SOURCES {
             answers.clear();
         }
         let key = (repository.git.url.to_string(), repository.git.reference.clone());

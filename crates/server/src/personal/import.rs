@@ -1,4 +1,4 @@
-//! Skills that come from elsewhere, and the names under which they are kept.
+//! Imports skills and chooses the names under which they are stored.
 //!
 //! A server has each name once. Whoever brings a skill whose name is another's gets theirs under the
 //! next one that is free, and finds it there again when it comes anew.
@@ -9,12 +9,12 @@ use savoir_skill::{
     dialect::personal_agent::{Lifecycle, Provenance, prepare_import},
     name::MAX_NAME_CHARS,
 };
-use savoir_store::{Facts, StoreError, Time};
+use savoir_store::{SkillFacts, StoreError, Timestamp};
 
 use super::{Before, ConflictReason, New, Package, SkillWriter, StoreSkillError, StoredSkill};
 
 /// Names that are tried: `name`, `name-2` and so on.
-const MOST_NAMES: u32 = 100;
+const MAX_NAME_TRIES: u32 = 100;
 
 /// Who brings a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl SkillWriter {
         decide: impl Fn(&New) -> D,
     ) -> Result<StoredSkill, StoreSkillError>
     where
-        D: FnOnce(Option<&Before>) -> Result<Facts, ConflictReason> + Send + 'static,
+        D: FnOnce(Option<&Before>) -> Result<SkillFacts, ConflictReason> + Send + 'static,
     {
         let known = self.known(&arrival).await?;
         let Arrival { package: Package { name: own, text, resources }, owner, .. } = arrival;
@@ -78,7 +78,7 @@ impl SkillWriter {
             let decide = decide(&new);
             return self.settle(new, decide).await;
         }
-        let others = (2..=MOST_NAMES).map(|number| numbered(&own, number));
+        let others = (2..=MAX_NAME_TRIES).map(|number| numbered(&own, number));
         for name in iter::once(own.clone()).chain(others) {
             let is_own = name == own;
             let new = under(name);
@@ -118,14 +118,18 @@ fn numbered(name: &str, number: u32) -> String {
 
 /// What will be known of a skill that was brought. `id` is its own name if it has another here; then
 /// only the same one gives way. What was laid aside, or came from elsewhere, is a new one from here on.
-fn imported(before: Option<&Before>, id: Option<String>, by: By) -> Result<Facts, ConflictReason> {
-    let now = Time::now();
+fn imported(
+    before: Option<&Before>,
+    id: Option<String>,
+    by: By,
+) -> Result<SkillFacts, ConflictReason> {
+    let now = Timestamp::now();
     let was = before.map(|before| before.facts.clone());
     if id.is_some() && was.as_ref().is_some_and(|was| was.source_id != id) {
         return Err(ConflictReason::There);
     }
-    let was = was.unwrap_or_else(|| Facts::authored(None, now));
-    Ok(Facts {
+    let was = was.unwrap_or_else(|| SkillFacts::authored(None, now));
+    Ok(SkillFacts {
         enabled: was.enabled && by == By::Person,
         source: Provenance::Imported,
         source_id: id,

@@ -1,4 +1,5 @@
-//! Skills that integrations bring: folders of the operator, each with a `manifest.yaml` and `skills/`.
+//! Imports the skills of integrations: folders of the operator, each with a `manifest.yaml` and
+//! `skills/`.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,7 +15,7 @@ use savoir_skill::{
     name::slugify,
     yaml::{self, YamlVersion},
 };
-use savoir_store::{Facts, StoreError, Time, WriteError};
+use savoir_store::{SkillFacts, StoreError, Timestamp, WriteError};
 use serde_json::Value;
 
 use super::{
@@ -23,9 +24,9 @@ use super::{
 };
 
 /// How long one round may take before another process begins one.
-const LEASE: Duration = Duration::from_mins(10);
+const LEASE_DURATION: Duration = Duration::from_mins(10);
 /// Bytes of a manifest.
-const MOST_MANIFEST_BYTES: u64 = 64 * 1024;
+const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
 /// What became of the skills of integrations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,7 +104,7 @@ pub(crate) async fn project_until(
     let mut projected = Projected::default();
     let leases = skill_writer.database().leases();
     let holder = uuid::Uuid::new_v4().to_string();
-    let Some(lease) = leases.acquire("integrations", &holder, LEASE).await? else {
+    let Some(lease) = leases.acquire("integrations", &holder, LEASE_DURATION).await? else {
         return Ok(None);
     };
     let done = tokio::select! {
@@ -130,7 +131,7 @@ async fn project_all(
             }
         };
         for link in links {
-            broken(projected, &link, &IS_A_LINK);
+            broken(projected, &link, &SYMLINK_ERROR);
             sight.unread.push(link);
         }
         for domain in domains {
@@ -180,7 +181,7 @@ impl Inside {
     }
 }
 
-const IS_A_LINK: &str = "it is a link; put the folder itself there";
+const SYMLINK_ERROR: &str = "it is a link; put the folder itself there";
 
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -238,7 +239,7 @@ impl Integration {
         };
         sight.known.insert(self.domain.clone());
         for link in links {
-            broken(projected, &link, &IS_A_LINK);
+            broken(projected, &link, &SYMLINK_ERROR);
             sight.seen.insert(format!("{}:{}", self.domain, file_name(&link)));
         }
         for skill in skills {
@@ -267,13 +268,13 @@ impl Integration {
         projected: &mut Projected,
     ) -> Result<(), StoreError> {
         let Package { name, text, resources } = package;
-        let fresh = Facts {
+        let fresh = SkillFacts {
             enabled: !was_disabled(skill_writer, &name, &id).await?,
             source: Provenance::Integration,
             source_id: Some(id),
             source_version: Some(self.version.clone()),
             digest: Some(digest(&text, &resources)),
-            ..Facts::authored(None, Time::now())
+            ..SkillFacts::authored(None, Timestamp::now())
         };
         let new = New { name: name.clone(), text, resources, owner: self.owner.clone() };
         let settled = skill_writer.settle(new, move |before| replaces(before, fresh));
@@ -303,7 +304,7 @@ async fn was_disabled(
 }
 
 /// What will be known of a skill of an integration, if it takes the place of what is there.
-fn replaces(before: Option<&Before>, fresh: Facts) -> Result<Facts, ConflictReason> {
+fn replaces(before: Option<&Before>, fresh: SkillFacts) -> Result<SkillFacts, ConflictReason> {
     let Some(before) = before else { return Ok(fresh) };
     let was = &before.facts;
     let is_own = was.source == Provenance::Integration && was.source_id == fresh.source_id;
@@ -314,7 +315,7 @@ fn replaces(before: Option<&Before>, fresh: Facts) -> Result<Facts, ConflictReas
     if !before.is_untouched(&fresh) {
         return Err(ConflictReason::Changed);
     }
-    Ok(Facts { enabled: was.enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
+    Ok(SkillFacts { enabled: was.enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
 }
 
 /// What all files of a skill are now.
@@ -335,9 +336,9 @@ fn manifest_text(path: &Path) -> io::Result<String> {
     }
     let file = fs::File::open(path)?;
     let mut text = String::new();
-    file.take(MOST_MANIFEST_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_MANIFEST_BYTES {
-        let message = format!("it has more than {MOST_MANIFEST_BYTES} bytes");
+    file.take(MAX_MANIFEST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_MANIFEST_BYTES {
+        let message = format!("it has more than {MAX_MANIFEST_BYTES} bytes");
         return Err(io::Error::other(message));
     }
     Ok(text)

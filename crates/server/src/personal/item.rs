@@ -1,10 +1,10 @@
-//! A skill as its person sees it.
+//! A skill in API responses for its owner.
 
 use savoir_skill::{
     allowed_tools::ToolGrant,
     dialect::personal_agent::{Lifecycle, Provenance},
 };
-use savoir_store::{Facts, SkillFile};
+use savoir_store::{SkillFacts, SkillFile};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
@@ -22,7 +22,7 @@ pub struct Item {
     /// The tools that it allows, by the names of Personal Agent; all if there are none.
     allowed_tools: Vec<String>,
     context_fork: bool,
-    /// Whether agents are offered it.
+    /// Whether it is offered to agents.
     enabled: bool,
     pinned: bool,
     #[schema(value_type = String)]
@@ -39,7 +39,7 @@ pub struct Item {
 
 impl Item {
     /// What is told of a skill. One that an agent cannot read tells little.
-    pub fn new(file: &SkillFile, facts: &Facts, resources: Vec<String>) -> Self {
+    pub fn new(file: &SkillFile, facts: &SkillFacts, resources: Vec<String>) -> Self {
         let skill = super::read(&file.name, &file.text).ok();
         let grants = skill.as_ref().and_then(|skill| skill.policy.allowed_tools.as_deref());
         let allowed_tools =

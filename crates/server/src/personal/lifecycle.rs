@@ -1,4 +1,4 @@
-//! Lays aside skills that nobody uses.
+//! Archives skills that are no longer used.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use savoir_skill::dialect::{
     agent_flow::{Purpose, StoredSkillFile},
     personal_agent::CurationInfo,
 };
-use savoir_store::{Facts, StoreError, Time};
+use savoir_store::{SkillFacts, StoreError, Timestamp};
 
 use super::SkillWriter;
 
 /// How long a round may take before another process begins one.
-const LEASE: Duration = Duration::from_mins(10);
-const DAY: i64 = 24 * 60 * 60;
+const LEASE_DURATION: Duration = Duration::from_mins(10);
+const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 
 impl SkillWriter {
     /// Looks once at all skills: authored ones that nobody used for a month are stale, after three
     /// months archived. Tells how many changed; nothing happens if another process is at it.
-    pub async fn lay_aside(&self, now: Time) -> Result<u64, StoreError> {
+    pub async fn lay_aside(&self, now: Timestamp) -> Result<u64, StoreError> {
         let leases = self.database().leases();
         let holder = uuid::Uuid::new_v4().to_string();
-        let Some(lease) = leases.acquire("skill curator", &holder, LEASE).await? else {
+        let Some(lease) = leases.acquire("skill curator", &holder, LEASE_DURATION).await? else {
             return Ok(0);
         };
         let changed = self.curate(now).await;
@@ -28,7 +28,7 @@ impl SkillWriter {
         changed
     }
 
-    async fn curate(&self, now: Time) -> Result<u64, StoreError> {
+    async fn curate(&self, now: Timestamp) -> Result<u64, StoreError> {
         let facts_of = self.database().skill_facts();
         let (noted, begun) = (facts_of.all().await?, facts_of.begun().await?);
         let mut changed = 0;
@@ -38,15 +38,15 @@ impl SkillWriter {
             };
             let seen = noted.get(&file.name);
             // Nobody noted what was used before that was noted at all.
-            let facts = Facts::holding(seen, stored.owner, begun);
+            let facts = SkillFacts::holding(seen, stored.owner, begun);
             let idle = now.seconds().saturating_sub(facts.idle_since(file.updated_at).seconds());
-            let days = u32::try_from(idle / DAY).unwrap_or(0);
+            let days = u32::try_from(idle / SECONDS_PER_DAY).unwrap_or(0);
             let standing = CurationInfo { provenance: facts.source, pinned: facts.pinned };
             let lifecycle = standing.after(days);
             if lifecycle == facts.lifecycle {
                 continue;
             }
-            let aged = Facts { lifecycle, ..facts.clone() };
+            let aged = SkillFacts { lifecycle, ..facts.clone() };
             let known = seen.filter(|seen| seen.owner == facts.owner);
             if seen.is_some() && known.is_none() {
                 // What was noted is of a skill that is gone, or of its old owner.

@@ -1,4 +1,4 @@
-//! A skill that comes from elsewhere: a file, an archive or a folder.
+//! Reads an imported skill from a file, an archive or a folder.
 
 use bytes::Bytes;
 use savoir_package::{
@@ -15,13 +15,13 @@ use savoir_store::Resource;
 use thiserror::Error;
 
 /// Folders of an archive whose files belong to a skill.
-const KNOWN: [&str; 3] = ["references/", "scripts/", "assets/"];
+const RESOURCE_FOLDERS: [&str; 3] = ["references/", "scripts/", "assets/"];
 /// The file in which a skill has its tools: without it, it is another skill.
-const TOOLS: &str = "tools.py";
+const TOOLS_FILE: &str = "tools.py";
 /// Bytes of a file that is kept.
-const MOST_RESOURCE_BYTES: usize = 256 * 1024;
+const MAX_RESOURCE_BYTES: usize = 256 * 1024;
 /// Bytes of a SKILL.md: its owner must fit, too.
-const MOST_TEXT_BYTES: usize = MAX_FILE_BYTES - 1024;
+const MAX_TEXT_BYTES: usize = MAX_FILE_BYTES - 1024;
 
 /// A skill as it came.
 #[derive(Clone, Debug)]
@@ -70,12 +70,12 @@ pub enum PackageError {
     },
     /// It is too large.
     #[error(
-        "SKILL.md has {0} bytes, at most {MOST_TEXT_BYTES} are kept; move parts into references"
+        "SKILL.md has {0} bytes, at most {MAX_TEXT_BYTES} are kept; move parts into references"
     )]
     TooLarge(usize),
     /// Its tools cannot be kept.
     #[error(
-        "tools.py has {0} bytes or is no text in UTF-8 without NUL, and at most {MOST_RESOURCE_BYTES} are kept; a skill is not kept without its tools"
+        "tools.py has {0} bytes or is no text in UTF-8 without NUL, and at most {MAX_RESOURCE_BYTES} are kept; a skill is not kept without its tools"
     )]
     Tools(usize),
     /// A folder lies where its tools would be.
@@ -123,17 +123,18 @@ pub fn from_tree(folder: Option<&str>, tree: &Tree, keep: Keep) -> Result<Packag
         return Err(PackageError::Layout("it has no SKILL.md"));
     };
     let is_below_tools =
-        |path: &str| path.strip_prefix(TOOLS).is_some_and(|rest| rest.starts_with('/'));
+        |path: &str| path.strip_prefix(TOOLS_FILE).is_some_and(|rest| rest.starts_with('/'));
     if tree.files().any(|(path, _)| is_below_tools(path)) {
         return Err(PackageError::ToolsFolder);
     }
     let mut resources = Vec::new();
     for (path, file) in tree.files() {
-        let wanted =
-            keep == Keep::All || path == TOOLS || KNOWN.iter().any(|known| path.starts_with(known));
-        let fits = file.bytes.len() <= MOST_RESOURCE_BYTES
+        let wanted = keep == Keep::All
+            || path == TOOLS_FILE
+            || RESOURCE_FOLDERS.iter().any(|known| path.starts_with(known));
+        let fits = file.bytes.len() <= MAX_RESOURCE_BYTES
             && std::str::from_utf8(&file.bytes).is_ok()
-            && !(path == TOOLS && file.bytes.contains(&0))
+            && !(path == TOOLS_FILE && file.bytes.contains(&0))
             && Resource::can_be_at(path);
         if wanted && fits {
             resources.push(Resource {
@@ -141,7 +142,7 @@ pub fn from_tree(folder: Option<&str>, tree: &Tree, keep: Keep) -> Result<Packag
                 bytes: Bytes::copy_from_slice(&file.bytes),
                 executable: file.executable,
             });
-        } else if path == TOOLS {
+        } else if path == TOOLS_FILE {
             return Err(PackageError::Tools(file.bytes.len()));
         } else if !is_skill_file(path) {
             tracing::debug!(path, "a file of a skill is left out");
@@ -156,7 +157,7 @@ fn package(
     bytes: &[u8],
     resources: Vec<Resource>,
 ) -> Result<Package, PackageError> {
-    if bytes.len() > MOST_TEXT_BYTES {
+    if bytes.len() > MAX_TEXT_BYTES {
         return Err(PackageError::TooLarge(bytes.len()));
     }
     let source = Source::from_bytes(bytes.to_vec());
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn an_archive_gives_what_belongs_to_a_skill() {
-        let large = "x".repeat(MOST_RESOURCE_BYTES + 1);
+        let large = "x".repeat(MAX_RESOURCE_BYTES + 1);
         let all = tree(&[
             ("SKILL.md", "---\nname: Pdf Tools\ndescription: d\n---\nx\n"),
             ("references/a.md", "a"),

@@ -1,4 +1,4 @@
-//! How an agent reads a skill that a server keeps.
+//! Parses stored skills.
 
 use savoir_agent::library::guard;
 use savoir_skill::{

@@ -1,4 +1,4 @@
-//! Writes skills that come as a whole, together with what is known of them.
+//! Writes whole skills together with their metadata.
 //!
 //! Files and facts lie in two places, and a process may end between them. Before the files change, it
 //! is noted what the new skill may do; only afterwards, in which version it came. So a skill that
@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use savoir_skill::dialect::agent_flow::{self, Purpose, StoredSkillFile};
 use savoir_store::{
-    Database, Facts, QuotaReached, Resource, SkillFile, SkillFiles, StoreError, WriteError,
+    Database, QuotaReached, Resource, SkillFacts, SkillFile, SkillFiles, StoreError, WriteError,
     check_quota,
 };
 use thiserror::Error;
 
-use super::{RESERVED, digest};
+use super::{RESERVED_NAMES, digest};
 
 /// How long one change of a skill may take before another process goes on.
-const LEASE: Duration = Duration::from_secs(30);
+const LEASE_DURATION: Duration = Duration::from_secs(30);
 /// How often a change of the same skill is waited for, and how long each time.
-const TRIES: u32 = 200;
-const BREATH: Duration = Duration::from_millis(50);
+const MAX_LEASE_TRIES: u32 = 200;
+const LEASE_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Keeps skills with their facts. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub struct StoredSkill {
     /// Its file.
     pub file: SkillFile,
     /// What is known of it.
-    pub facts: Facts,
+    pub facts: SkillFacts,
     /// Whether there was none of its name.
     pub is_new: bool,
 }
@@ -59,7 +59,7 @@ pub struct Before {
     /// Its file.
     pub file: SkillFile,
     /// What is known of it.
-    pub facts: Facts,
+    pub facts: SkillFacts,
     /// What all its files are now, if it is known what they were when they came.
     now: Option<String>,
 }
@@ -67,13 +67,13 @@ pub struct Before {
 impl Before {
     /// Whether nobody changed it since it came from elsewhere, or it is what comes now. One that did
     /// not arrive whole has no digest yet.
-    pub fn is_untouched(&self, coming: &Facts) -> bool {
+    pub fn is_untouched(&self, coming: &SkillFacts) -> bool {
         let was = &self.facts.digest;
         was.is_none() || *was == self.now || self.is_already(coming)
     }
 
     /// Whether it is, file by file, what comes now.
-    pub fn is_already(&self, coming: &Facts) -> bool {
+    pub fn is_already(&self, coming: &SkillFacts) -> bool {
         self.now.is_some() && coming.digest == self.now
     }
 }
@@ -165,7 +165,7 @@ impl SkillWriter {
     pub async fn settle(
         &self,
         new: New,
-        decide: impl FnOnce(Option<&Before>) -> Result<Facts, ConflictReason> + Send + 'static,
+        decide: impl FnOnce(Option<&Before>) -> Result<SkillFacts, ConflictReason> + Send + 'static,
     ) -> Result<StoredSkill, StoreSkillError> {
         let skill_writer = self.clone();
         to_the_end(async move { skill_writer.settle_in_turn(new, decide).await }).await
@@ -174,7 +174,7 @@ impl SkillWriter {
     async fn settle_in_turn(
         &self,
         new: New,
-        decide: impl FnOnce(Option<&Before>) -> Result<Facts, ConflictReason>,
+        decide: impl FnOnce(Option<&Before>) -> Result<SkillFacts, ConflictReason>,
     ) -> Result<StoredSkill, StoreSkillError> {
         let (text, name, owner) = (with_owner(&new)?, new.name.clone(), new.owner.clone());
         let exchange = Box::pin(self.in_turn(&name, self.exchange(new, &text, decide)));
@@ -190,13 +190,13 @@ impl SkillWriter {
         let leases = self.database.leases();
         let holder = uuid::Uuid::new_v4().to_string();
         let lease = format!("skill {name}");
-        for _ in 0..TRIES {
-            if let Some(lease) = leases.acquire(&lease, &holder, LEASE).await? {
+        for _ in 0..MAX_LEASE_TRIES {
+            if let Some(lease) = leases.acquire(&lease, &holder, LEASE_DURATION).await? {
                 let done = work.await;
                 leases.release(&lease).await?;
                 return done;
             }
-            tokio::time::sleep(BREATH).await;
+            tokio::time::sleep(LEASE_RETRY_INTERVAL).await;
         }
         Err(StoreSkillError::Busy(name.to_owned()))
     }
@@ -238,7 +238,7 @@ impl SkillWriter {
         &self,
         new: New,
         text: &str,
-        decide: impl FnOnce(Option<&Before>) -> Result<Facts, ConflictReason>,
+        decide: impl FnOnce(Option<&Before>) -> Result<SkillFacts, ConflictReason>,
     ) -> Result<StoredSkill, StoreSkillError> {
         let New { name, resources, owner, .. } = new;
         let facts_of = self.database.skill_facts();
@@ -251,9 +251,9 @@ impl SkillWriter {
             ConflictReason::There => StoreSkillError::Conflict(name.clone()),
             ConflictReason::Changed => StoreSkillError::Edited(name.clone()),
         })?;
-        let facts = Facts { owner, ..facts };
+        let facts = SkillFacts { owner, ..facts };
         let was = before.as_ref().map(|before| &before.facts);
-        let meanwhile = Facts {
+        let meanwhile = SkillFacts {
             source_version: was.and_then(|was| was.source_version.clone()),
             digest: was.and_then(|was| was.digest.clone()),
             ..facts.clone()
@@ -284,7 +284,7 @@ impl SkillWriter {
         &self,
         name: &str,
         owner: Option<&str>,
-        noted: Option<&Facts>,
+        noted: Option<&SkillFacts>,
     ) -> Result<Option<Before>, StoreSkillError> {
         let taken = || StoreSkillError::Taken(name.to_owned());
         // Whose a file is cannot be told when it cannot be read.
@@ -297,7 +297,7 @@ impl SkillWriter {
         if stored.owner.as_deref() != owner {
             return Err(taken());
         }
-        let facts = Facts::holding(noted, stored.owner, file.created_at);
+        let facts = SkillFacts::holding(noted, stored.owner, file.created_at);
         let now = match &facts.digest {
             Some(_) => Some(digest(&file.text, &self.resources(name).await?)),
             None => None,
@@ -389,7 +389,7 @@ fn to_the_end<T: Send + 'static>(
 /// The text as it is kept, after it was checked.
 fn with_owner(new: &New) -> Result<String, StoreSkillError> {
     let unfit = |refusal: agent_flow::Refusal| StoreSkillError::Unfit(refusal.message);
-    if RESERVED.contains(&new.name.as_str()) {
+    if RESERVED_NAMES.contains(&new.name.as_str()) {
         return Err(StoreSkillError::Reserved(new.name.clone()));
     }
     agent_flow::check_name(&new.name).map_err(unfit)?;

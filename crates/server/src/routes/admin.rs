@@ -1,6 +1,6 @@
-//! Administration: who has an account, and who may use it.
+//! Routes for administrators: users and their access.
 
-use axum::{Json as Answer, extract::State};
+use axum::{Json as JsonResponse, extract::State};
 use savoir_store::User;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -28,7 +28,7 @@ struct UserList {
     total: usize,
 }
 
-/// It is done.
+/// Done.
 #[derive(Debug, Serialize, ToSchema)]
 struct UserChanged {
     success: bool,
@@ -36,10 +36,10 @@ struct UserChanged {
 }
 
 impl UserChanged {
-    fn with(user: &User, what: &str, by: &Caller) -> Answer<Self> {
+    fn with(user: &User, what: &str, by: &Caller) -> JsonResponse<Self> {
         tracing::info!(user = user.id, by = by.user.id, "an account was {what}");
         let message = format!("User {} has been {what}", user.email);
-        Answer(Self { success: true, message })
+        JsonResponse(Self { success: true, message })
     }
 }
 
@@ -48,14 +48,17 @@ impl UserChanged {
     get, path = "/admin/users", tag = "admin", security(("bearer" = [])),
     responses((status = 200, body = UserList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<UserList>> {
-    asked.caller.must_be_admin()?;
+async fn list(
+    State(app): State<App>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<UserList>> {
+    authenticated.caller.must_be_admin()?;
     let users = app.database.accounts().list().await?;
     let users: Vec<Person> = users.into_iter().map(Into::into).collect();
-    Ok(Answer(UserList { total: users.len(), users }))
+    Ok(JsonResponse(UserList { total: users.len(), users }))
 }
 
-/// Lock an account. Its tokens do not work.
+/// Disable an account. Its tokens stop working.
 #[utoipa::path(
     post, path = "/admin/users/{id}/disable", tag = "admin", security(("bearer" = [])),
     params(("id" = i64, Path, description = "The account")),
@@ -67,14 +70,14 @@ async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<
 async fn disable(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<UserChanged>> {
-    set(&app, &id, Access::Disabled, &asked.caller).await
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<UserChanged>> {
+    set(&app, &id, Access::Disabled, &authenticated.caller).await
 }
 
-/// Unlock an account.
+/// Enable an account.
 ///
-/// Its person logs in again: logins from before stay ended. Tokens for programs work again.
+/// The user must log in again: earlier logins stay ended. API tokens work again.
 #[utoipa::path(
     post, path = "/admin/users/{id}/enable", tag = "admin", security(("bearer" = [])),
     params(("id" = i64, Path, description = "The account")),
@@ -86,9 +89,9 @@ async fn disable(
 async fn enable(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<UserChanged>> {
-    set(&app, &id, Access::Enabled, &asked.caller).await
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<UserChanged>> {
+    set(&app, &id, Access::Enabled, &authenticated.caller).await
 }
 
 /// Whether an account may be used.
@@ -98,7 +101,12 @@ enum Access {
     Disabled,
 }
 
-async fn set(app: &App, id: &str, access: Access, by: &Caller) -> ApiResult<Answer<UserChanged>> {
+async fn set(
+    app: &App,
+    id: &str,
+    access: Access,
+    by: &Caller,
+) -> ApiResult<JsonResponse<UserChanged>> {
     by.must_be_admin()?;
     let user = find(app, id).await?;
     if access == Access::Disabled && user.id == by.user.id {
@@ -114,7 +122,8 @@ async fn set(app: &App, id: &str, access: Access, by: &Caller) -> ApiResult<Answ
     Ok(UserChanged::with(&user, word, by))
 }
 
-/// Delete an account. Its tokens end, its address is free again, and what it owned stays.
+/// Delete an account. Its tokens are revoked and its email address can be used again; its skills
+/// and other data stay.
 #[utoipa::path(
     delete, path = "/admin/users/{id}", tag = "admin", security(("bearer" = [])),
     params(("id" = i64, Path, description = "The account")),
@@ -126,17 +135,17 @@ async fn set(app: &App, id: &str, access: Access, by: &Caller) -> ApiResult<Answ
 async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<UserChanged>> {
-    asked.caller.must_be_admin()?;
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<UserChanged>> {
+    authenticated.caller.must_be_admin()?;
     let user = find(&app, &id).await?;
-    if user.id == asked.caller.user.id {
+    if user.id == authenticated.caller.user.id {
         return Err(ApiError::bad_request("Cannot delete yourself"));
     }
-    if !app.database.accounts().delete(&asked.caller.actor(), user.id).await? {
+    if !app.database.accounts().delete(&authenticated.caller.actor(), user.id).await? {
         return Err(missing());
     }
-    Ok(UserChanged::with(&user, "deleted", &asked.caller))
+    Ok(UserChanged::with(&user, "deleted", &authenticated.caller))
 }
 
 /// The account of a number. What is no number is no account.

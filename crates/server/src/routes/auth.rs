@@ -1,7 +1,7 @@
-//! Accounts: make one, log in, see oneself, log out, change the password.
+//! Account routes: register, log in, log out, change the password.
 
-use axum::{Json as Answer, extract::State};
-use savoir_store::{Role, Time, User, verify_password};
+use axum::{Json as JsonResponse, extract::State};
+use savoir_store::{Role, Timestamp, User, verify_password};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -97,11 +97,11 @@ struct LoggedOut {
     success: bool,
 }
 
-/// The password is another one.
+/// The password is wrong.
 #[derive(Debug, Serialize, ToSchema)]
 struct PasswordChanged {
     success: bool,
-    /// Replaces all tokens from before.
+    /// Replaces all earlier tokens.
     token: String,
 }
 
@@ -115,9 +115,10 @@ impl From<AccountError> for ApiError {
     }
 }
 
-/// Make an account.
+/// Create an account.
 ///
-/// Whether this is open is a setting of the server: by default only to those on the same machine.
+/// The configuration of the server decides who can register; by default only clients on the same
+/// machine.
 #[utoipa::path(
     post, path = "/auth/register", tag = "auth", request_body = Credentials,
     responses(
@@ -127,9 +128,9 @@ impl From<AccountError> for ApiError {
 )]
 async fn register(
     State(app): State<App>,
-    stranger: Anonymous<Json<Credentials>>,
-) -> ApiResult<Answer<LoggedIn>> {
-    let Anonymous { address, local, body: Json(Credentials { email, password }) } = stranger;
+    anonymous: Anonymous<Json<Credentials>>,
+) -> ApiResult<JsonResponse<LoggedIn>> {
+    let Anonymous { address, local, body: Json(Credentials { email, password }) } = anonymous;
     // Strangers learn nothing of the addresses that are known here.
     let open = match app.config.registration {
         Registration::Local => local,
@@ -153,7 +154,7 @@ async fn register(
         }
         created => created?,
     };
-    logged_in(&app, user, Time::now()).await
+    logged_in(&app, user, Timestamp::now()).await
 }
 
 fn closed() -> ApiError {
@@ -166,7 +167,8 @@ fn is_of_admin(app: &App, email: &Email) -> bool {
 
 /// Log in.
 ///
-/// After five failures in 15 minutes there is a pause; `Retry-After` says how long.
+/// After five failed attempts in 15 minutes, further ones are rejected; `Retry-After` says for how
+/// long.
 #[utoipa::path(
     post, path = "/auth/login", tag = "auth", request_body = Credentials,
     responses(
@@ -176,15 +178,15 @@ fn is_of_admin(app: &App, email: &Email) -> bool {
 )]
 async fn login(
     State(app): State<App>,
-    stranger: Anonymous<Json<Credentials>>,
-) -> ApiResult<Answer<LoggedIn>> {
-    let Anonymous { address, body: Json(Credentials { email, password }), .. } = stranger;
+    anonymous: Anonymous<Json<Credentials>>,
+) -> ApiResult<JsonResponse<LoggedIn>> {
+    let Anonymous { address, body: Json(Credentials { email, password }), .. } = anonymous;
     let email = Email::parse(&email).ok_or(AccountError::Email)?;
     if password.is_empty() {
         return Err(ApiError::bad_request("Password is required"));
     }
     let attempt = Attempt::login(&app, &email, &address).await?;
-    let since = Time::now();
+    let since = Timestamp::now();
     let found = app.database.accounts().by_email(email.as_str()).await?;
     // Without an account this takes as long as with one.
     let hash = found.as_ref().map(|(_, hash)| hash.as_str());
@@ -200,36 +202,39 @@ async fn login(
     logged_in(&app, user, since).await
 }
 
-async fn logged_in(app: &App, user: User, since: Time) -> ApiResult<Answer<LoggedIn>> {
+async fn logged_in(app: &App, user: User, since: Timestamp) -> ApiResult<JsonResponse<LoggedIn>> {
     let token = app.keys.issue(&app.database, user.id, since).await?;
-    Ok(Answer(LoggedIn { token, user: user.into() }))
+    Ok(JsonResponse(LoggedIn { token, user: user.into() }))
 }
 
-/// Show who asks.
+/// Show the current user.
 #[utoipa::path(
     get, path = "/auth/me", tag = "auth", security(("bearer" = [])),
     responses((status = 200, body = Person), docs::Unauthorized, docs::Forbidden, docs::TooMany)
 )]
-async fn me(asked: Authenticated) -> Answer<Person> {
-    Answer(asked.caller.user.into())
+async fn me(authenticated: Authenticated) -> JsonResponse<Person> {
+    JsonResponse(authenticated.caller.user.into())
 }
 
-/// Log out: the token ends.
+/// Log out and revoke the token.
 #[utoipa::path(
     post, path = "/auth/logout", tag = "auth", security(("bearer" = [])),
     responses(
         (status = 200, body = LoggedOut), docs::Unauthorized, docs::Forbidden, docs::TooMany
     )
 )]
-async fn logout(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<LoggedOut>> {
-    let success = match asked.caller.claims {
+async fn logout(
+    State(app): State<App>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<LoggedOut>> {
+    let success = match authenticated.caller.claims {
         Some(claims) => app.database.accounts().revoke(&claims.jti, claims.expires_at()).await?,
         None => false,
     };
-    Ok(Answer(LoggedOut { success }))
+    Ok(JsonResponse(LoggedOut { success }))
 }
 
-/// Change one's password. All tokens from before end.
+/// Change your password. All earlier tokens are revoked.
 #[utoipa::path(
     post, path = "/auth/password", tag = "auth", security(("bearer" = [])),
     request_body = Passwords,
@@ -240,9 +245,9 @@ async fn logout(State(app): State<App>, asked: Authenticated) -> ApiResult<Answe
 )]
 async fn password(
     State(app): State<App>,
-    asked: Authenticated<Json<Passwords>>,
-) -> ApiResult<Answer<PasswordChanged>> {
-    let Authenticated { caller, body: Json(Passwords { current, new }) } = asked;
+    authenticated: Authenticated<Json<Passwords>>,
+) -> ApiResult<JsonResponse<PasswordChanged>> {
+    let Authenticated { caller, body: Json(Passwords { current, new }) } = authenticated;
     let new = NewPassword::check(&new)?;
     let attempt = Attempt::confirm(&app, caller.user.id).await?;
     let accounts = app.database.accounts();
@@ -256,6 +261,6 @@ async fn password(
     if !accounts.set_password(&caller.actor(), caller.user.id, &new.hash().await?).await? {
         return Err(ApiError::unauthorized("Invalid or expired token"));
     }
-    let token = app.keys.issue(&app.database, caller.user.id, Time::now()).await?;
-    Ok(Answer(PasswordChanged { success: true, token }))
+    let token = app.keys.issue(&app.database, caller.user.id, Timestamp::now()).await?;
+    Ok(JsonResponse(PasswordChanged { success: true, token }))
 }

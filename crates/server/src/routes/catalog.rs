@@ -1,9 +1,9 @@
-//! The catalogue: skills in repositories that administrators list.
+//! Catalogue routes: skills in repositories that administrators configure.
 
 use std::collections::{HashMap, HashSet};
 
 use axum::{
-    Json as Answer,
+    Json as JsonResponse,
     extract::State,
     http::StatusCode,
     response::{IntoResponse as _, Response},
@@ -12,7 +12,7 @@ use futures::future::join_all;
 use savoir_package::Tree;
 use savoir_scan::{Finding, Verdict};
 use savoir_skill::dialect::personal_agent::Provenance;
-use savoir_store::{CatalogSource, Facts, NewCatalogSource, Time};
+use savoir_store::{CatalogSource, NewCatalogSource, SkillFacts, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -33,9 +33,9 @@ use crate::{
 };
 
 /// Findings that are told of a skill that is refused.
-const MOST_FINDINGS: usize = 20;
+const MAX_FINDINGS: usize = 20;
 /// Sources that there may be.
-const MOST_SOURCES: usize = 100;
+const MAX_SOURCES: usize = 100;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -49,7 +49,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 #[derive(Debug, Serialize, ToSchema)]
 struct CatalogListing {
     items: Vec<CatalogItem>,
-    /// Sources that could not be asked.
+    /// Sources that did not respond.
     errors: Vec<SourceFailure>,
 }
 
@@ -68,7 +68,7 @@ struct CatalogItem {
     /// The object that its SKILL.md is.
     sha: String,
     installed: bool,
-    /// The name that one's own has here.
+    /// The name of your installed copy.
     installed_as: Option<String>,
     update_available: bool,
 }
@@ -92,10 +92,13 @@ struct SourceFailure {
     get, path = "/skills/catalog", tag = "catalog", security(("bearer" = [])),
     responses((status = 200, body = CatalogListing), docs::Unauthorized, docs::TooMany)
 )]
-async fn browse(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<CatalogListing>> {
+async fn browse(
+    State(app): State<App>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<CatalogListing>> {
     let mut sources = app.database.catalog_sources().list().await?;
     sources.retain(|source| source.enabled);
-    let installed = installed(&app, &asked.caller).await?;
+    let installed = installed(&app, &authenticated.caller).await?;
     let answers = join_all(sources.iter().map(|source| app.catalog.list(source))).await;
     let mut shelves = CatalogListing { items: Vec::new(), errors: Vec::new() };
     for (source, answer) in sources.iter().zip(answers) {
@@ -109,7 +112,7 @@ async fn browse(State(app): State<App>, asked: Authenticated) -> ApiResult<Answe
             (_, Err(error)) => shelves.fail(source, error.to_string()),
         }
     }
-    Ok(Answer(shelves))
+    Ok(JsonResponse(shelves))
 }
 
 impl CatalogListing {
@@ -167,7 +170,7 @@ struct Wanted {
     source_id: String,
     /// Its folder in the repository; empty at the root.
     folder: String,
-    /// Whether it replaces one's own also if that was changed here. False if nothing is said.
+    /// Whether it replaces your own skill even if it was edited here. Default: false.
     overwrite: Option<bool>,
 }
 
@@ -181,10 +184,10 @@ impl Shape for Wanted {
     }
 }
 
-/// Take a skill from the catalogue, or its newest version. It is disabled until a person enables it.
+/// Install a skill from the catalogue, or update it. It is disabled until a user enables it.
 ///
-/// One that was changed here stays as it is (409) unless `overwrite` is true. If the name is
-/// another's, the skill gets the next one that is free, such as `name-2`.
+/// A skill that was edited here is not replaced (409) unless `overwrite` is true. If another user
+/// has a skill with this name, the skill gets the next free name, such as `name-2`.
 #[utoipa::path(
     post, path = "/skills/catalog/install", tag = "catalog", security(("bearer" = [])),
     request_body = Wanted,
@@ -193,14 +196,15 @@ impl Shape for Wanted {
         (status = 200, description = "It took the place of an older version.", body = Item),
         docs::BadField, docs::Unauthorized, docs::Missing, docs::ConflictingField,
         docs::TooLarge, docs::BadShape, docs::TooMany,
-        (status = 502, description = "The source gave no answer.", body = docs::Detail)
+        (status = 502, description = "The source did not answer.", body = docs::Detail)
     )
 )]
 async fn install(
     State(app): State<App>,
-    asked: Authenticated<Json<Wanted>>,
+    authenticated: Authenticated<Json<Wanted>>,
 ) -> ApiResult<Response> {
-    let Authenticated { caller, body: Json(Wanted { source_id, folder, overwrite }) } = asked;
+    let Authenticated { caller, body: Json(Wanted { source_id, folder, overwrite }) } =
+        authenticated;
     let source = app.database.catalog_sources().get(&source_id).await?;
     let source = source.filter(|source| source.enabled);
     let source = source.ok_or_else(|| ApiError::not_found("Catalog source not found"))?;
@@ -226,7 +230,7 @@ async fn install(
     let settled = settled.map_err(|error| personal::not_settled(&error))?;
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
     let paths = app.skills.skill_writer().paths(&settled.file.name).await?;
-    Ok((status, Answer(Item::new(&settled.file, &settled.facts, paths))).into_response())
+    Ok((status, JsonResponse(Item::new(&settled.file, &settled.facts, paths))).into_response())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the way of an error")]
@@ -259,7 +263,7 @@ fn blocked(findings: &[Finding]) -> ApiError {
     let blocking: Vec<_> = findings.iter().filter(|finding| finding.blocks()).collect();
     let told: Vec<_> = blocking
         .iter()
-        .take(MOST_FINDINGS)
+        .take(MAX_FINDINGS)
         .map(|finding| {
             json!({"rule": finding.rule.id, "path": finding.path, "line": finding.line,
                    "message": finding.message})
@@ -277,13 +281,13 @@ async fn settle(
 ) -> Result<StoredSkill, StoreSkillError> {
     let id = arrival.source_id.clone();
     let decide = move |new: &New| {
-        let fresh = Facts {
+        let fresh = SkillFacts {
             enabled: false,
             source: Provenance::Catalog,
             source_id: Some(id.clone()),
             source_version: Some(version.clone()),
             digest: Some(digest(&new.text, &new.resources)),
-            ..Facts::authored(None, Time::now())
+            ..SkillFacts::authored(None, Timestamp::now())
         };
         move |before: Option<&Before>| renewed(before, fresh, overwrite)
     };
@@ -293,9 +297,9 @@ async fn settle(
 /// What will be known of a skill of the catalogue, if it takes the place of what is there.
 fn renewed(
     before: Option<&Before>,
-    fresh: Facts,
+    fresh: SkillFacts,
     overwrite: bool,
-) -> Result<Facts, ConflictReason> {
+) -> Result<SkillFacts, ConflictReason> {
     let Some(before) = before else { return Ok(fresh) };
     let was = &before.facts;
     if was.source != Provenance::Catalog || was.source_id != fresh.source_id {
@@ -306,7 +310,7 @@ fn renewed(
     }
     // Somebody looked at what is there now, and at nothing else.
     let enabled = was.enabled && before.is_already(&fresh);
-    Ok(Facts { enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
+    Ok(SkillFacts { enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
 }
 
 /// A repository of the catalogue.
@@ -344,7 +348,7 @@ struct SourceBody {
     #[serde(rename = "ref")]
     #[schema(max_length = 255)]
     reference: Option<String>,
-    /// True if nothing is said.
+    /// Default: true.
     enabled: Option<bool>,
 }
 
@@ -385,10 +389,13 @@ impl SourceBody {
     get, path = "/admin/skill-catalog", tag = "catalog", security(("bearer" = [])),
     responses((status = 200, body = SourceList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<SourceList>> {
-    asked.caller.must_be_admin()?;
+async fn list(
+    State(app): State<App>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<SourceList>> {
+    authenticated.caller.must_be_admin()?;
     let sources = app.database.catalog_sources().list().await?;
-    Ok(Answer(SourceList { items: sources.into_iter().map(Into::into).collect() }))
+    Ok(JsonResponse(SourceList { items: sources.into_iter().map(Into::into).collect() }))
 }
 
 /// Add a repository to the catalogue.
@@ -402,18 +409,18 @@ async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<
 )]
 async fn add(
     State(app): State<App>,
-    asked: Authenticated<Json<SourceBody>>,
-) -> ApiResult<(StatusCode, Answer<SourceItem>)> {
-    let Authenticated { caller, body: Json(body) } = asked;
+    authenticated: Authenticated<Json<SourceBody>>,
+) -> ApiResult<(StatusCode, JsonResponse<SourceItem>)> {
+    let Authenticated { caller, body: Json(body) } = authenticated;
     caller.must_be_admin()?;
     let new = body.check(&app)?;
     let sources = app.database.catalog_sources();
-    if sources.list().await?.len() >= MOST_SOURCES {
-        return Err(ApiError::conflict(format!("There are {MOST_SOURCES} sources already")));
+    if sources.list().await?.len() >= MAX_SOURCES {
+        return Err(ApiError::conflict(format!("There are {MAX_SOURCES} sources already")));
     }
     let added = sources.add(&new).await?;
     tracing::info!(source = added.id, by = caller.user.id, "a source of the catalogue was added");
-    Ok((StatusCode::CREATED, Answer(added.into())))
+    Ok((StatusCode::CREATED, JsonResponse(added.into())))
 }
 
 /// Replace a repository of the catalogue.
@@ -428,15 +435,15 @@ async fn add(
 async fn replace(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated<Json<SourceBody>>,
-) -> ApiResult<Answer<SourceItem>> {
-    let Authenticated { caller, body: Json(body) } = asked;
+    authenticated: Authenticated<Json<SourceBody>>,
+) -> ApiResult<JsonResponse<SourceItem>> {
+    let Authenticated { caller, body: Json(body) } = authenticated;
     caller.must_be_admin()?;
     let new = body.check(&app)?;
     let replaced = app.database.catalog_sources().replace(&id, &new).await?;
     let replaced = replaced.ok_or_else(|| ApiError::not_found("Catalog source not found"))?;
     app.catalog.forget();
-    Ok(Answer(replaced.into()))
+    Ok(JsonResponse(replaced.into()))
 }
 
 /// Remove a repository from the catalogue. Skills that came from it stay.
@@ -444,16 +451,16 @@ async fn replace(
     delete, path = "/admin/skill-catalog/{id}", tag = "catalog", security(("bearer" = [])),
     params(("id" = String, Path, description = "The source")),
     responses(
-        (status = 204, description = "It is gone"), docs::Unauthorized, docs::Forbidden,
+        (status = 204, description = "Deleted"), docs::Unauthorized, docs::Forbidden,
         docs::Missing, docs::TooMany
     )
 )]
 async fn remove(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
+    authenticated: Authenticated,
 ) -> ApiResult<StatusCode> {
-    asked.caller.must_be_admin()?;
+    authenticated.caller.must_be_admin()?;
     let removed = app.database.catalog_sources().remove(&id).await?;
     if removed {
         app.catalog.forget();

@@ -1,8 +1,8 @@
-//! Chat: a message is answered by a model, by a skill, or by a workflow.
+//! Chat routes: a model, a skill or a workflow answers a message.
 
 use std::sync::Arc;
 
-use axum::{Json as Answer, extract::State, response::Response};
+use axum::{Json as JsonResponse, extract::State, response::Response};
 use savoir_agent::chat::{Room, Turn};
 use savoir_engine::{event::Event, manifest::mode};
 use savoir_skill::dialect::agent_flow::parse_at_skill;
@@ -36,7 +36,7 @@ struct ChatMessage {
     /// The conversation: 1 to 128 letters, digits, `_` and `-`.
     #[schema(pattern = "^[a-zA-Z0-9_-]{1,128}$")]
     session_id: String,
-    /// What is said. `@skill text` runs a skill.
+    /// The message. `@skill text` runs a skill.
     #[schema(min_length = 1, max_length = 100_000)]
     message: String,
     /// A workflow that answers.
@@ -67,7 +67,7 @@ impl Shape for ChatMessage {
     }
 }
 
-/// Say something, and stream the answer.
+/// Send a message and stream the answer.
 #[utoipa::path(
     post, path = "/chat/completions", tag = "chat", security(("bearer" = [])),
     request_body = ChatMessage,
@@ -80,9 +80,9 @@ impl Shape for ChatMessage {
 )]
 async fn complete(
     State(app): State<App>,
-    asked: Authenticated<Json<ChatMessage>>,
+    authenticated: Authenticated<Json<ChatMessage>>,
 ) -> ApiResult<Response> {
-    let Authenticated { caller, body: Json(said) } = asked;
+    let Authenticated { caller, body: Json(said) } = authenticated;
     if said.message.trim().is_empty() {
         return Err(ApiError::bad_request("Message cannot be empty"));
     }
@@ -168,12 +168,12 @@ struct ModelList {
     total: usize,
 }
 
-/// List the models that can be asked.
+/// List the available models.
 #[utoipa::path(
     get, path = "/chat/models", tag = "chat", security(("bearer" = [])),
     responses((status = 200, body = ModelList), docs::Unauthorized, docs::TooMany)
 )]
-async fn models(State(app): State<App>, _: Authenticated) -> Answer<ModelList> {
+async fn models(State(app): State<App>, _: Authenticated) -> JsonResponse<ModelList> {
     let mut items = Vec::new();
     for listed in app.services.models.list().await {
         let provider = &listed.provider;
@@ -189,5 +189,5 @@ async fn models(State(app): State<App>, _: Authenticated) -> Answer<ModelList> {
     }
     let chosen = app.services.models.choose(None).await.ok();
     let default_model = chosen.map(|choice| format!("{}:{}", choice.provider, choice.model));
-    Answer(ModelList { total: items.len(), items, default_model })
+    JsonResponse(ModelList { total: items.len(), items, default_model })
 }

@@ -1,4 +1,4 @@
-//! Answers that many routes share, for the OpenAPI document.
+//! Error responses that many routes share, for the OpenAPI document.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) struct Detail {
     detail: String,
 }
 
-/// What is wrong with which field.
+/// The error of a field.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct FieldDetail {
     detail: FieldProblem,
@@ -33,7 +33,7 @@ pub(super) struct ShapeDetail {
     detail: Vec<ShapeProblem>,
 }
 
-/// One difference.
+/// One validation error.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ShapeProblem {
     #[serde(rename = "type")]
@@ -118,19 +118,19 @@ macro_rules! answers {
 }
 
 answers! {
-    Bad "400" Detail: "The request cannot be done."
-    BadField "400" FieldDetail: "A field is wrong."
-    Unauthorized "401" Detail: "It is not known who asks."
-    Forbidden "403" Detail: "The one who asks may not do this."
-    ForbiddenField "403" FieldDetail: "The one who asks may not do this."
-    Missing "404" Detail: "There is no such thing, or it belongs to another."
-    MissingField "404" FieldDetail: "There is no such skill, or it belongs to another."
-    Conflict "409" Detail: "It cannot be done now."
-    ConflictingField "409" FieldDetail: "A skill of this name is there, or was changed meanwhile."
+    Bad "400" Detail: "The request is invalid."
+    BadField "400" FieldDetail: "A field is invalid."
+    Unauthorized "401" Detail: "Authentication is missing or invalid."
+    Forbidden "403" Detail: "The caller is not allowed to do this."
+    ForbiddenField "403" FieldDetail: "The caller is not allowed to do this."
+    Missing "404" Detail: "Not found, or it belongs to another user."
+    MissingField "404" FieldDetail: "The skill does not exist, or it belongs to another user."
+    Conflict "409" Detail: "Not possible in the current state."
+    ConflictingField "409" FieldDetail: "A skill of this name exists, or it was changed at the same time."
     TooLarge "413" Detail: "The body is too large."
-    BadShape "422" ShapeDetail: "The body has another shape."
-    BadShapeOrVersion "422" ShapeOrVersion: "The body has another shape, or is of another version."
+    BadShape "422" ShapeDetail: "The body is invalid."
+    BadShapeOrVersion "422" ShapeOrVersion: "The body is invalid or has an unsupported version."
     TooManyGuesses "429" LimitOrGuesses: "Too many requests, or too many wrong passwords; `Retry-After` says how long to wait."
-    TooManyWaiting "429" LimitOrWaiting: "Too many requests, or too many documents that wait; `Retry-After` says how long to wait."
+    TooManyWaiting "429" LimitOrWaiting: "Too many requests, or too many documents in the queue; `Retry-After` says how long to wait."
     TooMany "429" LimitDetail: "Too many requests; `Retry-After` says how long to wait."
 }

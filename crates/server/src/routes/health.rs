@@ -1,4 +1,4 @@
-//! Who is there, and how it is.
+//! Routes for health checks and metrics.
 
 use std::net::SocketAddr;
 
@@ -62,6 +62,6 @@ async fn metrics(
         authenticate(&app, &headers, Scope::Admin).await?.must_be_admin()?;
     }
     let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
-    let search = app.desk.search().map(|index| (index.skill_count(), index.applied()));
+    let search = app.registry_state.search().map(|index| (index.skill_count(), index.applied()));
     Ok(([kind], app.metrics.text(search)).into_response())
 }

@@ -1,9 +1,9 @@
-//! Knowledge bases: documents go in, passages come out.
+//! Knowledge base routes: upload documents and search passages.
 
 use std::time::Duration;
 
 use axum::{
-    Json as Answer,
+    Json as JsonResponse,
     body::Body,
     extract::{
         DefaultBodyLimit, FromRequest as _, Multipart, Request, State, multipart::MultipartError,
@@ -14,7 +14,7 @@ use axum::{
 use bytes::Bytes;
 use http_body_util::Limited;
 use savoir_engine::knowledge::{Passage, Reprocessing, SearchError, UploadError};
-use savoir_store::{Base, Document, Task};
+use savoir_store::{Document, IndexingTask, KnowledgeBase};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -26,12 +26,12 @@ use crate::{
     auth::{Authenticated, Caller, Json, Raw},
     body::{Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
-    limits::{BODY_SECONDS, MAX_UPLOAD_BYTES},
+    limits::{BODY_TIMEOUT_SECONDS, MAX_UPLOAD_BYTES},
     params::{Params, Path, Query, QueryPairs},
 };
 
 /// When one whose documents wait may try again, in seconds.
-const CROWDED_SECONDS: u32 = 60;
+const BUSY_RETRY_SECONDS: u32 = 60;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -75,8 +75,8 @@ struct BaseItem {
     created_at: String,
 }
 
-impl From<Base> for BaseItem {
-    fn from(base: Base) -> Self {
+impl From<KnowledgeBase> for BaseItem {
+    fn from(base: KnowledgeBase) -> Self {
         Self {
             id: base.id,
             name: base.name,
@@ -157,8 +157,8 @@ struct TaskItem {
     error: Option<String>,
 }
 
-impl From<Task> for TaskItem {
-    fn from(task: Task) -> Self {
+impl From<IndexingTask> for TaskItem {
+    fn from(task: IndexingTask) -> Self {
         Self {
             status: task.status.as_str(),
             progress: task.progress,
@@ -246,13 +246,13 @@ impl Params for SearchQuery {
     get, path = "/knowledge", tag = "knowledge", security(("bearer" = [])),
     responses((status = 200, body = BaseList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list(State(app): State<App>, _: Authenticated) -> ApiResult<Answer<BaseList>> {
+async fn list(State(app): State<App>, _: Authenticated) -> ApiResult<JsonResponse<BaseList>> {
     let bases = app.knowledge.list().await?;
     let items: Vec<BaseItem> = bases.into_iter().map(Into::into).collect();
-    Ok(Answer(BaseList { total: items.len(), items }))
+    Ok(JsonResponse(BaseList { total: items.len(), items }))
 }
 
-/// Make a knowledge base.
+/// Create a knowledge base.
 #[utoipa::path(
     post, path = "/knowledge", tag = "knowledge", security(("bearer" = [])),
     request_body = NewBase,
@@ -263,31 +263,31 @@ async fn list(State(app): State<App>, _: Authenticated) -> ApiResult<Answer<Base
 )]
 async fn create(
     State(app): State<App>,
-    asked: Authenticated<Json<NewBase>>,
+    authenticated: Authenticated<Json<NewBase>>,
 ) -> ApiResult<Response> {
-    let Json(NewBase { name }) = asked.body;
-    let base = app.knowledge.create(&name, Some(asked.caller.user.id)).await?;
-    Ok((StatusCode::CREATED, Answer(BaseItem::from(base))).into_response())
+    let Json(NewBase { name }) = authenticated.body;
+    let base = app.knowledge.create(&name, Some(authenticated.caller.user.id)).await?;
+    Ok((StatusCode::CREATED, JsonResponse(BaseItem::from(base))).into_response())
 }
 
-/// Remove a knowledge base with its documents.
+/// Delete a knowledge base with its documents.
 #[utoipa::path(
     delete, path = "/knowledge/{kb}", tag = "knowledge", security(("bearer" = [])),
     params(("kb" = String, Path, description = "Id or name")),
     responses(
-        (status = 204, description = "It is gone"), docs::Bad, docs::Unauthorized,
+        (status = 204, description = "Deleted"), docs::Bad, docs::Unauthorized,
         docs::Forbidden, docs::Missing, docs::TooMany
     )
 )]
 async fn delete(
     State(app): State<App>,
     Path(kb): Path<String>,
-    asked: Authenticated,
+    authenticated: Authenticated,
 ) -> ApiResult<StatusCode> {
     if !is_id(&kb) {
         return Err(ApiError::bad_request("Invalid kb_id format"));
     }
-    let base = changeable(&app, &asked.caller, &kb).await?;
+    let base = changeable(&app, &authenticated.caller, &kb).await?;
     let removed = app.knowledge.remove_base(&base.id).await?;
     if removed { Ok(StatusCode::NO_CONTENT) } else { Err(no_base()) }
 }
@@ -300,7 +300,7 @@ struct UploadForm {
     file: Vec<u8>,
 }
 
-/// Add a document. It is read in the background.
+/// Upload a document. It is indexed in the background.
 #[utoipa::path(
     post, path = "/knowledge/{kb}/upload", tag = "knowledge", security(("bearer" = [])),
     params(("kb" = String, Path, description = "Id or name")),
@@ -313,12 +313,12 @@ struct UploadForm {
 async fn upload(
     State(app): State<App>,
     Path(kb): Path<String>,
-    asked: Authenticated<Raw>,
-) -> ApiResult<Answer<DocumentItem>> {
+    authenticated: Authenticated<Raw>,
+) -> ApiResult<JsonResponse<DocumentItem>> {
     check_id(&kb)?;
-    let base = changeable(&app, &asked.caller, &kb).await?;
-    let Raw(request) = asked.body;
-    let deadline = Duration::from_secs(BODY_SECONDS);
+    let base = changeable(&app, &authenticated.caller, &kb).await?;
+    let Raw(request) = authenticated.body;
+    let deadline = Duration::from_secs(BODY_TIMEOUT_SECONDS);
     let file = tokio::time::timeout(deadline, file_of(request)).await;
     let (filename, bytes) = file.map_err(|_| ApiError::too_slow())??;
     let (document, task) =
@@ -326,7 +326,7 @@ async fn upload(
     let mut item = DocumentItem::from(document);
     item.status = "processing";
     item.task_id = Some(task.id);
-    Ok(Answer(item))
+    Ok(JsonResponse(item))
 }
 
 fn upload_error(error: UploadError) -> ApiError {
@@ -341,7 +341,7 @@ fn upload_error(error: UploadError) -> ApiError {
 /// One person has many documents that wait; some will be read by then.
 fn crowded() -> ApiError {
     ApiError::plain(StatusCode::TOO_MANY_REQUESTS, UploadError::Crowded.to_string())
-        .with_header(header::RETRY_AFTER, HeaderValue::from(CROWDED_SECONDS))
+        .with_header(header::RETRY_AFTER, HeaderValue::from(BUSY_RETRY_SECONDS))
 }
 
 /// The part `file` of a form.
@@ -392,16 +392,16 @@ pub(super) fn form_error(error: &MultipartError) -> ApiError {
 async fn documents(
     State(app): State<App>,
     Path(kb): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<DocumentList>> {
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<DocumentList>> {
     check_id(&kb)?;
-    let base = find(&app, &asked.caller, &kb).await?.ok_or_else(no_base)?;
+    let base = find(&app, &authenticated.caller, &kb).await?.ok_or_else(no_base)?;
     let documents = app.knowledge.documents(&base.id).await?;
     let documents: Vec<DocumentItem> = documents.into_iter().map(Into::into).collect();
-    Ok(Answer(DocumentList { total: documents.len(), documents }))
+    Ok(JsonResponse(DocumentList { total: documents.len(), documents }))
 }
 
-/// Remove a document from its knowledge base.
+/// Delete a document from its knowledge base.
 #[utoipa::path(
     delete, path = "/knowledge/{kb}/documents/{doc}", tag = "knowledge",
     security(("bearer" = [])),
@@ -417,17 +417,17 @@ async fn documents(
 async fn delete_document(
     State(app): State<App>,
     Path((kb, doc)): Path<(String, String)>,
-    asked: Authenticated,
-) -> ApiResult<Answer<DocumentDeleted>> {
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<DocumentDeleted>> {
     check_id(&kb)?;
-    let base = changeable(&app, &asked.caller, &kb).await?;
+    let base = changeable(&app, &authenticated.caller, &kb).await?;
     if !app.knowledge.remove_document(&base.id, &doc).await? {
         return Err(no_document());
     }
-    Ok(Answer(DocumentDeleted { message: "Document deleted successfully.", doc_id: doc }))
+    Ok(JsonResponse(DocumentDeleted { message: "Document deleted successfully.", doc_id: doc }))
 }
 
-/// Read a document again that failed.
+/// Index a failed document again.
 #[utoipa::path(
     post, path = "/knowledge/{kb}/process/{doc}", tag = "knowledge", security(("bearer" = [])),
     params(
@@ -443,10 +443,10 @@ async fn delete_document(
 async fn process(
     State(app): State<App>,
     Path((kb, doc)): Path<(String, String)>,
-    asked: Authenticated,
+    authenticated: Authenticated,
 ) -> ApiResult<Response> {
     check_id(&kb)?;
-    let base = changeable(&app, &asked.caller, &kb).await?;
+    let base = changeable(&app, &authenticated.caller, &kb).await?;
     let wish = app.knowledge.reprocess(&base, &doc).await?.ok_or_else(no_document)?;
     let (status, message, task_id) = match wish {
         Reprocessing::Started(task) => {
@@ -456,10 +456,10 @@ async fn process(
         Reprocessing::Done => (StatusCode::OK, "Document has already been processed.", None),
         Reprocessing::Crowded => return Err(crowded()),
     };
-    Ok((status, Answer(ProcessAnswer { message, doc_id: doc, task_id })).into_response())
+    Ok((status, JsonResponse(ProcessAnswer { message, doc_id: doc, task_id })).into_response())
 }
 
-/// Show how far the reading of a document is.
+/// Show the progress of an indexing task.
 #[utoipa::path(
     get, path = "/knowledge/tasks/{id}", tag = "knowledge", security(("bearer" = [])),
     params(("id" = String, Path, description = "The task")),
@@ -469,12 +469,12 @@ async fn task(
     State(app): State<App>,
     Path(id): Path<String>,
     _: Authenticated,
-) -> ApiResult<Answer<TaskItem>> {
+) -> ApiResult<JsonResponse<TaskItem>> {
     let task = app.knowledge.task(&id).await?;
-    Ok(Answer(task.ok_or_else(|| ApiError::not_found("Task not found"))?.into()))
+    Ok(JsonResponse(task.ok_or_else(|| ApiError::not_found("Task not found"))?.into()))
 }
 
-/// Find the passages that fit a question.
+/// Search a knowledge base for passages.
 #[utoipa::path(
     get, path = "/knowledge/{kb}/search", tag = "knowledge", security(("bearer" = [])),
     params(("kb" = String, Path, description = "Id or name"), SearchQuery),
@@ -486,17 +486,17 @@ async fn task(
 async fn search(
     State(app): State<App>,
     Path(kb): Path<String>,
-    asked: Authenticated<Query<SearchQuery>>,
-) -> ApiResult<Answer<Found>> {
+    authenticated: Authenticated<Query<SearchQuery>>,
+) -> ApiResult<JsonResponse<Found>> {
     check_id(&kb)?;
-    let Query(SearchQuery { query, top_k }) = asked.body;
+    let Query(SearchQuery { query, top_k }) = authenticated.body;
     if query.trim().is_empty() {
         return Err(ApiError::bad_request("Query cannot be empty."));
     }
-    let found = app.knowledge.search(&kb, Some(asked.caller.user.id), &query, top_k).await;
+    let found = app.knowledge.search(&kb, Some(authenticated.caller.user.id), &query, top_k).await;
     let found = found.map_err(|error| search_error(&error))?;
     let results: Vec<FoundPassage> = found.into_iter().map(Into::into).collect();
-    Ok(Answer(Found { kb_id: kb, query, top_k, total: results.len(), results }))
+    Ok(JsonResponse(Found { kb_id: kb, query, top_k, total: results.len(), results }))
 }
 
 fn search_error(error: &SearchError) -> ApiError {
@@ -509,7 +509,7 @@ fn search_error(error: &SearchError) -> ApiError {
     }
 }
 
-/// Show what there is in a knowledge base.
+/// Show a knowledge base.
 #[utoipa::path(
     get, path = "/knowledge/{kb}/info", tag = "knowledge", security(("bearer" = [])),
     params(("kb" = String, Path, description = "Id or name")),
@@ -518,14 +518,14 @@ fn search_error(error: &SearchError) -> ApiError {
 async fn info(
     State(app): State<App>,
     Path(kb): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<BaseInfo>> {
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<BaseInfo>> {
     check_id(&kb)?;
-    let info = match find(&app, &asked.caller, &kb).await? {
+    let info = match find(&app, &authenticated.caller, &kb).await? {
         Some(base) => app.knowledge.info(&base.id).await?,
         None => None,
     };
-    Ok(Answer(BaseInfo {
+    Ok(JsonResponse(BaseInfo {
         collection_name: format!("kb_{kb}"),
         document_count: info.as_ref().map_or(0, |info| info.base.document_count),
         vector_count: info.as_ref().map_or(0, |info| info.vectors),
@@ -534,12 +534,12 @@ async fn info(
     }))
 }
 
-async fn find(app: &App, caller: &Caller, kb: &str) -> ApiResult<Option<Base>> {
+async fn find(app: &App, caller: &Caller, kb: &str) -> ApiResult<Option<KnowledgeBase>> {
     Ok(app.knowledge.resolve(kb, Some(caller.user.id)).await?)
 }
 
 /// A knowledge base that a person may change: their own, or any for an administrator.
-async fn changeable(app: &App, caller: &Caller, kb: &str) -> ApiResult<Base> {
+async fn changeable(app: &App, caller: &Caller, kb: &str) -> ApiResult<KnowledgeBase> {
     let base = find(app, caller, kb).await?.ok_or_else(no_base)?;
     if caller.may_touch(base.user_id) {
         return Ok(base);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::{
-    Json as Answer,
+    Json as JsonResponse,
     body::Body,
     extract::{DefaultBodyLimit, FromRequest as _, Multipart, Request, State},
     http::{HeaderValue, StatusCode, header},
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http_body_util::Limited;
 use savoir_package::limits::MAX_ARCHIVE_BYTES;
 use savoir_skill::dialect::personal_agent::Lifecycle;
-use savoir_store::{Facts, Time};
+use savoir_store::{SkillFacts, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -28,14 +28,14 @@ use crate::{
     auth::{Authenticated, Json, Raw},
     body::{self, Members, Shape},
     error::{ApiError, ApiResult},
-    limits::BODY_SECONDS,
+    limits::BODY_TIMEOUT_SECONDS,
     params::Path,
     personal::{By, Exported, Item, PackageError, StoreSkillError, from_bytes, to_others},
     skill_lookup::Kept,
 };
 
 /// The file and the form around it.
-const MOST_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 64 * 1024;
+const MAX_FORM_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 64 * 1024;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -45,31 +45,33 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(change))
 }
 
-/// Skills as agents have them.
+/// Skills with their state for agents.
 #[derive(Debug, Serialize, ToSchema)]
 struct ItemList {
     skills: Vec<Item>,
     total: usize,
 }
 
-/// List skills as agents have them: which are enabled and pinned, where they came from, and when they
-/// were used.
+/// List skills with their state for agents: enabled, pinned, source and last use.
 ///
-/// One's own, or all for an administrator; those that changed last first.
+/// Your own, or all for administrators; the most recently changed first.
 #[utoipa::path(
     get, path = "/personal-skills", tag = "skills", operation_id = "personal",
     security(("bearer" = [])),
     responses((status = 200, body = ItemList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<ItemList>> {
-    let kept = app.skills.list(&asked.caller).await?;
+async fn list(
+    State(app): State<App>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<ItemList>> {
+    let kept = app.skills.list(&authenticated.caller).await?;
     let noted = app.database.skill_facts().all().await?;
     let mut skills = Vec::with_capacity(kept.len());
     for kept in kept {
         let facts = kept.facts(noted.get(&kept.file.name));
         skills.push(item(&app, &kept, &facts).await?);
     }
-    Ok(Answer(ItemList { total: skills.len(), skills }))
+    Ok(JsonResponse(ItemList { total: skills.len(), skills }))
 }
 
 /// A SKILL.md or a zip.
@@ -80,10 +82,11 @@ struct ImportForm {
     file: Vec<u8>,
 }
 
-/// Bring a skill: a SKILL.md or a zip of its folder, in place of one's own of the same name.
+/// Import a skill: a SKILL.md or a zip of its folder. It replaces your own skill of the same name.
 ///
-/// If the name is another's, the skill gets the next one that is free, such as `name-2`, and its own
-/// name is its `source_id`. What a program brings is disabled until a person enables it.
+/// If another user has a skill with this name, the skill gets the next free name, such as `name-2`,
+/// and `source_id` is its original name. A skill that is imported with an API token is disabled
+/// until a user enables it.
 ///
 /// The file may also be sent alone, as `text/markdown` or `application/zip`.
 #[utoipa::path(
@@ -96,9 +99,9 @@ struct ImportForm {
         docs::BadShape, docs::TooMany
     )
 )]
-async fn import(State(app): State<App>, asked: Authenticated<Raw>) -> ApiResult<Response> {
-    let Authenticated { caller, body: Raw(request) } = asked;
-    let deadline = Duration::from_secs(BODY_SECONDS);
+async fn import(State(app): State<App>, authenticated: Authenticated<Raw>) -> ApiResult<Response> {
+    let Authenticated { caller, body: Raw(request) } = authenticated;
+    let deadline = Duration::from_secs(BODY_TIMEOUT_SECONDS);
     let given = tokio::time::timeout(deadline, given(request)).await;
     let (file, bytes) = given.map_err(|_| ApiError::too_slow())?.map_err(about_the_file)?;
     let read = move || from_bytes(file.as_deref(), &bytes);
@@ -111,7 +114,7 @@ async fn import(State(app): State<App>, asked: Authenticated<Raw>) -> ApiResult<
     tracing::info!(skill = settled.file.name, by = caller.user.id, "a skill was imported");
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
     let paths = app.skills.skill_writer().paths(&settled.file.name).await?;
-    Ok((status, Answer(Item::new(&settled.file, &settled.facts, paths))).into_response())
+    Ok((status, JsonResponse(Item::new(&settled.file, &settled.facts, paths))).into_response())
 }
 
 /// What is wrong with a form is wrong with its only part.
@@ -145,7 +148,7 @@ async fn given(request: Request) -> ApiResult<(Option<String>, Bytes)> {
 }
 
 async fn part(request: Request) -> ApiResult<(Option<String>, Bytes)> {
-    let mut request = request.map(|body| Body::new(Limited::new(body, MOST_BYTES)));
+    let mut request = request.map(|body| Body::new(Limited::new(body, MAX_FORM_BYTES)));
     // The framework's own limit is lower.
     DefaultBodyLimit::disable().apply(&mut request);
     let form = Multipart::from_request(request, &()).await;
@@ -160,7 +163,7 @@ async fn part(request: Request) -> ApiResult<(Option<String>, Bytes)> {
     Err(missing_file())
 }
 
-/// Take a skill elsewhere: its SKILL.md, or a zip if it has other files.
+/// Export a skill: its SKILL.md, or a zip if it has other files.
 #[utoipa::path(
     get, path = "/skills/{name}/export", tag = "skills", security(("bearer" = [])),
     params(("name" = String, Path, description = "The skill")),
@@ -174,9 +177,9 @@ async fn part(request: Request) -> ApiResult<(Option<String>, Bytes)> {
 async fn export(
     State(app): State<App>,
     Path(name): Path<String>,
-    asked: Authenticated,
+    authenticated: Authenticated,
 ) -> ApiResult<Response> {
-    let kept = app.skills.get(&asked.caller, &name).await?;
+    let kept = app.skills.get(&authenticated.caller, &name).await?;
     let resources = app.skills.skill_writer().resources(&name).await?;
     let packing = {
         let name = name.clone();
@@ -197,12 +200,12 @@ async fn export(
     Ok(([kind, (header::CONTENT_DISPOSITION, named)], bytes).into_response())
 }
 
-/// What is to be different; what is not said stays.
+/// The changes; missing fields stay unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 struct Change {
-    /// Whether agents are offered it.
+    /// Whether it is offered to agents.
     enabled: Option<bool>,
-    /// Whether it is shown first, and never laid aside.
+    /// Whether it is listed first and never archived.
     pinned: Option<bool>,
 }
 
@@ -215,19 +218,19 @@ impl Shape for Change {
 
 impl Change {
     /// A skill that somebody wants is active again.
-    fn apply(&self, facts: &mut Facts) {
+    fn apply(&self, facts: &mut SkillFacts) {
         facts.enabled = self.enabled.unwrap_or(facts.enabled);
         facts.pinned = self.pinned.unwrap_or(facts.pinned);
         if self.enabled == Some(true) || self.pinned == Some(true) {
             facts.lifecycle = Lifecycle::Active;
-            facts.active_since = Time::now();
+            facts.active_since = Timestamp::now();
         }
     }
 }
 
-/// Offer a skill to agents or not, or pin it.
+/// Enable, disable or pin a skill.
 ///
-/// One that is disabled is enabled by a person who logged in, not by a program.
+/// Only a logged-in user can enable a disabled skill, not an API token.
 #[utoipa::path(
     patch, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
     params(("name" = String, Path, description = "The skill")), request_body = Change,
@@ -239,9 +242,9 @@ impl Change {
 async fn change(
     State(app): State<App>,
     Path(name): Path<String>,
-    asked: Authenticated<Json<Change>>,
-) -> ApiResult<Answer<Item>> {
-    let Authenticated { caller, body: Json(change) } = asked;
+    authenticated: Authenticated<Json<Change>>,
+) -> ApiResult<JsonResponse<Item>> {
+    let Authenticated { caller, body: Json(change) } = authenticated;
     app.skills.check_changeable(&caller, &name).await?;
     let kept = app.skills.get(&caller, &name).await?;
     // Whoever puts another text in its place has it disabled meanwhile: that must not be undone.
@@ -257,7 +260,7 @@ async fn change(
     });
     let facts = facts.await.map_err(|error: StoreSkillError| not_settled(&error))?;
     let facts = facts.ok_or_else(for_a_person)?;
-    item(&app, &kept, &facts).await.map(Answer)
+    item(&app, &kept, &facts).await.map(JsonResponse)
 }
 
 /// A program does not decide that somebody looked at a skill.
@@ -267,7 +270,7 @@ fn for_a_person() -> ApiError {
 }
 
 /// What is told of a skill.
-pub(super) async fn item(app: &App, kept: &Kept, facts: &Facts) -> ApiResult<Item> {
+pub(super) async fn item(app: &App, kept: &Kept, facts: &SkillFacts) -> ApiResult<Item> {
     let paths = app.skills.skill_writer().paths(&kept.file.name).await?;
     Ok(Item::new(&kept.file, facts, paths))
 }

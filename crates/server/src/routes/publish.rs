@@ -1,8 +1,8 @@
-//! Published workflows: a page with a form that runs a workflow, for those who have its link.
+//! Published workflows: a page with a form that runs a workflow, for anyone who has its link.
 
 use std::time::Duration;
 
-use axum::{Json as Answer, extract::State, http::StatusCode, response::Response};
+use axum::{Json as JsonResponse, extract::State, http::StatusCode, response::Response};
 use savoir_engine::{
     event::Emitter,
     workflow::{self, Checkpoint, Graph, NoJournal, WorkflowOutcome, WorkflowRun},
@@ -31,10 +31,10 @@ use crate::{
 };
 
 /// How long a run of a stranger may take.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
+const RUN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Characters that a stranger may give.
-const MAX_INPUT: usize = 10_000;
+const MAX_INPUT_CHARS: usize = 10_000;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(publish)).routes(routes!(show, submit))
@@ -61,10 +61,10 @@ struct Published {
     expires_at: String,
 }
 
-/// Publish a workflow: whoever has the link can run it.
+/// Publish a workflow: anyone with the link can run it.
 ///
-/// It runs as the one who published it. The link is good for seven days, as long as the workflow is
-/// there and the flag `ENABLE_PUBLIC_EMBED` is on.
+/// It runs as the user who published it. The link is valid for seven days, as long as the workflow
+/// exists and the flag `ENABLE_PUBLIC_EMBED` is on.
 #[utoipa::path(
     post, path = "/publish/embed", tag = "publish", security(("bearer" = [])),
     request_body = ToPublish,
@@ -75,23 +75,23 @@ struct Published {
 )]
 async fn publish(
     State(app): State<App>,
-    asked: Authenticated<Json<ToPublish>>,
-) -> ApiResult<Answer<Published>> {
-    let Authenticated { caller, body: Json(ToPublish { workflow_id }) } = asked;
+    authenticated: Authenticated<Json<ToPublish>>,
+) -> ApiResult<JsonResponse<Published>> {
+    let Authenticated { caller, body: Json(ToPublish { workflow_id }) } = authenticated;
     must_be_on(&app).await?;
     let workflow = app.database.workflows().get(&workflow_id).await?;
     let workflow = workflow.filter(|workflow| may_publish(&caller.user, workflow));
     let missing = || ApiError::not_found(format!("Workflow {workflow_id} not found"));
     let link = Link::new(&workflow.ok_or_else(missing)?.id, caller.user.id);
     let token = app.keys.sign_link(&app.database, &link).await?;
-    Ok(Answer(Published {
+    Ok(JsonResponse(Published {
         url: format!("{}/api/v1/publish/embed/{token}", app.config.public_url),
         token,
         expires_at: link.expires_at().to_string(),
     }))
 }
 
-/// Show the form of a published workflow. This runs nothing.
+/// Show the form of a published workflow without running it.
 #[utoipa::path(
     get, path = "/publish/embed/{token}", tag = "publish",
     params(("token" = String, Path, description = "The token of the link")),
@@ -109,7 +109,7 @@ async fn show(
     Ok(form(StatusCode::OK, &workflow, &token, "", ""))
 }
 
-/// Run a published workflow with what the form holds.
+/// Run a published workflow with the values of the form.
 #[utoipa::path(
     post, path = "/publish/embed/{token}", tag = "publish",
     params(("token" = String, Path, description = "The token of the link")),
@@ -128,14 +128,14 @@ async fn show(
 async fn submit(
     State(app): State<App>,
     Path(token): Path<String>,
-    stranger: Anonymous<Raw>,
+    anonymous: Anonymous<Raw>,
 ) -> ApiResult<Response> {
-    let Anonymous { address, body: Raw(request), .. } = stranger;
+    let Anonymous { address, body: Raw(request), .. } = anonymous;
     let bytes = body::bytes(request, MAX_JSON_BYTES).await?;
     let (workflow, user) = find(&app, &token).await?;
     let input = url::form_urlencoded::parse(&bytes).find(|(name, _)| name == "input");
     let input = input.map(|(_, value)| value.into_owned()).unwrap_or_default();
-    if input.chars().count() > MAX_INPUT {
+    if input.chars().count() > MAX_INPUT_CHARS {
         return Err(ApiError::bad_request("Input too large"));
     }
     // The publisher pays: no visitor may ask too often, nor all of them together.
@@ -203,7 +203,7 @@ async fn run(
     };
     let (emitter, mut events) = Emitter::channel();
     let listening = async { while events.recv().await.is_some() {} };
-    let outcome = tokio::time::timeout(TIME_LIMIT, async {
+    let outcome = tokio::time::timeout(RUN_TIMEOUT, async {
         tokio::select! {
             outcome = workflow::run(&host, run, &NoJournal, &emitter) => outcome.ok(),
             () = listening => None,
@@ -230,7 +230,7 @@ fn form(
     let body = format!(
         "<p>{about}</p>\n<form method=\"post\" action=\"/api/v1/publish/embed/{token}\">\n\
          <label for=\"input\">Input</label>\n\
-         <textarea id=\"input\" name=\"input\" rows=\"6\" maxlength=\"{MAX_INPUT}\">\n{input}\
+         <textarea id=\"input\" name=\"input\" rows=\"6\" maxlength=\"{MAX_INPUT_CHARS}\">\n{input}\
          </textarea>\n<div><button>Run</button></div>\n</form>\n{answer}"
     );
     for_frames(page(status, &workflow.name, &body))

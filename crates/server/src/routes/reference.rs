@@ -1,4 +1,4 @@
-//! The documentation of all routes: as an OpenAPI document, and as a page.
+//! The API reference: as an OpenAPI document and as a page.
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::OnceLock};
 
@@ -22,12 +22,13 @@ pub(super) fn router() -> Router<App> {
 }
 
 /// How long a browser keeps them: they change with the program alone.
-const CACHE: &str = "public, max-age=300";
+const CACHE_CONTROL_VALUE: &str = "public, max-age=300";
 
 async fn document() -> Response {
     static BYTES: OnceLock<Bytes> = OnceLock::new();
     let bytes = BYTES.get_or_init(|| serde_json::to_vec(&openapi()).unwrap_or_default().into());
-    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, CACHE)];
+    let headers =
+        [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, CACHE_CONTROL_VALUE)];
     (headers, bytes.clone()).into_response()
 }
 
@@ -37,7 +38,7 @@ async fn docs() -> Response {
         let document = serde_json::to_value(openapi()).unwrap_or_default();
         pages::html("Savoir over HTTP", &Reference(&document).render()).into()
     });
-    pages::answer(StatusCode::OK, CACHE, html.clone())
+    pages::answer(StatusCode::OK, CACHE_CONTROL_VALUE, html.clone())
 }
 
 /// How deep a sample of a body goes. A schema may hold itself.

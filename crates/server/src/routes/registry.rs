@@ -1,4 +1,4 @@
-//! The registry: what was published, for everybody, and how it changes.
+//! Registry routes: publish, find, install and manage skills.
 //!
 //! - `index` and `artefacts` are what resolvers and installers ask, `skills` and `search` what people
 //!   look at, `texts` what other tools read.
@@ -37,8 +37,8 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use savoir_registry::{Answer, CachedResponse, LEASE};
-use savoir_store::{Kind, registry::PackageName};
+use savoir_registry::{CacheableResponse, CachedResponse, MAX_CACHE_AGE};
+use savoir_store::{DatabaseKind, registry::PackageName};
 use semver::Version;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -54,7 +54,7 @@ use self::well_known::WELL_KNOWN;
 pub(super) use self::well_known::{at_root, files};
 
 /// Where the registry is on the server. Its routes see only what comes after it.
-const PLACE: &str = "/registry";
+const REGISTRY_PATH: &str = "/registry";
 
 /// Everything below `/registry`.
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -73,7 +73,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .merge(account::router())
         .merge(log::router())
         .fallback(nothing);
-    OpenApiRouter::new().nest(PLACE, routes)
+    OpenApiRouter::new().nest(REGISTRY_PATH, routes)
 }
 
 async fn nothing() -> RegistryApiError {
@@ -90,20 +90,20 @@ pub(super) fn wrong_method(uri: &Uri) -> Option<Response> {
 
 /// Where the registry is.
 fn base(app: &App) -> String {
-    format!("{}{PLACE}", app.config.public_url)
+    format!("{}{REGISTRY_PATH}", app.config.public_url)
 }
 
 /// Answers what is remembered, before anything else looks at the request.
 pub(super) async fn recall(State(app): State<App>, request: Request, next: Next) -> Response {
     if is_public_reading(&app, &request) {
         // If the database is gone, the route says so.
-        let fresh = app.desk.freshen(registry(&app)).await.is_ok();
+        let fresh = app.registry_state.refresh(registry(&app)).await.is_ok();
         if let Some(response) = fresh.then(|| known(&app, &request)).flatten() {
             return response;
         }
     }
     let path = request.uri().path();
-    let ours = path.starts_with(PLACE) || path.starts_with(WELL_KNOWN);
+    let ours = path.starts_with(REGISTRY_PATH) || path.starts_with(WELL_KNOWN);
     let private = ours && app.config.registry.readers != Readers::Everyone;
     let mut response = next.run(request).await;
     if private {
@@ -124,7 +124,9 @@ fn keep_private(headers: &mut HeaderMap) {
 
 /// Answers what is remembered and known to be new enough: nothing has to be waited for.
 pub(crate) fn recall_now<B>(app: &App, request: &Request<B>) -> Option<Response> {
-    (is_public_reading(app, request) && app.desk.is_fresh()).then(|| known(app, request)).flatten()
+    (is_public_reading(app, request) && app.registry_state.is_fresh())
+        .then(|| known(app, request))
+        .flatten()
 }
 
 /// Whether everybody would get the same answer.
@@ -138,44 +140,44 @@ fn is_public_reading<B>(app: &App, request: &Request<B>) -> bool {
 }
 
 fn known<B>(app: &App, request: &Request<B>) -> Option<Response> {
-    let known = app.desk.recall(request.uri().path().strip_prefix(PLACE)?)?;
-    let response = known.answer.respond(request.method(), request.headers());
+    let known = app.registry_state.get_cached(request.uri().path().strip_prefix(REGISTRY_PATH)?)?;
+    let response = known.response.respond(request.method(), request.headers());
     if let Some(download) = &known.download
         && *request.method() == Method::GET
         && response.status() == StatusCode::OK
     {
         download.count();
     }
-    app.metrics.remembered();
+    app.metrics.cache_hit();
     Some(response)
 }
 
 /// Returns when no process answers any more with what was before a change of ours.
 async fn settled(app: &App) {
-    let learned = app.desk.changed(registry(app)).await;
+    let learned = app.registry_state.apply_own_change(registry(app)).await;
     if let Err(error) = &learned {
         tracing::warn!(%error, "a change is not known here yet");
     }
-    if learned.is_err() || app.database.kind() == Kind::Postgres {
-        tokio::time::sleep(LEASE).await;
+    if learned.is_err() || app.database.kind() == DatabaseKind::Postgres {
+        tokio::time::sleep(MAX_CACHE_AGE).await;
     }
 }
 
-/// Makes an answer about a package, and remembers it for its path below [`PLACE`].
-async fn remembered(
+/// Builds a response about a package and caches it for its path below [`REGISTRY_PATH`].
+async fn respond_and_cache(
     app: &App,
     uri: &Uri,
     package: &PackageName,
     download: Option<&Version>,
-    make: impl Future<Output = RegistryResult<Answer>>,
-) -> RegistryResult<Answer> {
-    let seq = app.desk.freshen(registry(app)).await?;
+    make: impl Future<Output = RegistryResult<CacheableResponse>>,
+) -> RegistryResult<CacheableResponse> {
+    let seq = app.registry_state.refresh(registry(app)).await?;
     let answer = make.await?;
     if uri.query().is_none() {
-        let download = download.map(|version| app.desk.downloads.tally(package, version));
-        let remembered =
-            CachedResponse { answer: answer.clone(), package: package.clone(), download, seq };
-        app.desk.remember(uri.path(), remembered);
+        let download = download.map(|version| app.registry_state.downloads.tally(package, version));
+        let cached =
+            CachedResponse { response: answer.clone(), package: package.clone(), download, seq };
+        app.registry_state.cache_response(uri.path(), cached);
     }
     Ok(answer)
 }

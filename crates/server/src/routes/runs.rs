@@ -1,9 +1,9 @@
-//! What tools of skills left in the folders in which they ran.
+//! Routes for files that tools wrote into their run folders.
 
 use std::fs::File;
 
 use axum::{
-    Json as Answer,
+    Json as JsonResponse,
     body::Body,
     extract::State,
     http::{HeaderValue, header},
@@ -62,8 +62,8 @@ impl Params for FileQuery {
     }
 }
 
-/// List the files that a tool of a skill left, by the `run` of its answer. They are kept for the one for
-/// whom the tool ran, until 50 later runs have left files.
+/// List the files that a tool of a skill wrote, by the `run` of its response. They are kept for the
+/// user who ran it, until 50 later runs have written files.
 #[utoipa::path(
     get, path = "/runs/{id}/files", tag = "runs", security(("bearer" = [])),
     params(("id" = String, Path, description = "The run")),
@@ -72,14 +72,14 @@ impl Params for FileQuery {
 async fn list(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<FileList>> {
-    let files = look(&app, &asked.caller, move |all| all.files(&id)).await?;
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<FileList>> {
+    let files = look(&app, &authenticated.caller, move |all| all.files(&id)).await?;
     let files: Vec<FileItem> = files.into_iter().map(Into::into).collect();
-    Ok(Answer(FileList { total: files.len(), files }))
+    Ok(JsonResponse(FileList { total: files.len(), files }))
 }
 
-/// Download a file that a tool of a skill left.
+/// Download a file that a tool of a skill wrote.
 #[utoipa::path(
     get, path = "/runs/{id}/file", tag = "runs", security(("bearer" = [])),
     params(("id" = String, Path, description = "The run"), FileQuery),
@@ -91,10 +91,10 @@ async fn list(
 async fn download(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated<Query<FileQuery>>,
+    authenticated: Authenticated<Query<FileQuery>>,
 ) -> ApiResult<Response> {
-    let Query(FileQuery { path }) = asked.body;
-    let file = look(&app, &asked.caller, move |all| all.open(&id, &path)).await?;
+    let Query(FileQuery { path }) = authenticated.body;
+    let file = look(&app, &authenticated.caller, move |all| all.open(&id, &path)).await?;
     Ok(attachment(file))
 }
 

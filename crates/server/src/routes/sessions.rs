@@ -1,6 +1,6 @@
-//! Conversations that were kept.
+//! Routes for stored conversations.
 
-use axum::{Json as Answer, extract::State};
+use axum::{Json as JsonResponse, extract::State};
 use savoir_store::{Session, SessionMessage, SessionSummary};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -28,7 +28,7 @@ struct SessionList {
 #[derive(Debug, Serialize, ToSchema)]
 struct SessionItem {
     session_id: String,
-    /// What a person said first.
+    /// The first message of the user.
     title: Option<String>,
     created_at: String,
     updated_at: String,
@@ -91,16 +91,19 @@ impl From<SessionMessage> for MessageItem {
     }
 }
 
-/// List conversations: one's own, or all for an administrator.
+/// List conversations: your own, or all for administrators.
 #[utoipa::path(
     get, path = "/chat/sessions", tag = "chat", security(("bearer" = [])),
     responses((status = 200, body = SessionList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<SessionList>> {
-    let sessions = app.database.sessions().list(owner(&asked)).await?;
-    let viewer = asked.caller.user.id;
+async fn list(
+    State(app): State<App>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<SessionList>> {
+    let sessions = app.database.sessions().list(owner(&authenticated)).await?;
+    let viewer = authenticated.caller.user.id;
     let item = |session| SessionItem::new(session, viewer);
-    Ok(Answer(SessionList { sessions: sessions.into_iter().map(item).collect() }))
+    Ok(JsonResponse(SessionList { sessions: sessions.into_iter().map(item).collect() }))
 }
 
 /// Show a conversation.
@@ -115,12 +118,12 @@ async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<
 async fn get(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<SessionDetail>> {
-    let session = find(&app, &asked, &id).await?;
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<SessionDetail>> {
+    let session = find(&app, &authenticated, &id).await?;
     let messages = app.database.sessions().messages(&session.id, Some(MAX_SHOWN_MESSAGES)).await?;
-    Ok(Answer(SessionDetail {
-        session_id: shown_id(&session, asked.caller.user.id),
+    Ok(JsonResponse(SessionDetail {
+        session_id: shown_id(&session, authenticated.caller.user.id),
         message_count: session.message_count,
         messages: messages.into_iter().map(Into::into).collect(),
         created_at: session.created_at.to_string(),
@@ -131,7 +134,7 @@ async fn get(
     }))
 }
 
-/// Remove a conversation with its messages.
+/// Delete a conversation with its messages.
 #[utoipa::path(
     delete, path = "/chat/sessions/{id}", tag = "chat", security(("bearer" = [])),
     params(("id" = String, Path, description = "The conversation")),
@@ -143,27 +146,27 @@ async fn get(
 async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<Deleted>> {
-    let session = find(&app, &asked, &id).await?;
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<Deleted>> {
+    let session = find(&app, &authenticated, &id).await?;
     // Once more by its owner: another may have taken its name since.
-    if !app.database.sessions().delete(&session.id, owner(&asked)).await? {
+    if !app.database.sessions().delete(&session.id, owner(&authenticated)).await? {
         return Err(not_found(&id));
     }
     let message = format!("Session '{id}' deleted successfully");
-    Ok(Answer(Deleted { status: "success", message }))
+    Ok(JsonResponse(Deleted { status: "success", message }))
 }
 
 /// Whose conversations are theirs to see and to remove: their own, or all.
-fn owner(asked: &Authenticated) -> Option<i64> {
-    let user = &asked.caller.user;
+fn owner(authenticated: &Authenticated) -> Option<i64> {
+    let user = &authenticated.caller.user;
     if user.is_admin() { None } else { Some(user.id) }
 }
 
 /// A conversation of the one who asks, or any for an administrator. Those of others are as if they
 /// were not there.
-async fn find(app: &App, asked: &Authenticated, id: &str) -> ApiResult<Session> {
-    let (sessions, user) = (app.database.sessions(), &asked.caller.user);
+async fn find(app: &App, authenticated: &Authenticated, id: &str) -> ApiResult<Session> {
+    let (sessions, user) = (app.database.sessions(), &authenticated.caller.user);
     let found = match sessions.own(id, user.id).await? {
         None if user.is_admin() => sessions.get(id).await?,
         found => found,

@@ -1,9 +1,9 @@
-//! Settings that all processes share, and what models were asked for.
+//! Routes for shared settings and token usage.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use axum::{Json as Answer, extract::State};
-use savoir_store::{Time, Tokens};
+use axum::{Json as JsonResponse, extract::State};
+use savoir_store::{Timestamp, TokenSums};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -74,7 +74,7 @@ struct SwitchList {
     total: usize,
 }
 
-/// Whether a switch is to be on.
+/// Whether a feature flag is on.
 #[derive(Debug, ToSchema)]
 struct Enabled {
     enabled: bool,
@@ -91,12 +91,15 @@ impl Shape for Enabled {
     get, path = "/settings/feature-flags", tag = "settings", security(("bearer" = [])),
     responses((status = 200, body = SwitchList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list_flags(State(app): State<App>, _: Authenticated) -> ApiResult<Answer<SwitchList>> {
+async fn list_flags(
+    State(app): State<App>,
+    _: Authenticated,
+) -> ApiResult<JsonResponse<SwitchList>> {
     let mut items = Vec::with_capacity(Flag::ALL.len());
     for one in Flag::ALL {
         items.push(Switch { key: one.key(), enabled: flag(&app, one).await? });
     }
-    Ok(Answer(SwitchList { total: items.len(), items }))
+    Ok(JsonResponse(SwitchList { total: items.len(), items }))
 }
 
 /// Set a feature flag.
@@ -112,35 +115,35 @@ async fn list_flags(State(app): State<App>, _: Authenticated) -> ApiResult<Answe
 async fn set_flag(
     State(app): State<App>,
     Path(key): Path<String>,
-    asked: Authenticated<Json<Enabled>>,
-) -> ApiResult<Answer<Switch>> {
-    let Authenticated { caller, body: Json(Enabled { enabled }) } = asked;
+    authenticated: Authenticated<Json<Enabled>>,
+) -> ApiResult<JsonResponse<Switch>> {
+    let Authenticated { caller, body: Json(Enabled { enabled }) } = authenticated;
     caller.must_be_admin()?;
     let unknown = || ApiError::bad_request(format!("Unsupported feature flag: {key}"));
     let flag = Flag::of_key(&key).ok_or_else(unknown)?;
     let value = if enabled { "true" } else { "false" };
     app.database.settings().put(&flag.setting(), value).await?;
     tracing::info!(flag = flag.key(), enabled, user = caller.user.id, "a flag was set");
-    Ok(Answer(Switch { key: flag.key(), enabled }))
+    Ok(JsonResponse(Switch { key: flag.key(), enabled }))
 }
 
-/// What makes vectors.
+/// The embedding model.
 #[derive(Debug, Serialize, ToSchema)]
 struct Embedding {
     provider: String,
     model: String,
 }
 
-/// Show what makes vectors of texts, or that only words are searched.
+/// Show the embedding model, if there is one.
 #[utoipa::path(
     get, path = "/settings/embedding", tag = "settings", security(("bearer" = [])),
     responses((status = 200, body = Embedding), docs::Unauthorized, docs::TooMany)
 )]
-async fn embedding(State(app): State<App>, _: Authenticated) -> Answer<Embedding> {
+async fn embedding(State(app): State<App>, _: Authenticated) -> JsonResponse<Embedding> {
     let identity =
         app.services.models.embedder().map_or("none:bm25", |embedder| embedder.identity());
     let (provider, model) = identity.split_once(':').unwrap_or(("", identity));
-    Answer(Embedding { provider: provider.to_owned(), model: model.to_owned() })
+    JsonResponse(Embedding { provider: provider.to_owned(), model: model.to_owned() })
 }
 
 /// How far back to look.
@@ -173,14 +176,14 @@ struct Sums {
     requests: u64,
 }
 
-impl From<Tokens> for Sums {
-    fn from(tokens: Tokens) -> Self {
-        let Tokens { input_tokens, output_tokens, requests } = tokens;
+impl From<TokenSums> for Sums {
+    fn from(tokens: TokenSums) -> Self {
+        let TokenSums { input_tokens, output_tokens, requests } = tokens;
         Self { input_tokens, output_tokens, requests }
     }
 }
 
-/// Show what models were asked for.
+/// Show the token usage of models.
 #[utoipa::path(
     get, path = "/observability/token-usage", tag = "settings", security(("bearer" = [])),
     params((
@@ -194,16 +197,16 @@ impl From<Tokens> for Sums {
 )]
 async fn token_usage(
     State(app): State<App>,
-    asked: Authenticated<Query<Since>>,
-) -> ApiResult<Answer<TokenUsage>> {
-    asked.caller.must_be_admin()?;
-    let Query(Since { hours }) = asked.body;
-    let since = Time::now().minus(Duration::from_hours(hours));
+    authenticated: Authenticated<Query<Since>>,
+) -> ApiResult<JsonResponse<TokenUsage>> {
+    authenticated.caller.must_be_admin()?;
+    let Query(Since { hours }) = authenticated.body;
+    let since = Timestamp::now().minus(Duration::from_hours(hours));
     let summary = app.database.usage().summary(since, None).await?;
-    let sums = |groups: BTreeMap<String, Tokens>| {
+    let sums = |groups: BTreeMap<String, TokenSums>| {
         groups.into_iter().map(|(name, tokens)| (name, tokens.into())).collect()
     };
-    Ok(Answer(TokenUsage {
+    Ok(JsonResponse(TokenUsage {
         total_input_tokens: summary.total.input_tokens,
         total_output_tokens: summary.total.output_tokens,
         total_requests: summary.total.requests,

@@ -1,4 +1,4 @@
-//! The first start: whoever can read the log makes the first administrator.
+//! The setup page: the first administrator is created with a link from the log.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use axum::{
     response::Response,
     routing::get,
 };
-use savoir_store::{Role, StoreError, Time};
+use savoir_store::{Role, StoreError, Timestamp};
 
 use crate::{
     accounts::{AccountError, NewAccount, random_secret},
@@ -23,10 +23,10 @@ use crate::{
 };
 
 /// The setting that holds the digest of the token.
-const SETTING: &str = "setup";
+const SETUP_SETTING: &str = "setup";
 
 /// Forms of one client in a minute. The token cannot be guessed; hashing passwords costs time.
-const TRIES: u64 = 30;
+const MAX_TRIES_PER_WINDOW: u64 = 30;
 
 pub(super) fn router() -> Router<App> {
     Router::new().route("/setup", get(show).post(submit))
@@ -38,7 +38,7 @@ pub async fn setup_link(app: &App) -> Result<Option<String>, StoreError> {
         return Ok(None);
     }
     let token = random_secret()?;
-    app.database.settings().put(SETTING, &digest(&token)).await?;
+    app.database.settings().put(SETUP_SETTING, &digest(&token)).await?;
     Ok(Some(format!("{}/setup?token={token}", app.config.public_url)))
 }
 
@@ -81,7 +81,7 @@ async fn submit(State(app): State<App>, request: Request) -> ApiResult<Response>
     let bytes = body::bytes(request, MAX_FORM_BYTES).await?;
     let key = format!("setup {address}");
     let hits = app.database.rate_limits().hit(&key, Duration::from_mins(1)).await?;
-    if hits.count > TRIES {
+    if hits.count > MAX_TRIES_PER_WINDOW {
         return Ok(too_many(hits.resets_at));
     }
     let form = Form::parse(&bytes);
@@ -109,7 +109,7 @@ async fn make_administrator(app: &App, form: &Form) -> Result<Option<String>, Ac
     // Between using the token up and making the account, nothing takes long.
     let account = NewAccount::check(&form.email, &form.password)?.hashed().await?;
     let (settings, token) = (app.database.settings(), digest(&form.token));
-    if !settings.take(SETTING, &token).await? {
+    if !settings.take(SETUP_SETTING, &token).await? {
         return Ok(None);
     }
     match account.create(&app.database, Role::Admin).await {
@@ -118,7 +118,7 @@ async fn make_administrator(app: &App, form: &Form) -> Result<Option<String>, Ac
             Ok(Some(user.email))
         }
         Err(error) => {
-            settings.put_if_absent(SETTING, &token).await?;
+            settings.put_if_absent(SETUP_SETTING, &token).await?;
             Err(error)
         }
     }
@@ -127,7 +127,7 @@ async fn make_administrator(app: &App, form: &Form) -> Result<Option<String>, Ac
 /// Whether a token makes an administrator now.
 async fn is_open(app: &App, token: &str) -> Result<bool, StoreError> {
     // Digests are compared, so that the time it takes tells nothing of the token.
-    let expected = app.database.settings().get(SETTING).await?;
+    let expected = app.database.settings().get(SETUP_SETTING).await?;
     Ok(expected == Some(digest(token)) && !app.database.accounts().has_admin().await?)
 }
 
@@ -165,8 +165,8 @@ fn refused() -> Response {
     )
 }
 
-fn too_many(resets_at: Time) -> Response {
-    let wait = (resets_at.seconds() - Time::now().seconds()).max(1);
+fn too_many(resets_at: Timestamp) -> Response {
+    let wait = (resets_at.seconds() - Timestamp::now().seconds()).max(1);
     let body = format!("<p>Wait {wait} seconds, then send the form again.</p>");
     let mut response = page(StatusCode::TOO_MANY_REQUESTS, "Too many tries", &body);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));

@@ -1,7 +1,7 @@
-//! Skills: keep them, read them, run them.
+//! Skill routes: store, read and run skills.
 
 use axum::{
-    Json as Answer,
+    Json as JsonResponse,
     extract::State,
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
@@ -59,7 +59,7 @@ impl Shape for NewContent {
     }
 }
 
-/// What a skill is given.
+/// The inputs of a skill.
 #[derive(Debug, Deserialize, ToSchema)]
 struct RunInputs {
     /// Texts by the names of the inputs. Names that the skill does not declare are ignored.
@@ -79,18 +79,21 @@ struct SkillList {
     total: usize,
 }
 
-/// List skills: one's own, or all for an administrator.
+/// List skills: your own, or all for administrators.
 #[utoipa::path(
     get, path = "/skills", tag = "skills", security(("bearer" = [])),
     responses((status = 200, body = SkillList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<SkillList>> {
-    let kept = app.skills.list(&asked.caller).await.or_failed("Failed to list skills")?;
+async fn list(
+    State(app): State<App>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<SkillList>> {
+    let kept = app.skills.list(&authenticated.caller).await.or_failed("Failed to list skills")?;
     let skills: Vec<SkillSummary> = kept.iter().map(|kept| kept.summary()).collect();
-    Ok(Answer(SkillList { total: skills.len(), skills }))
+    Ok(JsonResponse(SkillList { total: skills.len(), skills }))
 }
 
-/// Keep a new skill.
+/// Create a skill.
 #[utoipa::path(
     post, path = "/skills", tag = "skills", security(("bearer" = [])), request_body = NewSkill,
     responses(
@@ -100,10 +103,10 @@ async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<
 )]
 async fn create(
     State(app): State<App>,
-    asked: Authenticated<Json<NewSkill>>,
+    authenticated: Authenticated<Json<NewSkill>>,
 ) -> ApiResult<Response> {
-    let Json(NewSkill { name, content }) = asked.body;
-    let kept = app.skills.create(&asked.caller, &name, &content).await?;
+    let Json(NewSkill { name, content }) = authenticated.body;
+    let kept = app.skills.create(&authenticated.caller, &name, &content).await?;
     Ok(detail(StatusCode::CREATED, &kept))
 }
 
@@ -119,9 +122,9 @@ async fn create(
 async fn get(
     State(app): State<App>,
     Path(name): Path<String>,
-    asked: Authenticated,
+    authenticated: Authenticated,
 ) -> ApiResult<Response> {
-    let kept = app.skills.get(&asked.caller, &name).await?;
+    let kept = app.skills.get(&authenticated.caller, &name).await?;
     Ok(detail(StatusCode::OK, &kept))
 }
 
@@ -138,32 +141,32 @@ async fn get(
 async fn update(
     State(app): State<App>,
     Path(name): Path<String>,
-    asked: Authenticated<Json<NewContent>>,
+    authenticated: Authenticated<Json<NewContent>>,
 ) -> ApiResult<Response> {
-    let Json(NewContent { content }) = asked.body;
-    let kept = app.skills.update(&asked.caller, &name, &content).await?;
+    let Json(NewContent { content }) = authenticated.body;
+    let kept = app.skills.update(&authenticated.caller, &name, &content).await?;
     Ok(detail(StatusCode::OK, &kept))
 }
 
-/// Remove a skill with its folder.
+/// Delete a skill with its folder.
 #[utoipa::path(
     delete, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
     params(("name" = String, Path, description = "The skill")),
     responses(
-        (status = 204, description = "It is gone"), docs::BadField, docs::Unauthorized,
+        (status = 204, description = "Deleted"), docs::BadField, docs::Unauthorized,
         docs::ForbiddenField, docs::MissingField, docs::ConflictingField, docs::TooMany
     )
 )]
 async fn delete(
     State(app): State<App>,
     Path(name): Path<String>,
-    asked: Authenticated,
+    authenticated: Authenticated,
 ) -> ApiResult<StatusCode> {
-    app.skills.delete(&asked.caller, &name).await?;
+    app.skills.delete(&authenticated.caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Run a skill and stream what happens.
+/// Run a skill and stream its events.
 #[utoipa::path(
     post, path = "/skills/{name}/run", tag = "skills", security(("bearer" = [])),
     params(("name" = String, Path, description = "The skill")), request_body = RunInputs,
@@ -178,15 +181,15 @@ async fn run(
     State(app): State<App>,
     Path(name): Path<String>,
     headers: HeaderMap,
-    asked: Authenticated<Json<RunInputs>>,
+    authenticated: Authenticated<Json<RunInputs>>,
 ) -> ApiResult<Response> {
-    let Json(RunInputs { inputs }) = asked.body;
-    let kept = app.skills.load(&asked.caller, &name).await?;
+    let Json(RunInputs { inputs }) = authenticated.body;
+    let kept = app.skills.load(&authenticated.caller, &name).await?;
     // A client that reads events learns of a missing input from an event.
     if !wants_events(&headers) {
         agent_flow::check_inputs(&kept.stored.skill.inputs, &inputs)?;
     }
-    let (services, user) = (app.services.clone(), asked.caller.user.id);
+    let (services, user) = (app.services.clone(), authenticated.caller.user.id);
     Ok(stream::answer(&app, Running::Skill, async move |out| {
         let skill = &kept.stored.skill;
         let (directory, model, user) = (None, None, Some(user));

@@ -1,9 +1,9 @@
-//! Tokens for programs: made by a person, with fewer rights than the person has.
+//! Routes for API tokens, which have fewer rights than their user.
 
 use std::time::Duration;
 
-use axum::{Json as Answer, extract::State, http::StatusCode};
-use savoir_store::{ApiToken, NewToken, Time, registry::Grant};
+use axum::{Json as JsonResponse, extract::State, http::StatusCode};
+use savoir_store::{ApiToken, NewToken, Timestamp, registry::Grant};
 use serde::Serialize;
 use utoipa::{
     ToSchema,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Rights that one token can be given.
-pub(super) const MOST_SCOPES: usize = 50;
+pub(super) const MAX_SCOPES: usize = 50;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(delete))
@@ -38,10 +38,10 @@ struct WantedToken {
     /// What it is for.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// What it may do; everything but administration and the registry if nothing is said.
+    /// The scopes; default: everything except administration and the registry.
     #[schema(schema_with = scopes_schema, required = false)]
     scopes: Vec<String>,
-    /// Without end if nothing is said.
+    /// Default: never expires.
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 366)]
     expires_in_days: Option<u64>,
 }
@@ -58,7 +58,7 @@ impl Shape for WantedToken {
 }
 
 /// Scopes of the registry, as a pattern.
-const GRANTS: &str =
+const GRANTS_HELP: &str =
     "^registry:(read|(publish|yank|owner)(:((_/|anon/)?[a-z0-9]+(-[a-z0-9]+)*))?)$";
 
 fn scopes_schema() -> Schema {
@@ -66,19 +66,18 @@ fn scopes_schema() -> Schema {
     let fixed = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
     let granted = ObjectBuilder::new()
         .schema_type(Type::String)
-        .pattern(Some(GRANTS))
+        .pattern(Some(GRANTS_HELP))
         // With the shortest right, a place of 64 letters, which is the longest.
         .max_length(Some(78))
         .description(Some("A right in the registry, everywhere or in one place."));
     let name = RefOr::T(Schema::from(AnyOfBuilder::new().item(fixed).item(granted)));
-    let about =
-        "What it may do; everything but administration and the registry if nothing is said.";
+    let about = "The scopes; default: everything except administration and the registry.";
     ArrayBuilder::new()
         .schema_type(SchemaType::from_iter([Type::Array, Type::Null]))
         .description(Some(about))
         .items(name)
         .min_items(Some(1))
-        .max_items(Some(MOST_SCOPES))
+        .max_items(Some(MAX_SCOPES))
         .build()
         .into()
 }
@@ -102,15 +101,15 @@ fn scopes(members: &mut Members) -> Vec<String> {
         match text.parse::<Grant>() {
             Ok(grant) => {
                 let grant = grant.to_string();
-                if !grants.contains(&grant) && grants.len() < MOST_SCOPES {
+                if !grants.contains(&grant) && grants.len() < MAX_SCOPES {
                     grants.push(grant);
                 }
             }
             Err(_) => members.reject(unknown(members.place("scopes"), at, text)),
         }
     }
-    if wanted.len() > MOST_SCOPES {
-        let message = format!("List should have at most {MOST_SCOPES} items after validation");
+    if wanted.len() > MAX_SCOPES {
+        let message = format!("List should have at most {MAX_SCOPES} items after validation");
         let (place, count) = (members.place("scopes"), wanted.len());
         members.reject(ShapeError::new("too_long", place, message, count.into()));
     }
@@ -140,7 +139,7 @@ struct MadeToken {
     id: String,
     name: String,
     scopes: Vec<String>,
-    /// For `Authorization: Bearer …`. It is shown this once.
+    /// For `Authorization: Bearer …`. It is shown only once.
     token: String,
     created_at: String,
     expires_at: Option<String>,
@@ -154,7 +153,7 @@ struct ListedToken {
     scopes: Vec<String>,
     created_at: String,
     expires_at: Option<String>,
-    /// To the minute.
+    /// Rounded to the minute.
     last_used_at: Option<String>,
 }
 
@@ -177,24 +176,27 @@ impl From<ApiToken> for ListedToken {
     }
 }
 
-/// List one's tokens for programs, newest first.
+/// List your API tokens, newest first.
 #[utoipa::path(
     get, path = "/auth/tokens", tag = "tokens", security(("bearer" = [])),
     responses((status = 200, body = TokenList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<TokenList>> {
-    let tokens = app.database.accounts().tokens(asked.caller.user.id).await?;
+async fn list(
+    State(app): State<App>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<TokenList>> {
+    let tokens = app.database.accounts().tokens(authenticated.caller.user.id).await?;
     let tokens: Vec<ListedToken> = tokens.into_iter().map(Into::into).collect();
-    Ok(Answer(TokenList { total: tokens.len(), tokens }))
+    Ok(JsonResponse(TokenList { total: tokens.len(), tokens }))
 }
 
-/// Make a token for a program.
+/// Create an API token.
 ///
-/// Its secret is shown this once. Rights: `skills:read`, `skills:write`, `skills:draft` (for agents:
-/// what they keep waits for a person), `skills:run`, `chat`, `knowledge:read`, `knowledge:write`,
-/// `workflows:read`, `workflows:write`, `workflows:run`, and, of administrators, `admin`; in the
-/// registry `registry:read`, `registry:publish`, `registry:yank` and `registry:owner`, also for one
-/// place alone, such as `registry:publish:acme`.
+/// Its secret is shown only once. Scopes: `skills:read`, `skills:write`, `skills:draft` (for
+/// agents: skills that they save wait for a user), `skills:run`, `chat`, `knowledge:read`,
+/// `knowledge:write`, `workflows:read`, `workflows:write`, `workflows:run`, and, for
+/// administrators, `admin`; in the registry `registry:read`, `registry:publish`, `registry:yank`
+/// and `registry:owner`, also for one namespace only, such as `registry:publish:acme`.
 #[utoipa::path(
     post, path = "/auth/tokens", tag = "tokens", security(("bearer" = [])),
     request_body = WantedToken,
@@ -205,9 +207,10 @@ async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<
 )]
 async fn create(
     State(app): State<App>,
-    asked: Authenticated<Json<WantedToken>>,
-) -> ApiResult<(StatusCode, Answer<MadeToken>)> {
-    let Authenticated { caller, body: Json(WantedToken { name, scopes, expires_in_days }) } = asked;
+    authenticated: Authenticated<Json<WantedToken>>,
+) -> ApiResult<(StatusCode, JsonResponse<MadeToken>)> {
+    let Authenticated { caller, body: Json(WantedToken { name, scopes, expires_in_days }) } =
+        authenticated;
     if scopes.iter().any(|scope| scope == Scope::Admin.as_str()) {
         caller.must_be_admin()?;
     }
@@ -215,7 +218,7 @@ async fn create(
         make(&app, &caller, Wanted { name, scopes, expires_in_days }).await?;
     let ListedToken { id, name, scopes, created_at, expires_at, .. } = kept.into();
     let made = MadeToken { id, name, scopes, token: secret, created_at, expires_at };
-    Ok((StatusCode::CREATED, Answer(made)))
+    Ok((StatusCode::CREATED, JsonResponse(made)))
 }
 
 /// A token that a person may make, whatever it is for.
@@ -241,14 +244,14 @@ pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResul
         return Err(ApiError::bad_request(text));
     }
     let secret = format!("{API_TOKEN_PREFIX}{}", random_secret()?);
-    let end = |days| Time::now().plus(Duration::from_hours(24 * days));
+    let end = |days| Timestamp::now().plus(Duration::from_hours(24 * days));
     let new = NewToken {
         user_id: caller.user.id,
         name: &wanted.name,
         scopes: &wanted.scopes,
         digest: &digest(&secret),
         expires_at: wanted.expires_in_days.map(end),
-        since: caller.claims.as_ref().map_or_else(Time::now, Claims::issued_at),
+        since: caller.claims.as_ref().map_or_else(Timestamp::now, Claims::issued_at),
     };
     let kept = accounts.add_token(&caller.actor(), new).await?;
     let kept = kept.ok_or_else(|| ApiError::unauthorized("Invalid or expired token"))?;
@@ -260,21 +263,21 @@ pub(super) async fn end(app: &App, caller: &Caller, id: &str) -> ApiResult<bool>
     Ok(app.database.accounts().remove_token(&caller.actor(), caller.user.id, id).await?)
 }
 
-/// End a token for a program.
+/// Revoke an API token.
 #[utoipa::path(
     delete, path = "/auth/tokens/{id}", tag = "tokens", security(("bearer" = [])),
     params(("id" = String, Path, description = "The token, by its id")),
     responses(
-        (status = 204, description = "It has ended"), docs::Unauthorized, docs::Forbidden,
+        (status = 204, description = "The token was revoked"), docs::Unauthorized, docs::Forbidden,
         docs::Missing, docs::TooMany
     )
 )]
 async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
+    authenticated: Authenticated,
 ) -> ApiResult<StatusCode> {
-    if end(&app, &asked.caller, &id).await? {
+    if end(&app, &authenticated.caller, &id).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(ApiError::not_found("Token not found"))

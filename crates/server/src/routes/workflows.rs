@@ -1,7 +1,7 @@
-//! Workflows: keep them, run them, go on with them.
+//! Workflow routes: store, run and resume workflows.
 
 use axum::{
-    Json as Answer,
+    Json as JsonResponse,
     extract::State,
     http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
@@ -36,8 +36,8 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(resume))
 }
 
-const NAME: Text = Text::between(1, 255);
-const DESCRIPTION: Text = Text::between(0, 1000);
+const NAME_RULE: Text = Text::between(1, 255);
+const DESCRIPTION_RULE: Text = Text::between(0, 1000);
 
 /// A new workflow.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -51,7 +51,7 @@ struct WorkflowBody {
     graph_data: Option<Value>,
 }
 
-/// What of a workflow is to be changed.
+/// Changes of a workflow.
 #[derive(Debug, Deserialize, ToSchema)]
 struct WorkflowChange {
     #[schema(min_length = 1, max_length = 255)]
@@ -63,7 +63,7 @@ struct WorkflowChange {
     graph_data: Option<Value>,
 }
 
-/// Nodes and edges. Members that are not listed are kept.
+/// Nodes and edges. Unknown fields are preserved.
 #[derive(Debug, Serialize, ToSchema)]
 struct GraphData {
     nodes: Vec<NodeData>,
@@ -115,8 +115,8 @@ struct EdgeData {
 impl Shape for WorkflowBody {
     fn read(members: &mut Members) -> Self {
         Self {
-            name: members.text("name", NAME),
-            description: members.optional_text("description", DESCRIPTION),
+            name: members.text("name", NAME_RULE),
+            description: members.optional_text("description", DESCRIPTION_RULE),
             graph_data: graph(members),
         }
     }
@@ -125,8 +125,8 @@ impl Shape for WorkflowBody {
 impl Shape for WorkflowChange {
     fn read(members: &mut Members) -> Self {
         Self {
-            name: members.optional_text("name", NAME),
-            description: members.optional_text("description", DESCRIPTION),
+            name: members.optional_text("name", NAME_RULE),
+            description: members.optional_text("description", DESCRIPTION_RULE),
             graph_data: graph(members),
         }
     }
@@ -171,7 +171,7 @@ struct WorkflowExport {
     workflow: ExportedWorkflow,
 }
 
-/// The parts of a workflow that do not depend on where it is kept.
+/// The parts of a workflow that are exported.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 struct ExportedWorkflow {
     #[schema(min_length = 1, max_length = 255)]
@@ -204,7 +204,7 @@ impl Shape for ImportBody {
     }
 }
 
-/// What a workflow is given.
+/// The input of a workflow.
 #[derive(Debug, Deserialize, ToSchema)]
 struct ExecuteBody {
     input: String,
@@ -285,20 +285,23 @@ impl From<Execution> for ExecutionItem {
     }
 }
 
-/// List workflows: one's own and those of nobody.
+/// List workflows: your own and those without an owner.
 #[utoipa::path(
     get, path = "/workflows", tag = "workflows", security(("bearer" = [])),
     responses((status = 200, body = WorkflowList), docs::Unauthorized, docs::TooMany)
 )]
-async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<WorkflowList>> {
-    let user = asked.caller.user;
+async fn list(
+    State(app): State<App>,
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<WorkflowList>> {
+    let user = authenticated.caller.user;
     let owner = if user.is_admin() { None } else { Some(user.id) };
     let items = app.database.workflows().list(owner).await?;
     let items: Vec<WorkflowItem> = items.into_iter().map(Into::into).collect();
-    Ok(Answer(WorkflowList { total: items.len(), items }))
+    Ok(JsonResponse(WorkflowList { total: items.len(), items }))
 }
 
-/// Keep a new workflow.
+/// Create a workflow.
 #[utoipa::path(
     post, path = "/workflows", tag = "workflows", security(("bearer" = [])),
     request_body = WorkflowBody,
@@ -309,10 +312,10 @@ async fn list(State(app): State<App>, asked: Authenticated) -> ApiResult<Answer<
 )]
 async fn create(
     State(app): State<App>,
-    asked: Authenticated<Json<WorkflowBody>>,
+    authenticated: Authenticated<Json<WorkflowBody>>,
 ) -> ApiResult<Response> {
-    let Json(body) = asked.body;
-    keep(&app, asked.caller.user.id, body).await
+    let Json(body) = authenticated.body;
+    keep(&app, authenticated.caller.user.id, body).await
 }
 
 async fn keep(app: &App, user_id: i64, body: WorkflowBody) -> ApiResult<Response> {
@@ -324,7 +327,7 @@ async fn keep(app: &App, user_id: i64, body: WorkflowBody) -> ApiResult<Response
     let workflow =
         NewWorkflow { name: Some(body.name), description: body.description, graph: Some(graph) };
     let workflow = app.database.workflows().create(workflow, Some(user_id)).await?;
-    Ok((StatusCode::CREATED, Answer(WorkflowItem::from(workflow))).into_response())
+    Ok((StatusCode::CREATED, JsonResponse(WorkflowItem::from(workflow))).into_response())
 }
 
 /// Show a workflow.
@@ -338,13 +341,13 @@ async fn keep(app: &App, user_id: i64, body: WorkflowBody) -> ApiResult<Response
 async fn get(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<WorkflowItem>> {
-    let found = executions::find(&app, &asked.caller, &id).await?;
-    Ok(Answer(found.ok_or_else(|| not_found(&id))?.into()))
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<WorkflowItem>> {
+    let found = executions::find(&app, &authenticated.caller, &id).await?;
+    Ok(JsonResponse(found.ok_or_else(|| not_found(&id))?.into()))
 }
 
-/// Change a workflow. What is missing or null stays as it is.
+/// Update a workflow. Missing or null fields stay unchanged.
 #[utoipa::path(
     put, path = "/workflows/{id}", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow")), request_body = WorkflowChange,
@@ -356,35 +359,35 @@ async fn get(
 async fn update(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated<Json<WorkflowChange>>,
-) -> ApiResult<Answer<WorkflowItem>> {
-    changeable(&app, &asked.caller, &id).await?;
-    let Json(WorkflowChange { name, description, graph_data }) = asked.body;
+    authenticated: Authenticated<Json<WorkflowChange>>,
+) -> ApiResult<JsonResponse<WorkflowItem>> {
+    changeable(&app, &authenticated.caller, &id).await?;
+    let Json(WorkflowChange { name, description, graph_data }) = authenticated.body;
     let change = NewWorkflow { name, description, graph: graph_data };
     let changed = app.database.workflows().update(&id, change).await?;
-    Ok(Answer(changed.ok_or_else(|| not_found(&id))?.into()))
+    Ok(JsonResponse(changed.ok_or_else(|| not_found(&id))?.into()))
 }
 
-/// Remove a workflow with its executions.
+/// Delete a workflow with its executions.
 #[utoipa::path(
     delete, path = "/workflows/{id}", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow")),
     responses(
-        (status = 204, description = "It is gone"), docs::Unauthorized, docs::Missing,
+        (status = 204, description = "Deleted"), docs::Unauthorized, docs::Missing,
         docs::TooMany
     )
 )]
 async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
+    authenticated: Authenticated,
 ) -> ApiResult<StatusCode> {
-    changeable(&app, &asked.caller, &id).await?;
+    changeable(&app, &authenticated.caller, &id).await?;
     let removed = app.database.workflows().delete(&id).await?;
     if removed { Ok(StatusCode::NO_CONTENT) } else { Err(not_found(&id)) }
 }
 
-/// Run a workflow and stream what happens.
+/// Run a workflow and stream its events.
 #[utoipa::path(
     post, path = "/workflows/{id}/execute", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow")), request_body = ExecuteBody,
@@ -398,11 +401,13 @@ async fn delete(
 async fn execute(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated<Json<ExecuteBody>>,
+    authenticated: Authenticated<Json<ExecuteBody>>,
 ) -> ApiResult<Response> {
-    let Json(ExecuteBody { input, model }) = asked.body;
-    let found = executions::find(&app, &asked.caller, &id).await?.ok_or_else(|| not_found(&id))?;
-    let begun = executions::begin(&app, &asked.caller, found, &input, model.as_deref()).await?;
+    let Json(ExecuteBody { input, model }) = authenticated.body;
+    let found =
+        executions::find(&app, &authenticated.caller, &id).await?.ok_or_else(|| not_found(&id))?;
+    let begun =
+        executions::begin(&app, &authenticated.caller, found, &input, model.as_deref()).await?;
     Ok(run(&app, begun))
 }
 
@@ -413,7 +418,7 @@ fn run(app: &App, begun: RunningExecution) -> Response {
     })
 }
 
-/// Write a workflow out.
+/// Export a workflow.
 #[utoipa::path(
     get, path = "/workflows/{id}/export", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow")),
@@ -424,17 +429,18 @@ fn run(app: &App, begun: RunningExecution) -> Response {
 async fn export(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<WorkflowExport>> {
-    let found = executions::find(&app, &asked.caller, &id).await?.ok_or_else(|| not_found(&id))?;
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<WorkflowExport>> {
+    let found =
+        executions::find(&app, &authenticated.caller, &id).await?.ok_or_else(|| not_found(&id))?;
     let Workflow { name, description, graph, .. } = found;
     let workflow = ExportedWorkflow { name, description, graph_data: graph };
-    Ok(Answer(WorkflowExport { version: 1, workflow }))
+    Ok(JsonResponse(WorkflowExport { version: 1, workflow }))
 }
 
-const TEMPLATE_NAME: &str = "x-template-name";
+const TEMPLATE_NAME_KEY: &str = "x-template-name";
 
-/// Take in a workflow that was written out.
+/// Import an exported workflow.
 #[utoipa::path(
     post, path = "/workflows/import", tag = "workflows", security(("bearer" = [])),
     params((
@@ -450,24 +456,24 @@ const TEMPLATE_NAME: &str = "x-template-name";
 async fn import(
     State(app): State<App>,
     headers: HeaderMap,
-    asked: Authenticated<Json<ImportBody>>,
+    authenticated: Authenticated<Json<ImportBody>>,
 ) -> ApiResult<Response> {
-    let Json(ImportBody { version, workflow }) = asked.body;
+    let Json(ImportBody { version, workflow }) = authenticated.body;
     let Some(mut workflow) = workflow.filter(|_| body::integer(&version) == Some(1)) else {
         let detail = format!("Unsupported workflow export version: {version}");
         return Err(ApiError::plain(StatusCode::UNPROCESSABLE_ENTITY, detail));
     };
-    if let Some(name) = headers.get(TEMPLATE_NAME) {
+    if let Some(name) = headers.get(TEMPLATE_NAME_KEY) {
         let name = String::from_utf8_lossy(name.as_bytes());
         template_name(name.trim(), &mut workflow.name)?;
     }
-    keep(&app, asked.caller.user.id, workflow).await
+    keep(&app, authenticated.caller.user.id, workflow).await
 }
 
 /// Another name for a workflow; an empty one changes nothing.
 fn template_name(wanted: &str, name: &mut String) -> ApiResult<()> {
     if wanted.chars().count() > 200 {
-        let place = vec!["header".into(), TEMPLATE_NAME.into()];
+        let place = vec!["header".into(), TEMPLATE_NAME_KEY.into()];
         let message = "String should have at most 200 characters";
         let error = ShapeError::new("string_too_long", place, message, wanted.into());
         return Err(ApiError::shape(vec![error]));
@@ -478,7 +484,7 @@ fn template_name(wanted: &str, name: &mut String) -> ApiResult<()> {
     Ok(())
 }
 
-/// Show how far a run of a workflow is.
+/// Show an execution of a workflow.
 #[utoipa::path(
     get, path = "/workflows/executions/{id}", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The execution")),
@@ -489,12 +495,12 @@ fn template_name(wanted: &str, name: &mut String) -> ApiResult<()> {
 async fn execution(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
-) -> ApiResult<Answer<ExecutionItem>> {
-    Ok(Answer(find_execution(&app, &asked.caller, &id).await?.into()))
+    authenticated: Authenticated,
+) -> ApiResult<JsonResponse<ExecutionItem>> {
+    Ok(JsonResponse(find_execution(&app, &authenticated.caller, &id).await?.into()))
 }
 
-/// Go on with a run that stopped.
+/// Resume an execution that stopped.
 #[utoipa::path(
     post, path = "/workflows/executions/{id}/resume", tag = "workflows",
     security(("bearer" = [])),
@@ -508,9 +514,9 @@ async fn execution(
 async fn resume(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Authenticated,
+    authenticated: Authenticated,
 ) -> ApiResult<Response> {
-    let execution = find_execution(&app, &asked.caller, &id).await?;
+    let execution = find_execution(&app, &authenticated.caller, &id).await?;
     if execution.status == ExecutionStatus::Completed {
         return Err(ApiError::bad_request("Execution already completed"));
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use savoir_server::{RateLimits, Registration, rotate_signing_key};
-use savoir_store::{SigningKey, Time};
+use savoir_store::{SigningKey, Timestamp};
 use serde_json::json;
 
 use crate::harness::{ADMIN, PASSWORD, Reply, TestServer};
@@ -304,7 +304,7 @@ async fn keys_from_the_future_are_forgotten() {
     let server = TestServer::start().await;
     let settings = server.database.settings();
     let [key] = &settings.signing_keys().await.unwrap()[..] else { panic!("one key") };
-    let created_at = Time::now().plus(Duration::from_hours(24));
+    let created_at = Timestamp::now().plus(Duration::from_hours(24));
     let late = SigningKey { id: "late".to_owned(), created_at, ..key.clone() };
     settings.add_signing_key(&late, false).await.unwrap();
     rotate_signing_key(&server.database, true).await.unwrap();

@@ -1,6 +1,6 @@
 //! Section 3 of the contract: users, settings, usage.
 
-use savoir_store::Spent;
+use savoir_store::ModelRequest;
 use serde_json::{Value, json};
 
 use crate::harness::{ADMIN, PASSWORD, TestServer};
@@ -131,7 +131,7 @@ async fn usage_is_summed() {
         "by_provider": {}, "by_model": {}});
     admin.get(route).await.is(200, &none);
     for (model, tokens) in [("a", 1), ("b", 2), ("b", 4)] {
-        let spent = Spent {
+        let spent = ModelRequest {
             user_id: Some(ada.id()),
             provider: "stub",
             model,

@@ -1,7 +1,7 @@
 //! Section 1.2 of the contract: how often one may ask.
 
 use savoir_server::Registration;
-use savoir_store::Time;
+use savoir_store::Timestamp;
 use serde_json::{Value, json};
 
 use crate::harness::{Client, PASSWORD, Reply, TestServer};
@@ -13,7 +13,7 @@ fn exceeded(limit: u32) -> Value {
 /// What the headers say: the limit, what is left, and the seconds until it is as at first.
 fn budget(reply: &Reply) -> (u32, u32, i64) {
     let number = |name: &str| reply.header(name).parse::<i64>().unwrap();
-    let wait = number("x-ratelimit-reset") - Time::now().seconds();
+    let wait = number("x-ratelimit-reset") - Timestamp::now().seconds();
     let small = |name: &str| u32::try_from(number(name)).unwrap();
     (small("x-ratelimit-limit"), small("x-ratelimit-remaining"), wait)
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use reqwest::Method;
 use savoir_skill::dialect::personal_agent::Lifecycle::{Active, Archived, Stale};
-use savoir_store::Time;
+use savoir_store::Timestamp;
 use serde_json::{Value, json};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -302,7 +302,8 @@ async fn idle_skills_are_laid_aside_and_use_wakes_them() {
                 server.storage.skills(),
                 server.database.clone(),
             );
-            let in_days = |days: u64| Time::now().plus(std::time::Duration::from_hours(24 * days));
+            let in_days =
+                |days: u64| Timestamp::now().plus(std::time::Duration::from_hours(24 * days));
             let states = async || {
                 let all = server.database.skill_facts().all().await.unwrap();
                 ["old", "kept", "brought"]
@@ -437,7 +438,7 @@ async fn an_import_wakes_what_was_laid_aside() {
             assert_eq!(ann.post("/api/v1/skills", &body).await.status, 201);
             let (files, database) = (server.storage.skills(), server.database.clone());
             let skill_writer = savoir_server::personal::SkillWriter::new(files, database);
-            let later = Time::now().plus(std::time::Duration::from_hours(24 * 100));
+            let later = Timestamp::now().plus(std::time::Duration::from_hours(24 * 100));
             assert_eq!(skill_writer.lay_aside(later).await.unwrap(), 1);
             let facts = server.database.skill_facts().get("old").await.unwrap().unwrap();
             assert_eq!(facts.lifecycle, Archived);
@@ -507,7 +508,7 @@ async fn what_waits_for_a_person_waits_whoever_owns_it() {
             assert_eq!(run().await, 409);
             let (files, database) = (server.storage.skills(), server.database.clone());
             let skill_writer = savoir_server::personal::SkillWriter::new(files, database);
-            let later = Time::now().plus(std::time::Duration::from_hours(24 * 40));
+            let later = Timestamp::now().plus(std::time::Duration::from_hours(24 * 40));
             skill_writer.lay_aside(later).await.unwrap();
             assert_eq!(run().await, 409, "nor does age enable it");
             let item = patch(&admin, "tea", &json!({"enabled": true})).await.json();

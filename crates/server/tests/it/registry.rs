@@ -18,8 +18,8 @@ use savoir_package::{
 };
 use savoir_skill::{digest::sha256_hex, permission::Tier};
 use savoir_store::registry::{
-    Actor, Facts, FileFact, NewSignature, NewVersion, PackageName, Published, ScanResult,
-    ScanVerdict, Signer,
+    Actor, FileFact, NewSignature, NewVersion, PackageName, Published, ScanResult, ScanVerdict,
+    Signer, VersionFacts,
 };
 use semver::Version;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub(crate) struct Draft {
     pub(crate) package: PackageName,
     pub(crate) version: Version,
     pub(crate) tree: Tree,
-    pub(crate) facts: Facts,
+    pub(crate) facts: VersionFacts,
     pub(crate) signatures: Vec<NewSignature>,
 }
 
@@ -42,13 +42,13 @@ pub(crate) fn draft(package: &str, version: &str) -> Draft {
     let name = package.name().to_owned();
     let text = format!("---\nname: {name}\nversion: {version}\n---\nDo what {package} does.\n");
     let tree = tree(&[("SKILL.md", text.as_bytes()), ("notes.md", b"some notes")]);
-    let facts = Facts {
+    let facts = VersionFacts {
         description: format!("{package} does something"),
         tags: vec!["web".to_owned()],
         author: Some("Ada".to_owned()),
         dialect: "gaia".to_owned(),
         manifest: json!({"name": name}),
-        ..Facts::default()
+        ..VersionFacts::default()
     };
     Draft { package, version: version.parse().unwrap(), tree, facts, signatures: Vec::new() }
 }

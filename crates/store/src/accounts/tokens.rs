@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use sqlx::AnyConnection;
 
-use super::{Accounts, Holder, User, user};
+use super::{Accounts, CachedAccount, User, user};
 use crate::{
-    Kind, StoreError, Time,
+    DatabaseKind, StoreError, Timestamp,
     registry::{Actor, note_ended, note_made},
     sql::{Row, built, damaged, new_id, sql},
 };
 
 /// How exactly it is known when a token was last used.
-const USE_IS_NOTED_EVERY: Duration = Duration::from_mins(1);
+const LAST_USED_INTERVAL: Duration = Duration::from_mins(1);
 
 /// A token for a program, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,16 +27,16 @@ pub struct ApiToken {
     /// What it may do.
     pub scopes: Vec<String>,
     /// When it was made.
-    pub created_at: Time,
+    pub created_at: Timestamp,
     /// When it ends, if it does.
-    pub expires_at: Option<Time>,
+    pub expires_at: Option<Timestamp>,
     /// When it was last used, to the minute.
-    pub last_used_at: Option<Time>,
+    pub last_used_at: Option<Timestamp>,
 }
 
 impl ApiToken {
     /// Whether its time is over.
-    pub(crate) fn is_over(&self, now: Time) -> bool {
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 }
@@ -53,9 +53,9 @@ pub struct NewToken<'a> {
     /// SHA-256 of the secret, in hexadecimal digits.
     pub digest: &'a str,
     /// When it ends, if it does.
-    pub expires_at: Option<Time>,
+    pub expires_at: Option<Timestamp>,
     /// When the token was issued with which it is asked for.
-    pub since: Time,
+    pub since: Timestamp,
 }
 
 /// Reads `id, user_id, name, scopes, created_at, expires_at, last_used_at`.
@@ -99,8 +99,8 @@ impl Accounts<'_> {
         let mut transaction = self.0.begin().await?;
         // Whoever changes the password at this moment waits, and then ends this one, too.
         let lock = match self.0.kind() {
-            Kind::Sqlite => "",
-            Kind::Postgres => "FOR SHARE",
+            DatabaseKind::Sqlite => "",
+            DatabaseKind::Postgres => "FOR SHARE",
         };
         let person = built(format!(
             "SELECT id FROM users
@@ -122,7 +122,7 @@ impl Accounts<'_> {
         .text(token.name)
         .text(&serde_json::Value::from(token.scopes).to_string())
         .text(token.digest)
-        .time(Time::now())
+        .time(Timestamp::now())
         .maybe_time(token.expires_at)
         .one(&mut *transaction)
         .await?;
@@ -138,13 +138,13 @@ impl Accounts<'_> {
         digest: &str,
     ) -> Result<Option<(ApiToken, User)>, StoreError> {
         let holder = self.0.people().recall_or(digest.to_owned(), self.holder(digest)).await?;
-        let Some(Holder { user, token: Some(token) }) = holder else { return Ok(None) };
-        Ok((!token.is_over(Time::now())).then_some((token, user)))
+        let Some(CachedAccount { user, token: Some(token) }) = holder else { return Ok(None) };
+        Ok((!token.is_over(Timestamp::now())).then_some((token, user)))
     }
 
     /// The holder of a token. That it was used is noted.
-    async fn holder(&self, digest: &str) -> Result<Option<Holder>, StoreError> {
-        let now = Time::now();
+    async fn holder(&self, digest: &str) -> Result<Option<CachedAccount>, StoreError> {
+        let now = Timestamp::now();
         let row = sql("SELECT t.id, t.user_id, t.name, t.scopes, t.created_at, t.expires_at,
                 t.last_used_at, u.id, u.email, u.role, u.active, u.created_at
              FROM api_tokens t JOIN users u ON u.id = t.user_id
@@ -156,14 +156,14 @@ impl Accounts<'_> {
         .await?;
         let Some(row) = row else { return Ok(None) };
         let (token, user) = (api_token(&row)?, user(&row, 7)?);
-        if token.last_used_at.is_none_or(|used| used <= now.minus(USE_IS_NOTED_EVERY)) {
+        if token.last_used_at.is_none_or(|used| used <= now.minus(LAST_USED_INTERVAL)) {
             sql("UPDATE api_tokens SET last_used_at = $2 WHERE id = $1")
                 .text(&token.id)
                 .time(now)
                 .run(self.0.writer())
                 .await?;
         }
-        Ok(Some(Holder { user, token: Some(token) }))
+        Ok(Some(CachedAccount { user, token: Some(token) }))
     }
 
     /// A person's tokens, newest first.

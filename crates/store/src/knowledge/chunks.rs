@@ -1,10 +1,10 @@
-//! How chunks come into the indexes. They leave them when their rows go.
+//! Adds chunks to the indexes. They are removed with their rows.
 
 use sqlx::AnyConnection;
 
-use super::{Chunk, Task, VectorSearch, vectors, words::terms};
+use super::{Chunk, IndexingTask, VectorSearch, vectors, words::terms};
 use crate::{
-    Database, Kind, StoreError,
+    Database, DatabaseKind, StoreError,
     sql::{Row, sql},
 };
 
@@ -24,12 +24,12 @@ pub(super) fn chunk(row: &Row) -> Result<Chunk, StoreError> {
 pub(super) async fn insert(
     database: &Database,
     connection: &mut AnyConnection,
-    task: &Task,
+    task: &IndexingTask,
     chunk: &Chunk,
 ) -> Result<(), StoreError> {
     let number = match database.kind() {
-        Kind::Sqlite => insert_sqlite(connection, task, chunk).await?,
-        Kind::Postgres => insert_postgres(connection, task, chunk).await?,
+        DatabaseKind::Sqlite => insert_sqlite(connection, task, chunk).await?,
+        DatabaseKind::Postgres => insert_postgres(connection, task, chunk).await?,
     };
     let Some(vector) = &chunk.embedding else { return Ok(()) };
     vectors::check(&chunk.id, vector)?;
@@ -53,7 +53,7 @@ pub(super) async fn insert(
 
 async fn insert_sqlite(
     connection: &mut AnyConnection,
-    task: &Task,
+    task: &IndexingTask,
     chunk: &Chunk,
 ) -> Result<i64, StoreError> {
     let number = sql("INSERT INTO chunks (id, doc_id, kb_id, place, text, size)
@@ -77,7 +77,7 @@ async fn insert_sqlite(
 
 async fn insert_postgres(
     connection: &mut AnyConnection,
-    task: &Task,
+    task: &IndexingTask,
     chunk: &Chunk,
 ) -> Result<i64, StoreError> {
     let terms = terms(&chunk.text);

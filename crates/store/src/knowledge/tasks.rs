@@ -1,22 +1,22 @@
-//! Work on documents, which survives the worker.
+//! Indexing tasks, which survive a crash of the worker.
 
 use std::time::Duration;
 
 use sqlx::AnyConnection;
 
 use super::{
-    Chunk, Claimed, Document, Knowledge, NewDocument, Status, Task, chunks, document,
-    forget_embedder, status, touch,
+    Chunk, ClaimedTask, Document, IndexingStatus, IndexingTask, Knowledge, NewDocument, chunks,
+    document, forget_embedder, status, touch,
 };
 use crate::{
-    StoreError, Time,
+    StoreError, Timestamp,
     quota::Addition,
     sql::{Row, new_id, sql},
 };
 
 /// Reads `id, doc_id, kb_id, status, progress, started_at, error`.
-fn task(row: &Row) -> Result<Task, StoreError> {
-    Ok(Task {
+fn task(row: &Row) -> Result<IndexingTask, StoreError> {
+    Ok(IndexingTask {
         id: row.text(0)?,
         doc_id: row.text(1)?,
         kb_id: row.text(2)?,
@@ -28,7 +28,7 @@ fn task(row: &Row) -> Result<Task, StoreError> {
 }
 
 /// A task that may be taken.
-struct Candidate {
+struct WaitingTask {
     id: String,
     doc_id: String,
     /// Whose knowledge base it is for; 0 for one of nobody.
@@ -39,14 +39,14 @@ async fn insert_task(
     connection: &mut AnyConnection,
     kb_id: &str,
     doc_id: &str,
-) -> Result<Task, StoreError> {
+) -> Result<IndexingTask, StoreError> {
     let row = sql("INSERT INTO tasks (id, doc_id, kb_id, status, progress, started_at, attempts)
          VALUES ($1, $2, $3, 'pending', 0, $4, 0)
          RETURNING id, doc_id, kb_id, status, progress, started_at, error")
     .text(&new_id())
     .text(doc_id)
     .text(kb_id)
-    .time(Time::now())
+    .time(Timestamp::now())
     .one(connection)
     .await?;
     task(&row)
@@ -55,7 +55,7 @@ async fn insert_task(
 async fn set_document(
     connection: &mut AnyConnection,
     id: &str,
-    status: Status,
+    status: IndexingStatus,
     error: Option<&str>,
 ) -> Result<Option<Document>, StoreError> {
     let row = sql("UPDATE documents SET status = $2, error = $3 WHERE id = $1
@@ -73,7 +73,7 @@ async fn end_task(
     connection: &mut AnyConnection,
     id: &str,
     worker: &str,
-    status: Status,
+    status: IndexingStatus,
     error: Option<&str>,
 ) -> Result<bool, StoreError> {
     let ended = sql("UPDATE tasks SET status = $3, error = $4, ended_at = $5, worker = NULL,
@@ -83,7 +83,7 @@ async fn end_task(
     .text(worker)
     .text(status.as_str())
     .maybe_text(error)
-    .time(Time::now())
+    .time(Timestamp::now())
     .run(connection)
     .await?;
     Ok(ended == 1)
@@ -114,7 +114,7 @@ impl Knowledge<'_> {
     pub async fn add_document(
         &self,
         document: NewDocument<'_>,
-    ) -> Result<(Document, Task), StoreError> {
+    ) -> Result<(Document, IndexingTask), StoreError> {
         let NewDocument { id, kb_id, filename, file_size } = document;
         let mut transaction = self.0.begin().await?;
         let owner = sql("SELECT user_id FROM bases WHERE id = $1")
@@ -131,7 +131,7 @@ impl Knowledge<'_> {
         .text(kb_id)
         .text(filename)
         .count(file_size)
-        .time(Time::now())
+        .time(Timestamp::now())
         .one(&mut *transaction)
         .await?;
         let task = insert_task(&mut transaction, kb_id, id).await?;
@@ -141,7 +141,7 @@ impl Knowledge<'_> {
 
     /// A new task for a document that is not being worked on; the document is pending again. If it
     /// is being worked on after all, the task of that work.
-    pub async fn add_task(&self, kb_id: &str, doc_id: &str) -> Result<Task, StoreError> {
+    pub async fn add_task(&self, kb_id: &str, doc_id: &str) -> Result<IndexingTask, StoreError> {
         let mut transaction = self.0.begin().await?;
         // Changes nothing, but locks the document.
         let found = sql("UPDATE documents SET error = error WHERE kb_id = $1 AND id = $2")
@@ -161,14 +161,14 @@ impl Knowledge<'_> {
         if let Some(row) = open {
             return task(&row);
         }
-        set_document(&mut transaction, doc_id, Status::Pending, None).await?;
+        set_document(&mut transaction, doc_id, IndexingStatus::Pending, None).await?;
         let task = insert_task(&mut transaction, kb_id, doc_id).await?;
         transaction.commit().await?;
         Ok(task)
     }
 
     /// A task.
-    pub async fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
+    pub async fn task(&self, id: &str) -> Result<Option<IndexingTask>, StoreError> {
         let row = sql("SELECT id, doc_id, kb_id, status, progress, started_at, error
              FROM tasks WHERE id = $1")
         .text(id)
@@ -194,7 +194,7 @@ impl Knowledge<'_> {
         &self,
         worker: &str,
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedTask>, StoreError> {
         loop {
             let row = sql("SELECT tasks.id, tasks.doc_id, COALESCE(bases.user_id, 0)
                  FROM tasks JOIN bases ON bases.id = tasks.kb_id
@@ -202,12 +202,12 @@ impl Knowledge<'_> {
                  WHERE tasks.status = 'pending'
                     OR (tasks.status = 'processing' AND tasks.lease_ends_at <= $1)
                  ORDER BY COALESCE(turns.number, 0), tasks.started_at, tasks.id LIMIT 1")
-            .time(Time::now())
+            .time(Timestamp::now())
             .optional(self.0.reader())
             .await?;
             let Some(row) = row else { return Ok(None) };
             let candidate =
-                Candidate { id: row.text(0)?, doc_id: row.text(1)?, turn_of: row.number(2)? };
+                WaitingTask { id: row.text(0)?, doc_id: row.text(1)?, turn_of: row.number(2)? };
             let claimed = self.claim(&candidate, worker, lease).await?;
             // Without one, another worker was quicker: there may be more.
             if claimed.is_some() {
@@ -218,15 +218,16 @@ impl Knowledge<'_> {
 
     async fn claim(
         &self,
-        candidate: &Candidate,
+        candidate: &WaitingTask,
         worker: &str,
         lease: Duration,
-    ) -> Result<Option<Claimed>, StoreError> {
-        let Candidate { id, doc_id, turn_of } = candidate;
+    ) -> Result<Option<ClaimedTask>, StoreError> {
+        let WaitingTask { id, doc_id, turn_of } = candidate;
         let mut transaction = self.0.begin().await?;
-        let document = set_document(&mut transaction, doc_id, Status::Processing, None).await?;
+        let document =
+            set_document(&mut transaction, doc_id, IndexingStatus::Processing, None).await?;
         let Some(document) = document else { return Ok(None) };
-        let now = Time::now();
+        let now = Timestamp::now();
         let row = sql("UPDATE tasks SET status = 'processing', worker = $2, lease_ends_at = $3,
                 progress = 0, attempts = attempts + 1
              WHERE id = $1
@@ -248,7 +249,7 @@ impl Knowledge<'_> {
         .await?;
         transaction.commit().await?;
         let attempt = u32::try_from(row.number(7)?).unwrap_or(u32::MAX);
-        Ok(Some(Claimed { task: task(&row)?, document, attempt }))
+        Ok(Some(ClaimedTask { task: task(&row)?, document, attempt }))
     }
 
     /// Tells how far a claimed task is and renews the lease; false if another worker has it now.
@@ -264,7 +265,7 @@ impl Knowledge<'_> {
         .text(task_id)
         .text(worker)
         .number(i64::from(progress.min(100)))
-        .time(Time::now().plus(lease))
+        .time(Timestamp::now().plus(lease))
         .run(self.0.writer())
         .await?;
         Ok(renewed == 1)
@@ -284,8 +285,10 @@ impl Knowledge<'_> {
         let mut transaction = self.0.begin().await?;
         let connection = &mut *transaction;
         if !touch(connection, &task.kb_id).await?
-            || set_document(connection, &task.doc_id, Status::Completed, None).await?.is_none()
-            || !end_task(connection, task_id, worker, Status::Completed, None).await?
+            || set_document(connection, &task.doc_id, IndexingStatus::Completed, None)
+                .await?
+                .is_none()
+            || !end_task(connection, task_id, worker, IndexingStatus::Completed, None).await?
         {
             return Ok(false);
         }
@@ -316,8 +319,10 @@ impl Knowledge<'_> {
         let Some(task) = self.task(task_id).await? else { return Ok(false) };
         let mut transaction = self.0.begin().await?;
         let connection = &mut *transaction;
-        if set_document(connection, &task.doc_id, Status::Failed, Some(error)).await?.is_none()
-            || !end_task(connection, task_id, worker, Status::Failed, Some(error)).await?
+        if set_document(connection, &task.doc_id, IndexingStatus::Failed, Some(error))
+            .await?
+            .is_none()
+            || !end_task(connection, task_id, worker, IndexingStatus::Failed, Some(error)).await?
         {
             return Ok(false);
         }
@@ -326,7 +331,7 @@ impl Knowledge<'_> {
     }
 
     /// Drops tasks that ended before a time.
-    pub async fn sweep_tasks(&self, before: Time) -> Result<u64, StoreError> {
+    pub async fn sweep_tasks(&self, before: Timestamp) -> Result<u64, StoreError> {
         sql("DELETE FROM tasks WHERE ended_at < $1").time(before).run(self.0.writer()).await
     }
 }

@@ -1,4 +1,4 @@
-//! Vectors: by pgvector where it is, else one after the other.
+//! Vector search: with pgvector if it is installed, otherwise by a scan.
 
 use std::{
     collections::HashMap,
@@ -7,21 +7,21 @@ use std::{
 
 use sqlx::AnyConnection;
 
-use super::{Hit, Knowledge, VectorSearch, chunks::chunk};
+use super::{ChunkHit, Knowledge, VectorSearch, chunks::chunk};
 use crate::{
     StoreError,
     sql::{Row, sql},
 };
 
 /// How many numbers are kept in memory: 256 MiB.
-const CACHED_NUMBERS: usize = 64 << 20;
+const MAX_CACHED_NUMBERS: usize = 64 << 20;
 
 /// Vectors of bases as they were when they were last asked for.
 #[derive(Debug, Default)]
-pub(crate) struct VectorCache(Mutex<Cached>);
+pub(crate) struct VectorCache(Mutex<CachedVectors>);
 
 #[derive(Debug, Default)]
-struct Cached {
+struct CachedVectors {
     bases: HashMap<String, (u64, Arc<Vectors>)>,
     /// Counts questions, to know which base was asked longest ago.
     clock: u64,
@@ -32,11 +32,11 @@ struct Cached {
 struct Vectors {
     /// What the database counts up with every change.
     generation: i64,
-    by_dimensions: HashMap<usize, SameLength>,
+    by_dimensions: HashMap<usize, VectorsOfLength>,
 }
 
 #[derive(Debug, Default)]
-struct SameLength {
+struct VectorsOfLength {
     chunks: Vec<i64>,
     numbers: Vec<f32>,
 }
@@ -46,7 +46,7 @@ impl VectorCache {
         self.lock().bases.remove(kb_id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Cached> {
+    fn lock(&self) -> MutexGuard<'_, CachedVectors> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,7 +64,7 @@ impl VectorCache {
         let now = cached.clock;
         cached.bases.insert(kb_id.to_owned(), (now, Arc::clone(vectors)));
         while cached.bases.values().map(|(_, vectors)| vectors.len()).sum::<usize>()
-            > CACHED_NUMBERS
+            > MAX_CACHED_NUMBERS
         {
             let oldest = cached.bases.iter().min_by_key(|(_, (asked, _))| *asked);
             let Some(oldest) = oldest.map(|(id, _)| id.clone()) else { return };
@@ -225,7 +225,7 @@ impl Knowledge<'_> {
         kb_id: &str,
         vector: &[f32],
         limit: u32,
-    ) -> Result<Vec<Hit>, StoreError> {
+    ) -> Result<Vec<ChunkHit>, StoreError> {
         check("the question", vector)?;
         match self.0.vectors() {
             VectorSearch::Scan => self.scan(kb_id, vector, limit as usize).await,
@@ -238,7 +238,7 @@ impl Knowledge<'_> {
         kb_id: &str,
         vector: &[f32],
         limit: u32,
-    ) -> Result<Vec<Hit>, StoreError> {
+    ) -> Result<Vec<ChunkHit>, StoreError> {
         // The distance to a vector of zeros is no number, which comes last.
         let rows = sql("SELECT c.id, c.doc_id, c.place, c.text, c.size, 1 - nearest.distance
              FROM (
@@ -260,7 +260,7 @@ impl Knowledge<'_> {
         kb_id: &str,
         vector: &[f32],
         limit: usize,
-    ) -> Result<Vec<Hit>, StoreError> {
+    ) -> Result<Vec<ChunkHit>, StoreError> {
         let Some(vectors) = self.load(kb_id).await? else { return Ok(Vec::new()) };
         let vector = vector.to_vec();
         let nearest = tokio::task::spawn_blocking(move || vectors.nearest(&vector, limit)).await;
@@ -308,8 +308,8 @@ impl Knowledge<'_> {
     }
 }
 
-fn hit(row: &Row, cosine: f64) -> Result<Hit, StoreError> {
-    Ok(Hit { chunk: chunk(row)?, score: if cosine.is_nan() { 0.0 } else { cosine } })
+fn hit(row: &Row, cosine: f64) -> Result<ChunkHit, StoreError> {
+    Ok(ChunkHit { chunk: chunk(row)?, score: if cosine.is_nan() { 0.0 } else { cosine } })
 }
 
 #[cfg(test)]

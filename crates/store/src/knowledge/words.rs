@@ -1,19 +1,19 @@
-//! Words: what they are, and which chunks have them.
+//! Full-text search over chunks.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::{Hit, Knowledge, chunks::chunk};
+use super::{ChunkHit, Knowledge, chunks::chunk};
 use crate::{
-    Kind, StoreError,
+    DatabaseKind, StoreError,
     sql::{Row, sql},
 };
 
 /// In letters. Longer ones are cut; nobody looks for the end of them.
-const LONGEST_TERM: usize = 64;
+const MAX_TERM_CHARS: usize = 64;
 /// In bytes; below what PostgreSQL takes for one chunk.
-const LONGEST_TEXT: usize = 400_000;
+const MAX_TEXT_CHARS: usize = 400_000;
 /// A question with more words than this is not more precise.
-const MOST_TERMS: usize = 64;
+const MAX_TERMS: usize = 64;
 
 /// The words of a text in lower case, without accents. Languages that do not put spaces between
 /// words have a word for each sign.
@@ -21,7 +21,7 @@ pub(super) fn terms(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len());
     let mut letters = 0;
     for letter in text.nfd().filter(|letter| !is_accent(*letter)).nfc() {
-        if spaced.len() > LONGEST_TEXT {
+        if spaced.len() > MAX_TEXT_CHARS {
             break;
         }
         if is_word_by_itself(letter) {
@@ -30,7 +30,7 @@ pub(super) fn terms(text: &str) -> Vec<String> {
         } else if !letter.is_alphanumeric() {
             letters = 0;
             spaced.push(' ');
-        } else if letters < LONGEST_TERM {
+        } else if letters < MAX_TERM_CHARS {
             letters += 1;
             spaced.extend(letter.to_lowercase().filter(|letter| letter.is_alphanumeric()));
         }
@@ -55,11 +55,11 @@ fn is_word_by_itself(letter: char) -> bool {
         )
 }
 
-/// The different words of a question, at most [`MOST_TERMS`].
+/// The different words of a question, at most [`MAX_TERMS`].
 fn question(words: &str) -> Vec<String> {
     let mut different: Vec<String> = Vec::new();
     for term in terms(words) {
-        if different.len() == MOST_TERMS {
+        if different.len() == MAX_TERMS {
             break;
         }
         if !different.contains(&term) {
@@ -77,16 +77,16 @@ impl Knowledge<'_> {
         kb_id: &str,
         words: &str,
         limit: u32,
-    ) -> Result<Vec<Hit>, StoreError> {
+    ) -> Result<Vec<ChunkHit>, StoreError> {
         let terms = question(words);
         if terms.is_empty() {
             return Ok(Vec::new());
         }
         let rows = match self.0.kind() {
-            Kind::Sqlite => self.find_sqlite(kb_id, &terms, limit).await?,
-            Kind::Postgres => self.find_postgres(kb_id, &terms, limit).await?,
+            DatabaseKind::Sqlite => self.find_sqlite(kb_id, &terms, limit).await?,
+            DatabaseKind::Postgres => self.find_postgres(kb_id, &terms, limit).await?,
         };
-        rows.iter().map(|row| Ok(Hit { chunk: chunk(row)?, score: row.real(5)? })).collect()
+        rows.iter().map(|row| Ok(ChunkHit { chunk: chunk(row)?, score: row.real(5)? })).collect()
     }
 
     async fn find_sqlite(
@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn a_question_is_bounded() {
         let words: Vec<_> = (0..1000).map(|n| format!("w{n} w{n}")).collect();
-        assert_eq!(question(&words.join(" ")).len(), MOST_TERMS);
-        assert_eq!(terms(&"x".repeat(1000)), ["x".repeat(LONGEST_TERM)]);
-        assert!(terms(&"word ".repeat(1_000_000)).len() < LONGEST_TEXT);
+        assert_eq!(question(&words.join(" ")).len(), MAX_TERMS);
+        assert_eq!(terms(&"x".repeat(1000)), ["x".repeat(MAX_TERM_CHARS)]);
+        assert!(terms(&"word ".repeat(1_000_000)).len() < MAX_TEXT_CHARS);
     }
 }

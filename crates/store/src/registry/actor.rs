@@ -1,4 +1,4 @@
-//! Who acts, and what their token lets them do.
+//! The actor of a change and the scopes of its token.
 //!
 //! A token's list of scopes has those of the registry among others: `registry:publish` is for
 //! everything that its person may publish, `registry:publish:acme` only for what lies there.
@@ -9,7 +9,7 @@ use super::{OwnerScope, RegistryError};
 use crate::{ApiToken, User};
 
 /// The scope of those who may do everything.
-const ADMIN: &str = "admin";
+const ADMIN_SCOPE: &str = "admin";
 
 /// What a token can let a program do in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,7 +97,7 @@ impl FromStr for Grant {
 impl ApiToken {
     /// Whether it may do something in the registry.
     pub(super) fn counts_here(&self) -> bool {
-        self.scopes.iter().any(|scope| scope == ADMIN || scope.parse::<Grant>().is_ok())
+        self.scopes.iter().any(|scope| scope == ADMIN_SCOPE || scope.parse::<Grant>().is_ok())
     }
 }
 
@@ -129,7 +129,7 @@ impl Actor {
         Self {
             account: Some(user.id),
             token: Some(token.id.clone()),
-            admin: user.is_admin() && token.scopes.iter().any(|scope| scope == ADMIN),
+            admin: user.is_admin() && token.scopes.iter().any(|scope| scope == ADMIN_SCOPE),
             grants: Some(grants),
         }
     }

@@ -1,4 +1,4 @@
-//! What becomes of a scan that somebody does not agree with.
+//! Appeals against scan results, and clearances by administrators.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -11,34 +11,34 @@ use super::{
     blobs::is_digest,
     change::check,
     facts::read_name,
-    found,
-    log::{Act, AuditEvent, note},
-    people::must_publish,
+    log::{AuditAction, NewAuditEvent, note},
+    owners::must_publish,
     publish::is_taken,
+    refused_scans,
 };
-use crate::{StoreError, Time, rate::hit, sql::sql};
+use crate::{StoreError, Timestamp, rate_limits::hit, sql::sql};
 
 /// How long nobody has to say the same again.
-const APPEAL_STANDS: Duration = Duration::from_hours(7 * 24);
+const APPEAL_LIFETIME: Duration = Duration::from_hours(7 * 24);
 const DAY: Duration = Duration::from_hours(24);
 /// Appeals of one account in a day.
-const MOST_APPEALS: u64 = 20;
+const MAX_APPEALS_PER_DAY: u64 = 20;
 
 /// How the settings begin that say which bytes were cleared.
-const CLEARED: &str = "registry.cleared.";
+const CLEARED_SETTING_PREFIX: &str = "registry.cleared.";
 
 /// What the setting is called that says that bytes were cleared for a package. Older programs cleared
 /// them for no package in particular.
 pub(super) fn setting(sha256: &str, package: Option<&PackageName>) -> String {
     match package {
-        Some(package) => format!("{CLEARED}{sha256}/{}", package.id()),
-        None => format!("{CLEARED}{sha256}"),
+        Some(package) => format!("{CLEARED_SETTING_PREFIX}{sha256}/{}", package.id()),
+        None => format!("{CLEARED_SETTING_PREFIX}{sha256}"),
     }
 }
 
 /// What a setting of that kind says: the digest, and the package.
 pub(super) fn read_setting(name: &str) -> Result<(String, Option<PackageName>), StoreError> {
-    let rest = name.strip_prefix(CLEARED).unwrap_or_default();
+    let rest = name.strip_prefix(CLEARED_SETTING_PREFIX).unwrap_or_default();
     match rest.split_once('/') {
         Some((sha256, id)) => Ok((sha256.to_owned(), Some(read_name(id)?))),
         None => Ok((rest.to_owned(), None)),
@@ -86,10 +86,12 @@ impl Registry<'_> {
         }
         let mut details = json!({"sha256": sha256, "message": message});
         if let Some(details) = details.as_object_mut() {
-            details.extend(found::known(work.connection(), package, version, sha256).await?);
+            details
+                .extend(refused_scans::known(work.connection(), package, version, sha256).await?);
         }
-        let deed = AuditEvent::new(Act::Appealed).version(package, version).details(details);
-        note(work.connection(), actor, Time::now(), vec![deed]).await?;
+        let deed =
+            NewAuditEvent::new(AuditAction::Appealed).version(package, version).details(details);
+        note(work.connection(), actor, Timestamp::now(), vec![deed]).await?;
         Ok(work.commit().await?)
     }
 
@@ -118,8 +120,8 @@ impl Registry<'_> {
         .run(work.connection())
         .await?;
         let details = json!({"sha256": sha256, "why": why});
-        let deed = AuditEvent::new(Act::Cleared).package(&package).details(details);
-        note(work.connection(), actor, Time::now(), vec![deed]).await?;
+        let deed = NewAuditEvent::new(AuditAction::Cleared).package(&package).details(details);
+        note(work.connection(), actor, Timestamp::now(), vec![deed]).await?;
         work.commit().await?;
         Ok(package)
     }
@@ -161,13 +163,14 @@ impl Registry<'_> {
         }
         let mut deeds = Vec::new();
         for row in rows {
-            let deed = AuditEvent::new(Act::Uncleared).details(json!({"sha256": sha256}));
+            let deed =
+                NewAuditEvent::new(AuditAction::Uncleared).details(json!({"sha256": sha256}));
             deeds.push(match read_setting(&row.text(0)?)? {
                 (_, Some(package)) => deed.package(&package),
                 (_, None) => deed,
             });
         }
-        note(work.connection(), actor, Time::now(), deeds).await?;
+        note(work.connection(), actor, Timestamp::now(), deeds).await?;
         work.commit().await?;
         Ok(true)
     }
@@ -216,8 +219,8 @@ async fn was_meant(
     let rows = sql("SELECT package FROM registry_log
          WHERE act = $1 AND details LIKE $3 AND seq < COALESCE(
             (SELECT MAX(seq) FROM registry_log WHERE act = $2 AND details LIKE $3), 0)")
-    .text(Act::Appealed.as_str())
-    .text(Act::Cleared.as_str())
+    .text(AuditAction::Appealed.as_str())
+    .text(AuditAction::Cleared.as_str())
     .text(&speaks_of(sha256))
     .all(connection)
     .await?;
@@ -232,7 +235,7 @@ async fn appealed_for(
     sha256: &str,
 ) -> Result<BTreeSet<String>, RegistryError> {
     let rows = sql("SELECT DISTINCT package FROM registry_log WHERE act = $1 AND details LIKE $2")
-        .text(Act::Appealed.as_str())
+        .text(AuditAction::Appealed.as_str())
         .text(&speaks_of(sha256))
         .all(connection)
         .await?;
@@ -270,14 +273,14 @@ async fn count_appeal(
     account: i64,
     sha256: &str,
 ) -> Result<(), RegistryError> {
-    let again = hit(connection, &format!("appeal/{account}/{sha256}"), APPEAL_STANDS).await?;
+    let again = hit(connection, &format!("appeal/{account}/{sha256}"), APPEAL_LIFETIME).await?;
     if again.count > 1 {
         let what = "an appeal of yours about these bytes, which administrators see,".to_owned();
         return Err(RegistryError::Exists { what });
     }
     let all = hit(connection, &format!("appeals/{account}"), DAY).await?;
-    if all.count > MOST_APPEALS {
-        return Err(RegistryError::TooOften { what: "appeals", most: MOST_APPEALS });
+    if all.count > MAX_APPEALS_PER_DAY {
+        return Err(RegistryError::TooOften { what: "appeals", most: MAX_APPEALS_PER_DAY });
     }
     Ok(())
 }

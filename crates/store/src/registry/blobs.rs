@@ -1,4 +1,4 @@
-//! The bytes of artefacts, under their content address.
+//! The bytes of artefacts, stored by digest.
 //!
 //! They are written before the rows that refer to them, so that no row ever refers to nothing. What
 //! no row refers to is swept away later, unless a publish claims it that may be about to refer to it.
@@ -11,25 +11,25 @@ use sqlx::AnyConnection;
 
 use super::{Registry, RegistryError};
 use crate::{
-    StoreError, Time,
+    StoreError, Timestamp,
     sql::{Value, insert_rows, new_id, sql},
 };
 
 /// How long a publish may take from its first byte to its last row.
-const CLAIM: Duration = Duration::from_hours(1);
+const CLAIM_DURATION: Duration = Duration::from_hours(1);
 /// The lock under which blobs are swept, or imported without claims.
 pub(super) const BLOBS_LEASE: &str = "registry blobs";
 /// How long that lock holds without being renewed.
-pub(super) const BLOBS_LEASE_LENGTH: Duration = Duration::from_mins(10);
+pub(super) const BLOBS_LEASE_DURATION: Duration = Duration::from_mins(10);
 
 /// Blobs that are looked at before the lock is renewed.
-const SWEPT_AT_ONCE: usize = 500;
+const SWEEP_BATCH: usize = 500;
 
 /// Below this there are folders of the first two digits, so that none is too large to be listed.
-const BLOBS: &str = "registry/blobs";
+const BLOBS_FOLDER: &str = "registry/blobs";
 
 fn key(digest: &str) -> String {
-    format!("{BLOBS}/{}/{digest}", digest.get(..2).unwrap_or_default())
+    format!("{BLOBS_FOLDER}/{}/{digest}", digest.get(..2).unwrap_or_default())
 }
 
 pub(super) fn is_digest(text: &str) -> bool {
@@ -54,7 +54,7 @@ impl Registry<'_> {
 
     /// Says that blobs are about to be referred to. Waits for a sweep that is removing one of them.
     async fn claim(&self, digests: &[String; 2]) -> Result<(), StoreError> {
-        let end = Time::now().plus(CLAIM).micros();
+        let end = Timestamp::now().plus(CLAIM_DURATION).micros();
         let row = |digest: String| vec![Value::Text(digest), Value::Number(end)];
         let rows: Vec<_> = sorted(digests).into_iter().map(row).collect();
         let mut connection = self.database.writer().acquire().await?;
@@ -128,21 +128,21 @@ impl Registry<'_> {
     pub async fn sweep(&self, older_than: Duration) -> Result<u64, RegistryError> {
         self.must_be_alone().await?;
         let (leases, holder) = (self.database.leases(), new_id());
-        let removed = self.sweep_as(&holder, Time::now().minus(older_than)).await;
+        let removed = self.sweep_as(&holder, Timestamp::now().minus(older_than)).await;
         // Whoever comes next need not wait, also after a failure.
-        if let Some(lease) = leases.acquire(BLOBS_LEASE, &holder, BLOBS_LEASE_LENGTH).await? {
+        if let Some(lease) = leases.acquire(BLOBS_LEASE, &holder, BLOBS_LEASE_DURATION).await? {
             leases.release(&lease).await?;
         }
         removed
     }
 
-    async fn sweep_as(&self, holder: &str, before: Time) -> Result<u64, RegistryError> {
+    async fn sweep_as(&self, holder: &str, before: Timestamp) -> Result<u64, RegistryError> {
         let mut removed = 0;
-        for folder in self.storage.folders(BLOBS).await? {
-            let found = self.storage.list_with_times(&format!("{BLOBS}/{folder}")).await?;
+        for folder in self.storage.folders(BLOBS_FOLDER).await? {
+            let found = self.storage.list_with_times(&format!("{BLOBS_FOLDER}/{folder}")).await?;
             let old = found.into_iter().filter(|(_, written_at)| *written_at <= before);
             let keys: Vec<String> = old.map(|(key, _)| key).collect();
-            for some in keys.chunks(SWEPT_AT_ONCE) {
+            for some in keys.chunks(SWEEP_BATCH) {
                 self.take_turn(holder).await?;
                 for key in some {
                     let digest = key.rsplit('/').next().unwrap_or_default();
@@ -153,7 +153,7 @@ impl Registry<'_> {
             }
         }
         sql("DELETE FROM blob_claims WHERE ends_at <= $1")
-            .time(Time::now())
+            .time(Timestamp::now())
             .run(self.database.writer())
             .await?;
         Ok(removed)
@@ -162,7 +162,7 @@ impl Registry<'_> {
     /// Holds the lock for another while.
     async fn take_turn(&self, holder: &str) -> Result<(), RegistryError> {
         let leases = self.database.leases();
-        let lease = leases.acquire(BLOBS_LEASE, holder, BLOBS_LEASE_LENGTH).await?;
+        let lease = leases.acquire(BLOBS_LEASE, holder, BLOBS_LEASE_DURATION).await?;
         lease.map(drop).ok_or(RegistryError::Busy)
     }
 
@@ -176,7 +176,7 @@ impl Registry<'_> {
         let free = sql("INSERT INTO blob_claims (digest, ends_at) VALUES ($1, 0)
              ON CONFLICT (digest) DO UPDATE SET ends_at = 0 WHERE blob_claims.ends_at <= $2")
         .text(digest)
-        .time(Time::now())
+        .time(Timestamp::now())
         .run(&mut *transaction)
         .await?;
         if free == 0 || is_used(&mut transaction, digest).await? {
@@ -220,7 +220,7 @@ pub(super) async fn hold_claims(
         let held =
             sql("UPDATE blob_claims SET ends_at = ends_at WHERE digest = $1 AND ends_at > $2")
                 .text(&digest)
-                .time(Time::now())
+                .time(Timestamp::now())
                 .run(&mut *connection)
                 .await?;
         if held == 0 {

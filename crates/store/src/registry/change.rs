@@ -1,38 +1,39 @@
-//! What can change after a version was published: never its bytes.
+//! Changes of published versions: yank, deprecate, withdraw, rescan. The bytes never change.
 
 use savoir_skill::permission::Tier;
 use semver::Version;
 use serde_json::{Value, json};
 
 use super::{
-    Actor, PackageName, Registry, RegistryError, Right, ScanResult, ScanVerdict, Work,
+    Actor, PackageName, Registry, RegistryError, RegistryTransaction, Right, ScanResult,
+    ScanVerdict,
     appeal::why_cleared,
     facts::read_version,
     index::renew,
-    log::{Act, AuditEvent, note},
-    order::{self, sort_key},
-    people::must_publish,
+    log::{AuditAction, NewAuditEvent, note},
+    owners::must_publish,
     signatures::earn,
+    version_order::{self, sort_key},
 };
 use crate::{
-    Time,
+    Timestamp,
     sql::{Sql, sql},
 };
 
-const LONGEST_MESSAGE: usize = 4096;
+const MAX_MESSAGE_BYTES: usize = 4096;
 /// Where a report tells what an administrator decided about a version, and about its bytes.
-pub(super) const JUDGED: &str = "judged";
-const CLEARED: &str = "cleared";
+pub(super) const JUDGED_KEY: &str = "judged";
+const CLEARED_KEY: &str = "cleared";
 
 pub(super) fn check(message: Option<&str>) -> Result<(), RegistryError> {
-    if message.is_some_and(|message| message.len() > LONGEST_MESSAGE) {
-        let message = format!("it has more than {LONGEST_MESSAGE} bytes");
+    if message.is_some_and(|message| message.len() > MAX_MESSAGE_BYTES) {
+        let message = format!("it has more than {MAX_MESSAGE_BYTES} bytes");
         return Err(RegistryError::Invalid { what: "the message", message });
     }
     Ok(())
 }
 
-impl Work {
+impl RegistryTransaction {
     /// Makes of what a scan found what administrators made of it.
     async fn let_stand(
         &mut self,
@@ -47,15 +48,15 @@ impl Work {
             .await?;
         let Some(row) = row else { return Ok(()) };
         let known = row.maybe_text(0)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-        let judged = known.as_ref().and_then(|known| known.get(JUDGED));
+        let judged = known.as_ref().and_then(|known| known.get(JUDGED_KEY));
         if let Some(judged) = judged
             && let Some(verdict) = judged["verdict"].as_str()
         {
             scan.verdict = ScanVerdict::read(verdict)?;
-            scan.report[JUDGED] = judged.clone();
+            scan.report[JUDGED_KEY] = judged.clone();
             return Ok(());
         }
-        let before = known.as_ref().and_then(|known| known.get(CLEARED)?.as_str());
+        let before = known.as_ref().and_then(|known| known.get(CLEARED_KEY)?.as_str());
         let why = match before {
             // What was published stays, also if nobody may publish the same bytes any more.
             Some(why) => Some(why.to_owned()),
@@ -65,7 +66,7 @@ impl Work {
             None => None,
         };
         if let Some(why) = why {
-            scan.report[CLEARED] = why.into();
+            scan.report[CLEARED_KEY] = why.into();
             if scan.verdict == ScanVerdict::Block {
                 scan.verdict = ScanVerdict::Review;
             }
@@ -101,9 +102,9 @@ impl Work {
         mut self,
         actor: &Actor,
         package: &PackageName,
-        deed: AuditEvent,
+        deed: NewAuditEvent,
     ) -> Result<(), RegistryError> {
-        let now = Time::now();
+        let now = Timestamp::now();
         renew(self.connection(), package, now).await?;
         note(self.connection(), actor, now, vec![deed]).await?;
         Ok(self.commit().await?)
@@ -116,7 +117,7 @@ impl Registry<'_> {
         &self,
         actor: &Actor,
         package: &PackageName,
-    ) -> Result<Work, RegistryError> {
+    ) -> Result<RegistryTransaction, RegistryError> {
         actor.must_have(Right::Yank, Some(&package.holding()))?;
         let mut work = self.begin().await?;
         work.lock_package(package).await?;
@@ -131,7 +132,7 @@ impl Registry<'_> {
         actor: &Actor,
         (package, version): (&PackageName, &Version),
         statement: Sql,
-        deed: AuditEvent,
+        deed: NewAuditEvent,
     ) -> Result<bool, RegistryError> {
         let mut work = self.as_publisher(actor, package).await?;
         work.must_be_live(package, version).await?;
@@ -154,8 +155,8 @@ impl Registry<'_> {
         check(why)?;
         let statement = sql("UPDATE versions SET yanked_at = $1, yanked_why = $2
              WHERE package = $3 AND sort_key = $4 AND yanked_at IS NULL");
-        let statement = statement.time(Time::now()).maybe_text(why);
-        let deed = AuditEvent::new(Act::Yanked).details(json!({"why": why}));
+        let statement = statement.time(Timestamp::now()).maybe_text(why);
+        let deed = NewAuditEvent::new(AuditAction::Yanked).details(json!({"why": why}));
         self.change_live(actor, (package, version), statement, deed).await
     }
 
@@ -168,7 +169,13 @@ impl Registry<'_> {
     ) -> Result<bool, RegistryError> {
         let statement = sql("UPDATE versions SET yanked_at = NULL, yanked_why = NULL
              WHERE package = $1 AND sort_key = $2 AND yanked_at IS NOT NULL");
-        self.change_live(actor, (package, version), statement, AuditEvent::new(Act::Unyanked)).await
+        self.change_live(
+            actor,
+            (package, version),
+            statement,
+            NewAuditEvent::new(AuditAction::Unyanked),
+        )
+        .await
     }
 
     /// Says what users of a version should know, or of all versions; `None` takes it back.
@@ -180,7 +187,7 @@ impl Registry<'_> {
         message: Option<&str>,
     ) -> Result<(), RegistryError> {
         check(message)?;
-        let deed = AuditEvent::new(Act::Deprecated).details(json!({"message": message}));
+        let deed = NewAuditEvent::new(AuditAction::Deprecated).details(json!({"message": message}));
         if let Some(version) = version {
             let statement = sql("UPDATE versions SET deprecated = $1
                  WHERE package = $2 AND sort_key = $3")
@@ -225,7 +232,7 @@ impl Registry<'_> {
         )
         .text(&id)
         .bytes(&key)
-        .time(Time::now())
+        .time(Timestamp::now())
         .text(why)
         .run(work.connection())
         .await?;
@@ -234,7 +241,8 @@ impl Registry<'_> {
             .bytes(&key)
             .run(work.connection())
             .await?;
-        let deed = AuditEvent::new(Act::Withdrawn).version(package, version).details(details);
+        let deed =
+            NewAuditEvent::new(AuditAction::Withdrawn).version(package, version).details(details);
         work.done(actor, package, deed).await
     }
 
@@ -248,10 +256,10 @@ impl Registry<'_> {
         why: Option<&str>,
     ) -> Result<bool, RegistryError> {
         check(why)?;
-        order::check(version)?;
+        version_order::check(version)?;
         actor.must_be_admin()?;
         let mut work = self.as_publisher(actor, package).await?;
-        let now = Time::now();
+        let now = Timestamp::now();
         let added = sql("INSERT INTO versions (package, sort_key, version, attested, integrity,
                 sha256, size, skill_md, entry, facts, withdrawn_at, withdrawn_why, published_by,
                 published_at)
@@ -268,8 +276,9 @@ impl Registry<'_> {
         if added == 0 {
             return Ok(false);
         }
-        let deed =
-            AuditEvent::new(Act::Withdrawn).version(package, version).details(json!({"why": why}));
+        let deed = NewAuditEvent::new(AuditAction::Withdrawn)
+            .version(package, version)
+            .details(json!({"why": why}));
         work.done(actor, package, deed).await?;
         Ok(true)
     }
@@ -291,10 +300,10 @@ impl Registry<'_> {
         work.must_be_live(package, version).await?;
         let (id, key) = (package.id(), sort_key(version));
         let (mut scan, mut judged) = (scan.clone(), None);
-        if scan.report.get(JUDGED).is_none() || !actor.is_admin() {
+        if scan.report.get(JUDGED_KEY).is_none() || !actor.is_admin() {
             work.let_stand(package, &key, &mut scan).await?;
         } else {
-            judged = Some(scan.report[JUDGED]["reason"].clone());
+            judged = Some(scan.report[JUDGED_KEY]["reason"].clone());
             match scan.verdict {
                 ScanVerdict::Block => work.take_down(package, version).await?,
                 _ => work.give_back(package, version).await?,
@@ -306,7 +315,7 @@ impl Registry<'_> {
         .bytes(&key)
         .text(scan.verdict.as_str())
         .text(&scan.report.to_string())
-        .time(Time::now())
+        .time(Timestamp::now())
         .run(work.connection())
         .await?;
         let (before, tier) = earn(work.connection(), &id, &key).await?;
@@ -316,11 +325,11 @@ impl Registry<'_> {
         });
         let act = if let Some(reason) = judged {
             details["reason"] = reason;
-            Act::Judged
+            AuditAction::Judged
         } else {
-            Act::Scanned
+            AuditAction::Scanned
         };
-        let deed = AuditEvent::new(act).version(package, version).details(details);
+        let deed = NewAuditEvent::new(act).version(package, version).details(details);
         work.done(actor, package, deed).await?;
         Ok((tier, scan))
     }

@@ -1,4 +1,4 @@
-//! Why the registry refuses.
+//! Errors of the registry.
 
 use semver::Version;
 use thiserror::Error;

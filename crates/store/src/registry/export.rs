@@ -1,4 +1,4 @@
-//! Everything that the registry knows, as it was at one moment.
+//! Exports the whole registry from one snapshot.
 
 use std::collections::HashMap;
 
@@ -6,32 +6,32 @@ use serde_json::Value as Json;
 use sqlx::AnyConnection;
 
 use super::{
-    Facts, KeyRecord, MemberRecord, PackageRecord, PrefixRecord, Record, Registry, ScanResult,
-    ScanVerdict, SignatureRecord, TakenDownRecord, VersionRecord,
+    KeyRecord, MemberRecord, PackageRecord, PrefixRecord, Record, Registry, ScanResult,
+    ScanVerdict, SignatureRecord, TakenDownRecord, VersionFacts, VersionRecord,
     appeal::{read_setting, setting},
     facts::{read_name, read_tier},
     record::LogRecord,
 };
 use crate::{
-    Kind, Role, StoreError,
+    DatabaseKind, Role, StoreError,
     database::{WriteTransaction, begin_whole},
     sql::{Row, damaged, sql},
 };
 
-const PAGE: u64 = 500;
+const PAGE_SIZE: u64 = 500;
 
 /// An export that is under way. What changes meanwhile is not in it.
 #[derive(Debug)]
 pub struct Export {
     transaction: WriteTransaction,
-    stage: Stage,
+    stage: ExportStage,
     /// After what the next page of the stage begins.
     text: String,
     number: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ExportStage {
     Accounts,
     Namespaces,
     Members,
@@ -43,7 +43,7 @@ enum Stage {
     Done,
 }
 
-impl Stage {
+impl ExportStage {
     fn next(self) -> Self {
         match self {
             Self::Accounts => Self::Namespaces,
@@ -62,29 +62,29 @@ impl Registry<'_> {
     /// Begins to export everything but the bytes, which lie in the storage under their digests.
     pub async fn export(&self) -> Result<Export, StoreError> {
         let begin = match self.database.kind() {
-            Kind::Sqlite => "BEGIN",
-            Kind::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            DatabaseKind::Sqlite => "BEGIN",
+            DatabaseKind::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         };
         let transaction = begin_whole(self.reader().clone(), begin).await?;
         let (text, number) = (String::new(), i64::MIN);
-        Ok(Export { transaction, stage: Stage::Accounts, text, number })
+        Ok(Export { transaction, stage: ExportStage::Accounts, text, number })
     }
 }
 
 impl Export {
     /// Some more records; none at the end.
     pub async fn next_page(&mut self) -> Result<Vec<Record>, StoreError> {
-        while self.stage != Stage::Done {
+        while self.stage != ExportStage::Done {
             let records = match self.stage {
-                Stage::Accounts => self.accounts().await?,
-                Stage::Namespaces => self.namespaces().await?,
-                Stage::Members => self.members().await?,
-                Stage::Prefixes => self.prefixes().await?,
-                Stage::Keys => self.keys().await?,
-                Stage::Clearances => self.clearances().await?,
-                Stage::Packages => self.packages().await?,
-                Stage::Log => self.log().await?,
-                Stage::Done => Vec::new(),
+                ExportStage::Accounts => self.accounts().await?,
+                ExportStage::Namespaces => self.namespaces().await?,
+                ExportStage::Members => self.members().await?,
+                ExportStage::Prefixes => self.prefixes().await?,
+                ExportStage::Keys => self.keys().await?,
+                ExportStage::Clearances => self.clearances().await?,
+                ExportStage::Packages => self.packages().await?,
+                ExportStage::Log => self.log().await?,
+                ExportStage::Done => Vec::new(),
             };
             if !records.is_empty() {
                 return Ok(records);
@@ -98,7 +98,7 @@ impl Export {
         let rows = sql("SELECT id, email, role, active, deleted_at FROM users
              WHERE id > $1 ORDER BY id LIMIT $2")
         .number(self.number)
-        .count(PAGE)
+        .count(PAGE_SIZE)
         .all(&mut *self.transaction)
         .await?;
         if let Some(last) = rows.last() {
@@ -121,7 +121,7 @@ impl Export {
         let rows = sql("SELECT name, created_by, created_at FROM namespaces
              WHERE name > $1 ORDER BY name LIMIT $2")
         .text(&self.text)
-        .count(PAGE)
+        .count(PAGE_SIZE)
         .all(&mut *self.transaction)
         .await?;
         if let Some(last) = rows.last() {
@@ -142,7 +142,7 @@ impl Export {
              WHERE (holding, user_id) > ($1, $2) ORDER BY holding, user_id LIMIT $3")
         .text(&self.text)
         .number(self.number)
-        .count(PAGE)
+        .count(PAGE_SIZE)
         .all(&mut *self.transaction)
         .await?;
         if let Some(last) = rows.last() {
@@ -188,7 +188,7 @@ impl Export {
                  ORDER BY holding LIMIT $2)
              ORDER BY holding, key_id")
         .text(&self.text)
-        .count(PAGE)
+        .count(PAGE_SIZE)
         .all(&mut *self.transaction)
         .await?;
         if let Some(last) = rows.last() {
@@ -202,7 +202,7 @@ impl Export {
              WHERE name LIKE $1 AND name > $2 ORDER BY name LIMIT $3")
         .text(&setting("%", None))
         .text(&self.text)
-        .count(PAGE)
+        .count(PAGE_SIZE)
         .all(&mut *self.transaction)
         .await?;
         if let Some(last) = rows.last() {
@@ -220,7 +220,7 @@ impl Export {
         let rows = sql("SELECT id, created_by, created_at, updated_at, deprecated FROM packages
              WHERE id > $1 ORDER BY id LIMIT $2")
         .text(&self.text)
-        .count(PAGE)
+        .count(PAGE_SIZE)
         .all(&mut *self.transaction)
         .await?;
         let Some(last) = rows.last() else { return Ok(Vec::new()) };
@@ -246,7 +246,7 @@ impl Export {
             sql("SELECT seq, done_at, account, token, act, holding, package, version, details
              FROM registry_log WHERE seq > $1 ORDER BY seq LIMIT $2")
             .number(self.number)
-            .count(PAGE)
+            .count(PAGE_SIZE)
             .all(&mut *self.transaction)
             .await?;
         if let Some(last) = rows.last() {
@@ -382,7 +382,7 @@ fn version(row: &Row) -> Result<VersionRecord, StoreError> {
         sha256: row.text(5)?,
         size: row.count(6)?,
         skill_md: row.text(7)?,
-        facts: Facts::read(&row.text(8)?)?,
+        facts: VersionFacts::read(&row.text(8)?)?,
         scan,
         scanned_at: row.maybe_number(11)?,
         yanked_at: row.maybe_number(12)?,

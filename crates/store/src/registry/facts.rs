@@ -1,4 +1,4 @@
-//! What is known of a version.
+//! Metadata, scan results and signatures of versions.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 
 use super::{OwnerScope, PackageName, RegistryError, index::why_blocked};
-use crate::{StoreError, Time, sql::damaged};
+use crate::{StoreError, Timestamp, sql::damaged};
 
-const MOST_TAGS: usize = 50;
-const LONGEST_TAG: usize = 64;
-const LONGEST_AUTHOR: usize = 256;
+const MAX_TAGS: usize = 50;
+const MAX_TAG_LENGTH: usize = 64;
+const MAX_AUTHOR_LENGTH: usize = 256;
 /// In bytes, as JSON.
-const LARGEST_FACTS: usize = 1 << 20;
+const MAX_FACTS_BYTES: usize = 1 << 20;
 
 /// What the files of a version say, which never changes. Whoever publishes has read them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Facts {
+pub struct VersionFacts {
     /// What it does.
     pub description: String,
     /// What it is found by.
@@ -58,29 +58,29 @@ pub struct FileFact {
     pub size: u64,
 }
 
-impl Facts {
+impl VersionFacts {
     /// The facts as they are kept, if an index can hold them.
     pub(super) fn to_text(&self) -> Result<String, RegistryError> {
         let invalid = |what, message: String| Err(RegistryError::Invalid { what, message });
-        if self.tags.len() > MOST_TAGS {
-            return invalid("the list of tags", format!("it has more than {MOST_TAGS}"));
+        if self.tags.len() > MAX_TAGS {
+            return invalid("the list of tags", format!("it has more than {MAX_TAGS}"));
         }
         let bad = |tag: &&String| {
-            tag.trim().is_empty() || tag.len() > LONGEST_TAG || tag.chars().any(char::is_control)
+            tag.trim().is_empty() || tag.len() > MAX_TAG_LENGTH || tag.chars().any(char::is_control)
         };
         if let Some(tag) = self.tags.iter().find(bad) {
-            let message = format!("`{}`; use 1 to {LONGEST_TAG} bytes", tag.escape_debug());
+            let message = format!("`{}`; use 1 to {MAX_TAG_LENGTH} bytes", tag.escape_debug());
             return invalid("a tag", message);
         }
-        if self.author.as_ref().is_some_and(|author| author.len() > LONGEST_AUTHOR) {
-            return invalid("the author", format!("it has more than {LONGEST_AUTHOR} bytes"));
+        if self.author.as_ref().is_some_and(|author| author.len() > MAX_AUTHOR_LENGTH) {
+            return invalid("the author", format!("it has more than {MAX_AUTHOR_LENGTH} bytes"));
         }
         let text = serde_json::to_string(self).map_err(|error| RegistryError::Invalid {
             what: "the manifest",
             message: error.to_string(),
         })?;
-        if text.len() > LARGEST_FACTS {
-            return invalid("the manifest", format!("it has more than {LARGEST_FACTS} bytes"));
+        if text.len() > MAX_FACTS_BYTES {
+            return invalid("the manifest", format!("it has more than {MAX_FACTS_BYTES} bytes"));
         }
         Ok(text)
     }
@@ -215,7 +215,7 @@ pub struct Signature {
     /// The signature itself.
     pub record: String,
     /// When it came.
-    pub added_at: Time,
+    pub added_at: Timestamp,
 }
 
 /// One version of a package.
@@ -238,26 +238,26 @@ pub struct PackageVersion {
     /// SHA-256 of its SKILL.md, in hexadecimal digits: the address of the text.
     pub skill_md: String,
     /// What its files say.
-    pub facts: Facts,
+    pub facts: VersionFacts,
     /// What the last scan found, and when; none before the first.
-    pub scan: Option<(ScanResult, Time)>,
+    pub scan: Option<(ScanResult, Timestamp)>,
     /// When it was yanked, and why.
-    pub yanked: Option<(Time, Option<String>)>,
+    pub yanked: Option<(Timestamp, Option<String>)>,
     /// What its users should know.
     pub deprecated: Option<String>,
     /// Whose account published it.
     pub published_by: Option<i64>,
     /// When.
-    pub published_at: Time,
+    pub published_at: Timestamp,
 }
 
 /// What is told of a version that is blocked without a word.
-const SCAN_BLOCKS: &str = "a scan blocks it";
+const SCAN_BLOCKS_MESSAGE: &str = "a scan blocks it";
 
 /// Why a version is blocked, by the text of its report.
 pub(super) fn blocked_by(report: &str) -> String {
     let report = serde_json::from_str(report).ok();
-    report.as_ref().and_then(why_blocked).unwrap_or_else(|| SCAN_BLOCKS.to_owned())
+    report.as_ref().and_then(why_blocked).unwrap_or_else(|| SCAN_BLOCKS_MESSAGE.to_owned())
 }
 
 impl PackageVersion {
@@ -265,7 +265,7 @@ impl PackageVersion {
     pub fn why_blocked(&self) -> Option<String> {
         let (scan, _) = self.scan.as_ref()?;
         let blocked = scan.verdict == ScanVerdict::Block;
-        blocked.then(|| why_blocked(&scan.report).unwrap_or_else(|| SCAN_BLOCKS.to_owned()))
+        blocked.then(|| why_blocked(&scan.report).unwrap_or_else(|| SCAN_BLOCKS_MESSAGE.to_owned()))
     }
 
     /// How far it is trusted: never more than it claims, if it claims anything, and never more than is
@@ -331,16 +331,18 @@ mod tests {
 
     #[test]
     fn facts_that_no_index_holds() {
-        let with_tag = |tag: &str| Facts { tags: vec![tag.to_owned()], ..Facts::default() };
+        let with_tag =
+            |tag: &str| VersionFacts { tags: vec![tag.to_owned()], ..VersionFacts::default() };
         with_tag("a b").to_text().unwrap();
         for tag in ["", " ", "a\nb", &"x".repeat(65)] {
             assert!(with_tag(tag).to_text().is_err(), "{tag:?}");
         }
-        let many = Facts { tags: vec!["a".to_owned(); 51], ..Facts::default() };
+        let many = VersionFacts { tags: vec!["a".to_owned(); 51], ..VersionFacts::default() };
         assert!(many.to_text().is_err());
-        let author = Facts { author: Some("x".repeat(257)), ..Facts::default() };
+        let author = VersionFacts { author: Some("x".repeat(257)), ..VersionFacts::default() };
         assert!(author.to_text().is_err());
-        let large = Facts { description: "x".repeat(LARGEST_FACTS), ..Facts::default() };
+        let large =
+            VersionFacts { description: "x".repeat(MAX_FACTS_BYTES), ..VersionFacts::default() };
         assert!(large.to_text().is_err());
     }
 }

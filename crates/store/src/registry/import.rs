@@ -1,7 +1,7 @@
-//! How a backup, or a whole tree of an operator, comes into the registry: fast, and all or nothing.
+//! Imports a backup or a mirror in one transaction.
 
 mod clearances;
-mod noted;
+mod log_entries;
 mod packages;
 mod taken_down;
 mod withdrawn;
@@ -15,20 +15,20 @@ use semver::Version;
 use serde_json::json;
 
 use super::{
-    Actor, OwnerScope, PackageName, Record, Registry, RegistryError, Work,
+    Actor, OwnerScope, PackageName, Record, Registry, RegistryError, RegistryTransaction,
     blobs::BLOBS_LEASE,
-    log::{Act, AuditEvent},
+    log::{AuditAction, NewAuditEvent},
 };
 use crate::{
-    Kind, Lease, Role, Time,
+    DatabaseKind, Lease, Role, Timestamp,
     sql::{Value, among, insert_rows, new_id, sql},
 };
 
 /// How many packages are inserted together.
-const TOGETHER: usize = 1000;
+const BATCH_SIZE: usize = 1000;
 /// How long the lock of an import holds that says nothing. Blobs are not swept meanwhile; whoever
 /// died with it keeps the next one waiting so long.
-const LEASE_LENGTH: Duration = Duration::from_mins(5);
+const LEASE_DURATION: Duration = Duration::from_mins(5);
 
 /// An import that is under way. Nothing of it is seen before it is finished, and nothing stays if it
 /// is dropped. In SQLite nobody else can write meanwhile.
@@ -36,7 +36,7 @@ const LEASE_LENGTH: Duration = Duration::from_mins(5);
 pub struct Import<'a> {
     registry: Registry<'a>,
     actor: Actor,
-    work: Work,
+    work: RegistryTransaction,
     /// None in SQLite, where nobody can sweep while the import writes.
     lease: Option<Lease>,
     /// Whether the registry was empty.
@@ -46,7 +46,7 @@ pub struct Import<'a> {
     /// With what accounts are made that are not here; none are without it.
     password_hash: Option<String>,
     /// Accounts that were here before, and whether they may get what the records say.
-    before: Before,
+    before: ExistingAccounts,
     /// Holdings that were there before, which an import does not change.
     old: HashSet<String>,
     /// Withdrawn versions of which the records do not tell what they were: package and version.
@@ -54,7 +54,7 @@ pub struct Import<'a> {
     /// The packages that were added.
     added: Vec<String>,
     /// What the log says of namespaces and members.
-    deeds: Vec<AuditEvent>,
+    deeds: Vec<NewAuditEvent>,
     /// Whether the records have a log that counts here.
     has_log: bool,
     waiting: Vec<Record>,
@@ -63,7 +63,7 @@ pub struct Import<'a> {
 
 /// Accounts of a restore that were here before it.
 #[derive(Debug, Default)]
-struct Before {
+struct ExistingAccounts {
     /// Whether somebody said that they are the same people.
     trusted: bool,
     /// Their numbers, and their addresses.
@@ -72,7 +72,7 @@ struct Before {
     heirs: BTreeSet<String>,
 }
 
-impl Before {
+impl ExistingAccounts {
     /// Notes that an account gets something.
     fn inherits(&mut self, account: Option<i64>) {
         if let Some(email) = account.and_then(|account| self.emails.get(&account)) {
@@ -103,7 +103,7 @@ pub struct Imported {
     pub seq: u64,
 }
 
-impl std::fmt::Debug for Work {
+impl std::fmt::Debug for RegistryTransaction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Work").field("kind", &self.kind).finish_non_exhaustive()
     }
@@ -116,8 +116,8 @@ impl<'a> Registry<'a> {
         actor.must_be_admin()?;
         self.mark().await?;
         let lease = match self.database.kind() {
-            Kind::Sqlite => None,
-            Kind::Postgres => Some(self.take_blobs(&new_id()).await?),
+            DatabaseKind::Sqlite => None,
+            DatabaseKind::Postgres => Some(self.take_blobs(&new_id()).await?),
         };
         let mut work = self.begin().await?;
         let found = sql("SELECT 1 FROM registry_counter WHERE seq > 0
@@ -132,7 +132,7 @@ impl<'a> Registry<'a> {
             fresh: found.is_none(),
             accounts: None,
             password_hash: None,
-            before: Before::default(),
+            before: ExistingAccounts::default(),
             old: HashSet::new(),
             unknown: HashSet::new(),
             added: Vec::new(),
@@ -145,7 +145,7 @@ impl<'a> Registry<'a> {
 
     /// Takes the lock under which blobs are swept, or renews one's own.
     async fn take_blobs(&self, holder: &str) -> Result<Lease, RegistryError> {
-        let lease = self.database.leases().acquire(BLOBS_LEASE, holder, LEASE_LENGTH).await?;
+        let lease = self.database.leases().acquire(BLOBS_LEASE, holder, LEASE_DURATION).await?;
         lease.ok_or_else(|| RegistryError::Exists {
             what: "another import, or a sweep, that is under way or died within the last minutes"
                 .to_owned(),
@@ -175,11 +175,11 @@ impl Import<'_> {
     /// this now and then.
     pub async fn renew(&mut self) -> Result<(), RegistryError> {
         let Some(lease) = &self.lease else { return Ok(()) };
-        let now = Time::now();
+        let now = Timestamp::now();
         if lease.until <= now {
             return Err(RegistryError::TooSlow);
         }
-        if lease.until.minus(LEASE_LENGTH / 2) <= now {
+        if lease.until.minus(LEASE_DURATION / 2) <= now {
             let holder = lease.holder.clone();
             self.lease = Some(self.registry.take_blobs(&holder).await?);
         }
@@ -190,7 +190,7 @@ impl Import<'_> {
     pub async fn push(&mut self, record: Record) -> Result<(), RegistryError> {
         let same =
             |other: &Record| std::mem::discriminant(other) == std::mem::discriminant(&record);
-        if self.waiting.len() >= TOGETHER || !self.waiting.first().is_none_or(same) {
+        if self.waiting.len() >= BATCH_SIZE || !self.waiting.first().is_none_or(same) {
             self.flush().await?;
         }
         self.waiting.push(record);
@@ -308,7 +308,7 @@ impl Import<'_> {
              VALUES ($1, '', $2, 0, $3, 0, $3) RETURNING id")
         .text(email)
         .text(Role::User.as_str())
-        .time(Time::now())
+        .time(Timestamp::now())
         .one(self.work.connection())
         .await?;
         Ok(Some(row.number(0)?))
@@ -329,7 +329,7 @@ impl Import<'_> {
             .text(email)
             .text(&hash)
             .text(role.as_str())
-            .time(Time::now())
+            .time(Timestamp::now())
             .number(i64::from(active))
             .optional(self.work.connection())
             .await?;
@@ -376,7 +376,7 @@ impl Import<'_> {
                 self.done.left_out += 1;
                 continue;
             }
-            self.deeds.push(AuditEvent::new(Act::NamespaceCreated).holding(&holding));
+            self.deeds.push(NewAuditEvent::new(AuditAction::NamespaceCreated).holding(&holding));
             rows.push(vec![
                 Value::Text(name),
                 Value::MaybeNumber(self.account(created_by)),
@@ -442,7 +442,9 @@ impl Import<'_> {
         if !member.holding.contains('/') {
             let details = json!({"user_id": user, "role": member.role});
             let holding = OwnerScope::read(member.holding.clone());
-            self.deeds.push(AuditEvent::new(Act::MemberSet).holding(&holding).details(details));
+            self.deeds.push(
+                NewAuditEvent::new(AuditAction::MemberSet).holding(&holding).details(details),
+            );
         }
         Ok(Some(vec![
             Value::Text(member.holding),

@@ -1,4 +1,4 @@
-//! What lists and resolvers ask for, in the row of a package.
+//! The package index that lists and resolvers read, stored in the row of a package.
 //!
 //! The index of a package is a line of JSON for each version, the highest first. It is renewed in the
 //! transaction that changes a version, so that it is served by looking at one row.
@@ -12,25 +12,25 @@ use serde::{Deserialize, Serialize};
 use sqlx::AnyConnection;
 
 use super::{
-    Facts, Lock, PackageName, ScanVerdict, Work,
+    PackageName, RegistryTransaction, RowLock, ScanVerdict, VersionFacts,
     facts::{read_name, read_tier, read_version, tier_number},
-    order::sort_key,
+    version_order::sort_key,
 };
 use crate::{
-    Database, StoreError, Time,
+    Database, StoreError, Timestamp,
     sql::{Row, Value, insert_rows, sql},
 };
 
 /// The setting that says how far [`renew_withdrawn`] came: the last package, or all.
-const RENEWED: &str = "registry.renewed";
+const RENEWED_SETTING: &str = "registry.renewed";
 /// No package is called so.
-const ALL: &str = "all";
+const ALL_PACKAGES: &str = "all";
 /// Packages that are renewed in one transaction.
-const RENEWED_AT_ONCE: u64 = 100;
+const RENEW_BATCH: u64 = 100;
 
 /// The part of a line that never changes, as it is kept with the version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct VersionEntry {
     pub(super) version: String,
     pub(super) integrity: String,
     pub(super) sha256: String,
@@ -44,7 +44,7 @@ pub(super) struct Entry {
     pub(super) published_at: String,
 }
 
-impl Entry {
+impl VersionEntry {
     pub(super) fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -114,12 +114,12 @@ pub struct GoneLine {
 
 /// A version that was withdrawn.
 #[derive(Clone, Debug)]
-pub(super) struct Gone {
+pub(super) struct WithdrawnVersion {
     pub(super) version: Version,
     pub(super) why: Option<String>,
 }
 
-impl Gone {
+impl WithdrawnVersion {
     fn line(&self, package: &PackageName) -> GoneLine {
         GoneLine {
             name: package.to_string(),
@@ -132,9 +132,9 @@ impl Gone {
 
 /// A version that was not withdrawn, as far as the row of its package depends on it.
 #[derive(Clone, Debug)]
-pub(super) struct Live {
+pub(super) struct LiveVersion {
     pub(super) version: Version,
-    pub(super) entry: Entry,
+    pub(super) entry: VersionEntry,
     pub(super) claimed: Option<Tier>,
     pub(super) attested: Tier,
     pub(super) yanked: bool,
@@ -142,7 +142,7 @@ pub(super) struct Live {
     pub(super) deprecated: Option<String>,
 }
 
-impl Live {
+impl LiveVersion {
     /// Reads `version, entry, claimed, attested, yanked_at, deprecated, verdict, yanked_why`, and the
     /// report of a scan that blocks. What a scan blocks is chosen by nobody anew, as if it were yanked.
     fn read(row: &Row) -> Result<Self, StoreError> {
@@ -200,7 +200,7 @@ pub(super) fn why_blocked(report: &serde_json::Value) -> Option<String> {
 
 /// The version that is meant when none is named: the highest release that was not yanked, or the
 /// highest pre-release if there is no release. `versions` has the highest first.
-pub(super) fn latest(versions: &[Live]) -> Option<&Live> {
+pub(super) fn latest(versions: &[LiveVersion]) -> Option<&LiveVersion> {
     let good = || versions.iter().filter(|version| !version.yanked);
     good().find(|live| live.version.pre.is_empty()).or_else(|| good().next())
 }
@@ -208,8 +208,8 @@ pub(super) fn latest(versions: &[Live]) -> Option<&Live> {
 /// The index of a package, and the tag that changes with it.
 pub(super) fn index_text(
     package: &PackageName,
-    versions: &[Live],
-    gone: &[Gone],
+    versions: &[LiveVersion],
+    gone: &[WithdrawnVersion],
     deprecated: Option<&str>,
 ) -> (String, String) {
     let live = versions.iter().map(|live| {
@@ -231,14 +231,17 @@ pub(super) fn index_text(
 }
 
 /// Tags as they are searched: each once, sorted.
-pub(super) fn tags(facts: &Facts) -> Vec<String> {
+pub(super) fn tags(facts: &VersionFacts) -> Vec<String> {
     let mut tags: Vec<String> = facts.tags.iter().map(|tag| tag.trim().to_owned()).collect();
     tags.sort_unstable();
     tags.dedup();
     tags
 }
 
-async fn live_versions(connection: &mut AnyConnection, id: &str) -> Result<Vec<Live>, StoreError> {
+async fn live_versions(
+    connection: &mut AnyConnection,
+    id: &str,
+) -> Result<Vec<LiveVersion>, StoreError> {
     let rows = sql("SELECT version, entry, claimed, attested, yanked_at, deprecated, verdict,
             yanked_why, CASE WHEN verdict = 'block' THEN scan END
          FROM versions
@@ -246,17 +249,21 @@ async fn live_versions(connection: &mut AnyConnection, id: &str) -> Result<Vec<L
     .text(id)
     .all(connection)
     .await?;
-    rows.iter().map(Live::read).collect()
+    rows.iter().map(LiveVersion::read).collect()
 }
 
-async fn gone_versions(connection: &mut AnyConnection, id: &str) -> Result<Vec<Gone>, StoreError> {
+async fn gone_versions(
+    connection: &mut AnyConnection,
+    id: &str,
+) -> Result<Vec<WithdrawnVersion>, StoreError> {
     let rows = sql("SELECT version, withdrawn_why FROM versions
          WHERE package = $1 AND withdrawn_at IS NOT NULL ORDER BY sort_key DESC")
     .text(id)
     .all(connection)
     .await?;
-    let gone =
-        |row: &Row| Ok(Gone { version: read_version(&row.text(0)?)?, why: row.maybe_text(1)? });
+    let gone = |row: &Row| {
+        Ok(WithdrawnVersion { version: read_version(&row.text(0)?)?, why: row.maybe_text(1)? })
+    };
     rows.iter().map(gone).collect()
 }
 
@@ -264,7 +271,7 @@ async fn gone_versions(connection: &mut AnyConnection, id: &str) -> Result<Vec<G
 pub(super) async fn renew(
     connection: &mut AnyConnection,
     package: &PackageName,
-    now: Time,
+    now: Timestamp,
 ) -> Result<(), StoreError> {
     let id = package.id();
     let versions = live_versions(&mut *connection, &id).await?;
@@ -278,7 +285,7 @@ pub(super) async fn renew(
     let latest = latest(&versions);
     let facts = match latest {
         Some(latest) => facts_of(&mut *connection, &id, &latest.version).await?,
-        None => Facts::default(),
+        None => VersionFacts::default(),
     };
     let tags = tags(&facts);
     let new_tags = serde_json::Value::from(tags.clone()).to_string();
@@ -307,28 +314,28 @@ pub(super) async fn renew(
 /// Renews, once, the indexes of packages of which versions were withdrawn: older programs left them out.
 /// Several processes may do it at once; each goes on where another one ended.
 pub(crate) async fn renew_withdrawn(database: &Database) -> Result<(), StoreError> {
-    while database.settings().get(RENEWED).await?.as_deref() != Some(ALL) {
+    while database.settings().get(RENEWED_SETTING).await?.as_deref() != Some(ALL_PACKAGES) {
         let (transaction, kind) = (database.begin().await?, database.kind());
-        renew_some(Work { transaction, kind }).await?;
+        renew_some(RegistryTransaction { transaction, kind }).await?;
     }
     Ok(())
 }
 
-async fn renew_some(mut work: Work) -> Result<(), StoreError> {
+async fn renew_some(mut work: RegistryTransaction) -> Result<(), StoreError> {
     // Others wait here.
     let row = sql("INSERT INTO settings (name, value) VALUES ($1, '')
          ON CONFLICT (name) DO UPDATE SET value = settings.value RETURNING value");
-    let after = row.text(RENEWED).one(work.connection()).await?.text(0)?;
-    if after == ALL {
+    let after = row.text(RENEWED_SETTING).one(work.connection()).await?.text(0)?;
+    if after == ALL_PACKAGES {
         return work.commit().await;
     }
     let rows = sql("SELECT DISTINCT package FROM versions
          WHERE withdrawn_at IS NOT NULL AND package > $1 ORDER BY package LIMIT $2")
     .text(&after)
-    .count(RENEWED_AT_ONCE)
+    .count(RENEW_BATCH)
     .all(work.connection())
     .await?;
-    let mut last = ALL.to_owned();
+    let mut last = ALL_PACKAGES.to_owned();
     for row in &rows {
         last = row.text(0)?;
         match renew_text(&mut work, &last).await {
@@ -340,7 +347,7 @@ async fn renew_some(mut work: Work) -> Result<(), StoreError> {
         }
     }
     sql("UPDATE settings SET value = $2 WHERE name = $1")
-        .text(RENEWED)
+        .text(RENEWED_SETTING)
         .text(&last)
         .run(work.connection())
         .await?;
@@ -348,8 +355,8 @@ async fn renew_some(mut work: Work) -> Result<(), StoreError> {
 }
 
 /// Renews the text of the index of a package, and nothing else: nobody changed the package.
-async fn renew_text(work: &mut Work, id: &str) -> Result<(), StoreError> {
-    let row = work.locking("SELECT deprecated FROM packages WHERE id = $1", Lock::Alone);
+async fn renew_text(work: &mut RegistryTransaction, id: &str) -> Result<(), StoreError> {
+    let row = work.locking("SELECT deprecated FROM packages WHERE id = $1", RowLock::Alone);
     let Some(row) = row.text(id).optional(work.connection()).await? else { return Ok(()) };
     let versions = live_versions(work.connection(), id).await?;
     let gone = gone_versions(work.connection(), id).await?;
@@ -369,7 +376,7 @@ async fn put_tags(
     connection: &mut AnyConnection,
     id: &str,
     tags: Option<Vec<String>>,
-    now: Time,
+    now: Timestamp,
 ) -> Result<(), StoreError> {
     let Some(tags) = tags else {
         let statement = sql("UPDATE package_tags SET updated_at = $2 WHERE package = $1");
@@ -382,7 +389,7 @@ async fn put_tags(
 
 pub(super) const INSERT_TAGS: &str = "INSERT INTO package_tags (tag, package, updated_at)";
 
-pub(super) fn tag_row(tag: String, id: &str, updated_at: Time) -> Vec<Value> {
+pub(super) fn tag_row(tag: String, id: &str, updated_at: Timestamp) -> Vec<Value> {
     vec![Value::Text(tag), Value::Text(id.to_owned()), Value::Number(updated_at.micros())]
 }
 
@@ -390,23 +397,23 @@ async fn facts_of(
     connection: &mut AnyConnection,
     id: &str,
     version: &Version,
-) -> Result<Facts, StoreError> {
+) -> Result<VersionFacts, StoreError> {
     let row = sql("SELECT facts FROM versions WHERE package = $1 AND sort_key = $2")
         .text(id)
         .bytes(&sort_key(version))
         .one(connection)
         .await?;
-    Facts::read(&row.text(0)?)
+    VersionFacts::read(&row.text(0)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn live(version: &str, yanked: bool) -> Live {
-        Live {
+    fn live(version: &str, yanked: bool) -> LiveVersion {
+        LiveVersion {
             version: version.parse().unwrap(),
-            entry: Entry {
+            entry: VersionEntry {
                 version: version.to_owned(),
                 integrity: "sha256-x".to_owned(),
                 sha256: "00".to_owned(),
@@ -414,7 +421,7 @@ mod tests {
                 dependencies: vec!["a@>=1".to_owned()],
                 permissions: Vec::new(),
                 tools: Vec::new(),
-                published_at: Time::from_micros(0).to_string(),
+                published_at: Timestamp::from_micros(0).to_string(),
             },
             claimed: Some(Tier::Community),
             attested: Tier::Verified,

@@ -1,20 +1,21 @@
-//! Keys that vouch for versions: whose they are.
+//! Signing keys and their owners.
 
 use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::{
-    Actor, Lock, OwnerScope, Registry, RegistryError, Right, SignatureState, TeamRole, Work,
+    Actor, OwnerScope, Registry, RegistryError, RegistryTransaction, Right, RowLock,
+    SignatureState, TeamRole,
     facts::read_name,
-    log::{Act, AuditEvent, note},
-    people::must_be,
+    log::{AuditAction, NewAuditEvent, note},
+    owners::must_be,
 };
 use crate::{
-    StoreError, Time,
+    StoreError, Timestamp,
     sql::{Row, sql},
 };
 
-const LONGEST: usize = 16 * 1024;
+const MAX_KEY_BYTES: usize = 16 * 1024;
 
 /// A key that is to be registered. Whoever hands it over has checked that it is one.
 #[derive(Clone, Debug)]
@@ -47,9 +48,9 @@ pub struct RegistryKey {
     /// The account of the auditor who uses it.
     pub account: Option<i64>,
     /// When it was registered.
-    pub added_at: Time,
+    pub added_at: Timestamp,
     /// When it was revoked, and why.
-    pub revoked: Option<(Time, String)>,
+    pub revoked: Option<(Timestamp, String)>,
     /// Whether its owner has shown that they have its secret half.
     pub proved: bool,
 }
@@ -90,14 +91,14 @@ impl KeyState {
 
 /// How a key ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End<'a> {
+enum KeyEnd<'a> {
     /// For good: somebody says why.
     Revoked(&'a str),
     /// For those who only had its public half, until they show that they have the other one.
     Displaced,
 }
 
-impl<'a> End<'a> {
+impl<'a> KeyEnd<'a> {
     fn why(self) -> &'a str {
         match self {
             Self::Revoked(why) => why,
@@ -106,12 +107,12 @@ impl<'a> End<'a> {
     }
 }
 
-impl Work {
+impl RegistryTransaction {
     pub(super) async fn key_state(
         &mut self,
         holding: &OwnerScope,
         key_id: &str,
-        lock: Lock,
+        lock: RowLock,
     ) -> Result<KeyState, RegistryError> {
         let text = "SELECT revoked_at FROM registry_keys WHERE holding = $1 AND key_id = $2";
         let statement = self.locking(text, lock).text(holding.as_str()).text(key_id);
@@ -125,7 +126,7 @@ impl Work {
     /// Notes of a key that is registered that who registers it again has shown that they have it; false if
     /// nothing is new. One that ended because somebody else had shown it is good again: several people
     /// may have one key.
-    async fn prove(&mut self, new: &NewKey<'_>, now: Time) -> Result<bool, RegistryError> {
+    async fn prove(&mut self, new: &NewKey<'_>, now: Timestamp) -> Result<bool, RegistryError> {
         if !new.proved {
             return Ok(false);
         }
@@ -160,9 +161,9 @@ impl Work {
     async fn revoke(
         &mut self,
         (holding, key_id): (&OwnerScope, &str),
-        end: End<'_>,
-        now: Time,
-    ) -> Result<Vec<AuditEvent>, RegistryError> {
+        end: KeyEnd<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<NewAuditEvent>, RegistryError> {
         let why = end.why();
         sql("UPDATE registry_keys SET revoked_at = $3, revoked_why = $4, displaced_at = $5
              WHERE holding = $1 AND key_id = $2")
@@ -170,7 +171,7 @@ impl Work {
         .text(key_id)
         .time(now)
         .text(why)
-        .maybe_time((end == End::Displaced).then_some(now))
+        .maybe_time((end == KeyEnd::Displaced).then_some(now))
         .run(self.connection())
         .await?;
         let packages = sql("SELECT DISTINCT package FROM signatures
@@ -180,7 +181,8 @@ impl Work {
         .all(self.connection())
         .await?;
         let details = json!({"key_id": key_id, "why": why});
-        let mut deeds = vec![AuditEvent::new(Act::KeyRevoked).holding(holding).details(details)];
+        let mut deeds =
+            vec![NewAuditEvent::new(AuditAction::KeyRevoked).holding(holding).details(details)];
         for row in packages {
             let package = read_name(&row.text(0)?)?;
             deeds.extend(self.unsign(&package, (holding, key_id), now).await?);
@@ -193,9 +195,9 @@ impl Registry<'_> {
     /// Registers a key. One that was revoked stays so.
     pub async fn add_key(&self, actor: &Actor, new: NewKey<'_>) -> Result<(), RegistryError> {
         actor.must_have(Right::Own, Some(new.holding))?;
-        let (mut work, now) = (self.begin().await?, Time::now());
+        let (mut work, now) = (self.begin().await?, Timestamp::now());
         must_own_keys(work.connection(), actor, new.holding).await?;
-        if new.public_key.len() > LONGEST || !(1..=256).contains(&new.key_id.len()) {
+        if new.public_key.len() > MAX_KEY_BYTES || !(1..=256).contains(&new.key_id.len()) {
             let message = "it is too long, or has no identifier".to_owned();
             return Err(RegistryError::Invalid { what: "the key", message });
         }
@@ -213,7 +215,7 @@ impl Registry<'_> {
         .run(work.connection())
         .await?;
         if added == 0 && !work.prove(&new, now).await? {
-            let state = work.key_state(new.holding, new.key_id, Lock::Share).await?;
+            let state = work.key_state(new.holding, new.key_id, RowLock::Share).await?;
             let (holding, key_id) = (new.holding.clone(), new.key_id.to_owned());
             return Err(match state {
                 KeyState::Revoked => RegistryError::KeyRevoked { holding, key_id },
@@ -223,9 +225,10 @@ impl Registry<'_> {
         let details = json!({
             "key_id": new.key_id, "label": new.label, "account": new.account, "proved": new.proved,
         });
-        let mut deeds = vec![AuditEvent::new(Act::KeyAdded).holding(new.holding).details(details)];
+        let mut deeds =
+            vec![NewAuditEvent::new(AuditAction::KeyAdded).holding(new.holding).details(details)];
         for holding in displaced(work.connection(), actor, &new).await? {
-            deeds.extend(work.revoke((&holding, new.key_id), End::Displaced, now).await?);
+            deeds.extend(work.revoke((&holding, new.key_id), KeyEnd::Displaced, now).await?);
         }
         let key = (new.holding, new.key_id);
         deeds.extend(work.count_earlier(actor, key, now).await?);
@@ -256,9 +259,9 @@ impl Registry<'_> {
         why: &str,
     ) -> Result<u64, RegistryError> {
         actor.must_have(Right::Own, Some(holding))?;
-        let (mut work, now) = (self.begin().await?, Time::now());
+        let (mut work, now) = (self.begin().await?, Timestamp::now());
         must_own_keys(work.connection(), actor, holding).await?;
-        match work.key_state(holding, key_id, Lock::Alone).await? {
+        match work.key_state(holding, key_id, RowLock::Alone).await? {
             KeyState::Active => {}
             // Who showed it again would have it again.
             KeyState::Revoked if work.is_displaced(holding, key_id).await? => {}
@@ -268,7 +271,7 @@ impl Registry<'_> {
                 return Err(RegistryError::NotFound { what });
             }
         }
-        let deeds = work.revoke((holding, key_id), End::Revoked(why), now).await?;
+        let deeds = work.revoke((holding, key_id), KeyEnd::Revoked(why), now).await?;
         let lowered = deeds.len() as u64 - 1;
         note(work.connection(), actor, now, deeds).await?;
         work.commit().await?;

@@ -11,8 +11,8 @@ use super::{
     facts::{read_name, read_tier, read_version, tier_number},
 };
 use crate::{
-    StoreError, Time,
-    sql::{Growing, Row, Value, damaged},
+    StoreError, Timestamp,
+    sql::{Row, SqlBuilder, Value, damaged},
 };
 
 /// The columns of [`summary`].
@@ -20,7 +20,7 @@ pub(super) const SUMMARY: &str = "p.id, p.latest, p.tier, p.description, p.autho
     p.homepage, p.repository, p.tags, p.deprecated, p.updated_at";
 
 /// The most that one page has.
-const LARGEST_PAGE: u64 = 1000;
+const MAX_PAGE_SIZE: u64 = 1000;
 
 /// A package, as lists show it: what its latest version says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Summary {
     /// What its users should know.
     pub deprecated: Option<String>,
     /// When it last changed.
-    pub updated_at: Time,
+    pub updated_at: Timestamp,
 }
 
 /// Reads the columns of [`SUMMARY`].
@@ -103,12 +103,12 @@ pub enum Order {
     /// again at the end, so that nothing is missed.
     Updated {
         /// What changed earlier is left out.
-        since: Option<Time>,
+        since: Option<Timestamp>,
     },
     /// Those that changed last first, since a time.
     Recent {
         /// What changed earlier is left out.
-        since: Option<Time>,
+        since: Option<Timestamp>,
     },
 }
 
@@ -116,7 +116,7 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// None in the order of names.
-    time: Option<Time>,
+    time: Option<Timestamp>,
     package: PackageName,
 }
 
@@ -137,7 +137,7 @@ impl FromStr for Cursor {
             Some((time, package)) => (Some(time), package),
             None => (None, text),
         };
-        let time = time.map(|time| time.parse().map(Time::from_micros)).transpose();
+        let time = time.map(|time| time.parse().map(Timestamp::from_micros)).transpose();
         match (time, package.parse()) {
             (Ok(time), Ok(package)) => Ok(Self { time, package }),
             _ => Err(no_cursor()),
@@ -168,7 +168,7 @@ impl Registry<'_> {
         after: Option<&Cursor>,
         limit: u64,
     ) -> Result<Page, RegistryError> {
-        let limit = limit.clamp(1, LARGEST_PAGE);
+        let limit = limit.clamp(1, MAX_PAGE_SIZE);
         let query = query(filter, order, after, limit)?;
         let rows = query.into_statement().all(self.reader()).await?;
         let items: Result<Vec<Summary>, StoreError> = rows.iter().map(summary).collect();
@@ -188,8 +188,8 @@ fn query(
     order: Order,
     after: Option<&Cursor>,
     limit: u64,
-) -> Result<Growing, RegistryError> {
-    let mut query = Growing::new(format!("SELECT {SUMMARY} FROM packages p"));
+) -> Result<SqlBuilder, RegistryError> {
+    let mut query = SqlBuilder::new(format!("SELECT {SUMMARY} FROM packages p"));
     if filter.tag.is_some() {
         query.push(" JOIN package_tags t ON t.package = p.id");
     }
@@ -233,7 +233,7 @@ fn query(
 
 /// Leaves names out. With a tag both tables are told: PostgreSQL does not see that what holds for the
 /// one holds for the other, and would read the other from its beginning.
-fn bound(query: &mut Growing, filter: &Filter, sign: &str, name: &str) {
+fn bound(query: &mut SqlBuilder, filter: &Filter, sign: &str, name: &str) {
     query.and(&format!("p.id {sign}"), Value::Text(name.to_owned()));
     if filter.tag.is_some() {
         query.and(&format!("t.package {sign}"), Value::Text(name.to_owned()));
@@ -241,7 +241,7 @@ fn bound(query: &mut Growing, filter: &Filter, sign: &str, name: &str) {
 }
 
 /// What a filter asks for.
-fn conditions(query: &mut Growing, filter: &Filter) {
+fn conditions(query: &mut SqlBuilder, filter: &Filter) {
     if let Some(tag) = &filter.tag {
         query.and("t.tag =", Value::Text(tag.clone()));
     }

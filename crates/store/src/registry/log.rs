@@ -1,4 +1,4 @@
-//! Every change, with its number: what followers follow, and what auditors read.
+//! The audit log: every change, with its number.
 //!
 //! Numbers have no gaps, and are seen in their order. In PostgreSQL two transactions may commit in
 //! another order than they took their numbers; here the number comes from a row that stays locked
@@ -13,22 +13,22 @@ use super::{
     facts::{read_name, read_version},
 };
 use crate::{
-    ApiToken, StoreError, Time,
-    sql::{Growing, Row, Value, damaged, insert_rows, sql},
+    ApiToken, StoreError, Timestamp,
+    sql::{Row, SqlBuilder, Value, damaged, insert_rows, sql},
 };
 
 /// The most that one answer has.
-const LARGEST_PAGE: u64 = 1000;
+const MAX_PAGE_SIZE: u64 = 1000;
 
 macro_rules! acts {
     ($($(#[$meta:meta])+ $variant:ident = $word:literal,)+) => {
         /// What was done.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Act {
+        pub enum AuditAction {
             $($(#[$meta])+ $variant,)+
         }
 
-        impl Act {
+        impl AuditAction {
             const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The word that programs read.
@@ -90,7 +90,7 @@ acts! {
     Other = "other",
 }
 
-impl Act {
+impl AuditAction {
     /// What a word means.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|act| act.as_str() == word)
@@ -105,11 +105,11 @@ impl Act {
 
 /// A change, as those see it who follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct RegistryChange {
     /// Its number.
     pub seq: u64,
     /// What was done.
-    pub act: Act,
+    pub act: AuditAction,
     /// To which package; none if it concerns people and keys, or everything.
     pub package: Option<PackageName>,
     /// To which version.
@@ -120,9 +120,9 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditEntry {
     /// What was done.
-    pub change: Change,
+    pub change: RegistryChange,
     /// When.
-    pub done_at: Time,
+    pub done_at: Timestamp,
     /// Whose account did it; none for the operator.
     pub account: Option<i64>,
     /// With which token.
@@ -143,21 +143,21 @@ pub struct AuditFilter {
     /// What an account did.
     pub account: Option<i64>,
     /// Those of some kinds; all if there are none.
-    pub acts: Vec<Act>,
+    pub acts: Vec<AuditAction>,
 }
 
 /// Something that was done, before it has a number.
 #[derive(Clone, Debug)]
-pub(super) struct AuditEvent {
-    act: Act,
+pub(super) struct NewAuditEvent {
+    act: AuditAction,
     holding: Option<OwnerScope>,
     package: Option<PackageName>,
     version: Option<Version>,
     details: Json,
 }
 
-impl AuditEvent {
-    pub(super) fn new(act: Act) -> Self {
+impl NewAuditEvent {
+    pub(super) fn new(act: AuditAction) -> Self {
         Self {
             act,
             holding: None,
@@ -190,8 +190,8 @@ impl AuditEvent {
 pub(super) async fn note(
     connection: &mut AnyConnection,
     actor: &Actor,
-    now: Time,
-    deeds: Vec<AuditEvent>,
+    now: Timestamp,
+    deeds: Vec<NewAuditEvent>,
 ) -> Result<u64, StoreError> {
     let row = sql("UPDATE registry_counter SET seq = seq + $1 WHERE id = 1 RETURNING seq")
         .count(deeds.len() as u64)
@@ -199,7 +199,7 @@ pub(super) async fn note(
         .await?;
     let last = row.number(0)?;
     let first = last - i64::try_from(deeds.len()).unwrap_or(0) + 1;
-    let row = |(seq, deed): (i64, AuditEvent)| {
+    let row = |(seq, deed): (i64, NewAuditEvent)| {
         vec![
             Value::Number(seq),
             Value::Number(now.micros()),
@@ -228,8 +228,8 @@ pub(crate) async fn note_made(
     if !token.counts_here() {
         return Ok(());
     }
-    let deed = AuditEvent::new(Act::TokenMade).details(details(token));
-    note(connection, actor, Time::now(), vec![deed]).await.map(drop)
+    let deed = NewAuditEvent::new(AuditAction::TokenMade).details(details(token));
+    note(connection, actor, Timestamp::now(), vec![deed]).await.map(drop)
 }
 
 /// Notes that tokens ended, as far as they could do something here until now.
@@ -239,16 +239,16 @@ pub(crate) async fn note_ended(
     tokens: &[ApiToken],
     why: Option<&str>,
 ) -> Result<(), StoreError> {
-    let now = Time::now();
+    let now = Timestamp::now();
     let deed = |token: &ApiToken| {
         let mut details = details(token);
         if let Some(why) = why {
             details["why"] = why.into();
         }
-        AuditEvent::new(Act::TokenEnded).details(details)
+        NewAuditEvent::new(AuditAction::TokenEnded).details(details)
     };
     let counts = |token: &&ApiToken| token.counts_here() && !token.is_over(now);
-    let deeds: Vec<AuditEvent> = tokens.iter().filter(counts).map(deed).collect();
+    let deeds: Vec<NewAuditEvent> = tokens.iter().filter(counts).map(deed).collect();
     if deeds.is_empty() {
         return Ok(());
     }
@@ -263,10 +263,10 @@ fn details(token: &ApiToken) -> Json {
 }
 
 /// Reads `seq, act, package, version`.
-fn change(row: &Row) -> Result<Change, StoreError> {
-    Ok(Change {
+fn change(row: &Row) -> Result<RegistryChange, StoreError> {
+    Ok(RegistryChange {
         seq: row.count(0)?,
-        act: Act::read(&row.text(1)?),
+        act: AuditAction::read(&row.text(1)?),
         package: row.maybe_text(2)?.map(|id| read_name(&id)).transpose()?,
         version: row.maybe_text(3)?.map(|text| read_version(&text)).transpose()?,
     })
@@ -280,11 +280,11 @@ impl Registry<'_> {
 
     /// The changes after a number, in their order, at most `limit`. None is ever added before one
     /// that was seen: whoever goes on from the last number misses nothing.
-    pub async fn changes(&self, after: u64, limit: u64) -> Result<Vec<Change>, StoreError> {
+    pub async fn changes(&self, after: u64, limit: u64) -> Result<Vec<RegistryChange>, StoreError> {
         let rows = sql("SELECT seq, act, package, version FROM registry_log
              WHERE seq > $1 ORDER BY seq LIMIT $2")
         .count(after)
-        .count(limit.min(LARGEST_PAGE))
+        .count(limit.min(MAX_PAGE_SIZE))
         .all(self.reader())
         .await?;
         rows.iter().map(change).collect()
@@ -299,7 +299,7 @@ impl Registry<'_> {
     ) -> Result<Vec<AuditEntry>, StoreError> {
         let columns =
             "SELECT seq, act, package, version, done_at, account, token, holding, details";
-        let mut query = Growing::new(format!("{columns} FROM registry_log WHERE 1 = 1"));
+        let mut query = SqlBuilder::new(format!("{columns} FROM registry_log WHERE 1 = 1"));
         if let Some(before) = before {
             query.and("seq <", Value::Number(i64::try_from(before).unwrap_or(i64::MAX)));
         }
@@ -313,11 +313,11 @@ impl Registry<'_> {
             query.and("account =", Value::Number(account));
         }
         if !filter.acts.is_empty() {
-            let word = |act: &Act| query.place(Value::Text(act.as_str().to_owned()));
+            let word = |act: &AuditAction| query.place(Value::Text(act.as_str().to_owned()));
             let words: Vec<String> = filter.acts.iter().map(word).collect();
             query.push(&format!(" AND act IN ({})", words.join(", ")));
         }
-        let limit = i64::try_from(limit.min(LARGEST_PAGE)).unwrap_or(0);
+        let limit = i64::try_from(limit.min(MAX_PAGE_SIZE)).unwrap_or(0);
         let limit = query.place(Value::Number(limit));
         query.push(&format!(" ORDER BY seq DESC LIMIT {limit}"));
         let rows = query.into_statement().all(self.reader()).await?;

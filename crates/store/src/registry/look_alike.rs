@@ -1,13 +1,13 @@
-//! Names of namespaces that look the same.
+//! Rejects namespaces whose names look like existing ones.
 //!
 //! Names are ASCII, so few signs can be mistaken for others. Whoever reads `acrne/deploy` and thinks of
 //! `acme` would run what somebody else wrote.
 
-use super::{Actor, Namespace, RegistryError, Work};
-use crate::{Kind, sql};
+use super::{Actor, Namespace, RegistryError, RegistryTransaction};
+use crate::{DatabaseKind, sql};
 
 /// How a name looks, as the index `namespaces_by_look` has it.
-const LOOK: &str = "replace(replace(replace(replace(replace(name, '0', 'o'), '1', 'l'), 'i', 'l'), \
+const FOLDED_NAME_SQL: &str = "replace(replace(replace(replace(replace(name, '0', 'o'), '1', 'l'), 'i', 'l'), \
     'rn', 'm'), 'vv', 'w')";
 
 /// The same for a name that is not in the database.
@@ -15,7 +15,7 @@ fn look(name: &str) -> String {
     name.replace('0', "o").replace(['1', 'i'], "l").replace("rn", "m").replace("vv", "w")
 }
 
-impl Work {
+impl RegistryTransaction {
     /// Refuses a new namespace that looks like one of others. An administrator may make it, and hand
     /// it over.
     pub(super) async fn must_not_look_like_another(
@@ -36,7 +36,7 @@ impl Work {
         {
             return Err(refused(shared));
         }
-        if self.kind == Kind::Postgres {
+        if self.kind == DatabaseKind::Postgres {
             // Of two who come at once, the second sees the first.
             sql::sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
                 .text(&format!("registry look {look}"))
@@ -44,7 +44,7 @@ impl Work {
                 .await?;
         }
         let text = format!(
-            "SELECT name FROM namespaces WHERE {LOOK} = $1 AND name <> $2
+            "SELECT name FROM namespaces WHERE {FOLDED_NAME_SQL} = $1 AND name <> $2
                 AND NOT EXISTS (SELECT 1 FROM members
                     WHERE holding = namespaces.name AND user_id = $3)
              ORDER BY created_at LIMIT 1"

@@ -1,9 +1,9 @@
-//! What servers look up beside the answers themselves: whose an artefact is, and what is searched.
+//! Finds packages by digest, and the data for the search index.
 
 use semver::Version;
 
 use super::{
-    Facts, PackageName, Registry, Summary,
+    PackageName, Registry, Summary, VersionFacts,
     blobs::is_digest,
     facts::{read_name, read_version},
     list::{SUMMARY, summary},
@@ -14,15 +14,16 @@ use crate::{
 };
 
 /// Versions with the same bytes that are looked at.
-const MOST_THE_SAME: u64 = 1000;
+const MAX_SAME_DIGEST: u64 = 1000;
 /// The most packages that are read at once.
-const MOST_AT_ONCE: usize = 500;
+const MAX_NAMES_PER_QUERY: usize = 500;
 
 /// The columns of [`Findable`] after those of its summary.
-const FINDABLE: &str = "v.facts,
+const FINDABLE_COLUMNS: &str = "v.facts,
     (SELECT CAST(SUM(d.number) AS BIGINT) FROM downloads d WHERE d.package = p.id)";
 /// Where they are.
-const FROM: &str = "FROM packages p JOIN versions v ON v.package = p.id AND v.version = p.latest";
+const LATEST_VERSIONS: &str =
+    "FROM packages p JOIN versions v ON v.package = p.id AND v.version = p.latest";
 
 /// The version whose artefact has an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub struct Findable {
     /// What lists show.
     pub summary: Summary,
     /// What the files of its latest version say.
-    pub facts: Facts,
+    pub facts: VersionFacts,
     /// How often all its versions were downloaded.
     pub downloads: u64,
 }
@@ -50,7 +51,7 @@ fn findable(row: &Row) -> Result<Findable, StoreError> {
     let downloads = row.maybe_number(12)?.and_then(|number| u64::try_from(number).ok());
     Ok(Findable {
         summary: summary(row)?,
-        facts: Facts::read(&row.text(11)?)?,
+        facts: VersionFacts::read(&row.text(11)?)?,
         downloads: downloads.unwrap_or_default(),
     })
 }
@@ -69,7 +70,7 @@ impl Registry<'_> {
         let rows = sql("SELECT package, version, size FROM versions
              WHERE sha256 = $1 AND withdrawn_at IS NULL ORDER BY package, sort_key LIMIT $2")
         .text(sha256)
-        .count(MOST_THE_SAME)
+        .count(MAX_SAME_DIGEST)
         .all(self.reader())
         .await?;
         for row in &rows {
@@ -88,9 +89,10 @@ impl Registry<'_> {
     /// What some packages are searched by. Those that have no version to choose are left out.
     pub async fn findable(&self, packages: &[PackageName]) -> Result<Vec<Findable>, StoreError> {
         let mut found = Vec::with_capacity(packages.len());
-        for some in packages.chunks(MOST_AT_ONCE) {
+        for some in packages.chunks(MAX_NAMES_PER_QUERY) {
             let ids = some.iter().map(PackageName::id);
-            let head = format!("SELECT {SUMMARY}, {FINDABLE} {FROM} WHERE p.id IN");
+            let head =
+                format!("SELECT {SUMMARY}, {FINDABLE_COLUMNS} {LATEST_VERSIONS} WHERE p.id IN");
             for row in among(&head, ids).all(self.reader()).await? {
                 found.push(findable(&row)?);
             }
@@ -106,7 +108,7 @@ impl Registry<'_> {
     ) -> Result<Vec<Findable>, StoreError> {
         // Said of both: PostgreSQL reads all versions from the first on otherwise.
         let rows = built(format!(
-            "SELECT {SUMMARY}, {FINDABLE} {FROM}
+            "SELECT {SUMMARY}, {FINDABLE_COLUMNS} {LATEST_VERSIONS}
              WHERE p.id > $1 AND v.package > $1 ORDER BY p.id LIMIT $2"
         ))
         .text(&after.map(PackageName::id).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Names of namespaces and packages, and what people own together.
+//! Names of namespaces and packages, and owner scopes.
 
 use std::{fmt, str::FromStr};
 
@@ -10,11 +10,11 @@ use semver::Version;
 use super::RegistryError;
 
 /// How the default namespace is kept and written in addresses. No name can be this.
-const DEFAULT: &str = "_";
+const DEFAULT_NAMESPACE: &str = "_";
 /// Where prose lies whose author gave no namespace.
-const ANONYMOUS: &str = "anon";
+const ANONYMOUS_NAMESPACE: &str = "anon";
 
-const NEEDED: &str = "the registry needs this name itself; choose another";
+const RESERVED_NAME_MESSAGE: &str = "the registry needs this name itself; choose another";
 
 /// Where packages lie whose names must differ.
 ///
@@ -26,21 +26,21 @@ pub struct Namespace(String);
 
 impl Namespace {
     /// Those that are everybody's.
-    pub(super) const SHARED: [&'static str; 2] = [DEFAULT, ANONYMOUS];
+    pub(super) const SHARED: [&'static str; 2] = [DEFAULT_NAMESPACE, ANONYMOUS_NAMESPACE];
 
     /// The one whose packages are named without it.
     pub fn default_one() -> Self {
-        Self(DEFAULT.to_owned())
+        Self(DEFAULT_NAMESPACE.to_owned())
     }
 
     /// The one for prose, `anon`.
     pub fn anonymous() -> Self {
-        Self(ANONYMOUS.to_owned())
+        Self(ANONYMOUS_NAMESPACE.to_owned())
     }
 
     /// Reads the name of a namespace; `_` is the default one.
     pub fn parse(text: &str) -> Result<Self, RegistryError> {
-        if text == DEFAULT {
+        if text == DEFAULT_NAMESPACE {
             return Ok(Self::default_one());
         }
         NameGrammar::Ascii.check(text).map_err(|problem| RegistryError::Name {
@@ -48,7 +48,10 @@ impl Namespace {
             message: problem.to_string(),
         })?;
         if is_reserved_namespace(text) {
-            return Err(RegistryError::Name { name: text.to_owned(), message: NEEDED.to_owned() });
+            return Err(RegistryError::Name {
+                name: text.to_owned(),
+                message: RESERVED_NAME_MESSAGE.to_owned(),
+            });
         }
         Ok(Self(text.to_owned()))
     }
@@ -60,7 +63,7 @@ impl Namespace {
 
     /// Whether its packages are named without it.
     pub fn is_default(&self) -> bool {
-        self.0 == DEFAULT
+        self.0 == DEFAULT_NAMESPACE
     }
 
     /// Whether everybody may publish here, under names that are free.
@@ -96,7 +99,10 @@ impl PackageName {
         })?;
         let inside = (!namespace.is_default()).then_some(namespace.as_str());
         if is_reserved_skill_name(inside, name) {
-            return Err(RegistryError::Name { name: name.to_owned(), message: NEEDED.to_owned() });
+            return Err(RegistryError::Name {
+                name: name.to_owned(),
+                message: RESERVED_NAME_MESSAGE.to_owned(),
+            });
         }
         Ok(Self { namespace, name: name.to_owned() })
     }

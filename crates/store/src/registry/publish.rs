@@ -1,4 +1,4 @@
-//! How a version comes into the registry.
+//! Publishes versions.
 
 use bytes::Bytes;
 use savoir_skill::permission::Tier;
@@ -6,19 +6,19 @@ use semver::Version;
 use serde_json::json;
 
 use super::{
-    Actor, Facts, Lock, NewSignature, PackageName, Registry, RegistryError, Right, ScanResult,
-    Signer, TeamRole, Work,
+    Actor, NewSignature, PackageName, Registry, RegistryError, RegistryTransaction, Right, RowLock,
+    ScanResult, Signer, TeamRole, VersionFacts,
     blobs::hold_claims,
     facts::{attested, read_version, tier_number},
-    index::{Entry, renew},
+    index::{VersionEntry, renew},
     keys::KeyState,
-    log::{Act, AuditEvent, note},
-    order::{self, sort_key},
-    people::{must_have_prefix, must_publish, put_member},
-    signatures::{Files, put_signature},
-    taken_down::{self, Content},
+    log::{AuditAction, NewAuditEvent, note},
+    owners::{must_have_prefix, must_publish, put_member},
+    signatures::{SignedFiles, put_signature},
+    taken_down::{self, ContentDigests},
+    version_order::{self, sort_key},
 };
-use crate::{StoreError, Time, quota::Addition, sql::sql};
+use crate::{StoreError, Timestamp, quota::Addition, sql::sql};
 
 /// A version that is to be published. Whoever hands it over has checked that its parts belong
 /// together, and that its signatures are good.
@@ -37,14 +37,14 @@ pub struct NewVersion<'a> {
     /// The tier that it claims.
     pub claimed: Option<Tier>,
     /// What its files say.
-    pub facts: &'a Facts,
+    pub facts: &'a VersionFacts,
     /// Who vouches for it. Those by keys that are not registered are kept, and count for nothing; so
     /// do those of auditors, unless the auditor publishes.
     pub signatures: &'a [NewSignature],
     /// What was found in it; none if it is scanned later.
     pub scan: Option<&'a ScanResult>,
     /// When it was published elsewhere; only the operator can say so.
-    pub published_at: Option<Time>,
+    pub published_at: Option<Timestamp>,
 }
 
 /// A version that was published.
@@ -77,12 +77,12 @@ impl Registry<'_> {
         let blobs = self.write_blobs([new.artefact.clone(), new.skill_md.clone()]).await?;
         let mut work = self.begin().await?;
         self.database.take_quota(work.connection(), actor.account, addition).await?;
-        let (now, mut deeds) = (Time::now(), Vec::new());
+        let (now, mut deeds) = (Timestamp::now(), Vec::new());
         must_have_prefix(work.connection(), actor, new.package.reserved_prefix()).await?;
         if !new.package.namespace().is_shared() {
             deeds.extend(work.take_namespace(actor, new.package.namespace(), now).await?);
         }
-        let files = Files { integrity: new.integrity, skill_md: &blobs[1] };
+        let files = SignedFiles { integrity: new.integrity, skill_md: &blobs[1] };
         let states = work.key_states(actor, new.package, new.signatures, files).await?;
         work.take_package(actor, new.package, now).await?;
         let tier = earned(&new, &states);
@@ -97,7 +97,7 @@ impl Registry<'_> {
         let latest = work.latest(new.package).await?;
         deeds.push(published(&new, &blobs, tier));
         let seq = note(work.connection(), actor, now, deeds).await?;
-        let content = Content { sha256: &blobs[0], integrity: new.integrity };
+        let content = ContentDigests { sha256: &blobs[0], integrity: new.integrity };
         taken_down::check(work.connection(), new.package, content).await?;
         work.commit().await?;
         let [sha256, _] = blobs;
@@ -127,7 +127,7 @@ impl Registry<'_> {
         version: &Version,
     ) -> Result<(), RegistryError> {
         actor.must_have(Right::Publish, Some(&package.holding()))?;
-        order::check(version)?;
+        version_order::check(version)?;
         let connection = &mut *self.reader().acquire().await?;
         must_have_prefix(connection, actor, package.reserved_prefix()).await?;
         exists(connection, package, version).await?;
@@ -179,9 +179,9 @@ fn earned(new: &NewVersion<'_>, states: &[KeyState]) -> Tier {
     attested(verdict, has(Signer::Publisher), has(Signer::Auditor))
 }
 
-fn published(new: &NewVersion<'_>, blobs: &[String; 2], tier: Tier) -> AuditEvent {
+fn published(new: &NewVersion<'_>, blobs: &[String; 2], tier: Tier) -> NewAuditEvent {
     let keys: Vec<_> = new.signatures.iter().map(|signature| &signature.key_id).collect();
-    AuditEvent::new(Act::Published).version(new.package, new.version).details(json!({
+    NewAuditEvent::new(AuditAction::Published).version(new.package, new.version).details(json!({
         "sha256": blobs[0],
         "integrity": new.integrity,
         "attested": tier.as_str(),
@@ -209,13 +209,13 @@ async fn exists(
     })
 }
 
-impl Work {
+impl RegistryTransaction {
     /// Makes the row of a package if there is none, and locks it.
     async fn take_package(
         &mut self,
         actor: &Actor,
         package: &PackageName,
-        now: Time,
+        now: Timestamp,
     ) -> Result<(), RegistryError> {
         let made = sql("INSERT INTO packages (id, created_by, created_at, updated_at, tier,
                 description, tags, index_text, index_tag)
@@ -255,7 +255,7 @@ impl Work {
         &mut self,
         package: &PackageName,
     ) -> Result<(), RegistryError> {
-        let statement = self.locking("SELECT 1 FROM packages WHERE id = $1", Lock::Alone);
+        let statement = self.locking("SELECT 1 FROM packages WHERE id = $1", RowLock::Alone);
         let row = statement.text(&package.id()).optional(self.connection()).await?;
         row.map(drop).ok_or_else(|| RegistryError::no_package(package))
     }
@@ -267,11 +267,11 @@ impl Work {
         facts: &str,
         blobs: &[String; 2],
         tier: Tier,
-        now: Time,
+        now: Timestamp,
     ) -> Result<(), RegistryError> {
         let [sha256, skill_md] = blobs;
         let published_at = new.published_at.filter(|_| actor.account.is_none()).unwrap_or(now);
-        let entry = Entry {
+        let entry = VersionEntry {
             version: new.version.to_string(),
             integrity: new.integrity.to_owned(),
             sha256: sha256.clone(),

@@ -1,21 +1,22 @@
-//! What there is.
+//! Reads packages, versions and indexes.
 
 use savoir_skill::{permission::Tier, version::VersionRange};
 use semver::Version;
 
 use super::{
-    Facts, PackageName, PackageVersion, Registry, RegistryError, ScanResult, ScanVerdict, Summary,
+    PackageName, PackageVersion, Registry, RegistryError, ScanResult, ScanVerdict, Summary,
+    VersionFacts,
     facts::{blocked_by, read_name, read_tier, read_version},
     list::{SUMMARY, summary},
-    order::sort_key,
+    version_order::sort_key,
 };
 use crate::{
-    StoreError, Time,
+    StoreError, Timestamp,
     sql::{Row, among, built, damaged, sql},
 };
 
 /// The most packages whose indexes are read at once.
-const MOST_AT_ONCE: usize = 500;
+const MAX_NAMES_PER_QUERY: usize = 500;
 
 /// The index of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct IndexText {
     /// Changes with the text: its `ETag`, without quotes.
     pub tag: String,
     /// When the package last changed.
-    pub updated_at: Time,
+    pub updated_at: Timestamp,
 }
 
 /// A package with all its versions.
@@ -36,7 +37,7 @@ pub struct Package {
     /// What lists show; its `latest` is the version whose facts these are.
     pub summary: Summary,
     /// When it came.
-    pub created_at: Time,
+    pub created_at: Timestamp,
     /// Its versions, the highest first.
     pub versions: Vec<VersionSummary>,
 }
@@ -47,7 +48,7 @@ pub struct VersionSummary {
     /// The version.
     pub version: Version,
     /// When it was published.
-    pub published_at: Time,
+    pub published_at: Timestamp,
     /// Whose account published it.
     pub published_by: Option<i64>,
     /// The tier that it claims.
@@ -109,7 +110,7 @@ impl Registry<'_> {
     /// The indexes of several packages at once, by name. Those that are not there are left out.
     pub async fn indexes(&self, packages: &[PackageName]) -> Result<Vec<IndexText>, StoreError> {
         let mut found = Vec::with_capacity(packages.len());
-        for some in packages.chunks(MOST_AT_ONCE) {
+        for some in packages.chunks(MAX_NAMES_PER_QUERY) {
             let ids = some.iter().map(PackageName::id);
             let head = "SELECT id, index_text, index_tag, updated_at FROM packages WHERE id IN";
             for row in among(head, ids).all(self.reader()).await? {
@@ -128,7 +129,7 @@ impl Registry<'_> {
         most: usize,
     ) -> Result<Option<Vec<IndexText>>, StoreError> {
         let (mut found, mut size) = (Vec::with_capacity(packages.len()), 0);
-        for some in packages.chunks(MOST_AT_ONCE) {
+        for some in packages.chunks(MAX_NAMES_PER_QUERY) {
             let ids = some.iter().map(PackageName::id);
             let head = "SELECT COALESCE(SUM(LENGTH(index_text)), 0) FROM packages WHERE id IN";
             size += among(head, ids).one(self.reader()).await?.count(0)?;
@@ -181,7 +182,7 @@ impl Registry<'_> {
     /// What lists show of some packages, by name. Those that are not there are left out.
     pub async fn summaries(&self, packages: &[PackageName]) -> Result<Vec<Summary>, StoreError> {
         let mut found = Vec::with_capacity(packages.len());
-        for some in packages.chunks(MOST_AT_ONCE) {
+        for some in packages.chunks(MAX_NAMES_PER_QUERY) {
             let ids = some.iter().map(PackageName::id);
             let head = format!("SELECT {SUMMARY} FROM packages p WHERE p.id IN");
             for row in among(&head, ids).all(self.reader()).await? {
@@ -253,7 +254,7 @@ fn package_version(package: &PackageName, row: &Row) -> Result<PackageVersion, S
         sha256: row.text(4)?,
         size: row.count(5)?,
         skill_md: row.text(6)?,
-        facts: Facts::read(&row.text(7)?)?,
+        facts: VersionFacts::read(&row.text(7)?)?,
         scan: scan(row)?,
         yanked: row.maybe_time(11)?.zip(Some(row.maybe_text(12)?)),
         deprecated: row.maybe_text(13)?,
@@ -262,7 +263,7 @@ fn package_version(package: &PackageName, row: &Row) -> Result<PackageVersion, S
     })
 }
 
-fn scan(row: &Row) -> Result<Option<(ScanResult, Time)>, StoreError> {
+fn scan(row: &Row) -> Result<Option<(ScanResult, Timestamp)>, StoreError> {
     let (verdict, report, time) = (row.maybe_text(8)?, row.maybe_text(9)?, row.maybe_time(10)?);
     let (Some(verdict), Some(report), Some(time)) = (verdict, report, time) else {
         return Ok(None);

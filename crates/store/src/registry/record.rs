@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Facts, PackageName, ScanResult};
+use super::{PackageName, ScanResult, VersionFacts};
 
 /// One thing that the registry knows. Those that others refer to come first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -151,7 +151,7 @@ pub struct VersionRecord {
     /// SHA-256 of its SKILL.md, in hexadecimal digits.
     pub skill_md: String,
     /// What its files say.
-    pub facts: Facts,
+    pub facts: VersionFacts,
     /// What the last scan found.
     pub scan: Option<ScanResult>,
     /// When that was.

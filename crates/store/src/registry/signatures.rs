@@ -1,4 +1,4 @@
-//! What keys signed, and the tier that versions earn by it.
+//! Signatures of versions, and the tier that they give.
 
 use savoir_skill::permission::Tier;
 use semver::Version;
@@ -6,26 +6,26 @@ use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::{
-    Actor, Lock, NewSignature, OwnerScope, PackageName, Registry, RegistryError, Right, Signature,
-    SignatureState, Signer, Work,
+    Actor, NewSignature, OwnerScope, PackageName, Registry, RegistryError, RegistryTransaction,
+    Right, RowLock, Signature, SignatureState, Signer,
     facts::{ScanVerdict, attested, read_name, read_tier, read_version, tier_number},
     index::renew,
     keys::{KeyState, may_audit, owns},
-    log::{Act, AuditEvent, note},
-    order::sort_key,
-    people::must_publish,
+    log::{AuditAction, NewAuditEvent, note},
+    owners::must_publish,
+    version_order::sort_key,
 };
 use crate::{
-    StoreError, Time,
+    StoreError, Timestamp,
     sql::{Row, sql},
 };
 
 /// The record of a signature names every file of a skill.
-const LARGEST_RECORD: usize = 512 * 1024;
+const MAX_RECORD_BYTES: usize = 512 * 1024;
 
 /// The files that a key signs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Files<'a> {
+pub(super) struct SignedFiles<'a> {
     pub(super) integrity: &'a str,
     /// The digest of one of them, by which they are found.
     pub(super) skill_md: &'a str,
@@ -38,10 +38,10 @@ pub(super) async fn put_signature(
     (package, version): (&PackageName, &Version),
     new: &NewSignature,
     state: SignatureState,
-    now: Time,
+    now: Timestamp,
 ) -> Result<(), RegistryError> {
-    if new.record.len() > LARGEST_RECORD || new.key_id.len() > 256 {
-        let message = format!("it is longer than {LARGEST_RECORD} bytes");
+    if new.record.len() > MAX_RECORD_BYTES || new.key_id.len() > 256 {
+        let message = format!("it is longer than {MAX_RECORD_BYTES} bytes");
         return Err(RegistryError::Invalid { what: "the signature", message });
     }
     sql("INSERT INTO signatures
@@ -95,21 +95,21 @@ pub(super) async fn earn(
     Ok((before, now))
 }
 
-impl Work {
+impl RegistryTransaction {
     /// What the keys of signatures are at the moment, and stay until this is over.
     pub(super) async fn key_states(
         &mut self,
         actor: &Actor,
         package: &PackageName,
         signatures: &[NewSignature],
-        files: Files<'_>,
+        files: SignedFiles<'_>,
     ) -> Result<Vec<KeyState>, RegistryError> {
         let mut states = vec![KeyState::Unknown; signatures.len()];
         let mut order: Vec<usize> = (0..signatures.len()).collect();
         order.sort_by_key(|n| (signatures[*n].signer.holding(package), &signatures[*n].key_id));
         for n in order {
             let holding = signatures[n].signer.holding(package);
-            let state = self.key_state(&holding, &signatures[n].key_id, Lock::Share).await?;
+            let state = self.key_state(&holding, &signatures[n].key_id, RowLock::Share).await?;
             let trusted = match signatures[n].signer {
                 Signer::Publisher => {
                     let key = (&holding, &*signatures[n].key_id);
@@ -129,8 +129,8 @@ impl Work {
         &mut self,
         actor: &Actor,
         (holding, key_id): (&OwnerScope, &str),
-        now: Time,
-    ) -> Result<Vec<AuditEvent>, RegistryError> {
+        now: Timestamp,
+    ) -> Result<Vec<NewAuditEvent>, RegistryError> {
         if holding.is_for_auditors() {
             return Ok(Vec::new());
         }
@@ -148,7 +148,7 @@ impl Work {
             let (package, sort_key) = (read_name(&row.text(0)?)?, row.bytes(1)?);
             let (integrity, skill_md) = (row.text(3)?, row.text(4)?);
             self.lock_package(&package).await?;
-            let files = Files { integrity: &integrity, skill_md: &skill_md };
+            let files = SignedFiles { integrity: &integrity, skill_md: &skill_md };
             let key = (holding, key_id);
             if signed_for(self.connection(), actor, key, files).await?.is_some() {
                 continue;
@@ -167,7 +167,11 @@ impl Work {
                 "before": before.as_str(), "attested": after.as_str(),
             });
             let version = read_version(&row.text(2)?)?;
-            deeds.push(AuditEvent::new(Act::Signed).version(&package, &version).details(details));
+            deeds.push(
+                NewAuditEvent::new(AuditAction::Signed)
+                    .version(&package, &version)
+                    .details(details),
+            );
             if !changed.contains(&package) {
                 changed.push(package);
             }
@@ -183,8 +187,8 @@ impl Work {
         &mut self,
         package: &PackageName,
         (holding, key_id): (&OwnerScope, &str),
-        now: Time,
-    ) -> Result<Vec<AuditEvent>, RegistryError> {
+        now: Timestamp,
+    ) -> Result<Vec<NewAuditEvent>, RegistryError> {
         self.lock_package(package).await?;
         let id = package.id();
         sql("UPDATE signatures SET state = 'revoked'
@@ -208,7 +212,11 @@ impl Work {
             let details =
                 json!({"key_id": key_id, "before": before.as_str(), "attested": after.as_str()});
             let version = read_version(&row.text(1)?)?;
-            deeds.push(AuditEvent::new(Act::Unsigned).version(package, &version).details(details));
+            deeds.push(
+                NewAuditEvent::new(AuditAction::Unsigned)
+                    .version(package, &version)
+                    .details(details),
+            );
         }
         renew(self.connection(), package, now).await?;
         Ok(deeds)
@@ -226,9 +234,9 @@ impl Registry<'_> {
         new: &NewSignature,
     ) -> Result<Tier, RegistryError> {
         actor.must_have(Right::Publish, Some(&package.holding()))?;
-        let (mut work, now) = (self.begin().await?, Time::now());
+        let (mut work, now) = (self.begin().await?, Timestamp::now());
         let holding = new.signer.holding(package);
-        match work.key_state(&holding, &new.key_id, Lock::Share).await? {
+        match work.key_state(&holding, &new.key_id, RowLock::Share).await? {
             KeyState::Active => {}
             KeyState::Revoked => {
                 let key_id = new.key_id.clone();
@@ -257,7 +265,7 @@ impl Registry<'_> {
             .one(work.connection())
             .await?;
             let (integrity, skill_md) = (row.text(0)?, row.text(1)?);
-            let files = Files { integrity: &integrity, skill_md: &skill_md };
+            let files = SignedFiles { integrity: &integrity, skill_md: &skill_md };
             let key = (&holding, &*new.key_id);
             let others = signed_for(work.connection(), actor, key, files).await?;
             if let Some(holding) = others {
@@ -272,7 +280,8 @@ impl Registry<'_> {
             "key_id": new.key_id, "signer": new.signer.as_str(),
             "before": before.as_str(), "attested": tier.as_str(),
         });
-        let deed = AuditEvent::new(Act::Signed).version(package, version).details(details);
+        let deed =
+            NewAuditEvent::new(AuditAction::Signed).version(package, version).details(details);
         note(work.connection(), actor, now, vec![deed]).await?;
         work.commit().await?;
         Ok(tier)
@@ -311,7 +320,7 @@ async fn signed_for(
     connection: &mut AnyConnection,
     actor: &Actor,
     (holding, key_id): (&OwnerScope, &str),
-    Files { integrity, skill_md }: Files<'_>,
+    SignedFiles { integrity, skill_md }: SignedFiles<'_>,
 ) -> Result<Option<OwnerScope>, RegistryError> {
     let rows = sql("SELECT DISTINCT s.holding FROM signatures s
          JOIN versions v ON v.package = s.package AND v.sort_key = s.sort_key

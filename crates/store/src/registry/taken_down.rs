@@ -1,4 +1,4 @@
-//! Bytes that an administrator took down do not come back, under whatever name and number.
+//! Rejects content that an administrator took down, under any name and version.
 //!
 //! What is withdrawn or blocked keeps the digests of its archive and of its files, and since when, in
 //! columns of its version. A clearance from later on lets one skill have them again.
@@ -8,26 +8,26 @@ use serde_json::Value;
 use sqlx::AnyConnection;
 
 use super::{
-    PackageName, Registry, RegistryError, Work,
+    PackageName, Registry, RegistryError, RegistryTransaction,
     appeal::{speaks_of, why_cleared},
     facts::{read_name, read_version},
     index::why_blocked,
-    log::Act,
-    order::sort_key,
+    log::AuditAction,
+    version_order::sort_key,
 };
 use crate::{
-    Time,
+    Timestamp,
     sql::{Row, sql},
 };
 
 /// Of how many other versions with the same content somebody is told.
-const MOST_TOLD: u64 = 100;
+const MAX_LISTED: u64 = 100;
 /// How many versions with some content are looked at that were taken down, the newest first.
-const MOST_READ: u64 = 100;
+const MAX_READ: u64 = 100;
 
 /// What identifies the content of a version: its archive, or its files however they are packed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Content<'a> {
+pub(super) struct ContentDigests<'a> {
     pub(super) sha256: &'a str,
     pub(super) integrity: &'a str,
 }
@@ -41,7 +41,7 @@ impl Registry<'_> {
         integrity: &str,
     ) -> Result<(), RegistryError> {
         let connection = &mut *self.reader().acquire().await?;
-        check(connection, package, Content { sha256, integrity }).await
+        check(connection, package, ContentDigests { sha256, integrity }).await
     }
 
     /// The other versions that have the content of one, also if that was taken down, and that
@@ -67,7 +67,7 @@ impl Registry<'_> {
         .text(&row.text(1)?)
         .text(&id)
         .bytes(&key)
-        .count(MOST_TOLD)
+        .count(MAX_LISTED)
         .all(self.reader())
         .await?;
         let found = |row: &Row| Ok((read_name(&row.text(0)?)?, read_version(&row.text(1)?)?));
@@ -75,7 +75,7 @@ impl Registry<'_> {
     }
 }
 
-impl Work {
+impl RegistryTransaction {
     /// Remembers what a version is that an administrator takes down.
     pub(super) async fn take_down(
         &mut self,
@@ -87,7 +87,7 @@ impl Work {
              WHERE package = $1 AND sort_key = $2")
         .text(&package.id())
         .bytes(&sort_key(version))
-        .time(Time::now())
+        .time(Timestamp::now())
         .run(self.connection())
         .await?;
         Ok(())
@@ -111,14 +111,14 @@ impl Work {
 }
 
 /// A version that was taken down.
-struct Taken {
+struct TakenDownContent {
     package: PackageName,
     version: Version,
     why: String,
-    at: Time,
+    at: Timestamp,
 }
 
-impl Taken {
+impl TakenDownContent {
     /// Reads `package, version, withdrawn_at, withdrawn_why, scan, taken_at`.
     fn read(row: &Row) -> Result<Self, RegistryError> {
         let why = if row.maybe_number(2)?.is_some() {
@@ -143,24 +143,24 @@ impl Taken {
 pub(super) async fn check(
     connection: &mut AnyConnection,
     package: &PackageName,
-    Content { sha256, integrity }: Content<'_>,
+    ContentDigests { sha256, integrity }: ContentDigests<'_>,
 ) -> Result<(), RegistryError> {
     let rows = sql("SELECT package, version, withdrawn_at, withdrawn_why, scan, taken_at
          FROM versions WHERE taken_sha256 = $1 OR taken_integrity = $2
          ORDER BY taken_at DESC LIMIT $3")
     .text(sha256)
     .text(integrity)
-    .count(MOST_READ)
+    .count(MAX_READ)
     .all(&mut *connection)
     .await?;
-    let taken = rows.iter().map(Taken::read).collect::<Result<Vec<_>, _>>()?;
+    let taken = rows.iter().map(TakenDownContent::read).collect::<Result<Vec<_>, _>>()?;
     let Some(last) = taken.first().map(|taken| taken.at) else { return Ok(()) };
     if was_cleared(connection, package, sha256, last).await? {
         return Ok(());
     }
     let own = taken.iter().position(|taken| taken.package == *package).unwrap_or(0);
     match taken.into_iter().nth(own) {
-        Some(Taken { package, version, why, .. }) => {
+        Some(TakenDownContent { package, version, why, .. }) => {
             Err(RegistryError::TakenDown { package, version, why })
         }
         None => Ok(()),
@@ -172,7 +172,7 @@ async fn was_cleared(
     connection: &mut AnyConnection,
     package: &PackageName,
     sha256: &str,
-    after: Time,
+    after: Timestamp,
 ) -> Result<bool, RegistryError> {
     if why_cleared(connection, sha256, package).await?.is_none() {
         return Ok(false);
@@ -180,7 +180,7 @@ async fn was_cleared(
     let row = sql("SELECT 1 FROM registry_log
          WHERE package = $1 AND act = $2 AND details LIKE $3 AND done_at > $4 LIMIT 1")
     .text(&package.id())
-    .text(Act::Cleared.as_str())
+    .text(AuditAction::Cleared.as_str())
     .text(&speaks_of(sha256))
     .time(after)
     .optional(connection)

@@ -13,11 +13,12 @@ use object_store::{
     PutMode, PutOptions, UpdateVersion,
 };
 
-use super::{LARGEST_FILE, SkillFile, WriteError, damaged, is_name, no_name};
-use crate::{StoreError, Time, storage::Bucket};
+use super::{MAX_FILE_BYTES, SkillFile, WriteError, damaged, is_name, no_name};
+use crate::{StoreError, Timestamp, storage::Bucket};
 
 /// Where an object keeps when its skill was made, in microseconds.
-const CREATED_AT: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("created-at"));
+const CREATED_AT_ATTRIBUTE: Attribute =
+    Attribute::Metadata(std::borrow::Cow::Borrowed("created-at"));
 
 #[derive(Debug)]
 pub(super) struct BucketSkills {
@@ -118,10 +119,10 @@ impl BucketSkills {
     }
 
     async fn file(&self, name: &str, found: GetResult) -> Result<SkillFile, StoreError> {
-        if found.meta.size > LARGEST_FILE {
+        if found.meta.size > MAX_FILE_BYTES {
             return Err(damaged(name, "its file is larger than one mebibyte"));
         }
-        let updated_at = Time::from_micros(found.meta.last_modified.timestamp_micros());
+        let updated_at = Timestamp::from_micros(found.meta.last_modified.timestamp_micros());
         let version = found
             .meta
             .e_tag
@@ -129,9 +130,9 @@ impl BucketSkills {
             .ok_or_else(|| damaged(name, "the storage gives no version"))?;
         let created_at = found
             .attributes
-            .get(&CREATED_AT)
+            .get(&CREATED_AT_ATTRIBUTE)
             .and_then(|micros| micros.parse().ok())
-            .map_or(updated_at, Time::from_micros);
+            .map_or(updated_at, Timestamp::from_micros);
         let bytes = found.bytes().await.map_err(|error| self.failed(name, &error))?;
         let text = std::str::from_utf8(&bytes).map_err(|_| damaged(name, "it is not UTF-8"))?;
         Ok(SkillFile { name: name.to_owned(), text: text.into(), created_at, updated_at, version })
@@ -142,7 +143,7 @@ impl BucketSkills {
             return Err(no_name(name));
         }
         self.check_free(name).await?;
-        match self.put(name, text, Time::now(), None, PutMode::Create).await? {
+        match self.put(name, text, Timestamp::now(), None, PutMode::Create).await? {
             Ok(()) => self.read(name).await?.ok_or(WriteError::Missing),
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {
                 Err(WriteError::Exists { existing: name.to_owned(), has_file: true })
@@ -183,16 +184,16 @@ impl BucketSkills {
         &self,
         name: &str,
         text: &str,
-        created_at: Time,
+        created_at: Timestamp,
         files: Option<&str>,
         mode: PutMode,
     ) -> Result<Result<(), Error>, StoreError> {
         let mut attributes = Attributes::from_iter([
-            (CREATED_AT, created_at.micros().to_string()),
+            (CREATED_AT_ATTRIBUTE, created_at.micros().to_string()),
             (Attribute::ContentType, "text/markdown; charset=utf-8".to_owned()),
         ]);
         if let Some(files) = files {
-            attributes.insert(whole::FILES, files.to_owned().into());
+            attributes.insert(whole::FILES_ATTRIBUTE, files.to_owned().into());
         }
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let path = self.bucket.path(&key(name))?;

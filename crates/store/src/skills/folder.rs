@@ -19,25 +19,25 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-use super::{LARGEST_FILE, SkillFile, WriteError, damaged, is_name, no_name};
+use super::{MAX_FILE_BYTES, SkillFile, WriteError, damaged, is_name, no_name};
 use crate::{
-    StoreError, Time,
-    stamp::Stamp,
+    StoreError, Timestamp,
+    file_stamp::FileStamp,
     storage::{WORK_PREFIX, file_error, sync_folder, write_whole},
 };
 
 /// What is older was left by a process that died.
-const LEFT_BEHIND: Duration = Duration::from_hours(1);
+const UNFINISHED_AFTER: Duration = Duration::from_hours(1);
 
 #[derive(Debug)]
 pub(super) struct FolderSkills {
     root: PathBuf,
-    cache: Mutex<HashMap<String, Cached>>,
+    cache: Mutex<HashMap<String, CachedSkill>>,
 }
 
 #[derive(Debug)]
-struct Cached {
-    stamp: Stamp,
+struct CachedSkill {
+    stamp: FileStamp,
     /// Whether the file was quiet when it was read. If not, it could change again unseen.
     settled: bool,
     /// The file, or why it cannot be read.
@@ -45,7 +45,7 @@ struct Cached {
 }
 
 /// Changes with every write, and with the text.
-fn version(stamp: &Stamp, text: &str) -> String {
+fn version(stamp: &FileStamp, text: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(format!("{stamp:?}"));
     hash.update(text);
@@ -72,7 +72,7 @@ impl FolderSkills {
         Self { root, cache: Mutex::default() }
     }
 
-    fn cache(&self) -> MutexGuard<'_, HashMap<String, Cached>> {
+    fn cache(&self) -> MutexGuard<'_, HashMap<String, CachedSkill>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,7 +158,7 @@ impl FolderSkills {
     fn known(&self, name: &str, metadata: &Metadata) -> Option<Result<SkillFile, &'static str>> {
         let cache = self.cache();
         let cached = cache.get(name)?;
-        let same = cached.settled && cached.stamp == Stamp::of(metadata);
+        let same = cached.settled && cached.stamp == FileStamp::of(metadata);
         same.then(|| cached.file.clone())
     }
 
@@ -173,9 +173,10 @@ impl FolderSkills {
             return Ok(None);
         }
         let mut bytes = Vec::new();
-        (&mut file).take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(fail)?;
-        let (before, after) = (Stamp::of(&metadata), Stamp::of(&file.metadata().map_err(fail)?));
-        let text = if bytes.len() as u64 > LARGEST_FILE {
+        (&mut file).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
+        let (before, after) =
+            (FileStamp::of(&metadata), FileStamp::of(&file.metadata().map_err(fail)?));
+        let text = if bytes.len() as u64 > MAX_FILE_BYTES {
             Err("its file is larger than one mebibyte")
         } else {
             String::from_utf8(bytes).map_err(|_| "it is not UTF-8")
@@ -188,17 +189,17 @@ impl FolderSkills {
             updated_at: modified_at(&metadata),
         });
         let settled = before == after && before.is_settled();
-        let cached = Cached { stamp: before, settled, file: file.clone() };
+        let cached = CachedSkill { stamp: before, settled, file: file.clone() };
         self.cache().insert(name.to_owned(), cached);
         file.map(Some).map_err(|message| damaged(name, message))
     }
 
     /// When a skill was made: its folder, or the one before it, of which the lock tells.
-    fn created_at(&self, name: &str) -> Option<Time> {
+    fn created_at(&self, name: &str) -> Option<Timestamp> {
         let folder = self.root.join(name);
-        let made = Time::from(fs::metadata(&folder).ok()?.created().ok()?);
+        let made = Timestamp::from(fs::metadata(&folder).ok()?.created().ok()?);
         let lock = fs::symlink_metadata(folder.join("SKILL.md.lock")).ok();
-        let before = lock.and_then(|lock| lock.modified().ok()).map(Time::from);
+        let before = lock.and_then(|lock| lock.modified().ok()).map(Timestamp::from);
         Some(before.map_or(made, |before| before.min(made)))
     }
 
@@ -244,7 +245,7 @@ impl FolderSkills {
             let path = self.root.join(entry);
             let is_old = fs::symlink_metadata(&path)
                 .and_then(|metadata| metadata.modified())
-                .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > LEFT_BEHIND));
+                .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > UNFINISHED_AFTER));
             if is_old {
                 let _ = fs::remove_dir_all(&path);
             }
@@ -306,8 +307,8 @@ impl FolderSkills {
     }
 }
 
-fn modified_at(metadata: &Metadata) -> Time {
-    metadata.modified().map_or_else(|_| Time::now(), Time::from)
+fn modified_at(metadata: &Metadata) -> Timestamp {
+    metadata.modified().map_or_else(|_| Timestamp::now(), Timestamp::from)
 }
 
 /// Waits for a lock; it ends when the file is dropped.

@@ -14,14 +14,14 @@ use object_store::{
 };
 use url::Url;
 
-use crate::{StoreError, Time};
+use crate::{StoreError, Timestamp};
 
 /// How long a bucket may be silent, and how long it is asked again. An upload must be done in this
 /// time, too.
-const SILENCE: Duration = Duration::from_secs(15);
+const READ_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// An object that is written to try whether anything can be.
-const TRIED: &str = ".ready";
+const WRITE_TEST_KEY: &str = ".ready";
 
 #[derive(Debug)]
 pub(crate) struct Bucket {
@@ -44,7 +44,7 @@ impl Bucket {
         let mut client = ClientOptions::new()
             .with_timeout(Duration::from_mins(1))
             // One that takes what it is sent and says nothing is given up here.
-            .with_read_timeout(SILENCE)
+            .with_read_timeout(READ_TIMEOUT)
             .with_connect_timeout(Duration::from_secs(5));
         let mut builder = AmazonS3Builder::new();
         for (key, value) in settings {
@@ -61,7 +61,7 @@ impl Bucket {
             .with_conditional_put(S3ConditionalPut::ETagMatch)
             .with_retry(RetryConfig {
                 max_retries: 4,
-                retry_timeout: SILENCE,
+                retry_timeout: READ_TIMEOUT,
                 ..RetryConfig::default()
             })
             .build()
@@ -122,7 +122,7 @@ impl Bucket {
     }
 
     pub(crate) async fn try_write(&self) -> Result<(), StoreError> {
-        self.put(TRIED, Bytes::from_static(b"ready")).await
+        self.put(WRITE_TEST_KEY, Bytes::from_static(b"ready")).await
     }
 
     pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
@@ -229,9 +229,10 @@ impl Bucket {
     pub(crate) async fn list_with_times(
         &self,
         prefix: &str,
-    ) -> Result<Vec<(String, Time)>, StoreError> {
+    ) -> Result<Vec<(String, Timestamp)>, StoreError> {
         let objects = self.objects(prefix).await?;
-        let time = |object: &ObjectMeta| Time::from_micros(object.last_modified.timestamp_micros());
+        let time =
+            |object: &ObjectMeta| Timestamp::from_micros(object.last_modified.timestamp_micros());
         Ok(objects
             .iter()
             .filter_map(|object| Some((self.key(&object.location)?.to_owned(), time(object))))

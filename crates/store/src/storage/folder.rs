@@ -15,13 +15,13 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::{StoreError, Time, error::is_full};
+use crate::{StoreError, Timestamp, error::is_full};
 
 /// How the names of files begin that are still being written.
 pub(crate) const WORK_PREFIX: &str = ".tmp-";
 
 /// What is written to try whether anything can be: a disk that has less left is as good as full.
-const TRIED_BYTES: usize = 64 * 1024;
+const WRITE_TEST_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -61,7 +61,7 @@ impl Folder {
         on_a_thread(move || {
             let write = || {
                 let mut file = tempfile::Builder::new().prefix(WORK_PREFIX).tempfile_in(&path)?;
-                file.write_all(&vec![0; TRIED_BYTES])?;
+                file.write_all(&vec![0; WRITE_TEST_BYTES])?;
                 file.as_file().sync_all()
             };
             let written = write();
@@ -171,12 +171,12 @@ impl Folder {
     pub(crate) async fn list_with_times(
         &self,
         prefix: &str,
-    ) -> Result<Vec<(String, Time)>, StoreError> {
+    ) -> Result<Vec<(String, Timestamp)>, StoreError> {
         let (root, keys) = (self.path.clone(), self.list(prefix).await?);
         on_a_thread(move || {
             let time = |key: &String| {
                 match fs::metadata(root.join(key)).and_then(|metadata| metadata.modified()) {
-                    Ok(time) => Ok(Some((key.clone(), Time::from(time)))),
+                    Ok(time) => Ok(Some((key.clone(), Timestamp::from(time)))),
                     // Someone removed it in between.
                     Err(error) if is_absent(&error) => Ok(None),
                     Err(error) => Err(file_error(&root.join(key), &error)),

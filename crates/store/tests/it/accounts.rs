@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use savoir_store::{Database, NewToken, Role, Time, registry::Actor};
+use savoir_store::{Database, NewToken, Role, Timestamp, registry::Actor};
 
 use crate::harness::for_each_database;
 
@@ -69,7 +69,7 @@ async fn signed_tokens_end() {
     for_each_database(async |place| {
         let accounts = place.database.accounts();
         let user = accounts.create("u@example.org", "h", Role::User).await.unwrap().unwrap();
-        let issued = Time::now();
+        let issued = Timestamp::now();
         let until = issued.plus(HOUR);
         assert_eq!(accounts.of_token(user.id, "t1", issued).await.unwrap(), Some(user.clone()));
         assert_eq!(accounts.of_token(user.id + 1, "t1", issued).await.unwrap(), None);
@@ -84,9 +84,9 @@ async fn signed_tokens_end() {
         assert!(!accounts.of_token(user.id, "t2", issued).await.unwrap().unwrap().active);
         assert!(accounts.set_password(&by(), user.id, "h2").await.unwrap());
         assert_eq!(accounts.of_token(user.id, "t2", issued).await.unwrap(), None);
-        assert!(accounts.of_token(user.id, "t3", Time::now()).await.unwrap().is_some());
+        assert!(accounts.of_token(user.id, "t3", Timestamp::now()).await.unwrap().is_some());
         assert!(accounts.delete(&by(), user.id).await.unwrap());
-        assert_eq!(accounts.of_token(user.id, "t3", Time::now()).await.unwrap(), None);
+        assert_eq!(accounts.of_token(user.id, "t3", Timestamp::now()).await.unwrap(), None);
         assert!(!accounts.set_password(&by(), user.id, "h3").await.unwrap());
     })
     .await;
@@ -104,10 +104,10 @@ async fn tokens_of_programs() {
             scopes: &scopes,
             digest,
             expires_at,
-            since: Time::now(),
+            since: Timestamp::now(),
         };
         let token = accounts.add_token(&by(), new("d1", None)).await.unwrap().unwrap();
-        let over = new("d2", Some(Time::now().minus(HOUR)));
+        let over = new("d2", Some(Timestamp::now().minus(HOUR)));
         let second = accounts.add_token(&by(), over).await.unwrap().unwrap();
         assert!(accounts.add_token(&by(), new("d1", None)).await.is_err(), "a secret is used once");
         assert_eq!(accounts.by_token_digest("d2").await.unwrap(), None, "it is over");
@@ -145,7 +145,7 @@ async fn changes_of_another_process_are_seen_at_once() {
         let other = place.again().await;
         let (here, there) = (place.database.accounts(), other.accounts());
         let user = here.create("u@example.org", "h", Role::User).await.unwrap().unwrap();
-        let (id, mut issued) = (user.id, Time::now());
+        let (id, mut issued) = (user.id, Timestamp::now());
         let scopes = ["read".to_owned()];
         for round in 0..20 {
             let digest = format!("d{round}");
@@ -154,8 +154,8 @@ async fn changes_of_another_process_are_seen_at_once() {
                 name: "n",
                 scopes: &scopes,
                 digest: &digest,
-                expires_at: Some(Time::now().plus(HOUR)),
-                since: Time::now(),
+                expires_at: Some(Timestamp::now().plus(HOUR)),
+                since: Timestamp::now(),
             };
             let token = there.add_token(&by(), new).await.unwrap().unwrap();
             let signed = format!("t{round}");
@@ -170,7 +170,7 @@ async fn changes_of_another_process_are_seen_at_once() {
             assert!(there.set_active(id, true).await.unwrap());
             // A login from before the account was disabled does not come back.
             assert_eq!(here.of_token(id, &signed, issued).await.unwrap(), None);
-            issued = Time::now();
+            issued = Timestamp::now();
             let role = if round % 2 == 0 { Role::Admin } else { Role::User };
             assert!(there.set_role(id, role).await.unwrap());
             let found = here.of_token(id, &signed, issued).await.unwrap().unwrap();
@@ -184,9 +184,9 @@ async fn changes_of_another_process_are_seen_at_once() {
         assert!(here.of_token(id, "last", issued).await.unwrap().is_some());
         assert!(there.set_password(&by(), id, "h2").await.unwrap());
         assert_eq!(here.of_token(id, "last", issued).await.unwrap(), None);
-        assert!(here.of_token(id, "last", Time::now()).await.unwrap().is_some());
+        assert!(here.of_token(id, "last", Timestamp::now()).await.unwrap().is_some());
         assert!(there.delete(&by(), id).await.unwrap());
-        assert_eq!(here.of_token(id, "last", Time::now()).await.unwrap(), None);
+        assert_eq!(here.of_token(id, "last", Timestamp::now()).await.unwrap(), None);
         other.close().await;
     })
     .await;
@@ -200,7 +200,7 @@ async fn another_name_of_the_database_is_the_same_database() {
     std::os::unix::fs::symlink(&real, &link).unwrap();
     let there = Database::open(&format!("sqlite://{}", link.display())).await.unwrap();
     let user = here.accounts().create("u@example.org", "h", Role::User).await.unwrap().unwrap();
-    let issued = Time::now();
+    let issued = Timestamp::now();
     let found = async || here.accounts().of_token(user.id, "t", issued).await.unwrap();
     assert!(found().await.is_some() && found().await.is_some());
     assert!(there.accounts().set_password(&by(), user.id, "h2").await.unwrap());
@@ -211,7 +211,7 @@ async fn another_name_of_the_database_is_the_same_database() {
 async fn failed_attempts_are_counted() {
     for_each_database(async |place| {
         let accounts = place.database.accounts();
-        let start = Time::now();
+        let start = Timestamp::now();
         let note = async |name| accounts.note_failure(name, start).await.unwrap();
         let counts = futures::future::join_all((0..4).map(|_| note("a"))).await;
         let mut counts: Vec<_> = counts.into_iter().map(|noted| (noted.count, noted.id)).collect();
@@ -221,7 +221,7 @@ async fn failed_attempts_are_counted() {
         assert_eq!(note("b").await.count, 1);
         let (count, first) = accounts.failures("a", start).await.unwrap();
         assert!(count == 3 && first.unwrap() >= start);
-        assert_eq!(accounts.failures("a", Time::now().plus(HOUR)).await.unwrap(), (0, None));
+        assert_eq!(accounts.failures("a", Timestamp::now().plus(HOUR)).await.unwrap(), (0, None));
         accounts.forget_failures("a").await.unwrap();
         assert_eq!(accounts.failures("a", start).await.unwrap(), (0, None));
         assert_eq!(accounts.failures("b", start).await.unwrap().0, 1);

@@ -1,4 +1,4 @@
-use savoir_store::{Database, Kind, StoreError, Time};
+use savoir_store::{Database, DatabaseKind, StoreError, Timestamp};
 
 use crate::harness::{for_each_database, for_each_url};
 
@@ -63,7 +63,7 @@ async fn a_file_is_for_its_owner() {
     let inner = folder.path().join("ä b%20c?d#e");
     std::fs::create_dir(&inner).unwrap();
     let database = Database::open_folder(&inner).await.unwrap();
-    assert_eq!(database.kind(), Kind::Sqlite);
+    assert_eq!(database.kind(), DatabaseKind::Sqlite);
     database.settings().put("k", "v").await.unwrap();
     let mut seen = 0;
     for entry in std::fs::read_dir(&inner).unwrap() {
@@ -88,8 +88,8 @@ async fn what_cannot_be_opened() {
 
 #[test]
 fn times_are_text_with_six_digits() {
-    let time = Time::from_micros(1_700_000_000_123_456);
+    let time = Timestamp::from_micros(1_700_000_000_123_456);
     assert_eq!(time.to_string(), "2023-11-14T22:13:20.123456Z");
-    assert_eq!(Time::from_micros(-1).seconds(), -1);
-    assert_eq!(Time::from_micros(0).plus(std::time::Duration::MAX).micros(), i64::MAX);
+    assert_eq!(Timestamp::from_micros(-1).seconds(), -1);
+    assert_eq!(Timestamp::from_micros(0).plus(std::time::Duration::MAX).micros(), i64::MAX);
 }

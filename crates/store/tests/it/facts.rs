@@ -1,19 +1,19 @@
 use std::time::Duration;
 
 use savoir_skill::dialect::personal_agent::{Lifecycle, Provenance};
-use savoir_store::{Facts, NewCatalogSource, Time};
+use savoir_store::{NewCatalogSource, SkillFacts, Timestamp};
 
 use crate::harness::for_each_database;
 
-fn catalog(owner: &str) -> Facts {
-    Facts {
+fn catalog(owner: &str) -> SkillFacts {
+    SkillFacts {
         enabled: false,
         pinned: true,
         source: Provenance::Catalog,
         source_id: Some("acme/skills@main:pdf".to_owned()),
         source_version: Some("abc".to_owned()),
         digest: Some("def".to_owned()),
-        ..Facts::authored(Some(owner.to_owned()), Time::now())
+        ..SkillFacts::authored(Some(owner.to_owned()), Timestamp::now())
     }
 }
 
@@ -37,7 +37,7 @@ async fn facts_follow_their_skill() {
         assert_eq!(other.skill_facts().all().await.unwrap()["pdf"], noted);
         other.close().await;
 
-        let orphan = Facts::authored(None, Time::now());
+        let orphan = SkillFacts::authored(None, Timestamp::now());
         facts.put("papers", &orphan).await.unwrap();
         facts.rename("pdf", "papers").await.unwrap();
         assert_eq!(facts.get("pdf").await.unwrap(), None);
@@ -55,9 +55,9 @@ async fn facts_follow_their_skill() {
 async fn use_wakes_a_skill() {
     for_each_database(async |place| {
         let facts = place.database.skill_facts();
-        let long_ago = Time::now().minus(Duration::from_hours(24 * 100));
-        let fresh = Facts::authored(Some("7".to_owned()), long_ago);
-        let archived = Facts { lifecycle: Lifecycle::Archived, ..fresh.clone() };
+        let long_ago = Timestamp::now().minus(Duration::from_hours(24 * 100));
+        let fresh = SkillFacts::authored(Some("7".to_owned()), long_ago);
+        let archived = SkillFacts { lifecycle: Lifecycle::Archived, ..fresh.clone() };
         assert!(facts.age("a", None, &archived).await.unwrap());
         assert!(!facts.age("a", None, &archived).await.unwrap(), "it is noted already");
         let found = facts.get("a").await.unwrap().unwrap();
@@ -70,20 +70,20 @@ async fn use_wakes_a_skill() {
         assert!(used.last_used.unwrap() > long_ago);
         assert_eq!(used.idle_since(long_ago), used.last_used.unwrap());
         // Somebody saw it before it was used.
-        let stale = Facts { lifecycle: Lifecycle::Stale, ..found.clone() };
+        let stale = SkillFacts { lifecycle: Lifecycle::Stale, ..found.clone() };
         assert!(!facts.age("a", Some(&found), &stale).await.unwrap());
         assert!(facts.age("a", Some(&used), &stale).await.unwrap());
         assert_eq!(facts.get("a").await.unwrap().unwrap().lifecycle, Lifecycle::Stale);
 
         // A skill that waits for somebody to look at it waits also if its owner is another now.
-        let of_8 = Facts::authored(Some("8".to_owned()), long_ago);
+        let of_8 = SkillFacts::authored(Some("8".to_owned()), long_ago);
         facts.put("b", &catalog("7")).await.unwrap();
         facts.used("b", &of_8).await.unwrap();
         let noted = facts.get("b").await.unwrap().unwrap();
         assert_eq!((noted.owner.as_deref(), noted.enabled), (Some("7"), false));
-        assert!(!Facts::holding(Some(&noted), of_8.owner.clone(), long_ago).is_offered());
+        assert!(!SkillFacts::holding(Some(&noted), of_8.owner.clone(), long_ago).is_offered());
         // Of one that is enabled, what was noted of another's is not kept.
-        facts.put("b", &Facts { enabled: true, ..catalog("7") }).await.unwrap();
+        facts.put("b", &SkillFacts { enabled: true, ..catalog("7") }).await.unwrap();
         facts.used("b", &of_8).await.unwrap();
         let used = facts.get("b").await.unwrap().unwrap();
         assert_eq!((used.owner.as_deref(), used.source), (Some("8"), Provenance::Authored));

@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
-use savoir_store::{Database, Kind, Storage};
+use savoir_store::{Database, DatabaseKind, Storage};
 use sqlx::{AssertSqlSafe, Connection as _};
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ impl Place {
     }
 
     pub(crate) fn is_sqlite(&self) -> bool {
-        self.database.kind() == Kind::Sqlite
+        self.database.kind() == DatabaseKind::Sqlite
     }
 }
 

@@ -1,13 +1,15 @@
 use std::time::Duration;
 
-use savoir_store::{Chunk, Database, NewDocument, Status, StoreError, Task, Time};
+use savoir_store::{
+    Chunk, Database, IndexingStatus, IndexingTask, NewDocument, StoreError, Timestamp,
+};
 
 use crate::harness::for_each_database;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// A document with a pending task.
-pub(crate) async fn add(database: &Database, kb_id: &str, filename: &str) -> Task {
+pub(crate) async fn add(database: &Database, kb_id: &str, filename: &str) -> IndexingTask {
     let id = uuid::Uuid::now_v7().to_string();
     let new = NewDocument { id: &id, kb_id, filename, file_size: 5 };
     database.knowledge().add_document(new).await.unwrap().1
@@ -16,7 +18,7 @@ pub(crate) async fn add(database: &Database, kb_id: &str, filename: &str) -> Tas
 /// Reads a document: its chunks are these texts.
 pub(crate) async fn fill(
     database: &Database,
-    task: &Task,
+    task: &IndexingTask,
     chunks: &[(&str, Option<&[f32]>)],
     embedder: Option<&str>,
 ) -> Result<bool, StoreError> {
@@ -50,7 +52,7 @@ async fn bases_and_documents() {
         let documents = knowledge.documents(&base.id).await.unwrap();
         let names: Vec<_> = documents.iter().map(|d| d.filename.as_str()).collect();
         assert_eq!(names, ["two.md", "one.md"]);
-        assert_eq!((documents[0].status, documents[0].file_size), (Status::Pending, 5));
+        assert_eq!((documents[0].status, documents[0].file_size), (IndexingStatus::Pending, 5));
         assert_eq!(knowledge.document(&later.id, &one.doc_id).await.unwrap(), None);
         let missing = NewDocument { id: "x", kb_id: "none", filename: "f", file_size: 0 };
         assert!(knowledge.add_document(missing).await.is_err());
@@ -96,11 +98,11 @@ async fn a_task_from_its_beginning_to_its_end() {
         let base = knowledge.create("b", None).await.unwrap();
         let first = add(&place.database, &base.id, "1").await;
         let second = add(&place.database, &base.id, "2").await;
-        assert_eq!((first.status, first.progress), (Status::Pending, 0));
+        assert_eq!((first.status, first.progress), (IndexingStatus::Pending, 0));
 
         let claimed = knowledge.claim_task("a", Duration::from_millis(150)).await.unwrap().unwrap();
         assert_eq!((&claimed.task.id, claimed.attempt), (&first.id, 1), "the oldest");
-        assert_eq!(claimed.document.status, Status::Processing);
+        assert_eq!(claimed.document.status, IndexingStatus::Processing);
         let same = knowledge.add_task(&base.id, &first.doc_id).await.unwrap();
         assert_eq!(same.id, first.id, "it is being worked on");
         assert!(knowledge.report_progress(&first.id, "a", 40, MINUTE / 400).await.unwrap());
@@ -114,27 +116,27 @@ async fn a_task_from_its_beginning_to_its_end() {
         assert!(!knowledge.complete_task(&first.id, "a", &[], None).await.unwrap());
         assert!(!knowledge.fail_task(&first.id, "a", "late").await.unwrap());
         let document = knowledge.document(&base.id, &first.doc_id).await.unwrap().unwrap();
-        assert_eq!(document.status, Status::Processing, "nothing of it was kept");
+        assert_eq!(document.status, IndexingStatus::Processing, "nothing of it was kept");
         assert!(knowledge.complete_task(&first.id, "b", &[], None).await.unwrap());
         let done = knowledge.task(&first.id).await.unwrap().unwrap();
-        assert_eq!((done.status, done.progress), (Status::Completed, 100));
+        assert_eq!((done.status, done.progress), (IndexingStatus::Completed, 100));
 
         knowledge.claim_task("b", MINUTE).await.unwrap().unwrap();
         assert!(knowledge.fail_task(&second.id, "b", "no words").await.unwrap());
         let document = knowledge.document(&base.id, &second.doc_id).await.unwrap().unwrap();
         assert_eq!(
             (document.status, document.error.as_deref()),
-            (Status::Failed, Some("no words"))
+            (IndexingStatus::Failed, Some("no words"))
         );
         assert_eq!(knowledge.claim_task("b", MINUTE).await.unwrap(), None);
         let retry = knowledge.add_task(&base.id, &second.doc_id).await.unwrap();
         assert_ne!(retry.id, second.id);
         let document = knowledge.document(&base.id, &second.doc_id).await.unwrap().unwrap();
-        assert_eq!((document.status, document.error), (Status::Pending, None));
+        assert_eq!((document.status, document.error), (IndexingStatus::Pending, None));
         assert!(knowledge.add_task(&base.id, "none").await.is_err());
 
-        assert_eq!(knowledge.sweep_tasks(Time::now().minus(MINUTE)).await.unwrap(), 0);
-        assert_eq!(knowledge.sweep_tasks(Time::now()).await.unwrap(), 2);
+        assert_eq!(knowledge.sweep_tasks(Timestamp::now().minus(MINUTE)).await.unwrap(), 0);
+        assert_eq!(knowledge.sweep_tasks(Timestamp::now()).await.unwrap(), 2);
         assert!(knowledge.task(&retry.id).await.unwrap().is_some(), "it has not ended");
         assert!(!knowledge.complete_task("none", "b", &[], None).await.unwrap());
     })
@@ -244,7 +246,7 @@ async fn a_base_holds_vectors_of_one_embedder() {
         let refused = fill(&place.database, &third, &[("b", Some(&[1.0, 0.0]))], Some("y")).await;
         assert!(matches!(refused, Err(StoreError::Setting(_))));
         let task = knowledge.task(&third.id).await.unwrap().unwrap();
-        assert_eq!(task.status, Status::Processing, "nothing of it was kept");
+        assert_eq!(task.status, IndexingStatus::Processing, "nothing of it was kept");
         assert!(knowledge.fail_task(&third.id, "w", "another embedder").await.unwrap());
         knowledge.delete_document(&base.id, &second.doc_id).await.unwrap();
         assert_eq!(embedder().await, None, "the last vector is gone");

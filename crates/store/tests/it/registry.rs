@@ -5,14 +5,14 @@ mod dead;
 mod keys;
 mod log;
 mod look_alike;
-mod marks;
 mod names;
-mod people;
+mod owners;
 mod publish;
 mod quotas;
 mod races;
 mod read;
 mod speed;
+mod storage_marks;
 mod taken;
 mod tokens;
 mod trust;
@@ -24,8 +24,8 @@ use savoir_skill::{digest::sha256_hex, permission::Tier};
 use savoir_store::{
     Database, Role, Storage, User,
     registry::{
-        Actor, Facts, NewSignature, NewVersion, PackageName, Published, Registry, RegistryError,
-        ScanResult, ScanVerdict,
+        Actor, NewSignature, NewVersion, PackageName, Published, Registry, RegistryError,
+        ScanResult, ScanVerdict, VersionFacts,
     },
 };
 use semver::Version;
@@ -125,7 +125,7 @@ pub(crate) struct Draft {
     pub(crate) version: Version,
     pub(crate) artefact: Bytes,
     pub(crate) skill_md: Bytes,
-    pub(crate) facts: Facts,
+    pub(crate) facts: VersionFacts,
     pub(crate) claimed: Option<Tier>,
     pub(crate) signatures: Vec<NewSignature>,
     pub(crate) scan: Option<ScanResult>,
@@ -137,7 +137,7 @@ pub(crate) fn draft(package: &str, text: &str) -> Draft {
         version: version(text),
         artefact: Bytes::from(format!("the archive of {package} {text}")),
         skill_md: Bytes::from(format!("---\nname: {package}\n---\n{text}\n")),
-        facts: Facts {
+        facts: VersionFacts {
             description: format!("{package} does something"),
             tags: vec!["web".to_owned(), "all".to_owned(), "web".to_owned()],
             author: Some("Somebody".to_owned()),
@@ -146,7 +146,7 @@ pub(crate) fn draft(package: &str, text: &str) -> Draft {
             needs: vec!["auth-helpers@>=1.0.0".to_owned()],
             permissions: vec!["network:read".to_owned()],
             manifest: serde_json::json!({"name": package}),
-            ..Facts::default()
+            ..VersionFacts::default()
         },
         claimed: Some(Tier::Verified),
         signatures: Vec::new(),

@@ -1,4 +1,4 @@
-use savoir_store::{Database, Hit, StoreError, VectorSearch};
+use savoir_store::{ChunkHit, Database, StoreError, VectorSearch};
 
 use crate::{
     harness::for_each_database,
@@ -13,7 +13,7 @@ async fn near(database: &Database, kb_id: &str, vector: &[f32]) -> Vec<String> {
     texts(database.knowledge().find_vector(kb_id, vector, 10).await.unwrap())
 }
 
-fn texts(hits: Vec<Hit>) -> Vec<String> {
+fn texts(hits: Vec<ChunkHit>) -> Vec<String> {
     hits.into_iter().map(|hit| hit.chunk.text).collect()
 }
 

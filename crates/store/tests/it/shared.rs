@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use savoir_store::{SigningKey, Spent, Time, Tokens};
+use savoir_store::{ModelRequest, SigningKey, Timestamp, TokenSums};
 
 use crate::harness::for_each_database;
 
@@ -38,7 +38,7 @@ async fn processes_agree_on_a_key() {
                     let key = SigningKey {
                         id: format!("k{n}"),
                         pkcs8: vec![0, 255, 7],
-                        created_at: Time::from_micros(n),
+                        created_at: Timestamp::from_micros(n),
                     };
                     database.settings().add_signing_key(&key, true).await.unwrap();
                 })
@@ -50,15 +50,18 @@ async fn processes_agree_on_a_key() {
         let settings = place.database.settings();
         let first = settings.signing_keys().await.unwrap();
         assert_eq!((first.len(), first[0].pkcs8.as_slice()), (1, [0_u8, 255, 7].as_slice()));
-        let newest =
-            SigningKey { id: "new".into(), pkcs8: vec![1], created_at: Time::from_micros(100) };
+        let newest = SigningKey {
+            id: "new".into(),
+            pkcs8: vec![1],
+            created_at: Timestamp::from_micros(100),
+        };
         settings.add_signing_key(&newest, false).await.unwrap();
         assert_eq!(settings.signing_keys().await.unwrap()[0], newest);
-        assert_eq!(settings.remove_signing_keys_before(Time::now()).await.unwrap(), 1);
+        assert_eq!(settings.remove_signing_keys_before(Timestamp::now()).await.unwrap(), 1);
         let left = settings.signing_keys().await.unwrap();
         assert_eq!(left, [newest], "never the newest");
         futures::future::join_all((0..4).map(async |n| {
-            let (id, created_at) = (n.to_string(), Time::from_micros(n));
+            let (id, created_at) = (n.to_string(), Timestamp::from_micros(n));
             let older = SigningKey { id, pkcs8: vec![2], created_at };
             settings.replace_signing_keys(&older).await.unwrap();
         }))
@@ -150,14 +153,15 @@ async fn a_lease_has_one_holder() {
 async fn usage_is_summed() {
     for_each_database(async |place| {
         let usage = place.database.usage();
-        let start = Time::now();
+        let start = Timestamp::now();
         for (user_id, provider, model) in
             [(Some(1), "p", "m"), (Some(1), "p", "n"), (Some(2), "q", "m"), (None, "q", "m")]
         {
-            let spent = Spent { user_id, provider, model, input_tokens: 10, output_tokens: 3 };
+            let spent =
+                ModelRequest { user_id, provider, model, input_tokens: 10, output_tokens: 3 };
             usage.record(spent).await.unwrap();
         }
-        let tokens = |n: u64| Tokens { input_tokens: 10 * n, output_tokens: 3 * n, requests: n };
+        let tokens = |n: u64| TokenSums { input_tokens: 10 * n, output_tokens: 3 * n, requests: n };
         let all = usage.summary(start, None).await.unwrap();
         assert_eq!(all.total, tokens(4));
         assert_eq!(
@@ -167,12 +171,13 @@ async fn usage_is_summed() {
         let one = usage.summary(start, Some(1)).await.unwrap();
         assert_eq!(one.total, tokens(2));
         assert_eq!(one.by_provider, BTreeMap::from([("p".into(), tokens(2))]));
-        let later = usage.summary(Time::now().plus(MINUTE), None).await.unwrap();
-        assert_eq!(later.total, Tokens::default());
+        let later = usage.summary(Timestamp::now().plus(MINUTE), None).await.unwrap();
+        assert_eq!(later.total, TokenSums::default());
         // Whatever a provider tells, it can be summed.
         for (provider, model) in [("r", "m"), ("r", "m"), ("s", "n")] {
             let (input_tokens, output_tokens) = (u64::MAX, u64::MAX);
-            let spent = Spent { user_id: None, provider, model, input_tokens, output_tokens };
+            let spent =
+                ModelRequest { user_id: None, provider, model, input_tokens, output_tokens };
             usage.record(spent).await.unwrap();
         }
         let all = usage.summary(start, None).await.unwrap();

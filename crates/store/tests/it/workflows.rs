@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use savoir_store::{Checkpoint, ExecutionStatus, NewWorkflow, Time};
+use savoir_store::{Checkpoint, ExecutionStatus, NewWorkflow, Timestamp};
 use serde_json::json;
 
 use crate::harness::for_each_database;
@@ -117,7 +117,7 @@ async fn old_executions_are_dropped() {
         let held = begin(MINUTE).await;
         end(&done, ExecutionStatus::Completed).await;
         end(&failed, ExecutionStatus::Failed).await;
-        let (now, later) = (Time::now(), begin(NONE).await);
+        let (now, later) = (Timestamp::now(), begin(NONE).await);
         assert_eq!(workflows.sweep_executions(now.minus(MINUTE)).await.unwrap(), 0);
         assert_eq!(workflows.sweep_executions(now).await.unwrap(), 3);
         for (id, there) in

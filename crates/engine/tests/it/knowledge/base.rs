@@ -14,7 +14,7 @@ use savoir_engine::knowledge::{
     Indexer, Knowledge, Mode, Reprocessing, SearchError, UploadError, extract::Extractor,
 };
 use savoir_model::{Embedder, ModelError};
-use savoir_store::{Base, Database, Status, Storage, Task};
+use savoir_store::{Database, IndexingStatus, IndexingTask, KnowledgeBase, Storage};
 use tempfile::TempDir;
 
 use super::isolated::{HELVETICA, pdf, reader};
@@ -83,9 +83,14 @@ fn indexer(knowledge: &Knowledge) -> Indexer {
 }
 
 /// Uploads a document and reads it.
-async fn add(knowledge: &Knowledge, base: &Base, name: &str, bytes: impl Into<Bytes>) -> Task {
+async fn add(
+    knowledge: &Knowledge,
+    base: &KnowledgeBase,
+    name: &str,
+    bytes: impl Into<Bytes>,
+) -> IndexingTask {
     let (document, task) = knowledge.add(&base.id, name, bytes.into()).await.unwrap();
-    assert_eq!((document.status, task.status), (Status::Pending, Status::Pending));
+    assert_eq!((document.status, task.status), (IndexingStatus::Pending, IndexingStatus::Pending));
     assert!(indexer(knowledge).run_one().await.unwrap());
     knowledge.task(&task.id).await.unwrap().unwrap()
 }
@@ -101,7 +106,7 @@ async fn what_was_uploaded_is_found_by_words() {
     let base = knowledge.create("manual", None).await.unwrap();
     assert!(knowledge.search("manual", None, "returned", 5).await.unwrap().is_empty());
     let task = add(&knowledge, &base, "returns.md", RETURNS).await;
-    assert_eq!((task.status, task.progress), (Status::Completed, 100));
+    assert_eq!((task.status, task.progress), (IndexingStatus::Completed, 100));
     add(&knowledge, &base, "shipping.md", SHIPPING).await;
     let found = knowledge.search("manual", None, "returned goods", 5).await.unwrap();
     assert_eq!(found[0].doc_id, task.doc_id);
@@ -139,7 +144,7 @@ async fn vectors_of_two_models_do_not_meet() {
     let error = second.search(&base.id, None, "goods", 5).await.unwrap_err();
     assert!(matches!(error, SearchError::OtherModel));
     let task = add(&second, &base, "shipping.md", SHIPPING).await;
-    assert_eq!(task.status, Status::Failed);
+    assert_eq!(task.status, IndexingStatus::Failed);
     assert!(task.error.unwrap().starts_with("Knowledge base index is incompatible"));
     // Words do not care who made the vectors.
     assert_eq!(place.words().search(&base.id, None, "goods", 5).await.unwrap().len(), 1);
@@ -155,10 +160,10 @@ async fn a_broken_document_says_why() {
     let knowledge = place.hybrid("test:letters");
     let base = knowledge.create("manual", None).await.unwrap();
     let task = add(&knowledge, &base, "old.txt", &b"caf\xe9"[..]).await;
-    assert_eq!(task.status, Status::Failed);
+    assert_eq!(task.status, IndexingStatus::Failed);
     assert!(task.error.unwrap().contains("0xe9 at position 3"));
     let document = &knowledge.documents(&base.id).await.unwrap()[0];
-    assert_eq!(document.status, Status::Failed);
+    assert_eq!(document.status, IndexingStatus::Failed);
     assert!(document.error.as_deref().unwrap().contains("not UTF-8"));
 
     place.fails.store(true, Ordering::Relaxed);
@@ -171,7 +176,7 @@ async fn a_broken_document_says_why() {
     assert_eq!(underway, Some(Reprocessing::Underway));
     assert!(indexer(&knowledge).run_one().await.unwrap());
     let again = knowledge.task(&again.id).await.unwrap().unwrap();
-    assert_eq!(again.status, Status::Completed);
+    assert_eq!(again.status, IndexingStatus::Completed);
     let done = knowledge.reprocess(&base, &task.doc_id).await.unwrap();
     assert_eq!(done, Some(Reprocessing::Done));
     assert_eq!(knowledge.reprocess(&base, "nothing").await.unwrap(), None);
@@ -186,7 +191,7 @@ async fn pdfs_are_read_or_refused_with_a_reason() {
     let broken = add(&knowledge, &base, "broken.pdf", whole.slice(..whole.len() / 2)).await;
     let task = add(&knowledge, &base, "whole.pdf", whole).await;
     if reader().is_some() {
-        assert_eq!(task.status, Status::Completed);
+        assert_eq!(task.status, IndexingStatus::Completed);
         assert!(broken.error.unwrap().starts_with("this PDF is damaged: "));
         assert_eq!(knowledge.search(&base.id, None, "policy", 5).await.unwrap().len(), 1);
     } else {
@@ -237,7 +242,7 @@ async fn an_upload_starts_at_once_and_shutdown_ends_the_worker() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let (_, task) = knowledge.add(&base.id, "a.md", Bytes::from_static(b"word")).await.unwrap();
     let done = async {
-        while knowledge.task(&task.id).await.unwrap().unwrap().status != Status::Completed {
+        while knowledge.task(&task.id).await.unwrap().unwrap().status != IndexingStatus::Completed {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

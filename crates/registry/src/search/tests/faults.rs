@@ -1,4 +1,4 @@
-//! What is left after a fall: the last commit, or nothing that claims to be more.
+//! Tests of crashes and damaged files: the index keeps its last commit or is rebuilt.
 
 use std::{
     env, fs,
@@ -11,13 +11,13 @@ use std::{
 use super::{super::SearchError, *};
 
 /// Tells a process of these tests which folder it works in.
-const FOLDER: &str = "SAVOIR_TEST_SEARCH_FOLDER";
+const FOLDER_VARIABLE: &str = "SAVOIR_TEST_SEARCH_FOLDER";
 
-fn many(from: u64, count: u64) -> impl Iterator<Item = Entry> {
+fn many(from: u64, count: u64) -> impl Iterator<Item = IndexChange> {
     (from..from + count).map(|number| {
         let mut document = skill(&format!("skill-{number}"), "one of many");
         document.body = format!("body of {number} ").repeat(50);
-        Entry::Put(document)
+        IndexChange::Put(document)
     })
 }
 
@@ -45,7 +45,9 @@ fn a_batch_that_ends_in_a_panic_is_not_applied() {
     index.apply(many(0, 2), 1).unwrap();
     let applying = std::panic::AssertUnwindSafe(|| {
         let broken = many(2, 5).map(|entry| match entry {
-            Entry::Put(document) if document.key == "skill-5" => panic!("the database is gone"),
+            IndexChange::Put(document) if document.key == "skill-5" => {
+                panic!("the database is gone")
+            }
             entry => entry,
         });
         index.apply(broken, 2)
@@ -140,7 +142,7 @@ fn what_a_process_left_that_was_ended_is_not_in_the_way() {
         fs::copy(&path, inside(other.path()).join(path.file_name().unwrap())).unwrap();
     }
     // Another process writes what this one would, and is ended before it commits.
-    reopened(other.path()).0.apply([Entry::Remove("skill-3".to_owned())], 8).unwrap();
+    reopened(other.path()).0.apply([IndexChange::Remove("skill-3".to_owned())], 8).unwrap();
     let left = deletions(other.path());
     assert_eq!(left.len(), 1);
     let name = left[0].file_name().unwrap();
@@ -149,7 +151,7 @@ fn what_a_process_left_that_was_ended_is_not_in_the_way() {
     fs::copy(inside(other.path()).join(managed), inside(folder.path()).join(managed)).unwrap();
     let (index, applied) = reopened(folder.path());
     assert_eq!((applied, index.skill_count()), (7, 20));
-    index.apply([Entry::Remove("skill-3".to_owned())], 8).unwrap();
+    index.apply([IndexChange::Remove("skill-3".to_owned())], 8).unwrap();
     assert_eq!((index.applied(), index.skill_count()), (8, 19));
 }
 
@@ -220,8 +222,8 @@ fn searching_goes_on_while_changes_are_applied() {
         let writer = scope.spawn(|| {
             // Each state has a hundred skills: one goes for each that comes.
             for round in 0..20 {
-                let gone =
-                    (round * 10..round * 10 + 10).map(|n| Entry::Remove(format!("skill-{n}")));
+                let gone = (round * 10..round * 10 + 10)
+                    .map(|n| IndexChange::Remove(format!("skill-{n}")));
                 index.apply(many(100 + round * 10, 10).chain(gone), 2 + round).unwrap();
             }
         });
@@ -242,17 +244,17 @@ fn child(test: &str, prepare: &str, folder: &Path) -> Child {
     let script = format!("{prepare} exec \"$0\" --exact \"$1\" --ignored --nocapture");
     let mut command = Command::new("sh");
     command.args(["-c", &script]).arg(env::current_exe().unwrap()).arg(name);
-    command.env(FOLDER, folder).spawn().unwrap()
+    command.env(FOLDER_VARIABLE, folder).spawn().unwrap()
 }
 
 #[test]
 #[ignore = "another test starts it and ends it in the middle"]
 fn applies_until_it_is_killed() {
-    let folder = PathBuf::from(env::var_os(FOLDER).unwrap());
+    let folder = PathBuf::from(env::var_os(FOLDER_VARIABLE).unwrap());
     let (index, _) = reopened(&folder);
     index.apply(many(0, 10), 1).unwrap();
     let endless = many(10, u64::MAX - 10).inspect(|entry| {
-        if matches!(entry, Entry::Put(document) if document.key == "skill-20000") {
+        if matches!(entry, IndexChange::Put(document) if document.key == "skill-20000") {
             fs::write(folder.join("running"), "").unwrap();
         }
     });
@@ -282,7 +284,7 @@ fn what_is_killed_in_the_middle_has_its_last_commit() {
 #[test]
 #[ignore = "another test starts it where files cannot grow"]
 fn applies_more_than_fits() {
-    let folder = PathBuf::from(env::var_os(FOLDER).unwrap());
+    let folder = PathBuf::from(env::var_os(FOLDER_VARIABLE).unwrap());
     let (index, applied) = reopened(&folder);
     assert_eq!((applied, index.skill_count()), (1, 10));
     let error = index.apply(many(10, 3000), 2).unwrap_err();

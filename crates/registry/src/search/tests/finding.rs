@@ -1,8 +1,8 @@
-//! What is found, and what is not.
+//! Tests of which skills a query finds.
 
-use super::{super::Match, *};
+use super::{super::MatchKind, *};
 
-fn shop() -> Shop {
+fn shop() -> TestIndex {
     let mut chinese = skill("translate-docs", "把文档翻译成中文，支持多种语言");
     chinese.body = "使用方法：打开文件".into();
     let japanese = skill("tokyo-guide", "東京都の観光案内をします");
@@ -14,7 +14,7 @@ fn shop() -> Shop {
     let mut review = skill("code-review", "Reviews a pull request before it is merged");
     review.body = "First read the request, then pull the branch.".into();
     review.author = "acme".into();
-    Shop::new(vec![
+    TestIndex::new(vec![
         chinese,
         japanese,
         korean,
@@ -114,17 +114,17 @@ fn questions_without_an_answer() {
 
 #[test]
 fn names_are_not_stemmed() {
-    let shop = Shop::new(vec![skill("searches", "x"), skill("search-y", "x")]);
+    let shop = TestIndex::new(vec![skill("searches", "x"), skill("search-y", "x")]);
     assert_eq!(shop.keys("searches")[0], "searches");
     assert_eq!(shop.keys("search")[0], "search-y");
 }
 
 #[test]
 fn errors_are_forgiven_only_when_nothing_fits() {
-    let shop = Shop::new(vec![skill("form-filler", "x"), skill("from-csv", "x")]);
+    let shop = TestIndex::new(vec![skill("form-filler", "x"), skill("from-csv", "x")]);
     let hits = found(&shop.index, "form ").items;
-    assert_eq!((hits[0].key.as_str(), hits[0].how), ("form-filler", Match::AllWords));
-    assert_eq!((hits[1].key.as_str(), hits[1].how), ("from-csv", Match::Similar));
+    assert_eq!((hits[0].key.as_str(), hits[0].how), ("form-filler", MatchKind::AllWords));
+    assert_eq!((hits[1].key.as_str(), hits[1].how), ("from-csv", MatchKind::Similar));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn an_empty_question_finds_everything_but_what_was_yanked() {
     yanked.yanked_all = true;
     yanked.downloads = 1_000_000;
     yanked.tags = vec!["x".into()];
-    let shop = Shop::new(vec![yanked, skill("good", "use")]);
+    let shop = TestIndex::new(vec![yanked, skill("good", "use")]);
     assert_eq!(shop.keys(""), ["good"]);
     for text in ["gone", "tag:x", "do not", "gone-bda"] {
         assert!(!shop.keys(text).contains(&"gone-bad".to_owned()), "{text}");
@@ -163,15 +163,15 @@ fn an_empty_question_finds_everything_but_what_was_yanked() {
 
 #[test]
 fn changes_replace_and_remove() {
-    let shop = Shop::new(vec![skill("first", "alpha"), skill("second", "alpha")]);
+    let shop = TestIndex::new(vec![skill("first", "alpha"), skill("second", "alpha")]);
     let changed = skill("first", "beta");
     let entries = [
-        Entry::Put(skill("first", "gamma")),
-        Entry::Put(changed),
-        Entry::Remove("second".into()),
-        Entry::Remove("never there".into()),
-        Entry::Put(skill("third", "alpha")),
-        Entry::Remove("third".into()),
+        IndexChange::Put(skill("first", "gamma")),
+        IndexChange::Put(changed),
+        IndexChange::Remove("second".into()),
+        IndexChange::Remove("never there".into()),
+        IndexChange::Put(skill("third", "alpha")),
+        IndexChange::Remove("third".into()),
     ];
     shop.index.apply(entries, 2).unwrap();
     assert_eq!((shop.keys("alpha"), shop.keys("gamma")), (vec![], vec![]));
@@ -179,7 +179,7 @@ fn changes_replace_and_remove() {
     assert_eq!(shop.index.skill_count(), 1);
     shop.index.clear().unwrap();
     assert_eq!((shop.index.skill_count(), shop.keys("")), (0, vec![]));
-    shop.index.apply([Entry::Put(skill("again", "beta"))], 1).unwrap();
+    shop.index.apply([IndexChange::Put(skill("again", "beta"))], 1).unwrap();
     assert_eq!(shop.keys("beta"), ["again"]);
 }
 
@@ -187,7 +187,7 @@ fn changes_replace_and_remove() {
 fn only_the_beginning_of_a_body_is_indexed() {
     let mut long = skill("long", "x");
     long.body = format!("needle {} haystack", "ä ".repeat(64 * 1024));
-    let shop = Shop::new(vec![long]);
+    let shop = TestIndex::new(vec![long]);
     assert_eq!(shop.keys("needle"), ["long"]);
     assert_eq!(shop.keys("haystack"), Vec::<String>::new());
 }
@@ -197,10 +197,10 @@ fn tidying_up_changes_no_answer_and_keeps_the_number() {
     let folder = TempDir::new().unwrap();
     let index = fresh(folder.path());
     for (number, name) in ["web-search", "web-reader", "csv-reader"].iter().enumerate() {
-        let new = Entry::New(skill(name, "reads what is there"));
+        let new = IndexChange::New(skill(name, "reads what is there"));
         index.apply([new], number as u64 + 1).unwrap();
     }
-    index.apply([Entry::Remove("csv-reader".into())], 4).unwrap();
+    index.apply([IndexChange::Remove("csv-reader".into())], 4).unwrap();
     let before = keys(&index, "reads");
     index.tidy_up().unwrap();
     assert_eq!((keys(&index, "reads"), index.skill_count(), index.applied()), (before, 2, 4));
@@ -215,7 +215,7 @@ fn tidying_up_changes_no_answer_and_keeps_the_number() {
 
 #[test]
 fn who_makes_two_errors_knows_the_first_letter() {
-    let shop = Shop::new(vec![skill("kubernetes", "runs things")]);
+    let shop = TestIndex::new(vec![skill("kubernetes", "runs things")]);
     assert_eq!(shop.keys("kubrenetse"), ["kubernetes"]);
     assert_eq!(shop.keys("gubernetes"), ["kubernetes"], "one error may be anywhere");
     assert_eq!(shop.keys("gubrenetes"), Vec::<String>::new());
@@ -233,7 +233,7 @@ fn skills_of_some_namespaces() {
         (0..300).map(|number| of("evil", &format!("pdf-{number}"))).collect();
     all.push(Document { body: "It also reads pdf.".into(), ..of("acme", "paper") });
     all.extend([of("inner", "forms"), skill("inner", "Reads PDF."), skill("lone", "Reads PDF.")]);
-    let shop = Shop::new(all);
+    let shop = TestIndex::new(all);
     let found = |text: &str, namespaces: &[&str]| {
         let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
         let hits = shop.index.search(&Query { namespaces, ..asked(text) }, 10, 0).unwrap();

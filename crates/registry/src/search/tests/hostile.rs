@@ -1,4 +1,4 @@
-//! Questions that nobody means well with.
+//! Tests with malicious queries and documents.
 
 use std::{
     sync::LazyLock,
@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use super::*;
 
 /// What an answer may take, with room for a busy machine and a program that is not optimised.
-const PATIENCE: Duration = Duration::from_secs(30);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A thousand skills that share their words.
-static SHOP: LazyLock<Shop> = LazyLock::new(|| {
+static INDEX: LazyLock<TestIndex> = LazyLock::new(|| {
     let words = ["web", "search", "data", "a", "the", "東京", "пример", "x1"];
     let text = |number: usize, length: usize| {
         let word = |index| words[(number * 7 + index * index) % words.len()];
@@ -26,18 +26,18 @@ static SHOP: LazyLock<Shop> = LazyLock::new(|| {
         document.tags = vec![text(number, 1)];
         document
     });
-    Shop::new(documents.collect())
+    TestIndex::new(documents.collect())
 });
 
 fn answers(text: &str) {
-    LazyLock::force(&SHOP);
+    LazyLock::force(&INDEX);
     let start = Instant::now();
-    match SHOP.index.search(&asked(text), 10, 0) {
+    match INDEX.index.search(&asked(text), 10, 0) {
         Ok(hits) => assert!(hits.items.len() <= 10),
         Err(error) => assert_eq!(error.code(), "query_too_long", "{error}"),
     }
     let took = start.elapsed();
-    assert!(took < PATIENCE, "{took:?} for {:?}", &text[..text.floor_char_boundary(80)]);
+    assert!(took < QUERY_TIMEOUT, "{took:?} for {:?}", &text[..text.floor_char_boundary(80)]);
 }
 
 #[test]
@@ -90,10 +90,10 @@ fn hostile_documents() {
             updated_at: i64::MIN,
             yanked_all: false,
         };
-        let shop = Shop::new(vec![document.clone(), skill("innocent", "beside it")]);
+        let shop = TestIndex::new(vec![document.clone(), skill("innocent", "beside it")]);
         assert_eq!(shop.index.skill_count(), 2, "{number}");
         assert_eq!(shop.keys("innocent")[0], "innocent");
-        shop.index.apply([Entry::Remove(document.key)], 2).unwrap();
+        shop.index.apply([IndexChange::Remove(document.key)], 2).unwrap();
         assert_eq!(shop.index.skill_count(), 1);
     }
 }
@@ -121,8 +121,8 @@ proptest! {
 
     #[test]
     fn any_page_is_a_slice(offset in 0_usize..1200, limit in 0_usize..50) {
-        let page = SHOP.index.search(&asked("web"), limit, offset).unwrap();
-        let all = SHOP.index.search(&asked("web"), 1000, 0).unwrap().items;
+        let page = INDEX.index.search(&asked("web"), limit, offset).unwrap();
+        let all = INDEX.index.search(&asked("web"), 1000, 0).unwrap().items;
         let end = (offset + limit).min(all.len());
         prop_assert_eq!(&page.items[..], all.get(offset..end).unwrap_or_default());
     }

@@ -1,6 +1,6 @@
-//! What comes first.
+//! Tests of the order of results.
 
-use super::{super::Match, *};
+use super::{super::MatchKind, *};
 
 /// A skill with a word in each place that a skill has.
 fn places() -> Vec<Document> {
@@ -21,7 +21,7 @@ fn places() -> Vec<Document> {
 
 #[test]
 fn places_count_in_their_order() {
-    let shop = Shop::new(places());
+    let shop = TestIndex::new(places());
     let order = ["kubernetes", "kubernetes-helper", "in-tags", "in-description", "in-body"];
     assert_eq!(shop.keys("kubernetes"), order);
 }
@@ -46,7 +46,7 @@ fn weight_decides_where_texts_are_alike() {
     for (what, worse, better) in table {
         for documents in [vec![worse.clone(), better.clone()], vec![better.clone(), worse.clone()]]
         {
-            let shop = Shop::new(documents);
+            let shop = TestIndex::new(documents);
             for text in ["reads tables", "csv-reader", "csv", "csv raeder", ""] {
                 assert_eq!(shop.keys(text)[0], better.key, "{what}: {text}");
             }
@@ -59,13 +59,13 @@ fn relevance_beats_weight_across_places() {
     let mut popular = skill("everything", "mentions invoices in passing, among many other things");
     popular.downloads = 1_000_000;
     popular.tier = Tier::Verified;
-    let shop = Shop::new(vec![popular, skill("invoices-reader", "reads them")]);
+    let shop = TestIndex::new(vec![popular, skill("invoices-reader", "reads them")]);
     assert_eq!(shop.keys("invoices")[0], "invoices-reader");
 }
 
 #[test]
 fn better_fits_come_first() {
-    let shop = Shop::new(vec![
+    let shop = TestIndex::new(vec![
         skill("deploy", "brings things to servers"),
         skill("deploy-cloud", "brings things to clouds"),
         skill("cloud-thing", "to deploy"),
@@ -74,9 +74,9 @@ fn better_fits_come_first() {
     ]);
     let hits = found(&shop.index, "deploy cloud").items;
     let order: Vec<_> = hits.iter().map(|hit| (hit.key.as_str(), hit.how)).collect();
-    let expected = [("deploy-cloud", Match::JoinedName), ("cloud-thing", Match::AllWords)];
+    let expected = [("deploy-cloud", MatchKind::JoinedName), ("cloud-thing", MatchKind::AllWords)];
     assert_eq!(order[..2], expected);
-    assert!(order.contains(&("deploy", Match::SomeWords)), "{order:?}");
+    assert!(order.contains(&("deploy", MatchKind::SomeWords)), "{order:?}");
     assert!(hits.is_sorted_by_key(|hit| hit.how), "{order:?}");
 }
 
@@ -90,7 +90,7 @@ fn the_exact_name_comes_first() {
     scoped.namespace = Some("acme".into());
     let mut joined = skill("gitblame", "who was it");
     joined.downloads = 5000;
-    let shop = Shop::new(vec![popular, joined, scoped]);
+    let shop = TestIndex::new(vec![popular, joined, scoped]);
     for text in ["git-blame", "Git-Blame", "acme/git-blame"] {
         assert_eq!(shop.keys(text)[0], "acme/git-blame", "{text}");
     }
@@ -101,7 +101,7 @@ fn the_exact_name_comes_first() {
 #[test]
 fn pages_are_slices_of_one_list() {
     let named = |number| skill(&format!("page-{number:03}"), "turns pages");
-    let shop = Shop::new((0..50).map(named).collect());
+    let shop = TestIndex::new((0..50).map(named).collect());
     let whole = shop.index.search(&asked("pages"), 50, 0).unwrap();
     assert_eq!((whole.items.len(), whole.more), (50, false));
     assert!(whole.items.is_sorted_by_key(|hit| hit.key.clone()), "ties go by key");
@@ -114,17 +114,17 @@ fn pages_are_slices_of_one_list() {
         }
     }
     assert_eq!(pages, whole.items);
-    assert_eq!(shop.index.search(&asked("pages"), 10, usize::MAX).unwrap(), Hits::default());
-    assert_eq!(shop.index.search(&asked("pages"), 0, 0).unwrap(), Hits::default());
+    assert_eq!(shop.index.search(&asked("pages"), 10, usize::MAX).unwrap(), SearchHits::default());
+    assert_eq!(shop.index.search(&asked("pages"), 0, 0).unwrap(), SearchHits::default());
 }
 
 #[test]
 fn ties_do_not_depend_on_how_skills_were_fed() {
     let documents: Vec<_> = (0..60).map(|number| skill(&format!("tie-{number}"), "same")).collect();
-    let at_once = Shop::new(documents.clone());
-    let one_by_one = Shop::new(Vec::new());
+    let at_once = TestIndex::new(documents.clone());
+    let one_by_one = TestIndex::new(Vec::new());
     for (number, document) in documents.into_iter().rev().enumerate() {
-        one_by_one.index.apply([Entry::Put(document)], 2 + number as u64).unwrap();
+        one_by_one.index.apply([IndexChange::Put(document)], 2 + number as u64).unwrap();
     }
     for text in ["same", "", "tie"] {
         assert_eq!(at_once.keys(text), one_by_one.keys(text), "{text}");

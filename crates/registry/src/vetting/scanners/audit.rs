@@ -1,4 +1,4 @@
-//! pip-audit, which asks a service whether pinned packages have known holes.
+//! pip-audit: checks pinned packages for known vulnerabilities.
 
 use std::{fs, time::Instant};
 
@@ -7,16 +7,16 @@ use savoir_sandbox::{HostGrant, HostPattern, Methods, Network, Scheme};
 use savoir_scan::Severity;
 use serde::Deserialize;
 
-use super::{Engine, Scanner, ScannerFailure, missing, not_needed, shown};
-use crate::vetting::{Audit, Options, finding::Finding, stage};
+use super::{EngineResult, Scanner, ScannerFailure, missing, not_needed, shown};
+use crate::vetting::{Audit, Options, decoy_environment, finding::Finding};
 
-pub(super) const NAME: &str = "pip-audit";
+pub(super) const ENGINE_NAME: &str = "pip-audit";
 
 /// Packages that are asked about.
-const MOST: usize = 200;
+const MAX_PINNED_PACKAGES: usize = 200;
 
 #[derive(Deserialize)]
-struct Report {
+struct ScannerReport {
     dependencies: Vec<Package>,
 }
 
@@ -42,28 +42,28 @@ struct KnownVulnerability {
 
 /// A package with its only version, and where it is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Pinned {
+struct PinnedPackage {
     name: String,
     version: String,
     file: String,
     line: Option<u32>,
 }
 
-pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> Engine {
-    let Some(scanner) = scanner else { return missing(NAME) };
+pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> EngineResult {
+    let Some(scanner) = scanner else { return missing(ENGINE_NAME) };
     let pinned = pinned(tree);
     if pinned.is_empty() {
-        return not_needed(NAME, "the package pins no Python packages");
+        return not_needed(ENGINE_NAME, "the package pins no Python packages");
     }
     let Audit::Service(service) = &options.audit else {
-        return not_needed(NAME, "no service was named that it may ask");
+        return not_needed(ENGINE_NAME, "no vulnerability service is configured");
     };
     let started = Instant::now();
     scanner.engine(started, ask(scanner, &pinned, service, options))
 }
 
 /// Packages that `requirements.txt` and SKILL.md name with one version.
-fn pinned(tree: &Tree) -> Vec<Pinned> {
+fn pinned(tree: &Tree) -> Vec<PinnedPackage> {
     let file = "requirements.txt";
     let text = tree.get(file).map(|found| String::from_utf8_lossy(&found.bytes).into_owned());
     let text = text.unwrap_or_default();
@@ -71,16 +71,16 @@ fn pinned(tree: &Tree) -> Vec<Pinned> {
         let line_number = u32::try_from(index + 1).ok();
         parse(line).map(|(name, version)| (name, version, file, line_number))
     });
-    let reading = stage::reading(tree).ok();
+    let reading = decoy_environment::reading(tree).ok();
     let declared = reading.map(|reading| reading.skill.requirements.python_packages);
     let declared = declared.unwrap_or_default();
     let declared = declared
         .iter()
         .filter_map(|text| parse(text).map(|(name, version)| (name, version, "SKILL.md", None)));
-    let mut all: Vec<Pinned> = Vec::new();
-    for (name, version, file, line) in lines.chain(declared).take(MOST) {
+    let mut all: Vec<PinnedPackage> = Vec::new();
+    for (name, version, file, line) in lines.chain(declared).take(MAX_PINNED_PACKAGES) {
         if !all.iter().any(|one| one.name == name && one.version == version) {
-            all.push(Pinned { name, version, file: file.to_owned(), line });
+            all.push(PinnedPackage { name, version, file: file.to_owned(), line });
         }
     }
     all
@@ -102,7 +102,7 @@ fn parse(line: &str) -> Option<(String, String)> {
 
 fn ask(
     scanner: &Scanner,
-    pinned: &[Pinned],
+    pinned: &[PinnedPackage],
     service: &str,
     options: &Options,
 ) -> Result<Vec<Finding>, ScannerFailure> {
@@ -135,11 +135,14 @@ fn ask(
         methods: Methods::Read,
         private: false,
     }]);
-    let report: Report = scanner.ask(&place, &words, network, options)?;
+    let report: ScannerReport = scanner.ask(&place, &words, network, options)?;
     findings(&report, pinned)
 }
 
-fn findings(report: &Report, pinned: &[Pinned]) -> Result<Vec<Finding>, ScannerFailure> {
+fn findings(
+    report: &ScannerReport,
+    pinned: &[PinnedPackage],
+) -> Result<Vec<Finding>, ScannerFailure> {
     let mut findings = Vec::new();
     for package in &report.dependencies {
         let Some(known) = pinned.iter().find(|one| one.name == package.name.to_ascii_lowercase())
@@ -156,7 +159,8 @@ fn findings(report: &Report, pinned: &[Pinned]) -> Result<Vec<Finding>, ScannerF
             let id = shown(&hole.id);
             let about = shown(&hole.description);
             let message = format!("{} {} has a known hole: {about}", known.name, shown(version));
-            let found = Finding::new(NAME, format!("{NAME}:{id}"), Severity::High, message);
+            let found =
+                Finding::new(ENGINE_NAME, format!("{ENGINE_NAME}:{id}"), Severity::High, message);
             let fix = hole
                 .fix_versions
                 .first()

@@ -1,4 +1,4 @@
-//! Bandit, which reads Python.
+//! Bandit: checks Python code.
 
 use std::time::Instant;
 
@@ -7,13 +7,15 @@ use savoir_sandbox::Network;
 use savoir_scan::{Confidence, Severity};
 use serde::Deserialize;
 
-use super::{Copies, Engine, Scanner, ScannerFailure, missing, not_needed, shown, unknown_file};
+use super::{
+    CopiedFiles, EngineResult, Scanner, ScannerFailure, missing, not_needed, shown, unknown_file,
+};
 use crate::vetting::{Options, finding::Finding};
 
-pub(super) const NAME: &str = "bandit";
+pub(super) const ENGINE_NAME: &str = "bandit";
 
 #[derive(Deserialize)]
-struct Report {
+struct ScannerReport {
     errors: Vec<Problem>,
     results: Vec<Issue>,
 }
@@ -39,11 +41,11 @@ struct Issue {
     more_info: Option<String>,
 }
 
-pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> Engine {
-    let Some(scanner) = scanner else { return missing(NAME) };
+pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> EngineResult {
+    let Some(scanner) = scanner else { return missing(ENGINE_NAME) };
     let started = Instant::now();
-    match Copies::of(tree, is_python) {
-        Ok(None) => not_needed(NAME, "the package has no Python"),
+    match CopiedFiles::of(tree, is_python) {
+        Ok(None) => not_needed(ENGINE_NAME, "the package has no Python"),
         Ok(Some(copies)) => scanner.engine(started, ask(scanner, &copies, options)),
         Err(error) => scanner.engine(started, Err(error.to_string().into())),
     }
@@ -60,17 +62,17 @@ fn is_python(path: &str, bytes: &[u8]) -> Option<&'static str> {
 
 fn ask(
     scanner: &Scanner,
-    copies: &Copies,
+    copies: &CopiedFiles,
     options: &Options,
 ) -> Result<Vec<Finding>, ScannerFailure> {
     let folder = copies.path().map_err(|error| error.to_string())?;
     // Comments that switch it off, and folders that it leaves out, are the author's wish.
     let words = ["-q", "-r", "--ignore-nosec", "-x", "/nothing", "-f", "json", "."];
-    let report: Report = scanner.ask(&folder, &words, Network::None, options)?;
+    let report: ScannerReport = scanner.ask(&folder, &words, Network::None, options)?;
     findings(report, copies)
 }
 
-fn findings(report: Report, copies: &Copies) -> Result<Vec<Finding>, ScannerFailure> {
+fn findings(report: ScannerReport, copies: &CopiedFiles) -> Result<Vec<Finding>, ScannerFailure> {
     let mut findings = Vec::new();
     for issue in report.results {
         let Some(path) = copies.original(&issue.filename) else {
@@ -101,7 +103,7 @@ fn finding(issue: &Issue, path: &str) -> Finding {
     };
     let id = shown(&issue.test_id);
     let message = shown(issue.text.trim_end_matches('.'));
-    let found = Finding::new(NAME, format!("{NAME}:{id}"), severity, message);
+    let found = Finding::new(ENGINE_NAME, format!("{ENGINE_NAME}:{id}"), severity, message);
     let found = found.at(Some((path.to_owned(), Some(issue.line_number))));
     let fix = issue.more_info.as_deref().map(|text| format!("see {}", shown(text)));
     Finding { confidence, fix, ..found }
@@ -114,12 +116,12 @@ mod tests {
 
     use super::*;
 
-    fn copies() -> Copies {
+    fn copies() -> CopiedFiles {
         let mut tree = Tree::default();
         let file = File { bytes: b"x = 1\n".to_vec(), executable: false };
         tree.add("lib/a.py".into(), file.clone()).unwrap();
         tree.add("a.md".into(), file).unwrap();
-        Copies::of(&tree, is_python).unwrap().unwrap()
+        CopiedFiles::of(&tree, is_python).unwrap().unwrap()
     }
 
     fn issue(file: &str) -> serde_json::Value {

@@ -1,4 +1,4 @@
-//! detect-secrets, which looks for secrets that someone forgot.
+//! detect-secrets: finds secrets that were left in files.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -7,13 +7,15 @@ use savoir_sandbox::Network;
 use savoir_scan::Severity;
 use serde::Deserialize;
 
-use super::{Copies, Engine, Scanner, ScannerFailure, missing, not_needed, shown, unknown_file};
+use super::{
+    CopiedFiles, EngineResult, Scanner, ScannerFailure, missing, not_needed, shown, unknown_file,
+};
 use crate::vetting::{Options, finding::Finding};
 
-pub(super) const NAME: &str = "detect-secrets";
+pub(super) const ENGINE_NAME: &str = "detect-secrets";
 
 /// Kinds that are guesses: a digest looks like a key, a parameter is called `password`.
-const GUESSES: [&str; 4] = [
+const ENTROPY_PLUGINS: [&str; 4] = [
     "Base64 High Entropy String",
     "Hex High Entropy String",
     "Secret Keyword",
@@ -21,10 +23,11 @@ const GUESSES: [&str; 4] = [
 ];
 
 /// Extensions that it reads in a way of their own; all others are text.
-const KINDS: [&str; 10] = ["py", "js", "ts", "sh", "json", "yml", "yaml", "toml", "ini", "md"];
+const SCANNED_EXTENSIONS: [&str; 10] =
+    ["py", "js", "ts", "sh", "json", "yml", "yaml", "toml", "ini", "md"];
 
 #[derive(Deserialize)]
-struct Report {
+struct ScannerReport {
     results: BTreeMap<String, Vec<Secret>>,
 }
 
@@ -35,11 +38,11 @@ struct Secret {
     line_number: u32,
 }
 
-pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> Engine {
-    let Some(scanner) = scanner else { return missing(NAME) };
+pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> EngineResult {
+    let Some(scanner) = scanner else { return missing(ENGINE_NAME) };
     let started = Instant::now();
-    match Copies::of(tree, kind) {
-        Ok(None) => not_needed(NAME, "the package has no text"),
+    match CopiedFiles::of(tree, kind) {
+        Ok(None) => not_needed(ENGINE_NAME, "the package has no text"),
         Ok(Some(copies)) => scanner.engine(started, ask(scanner, &copies, options)),
         Err(error) => scanner.engine(started, Err(error.to_string().into())),
     }
@@ -48,24 +51,24 @@ pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> 
 fn kind(path: &str, bytes: &[u8]) -> Option<&'static str> {
     let is_text = !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let known = KINDS.into_iter().find(|kind| kind.eq_ignore_ascii_case(extension));
+    let known = SCANNED_EXTENSIONS.into_iter().find(|kind| kind.eq_ignore_ascii_case(extension));
     is_text.then(|| known.unwrap_or("txt"))
 }
 
 fn ask(
     scanner: &Scanner,
-    copies: &Copies,
+    copies: &CopiedFiles,
     options: &Options,
 ) -> Result<Vec<Finding>, ScannerFailure> {
     let folder = copies.path().map_err(|error| error.to_string())?;
     // Nothing is tried out at the service that a key is for, and comments do not hide one.
     let allowed = "detect_secrets.filters.allowlist.is_line_allowlisted";
     let words = ["-c", "1", "scan", "--all-files", "--no-verify", "--disable-filter", allowed, "."];
-    let report: Report = scanner.ask(&folder, &words, Network::None, options)?;
+    let report: ScannerReport = scanner.ask(&folder, &words, Network::None, options)?;
     findings(report, copies)
 }
 
-fn findings(report: Report, copies: &Copies) -> Result<Vec<Finding>, ScannerFailure> {
+fn findings(report: ScannerReport, copies: &CopiedFiles) -> Result<Vec<Finding>, ScannerFailure> {
     let mut findings = Vec::new();
     for (name, secrets) in report.results {
         let Some(path) = copies.original(&name) else {
@@ -78,11 +81,11 @@ fn findings(report: Report, copies: &Copies) -> Result<Vec<Finding>, ScannerFail
 
 fn finding(secret: &Secret, path: &str) -> Finding {
     let kind = shown(&secret.kind);
-    let guess = GUESSES.contains(&&*kind);
+    let guess = ENTROPY_PLUGINS.contains(&&*kind);
     let severity = if guess { Severity::Medium } else { Severity::High };
     let id = kind.to_ascii_lowercase().replace(' ', "-");
     let message = format!("this looks like a secret: {kind}");
-    Finding::new(NAME, format!("{NAME}:{id}"), severity, message)
+    Finding::new(ENGINE_NAME, format!("{ENGINE_NAME}:{id}"), severity, message)
         .at(Some((path.to_owned(), Some(secret.line_number))))
         .fixed_by("take it out, and make it invalid where it is valid")
 }
@@ -106,7 +109,7 @@ mod tests {
         let mut tree = Tree::default();
         let file = File { bytes: b"x".to_vec(), executable: false };
         tree.add("a.txt".into(), file).unwrap();
-        let copies = Copies::of(&tree, kind).unwrap().unwrap();
+        let copies = CopiedFiles::of(&tree, kind).unwrap().unwrap();
         let report = r#"{"results": {"file00000.txt": [
             {"type": "GitHub Token", "line_number": 1},
             {"type": "Secret Keyword", "line_number": 2}]}}"#;

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use savoir_registry::vetting::{Detonation, EngineOutcome, Limits, Options, Vetted, Vetting};
+use savoir_registry::vetting::{
+    Detonation, EngineOutcome, Limits, Options, Vetting, VettingReport,
+};
 use savoir_scan::{Severity, Verdict};
 
 use super::{can_detonate, gaia, look, options, tree};
@@ -21,7 +23,7 @@ fn installed() -> Option<PathBuf> {
     folder
 }
 
-fn outcome<'a>(vetted: &'a Vetted, name: &str) -> &'a EngineOutcome {
+fn outcome<'a>(vetted: &'a VettingReport, name: &str) -> &'a EngineOutcome {
     &vetted.engines.iter().find(|run| run.name == name).expect("a run").outcome
 }
 

@@ -16,7 +16,7 @@ use savoir_engine::{
     knowledge::{Indexer, Mode, UploadError},
     limits::DOCUMENT_BYTES,
 };
-use savoir_store::{Base, Document, Status};
+use savoir_store::{Document, IndexingStatus, KnowledgeBase};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -40,7 +40,8 @@ pub(super) async fn run(
     let mut answers: Vec<Value> = Vec::new();
     for file in files {
         let added = adding.add(file).await;
-        failed |= !matches!(&added, Ok(added) if added.document.status == Status::Completed);
+        failed |=
+            !matches!(&added, Ok(added) if added.document.status == IndexingStatus::Completed);
         let answer = match &added {
             Ok(added) => added.json(),
             Err(error) => json!({
@@ -67,7 +68,7 @@ pub(super) async fn run(
 
 struct DocumentAdder<'a> {
     open: &'a Open,
-    base: Base,
+    base: KnowledgeBase,
     indexer: Indexer,
     /// Whether to replace documents of the same name.
     replace: bool,
@@ -91,7 +92,7 @@ enum DocumentChange {
 impl AddedDocument {
     fn row(&self) -> String {
         let done = match (self.change, self.document.status) {
-            (DocumentChange::Replaced, Status::Completed) => "replaced",
+            (DocumentChange::Replaced, IndexingStatus::Completed) => "replaced",
             (DocumentChange::Unchanged, _) => "unchanged",
             _ => return row(&self.document),
         };
@@ -145,7 +146,7 @@ impl DocumentAdder<'_> {
         {
             return Ok(None);
         }
-        for known in namesakes.iter().filter(|known| known.status == Status::Completed) {
+        for known in namesakes.iter().filter(|known| known.status == IndexingStatus::Completed) {
             if known.file_size == bytes.len() as u64
                 && knowledge.bytes(&self.base.id, &known.id).await?.as_deref() == Some(bytes)
             {
@@ -158,10 +159,10 @@ impl DocumentAdder<'_> {
     /// Checks that at most one document would be replaced, and only with `--replace`.
     fn make_sure_of_room(&self, namesakes: &[Document]) -> Result<(), CommandError> {
         let good: Vec<&Document> =
-            namesakes.iter().filter(|known| known.status != Status::Failed).collect();
+            namesakes.iter().filter(|known| known.status != IndexingStatus::Failed).collect();
         match good.as_slice() {
             [] => Ok(()),
-            [one] if self.replace && one.status == Status::Completed => Ok(()),
+            [one] if self.replace && one.status == IndexingStatus::Completed => Ok(()),
             [one] if self.replace => {
                 let message =
                     format!("document {} of this name is still being indexed; wait for it", one.id);
@@ -182,10 +183,11 @@ impl DocumentAdder<'_> {
     async fn replace(
         &self,
         older: &[Document],
-        status: Status,
+        status: IndexingStatus,
     ) -> Result<DocumentChange, CommandError> {
-        let is_outdated =
-            |known: &&Document| status == Status::Completed || known.status == Status::Failed;
+        let is_outdated = |known: &&Document| {
+            status == IndexingStatus::Completed || known.status == IndexingStatus::Failed
+        };
         let mut change = DocumentChange::Added;
         for document in older.iter().filter(is_outdated) {
             self.open.knowledge.remove_document(&self.base.id, &document.id).await?;
@@ -203,7 +205,12 @@ impl DocumentAdder<'_> {
             let mut progress = Progress::new(name);
             loop {
                 match open.knowledge.task(&task.id).await? {
-                    Some(task) if matches!(task.status, Status::Pending | Status::Processing) => {
+                    Some(task)
+                        if matches!(
+                            task.status,
+                            IndexingStatus::Pending | IndexingStatus::Processing
+                        ) =>
+                    {
                         progress.show(task.progress);
                     }
                     _ => return Ok::<(), CommandError>(()),

@@ -10,7 +10,7 @@ use std::{
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use savoir_package::registry::Name;
 use savoir_registry::conformance::{
-    self as conformance, Check, Group, Outcome, Settings, Subject,
+    self as conformance, CheckOutcome, ConformanceCheck, Group, TestSettings, TestedRegistry,
     report::{self, Counts},
 };
 use serde_json::{Value, json};
@@ -91,8 +91,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 fn conform(args: &Args) -> Result<ExitCode, CommandError> {
-    let is_wanted = |check: &Check| args.only.is_empty() || args.only.contains(&check.group);
-    let checks: Vec<Check> = conformance::checks().into_iter().filter(is_wanted).collect();
+    let is_wanted =
+        |check: &ConformanceCheck| args.only.is_empty() || args.only.contains(&check.group);
+    let checks: Vec<ConformanceCheck> =
+        conformance::checks().into_iter().filter(is_wanted).collect();
     if args.list {
         return list(args, &checks);
     }
@@ -113,9 +115,9 @@ fn conform(args: &Args) -> Result<ExitCode, CommandError> {
     finish(args, &subject, &outcomes)
 }
 
-fn list(args: &Args, checks: &[Check]) -> Result<ExitCode, CommandError> {
+fn list(args: &Args, checks: &[ConformanceCheck]) -> Result<ExitCode, CommandError> {
     if args.json {
-        let one = |check: &Check| json!({"id": check.id, "group": check.group.as_str(), "proves": check.proves});
+        let one = |check: &ConformanceCheck| json!({"id": check.id, "group": check.group.as_str(), "proves": check.proves});
         output::json(&json!({ "checks": checks.iter().map(one).collect::<Vec<_>>() }))?;
     } else {
         let lines = checks.iter().map(|check| format!("{}: {}\n", check.id, check.proves));
@@ -124,10 +126,10 @@ fn list(args: &Args, checks: &[Check]) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn find(args: &Args) -> Result<Subject, CommandError> {
+async fn find(args: &Args) -> Result<TestedRegistry, CommandError> {
     let url = args.url.clone().unwrap_or_default();
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    let mut settings = Settings {
+    let mut settings = TestSettings {
         url: url.clone(),
         token: args.token.clone().or_else(|| variable(TOKEN)),
         other: args.other_token.clone().or_else(|| variable(OTHER_TOKEN)),
@@ -138,7 +140,7 @@ async fn find(args: &Args) -> Result<Subject, CommandError> {
     if let Some(email) = &args.email {
         settings.token = Some(log_in(&url, email).await?);
     }
-    let subject = Subject::find(settings).await.map_err(|why| {
+    let subject = TestedRegistry::find(settings).await.map_err(|why| {
         CommandError::input(format!("{url}: {why}"))
             .named("registry_unreachable")
             .hint("name the address of a registry: http://127.0.0.1:7878/registry")
@@ -177,7 +179,11 @@ async fn log_in(url: &str, email: &str) -> Result<String, CommandError> {
     }
 }
 
-fn finish(args: &Args, subject: &Subject, outcomes: &[Outcome]) -> Result<ExitCode, CommandError> {
+fn finish(
+    args: &Args,
+    subject: &TestedRegistry,
+    outcomes: &[CheckOutcome],
+) -> Result<ExitCode, CommandError> {
     let Counts { passed, failed, skipped } = report::counts(outcomes);
     if let Some(file) = &args.junit {
         fs::write(file, report::junit(subject.base(), outcomes)).map_err(|error| {

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
-use savoir_registry::import::{self, Done, Mode, Plan, Refusal};
+use savoir_registry::import::{self, ImportMode, ImportPlan, ImportRefusal, ImportSummary};
 use savoir_store::{Database, registry::Namespace};
 use serde_json::json;
 
@@ -82,10 +82,10 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
     let place = args.place.place()?;
     let done = runtime::block_on(async {
         let (database, storage) = place.open().await?;
-        let plan = Plan {
+        let plan = ImportPlan {
             namespace,
             owner: owner(&database, args.owner.as_deref()).await?,
-            mode: if args.dry_run { Mode::Look } else { Mode::Write },
+            mode: if args.dry_run { ImportMode::DryRun } else { ImportMode::Write },
         };
         let mut progress = Progress::new();
         let tell = |done, total| progress.tell(|| format!("{done} of {total} skills"));
@@ -109,7 +109,7 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 /// The error for a folder without skills.
-fn nothing(args: &Args, done: &Done) -> CommandError {
+fn nothing(args: &Args, done: &ImportSummary) -> CommandError {
     let error = CommandError::input(format!("{} has no skills", args.folder.display()))
         .named("no_skills")
         .hint("name a mirror, or a folder with folders or zips of skills, at any depth");
@@ -130,9 +130,9 @@ async fn owner(database: &Database, email: Option<&str>) -> Result<Option<i64>, 
     }
 }
 
-fn text(args: &Args, done: &Done) -> String {
+fn text(args: &Args, done: &ImportSummary) -> String {
     let mut text = String::new();
-    for Refusal { path, line, reason, .. } in &done.refused {
+    for ImportRefusal { path, line, reason, .. } in &done.refused {
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
         // Writing to a string cannot fail.
         let _ = writeln!(text, "refused {path}{line}: {reason}");

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
-use savoir_registry::backup::{self, Accounts, Restored};
+use savoir_registry::backup::{self, ExistingAccounts, Restored};
 use serde_json::json;
 
 use crate::{
@@ -76,7 +76,8 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
         return print(args, &value, &text);
     }
     let place = args.place.place()?;
-    let accounts = if args.keep_accounts { Accounts::Keep } else { Accounts::Refuse };
+    let accounts =
+        if args.keep_accounts { ExistingAccounts::Keep } else { ExistingAccounts::Refuse };
     let restored = runtime::block_on(async {
         let (database, storage) = place.open().await?;
         let total = end.blobs;

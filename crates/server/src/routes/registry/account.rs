@@ -1,4 +1,4 @@
-//! Who asks, and the tokens of their programs.
+//! Routes for the current account and its registry tokens.
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use savoir_package::registry::wire;
@@ -21,7 +21,7 @@ use crate::{
     access::Scope,
     app::App,
     body::{Members, Shape, ShapeError, Text},
-    routes::tokens::{self, CreatedToken, MOST_SCOPES, Wanted},
+    routes::tokens::{self, CreatedToken, MAX_SCOPES, Wanted},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -66,7 +66,7 @@ struct WantedRegistryToken {
     #[schema(value_type = Option<String>)]
     #[expect(dead_code, reason = "it is in the scopes, and described for the OpenAPI document")]
     namespace: Option<OwnerScope>,
-    /// Without end if nothing is said.
+    /// Default: never expires.
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 366)]
     expires_in_days: Option<u64>,
 }
@@ -94,8 +94,8 @@ impl Shape for WantedRegistryToken {
 fn scopes(members: &mut Members, place: Option<&OwnerScope>) -> Vec<Grant> {
     let wanted = members.optional_texts("scopes").unwrap_or_default();
     let given = members.value("scopes").and_then(Value::as_array).map_or(0, Vec::len);
-    if !(1..=MOST_SCOPES).contains(&given) {
-        let (at, message) = (members.place("scopes"), format!("name 1 to {MOST_SCOPES} scopes"));
+    if !(1..=MAX_SCOPES).contains(&given) {
+        let (at, message) = (members.place("scopes"), format!("name 1 to {MAX_SCOPES} scopes"));
         members.reject(ShapeError::new("too_long", at, message, Value::Null));
         return Vec::new();
     }
@@ -124,11 +124,11 @@ struct RegistryToken {
     /// What it is good for: `publish` if it is so in one place or everywhere, else
     /// `registry:publish:acme`; rights beyond the registry as they are.
     scopes: Vec<String>,
-    /// The only place in which it is good.
+    /// The only namespace or skill in which it is valid.
     namespace: Option<String>,
     created_at: String,
     expires_at: Option<String>,
-    /// To the minute.
+    /// Rounded to the minute.
     last_used_at: Option<String>,
 }
 
@@ -165,7 +165,7 @@ fn grants(token: &ApiToken) -> Vec<Grant> {
 struct MadeRegistryToken {
     #[serde(flatten)]
     known: RegistryToken,
-    /// For `Authorization: Bearer …`. It is shown this once.
+    /// For `Authorization: Bearer …`. It is shown only once.
     token: String,
 }
 
@@ -175,7 +175,7 @@ struct RegistryTokenList {
     items: Vec<RegistryToken>,
 }
 
-/// Tell who asks, what their token is good for, and where they may publish.
+/// Show the current account, the scopes of its token and the namespaces it can publish to.
 #[utoipa::path(
     get, path = "/api/v1/whoami", tag = "registry", security(("bearer" = [])),
     responses(
@@ -217,7 +217,7 @@ fn must_be_person(acting: &RegistryCaller) -> RegistryResult<()> {
     }
 }
 
-/// List one's tokens that are good for the registry, newest first.
+/// List your registry tokens, newest first.
 #[utoipa::path(
     get, path = "/api/v1/tokens", tag = "registry", operation_id = "tokens",
     security(("bearer" = [])),
@@ -233,7 +233,7 @@ async fn list(State(app): State<App>, acting: RegistryCaller) -> RegistryResult<
     Ok(respond(StatusCode::OK, &RegistryTokenList { items: ours.map(Into::into).collect() }))
 }
 
-/// Make a token for a program. Its secret is shown this once.
+/// Create a registry token. Its secret is shown only once.
 #[utoipa::path(
     post, path = "/api/v1/tokens", tag = "registry", operation_id = "make_token",
     security(("bearer" = [])), request_body = WantedRegistryToken,
@@ -258,13 +258,13 @@ async fn create(
     Ok(respond(StatusCode::CREATED, &made))
 }
 
-/// End a token. A program can end its own.
+/// Revoke a registry token. A token can revoke itself.
 #[utoipa::path(
     delete, path = "/api/v1/tokens/{id}", tag = "registry", operation_id = "end_token",
     security(("bearer" = [])),
     params(("id" = String, Path, description = "The token, by its id")),
     responses(
-        (status = 204, description = "It has ended"), docs::Unauthorized, docs::Forbidden,
+        (status = 204, description = "The token was revoked"), docs::Unauthorized, docs::Forbidden,
         docs::Missing, docs::TooMany, docs::Unavailable
     )
 )]

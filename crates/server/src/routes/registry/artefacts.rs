@@ -1,4 +1,4 @@
-//! The bytes that were published.
+//! Routes that return the archives of versions.
 //!
 //! Small ones are read whole, held against their digest, and remembered. Large ones go out in pieces,
 //! and the last piece only if all of them have the digest that they should have: whoever gets all
@@ -14,7 +14,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::{Stream, stream};
-use savoir_registry::{Answer, CachePolicy, has_already, part};
+use savoir_registry::{CachePolicy, CacheableResponse, matches_if_none_match, requested_range};
 use savoir_store::registry::PackageVersion;
 use semver::Version;
 use sha2::{Digest as _, Sha256};
@@ -24,24 +24,24 @@ use super::{
     docs,
     error::{RegistryApiError, RegistryResult},
     extract::{PathParams, ReadAccess, registry},
-    remembered,
+    respond_and_cache,
 };
 use crate::app::App;
 
 /// Larger ones are sent in pieces of this size.
-pub(super) const PIECE: u64 = 512 * 1024;
+pub(super) const CHUNK_BYTES: u64 = 512 * 1024;
 /// How long the storage may be asked for what somebody was sent to.
-const LINK_LASTS: Duration = Duration::from_mins(5);
+const LINK_LIFETIME: Duration = Duration::from_mins(5);
 
-const ZIP: &str = "application/zip";
-const VERSION: HeaderName = HeaderName::from_static("x-skill-version");
-const INTEGRITY: HeaderName = HeaderName::from_static("x-integrity");
+const ZIP_MEDIA_TYPE: &str = "application/zip";
+const VERSION_HEADER: HeaderName = HeaderName::from_static("x-skill-version");
+const INTEGRITY_HEADER: HeaderName = HeaderName::from_static("x-integrity");
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(by_digest))
 }
 
-/// Download an archive by its digest. What an address gives never changes.
+/// Download an archive by its digest. The content never changes.
 #[utoipa::path(
     get, path = "/artifacts/{sha256}/{filename}", tag = "registry",
     params(
@@ -58,22 +58,23 @@ async fn by_digest(
 ) -> RegistryResult<Response> {
     let missing = || RegistryApiError::not_found("there is no such archive here");
     let found = registry(&app).artefact(&sha256, &filename).await?.ok_or_else(missing)?;
-    let parcel = Parcel { sha256: &sha256, size: found.size, caching: CachePolicy::Immutable };
+    let artefact =
+        ArtefactBody { sha256: &sha256, size: found.size, caching: CachePolicy::Immutable };
     let counts = method == Method::GET && !headers.contains_key(header::RANGE);
-    if parcel.is_large() {
+    if artefact.is_large() {
         if counts {
-            app.desk.downloads.count(&found.package, &found.version);
+            app.registry_state.downloads.count(&found.package, &found.version);
         }
-        return parcel.send(app, &method, &headers).await;
+        return artefact.send(app, &method, &headers).await;
     }
-    let answer = remembered(&app, &uri, &found.package, Some(&found.version), async {
+    let answer = respond_and_cache(&app, &uri, &found.package, Some(&found.version), async {
         // What is remembered was there after the last change that is known.
         registry(&app).artefact(&sha256, &filename).await?.ok_or_else(missing)?;
-        parcel.whole(&app).await
+        artefact.whole(&app).await
     });
     let response = answer.await?.respond(&method, &headers);
     if response.status() == StatusCode::OK && counts {
-        app.desk.downloads.count(&found.package, &found.version);
+        app.registry_state.downloads.count(&found.package, &found.version);
     }
     Ok(response)
 }
@@ -85,14 +86,15 @@ pub(super) async fn chosen(
     method: &Method,
     headers: &HeaderMap,
 ) -> RegistryResult<Response> {
-    let parcel = Parcel { sha256: &known.sha256, size: known.size, caching: CachePolicy::Check };
-    let mut response = if parcel.is_large() {
-        parcel.send(app.clone(), method, headers).await?
+    let artefact =
+        ArtefactBody { sha256: &known.sha256, size: known.size, caching: CachePolicy::Check };
+    let mut response = if artefact.is_large() {
+        artefact.send(app.clone(), method, headers).await?
     } else {
-        parcel.whole(app).await?.respond(method, headers)
+        artefact.whole(app).await?.respond(method, headers)
     };
     if *method == Method::GET && response.status() == StatusCode::OK {
-        app.desk.downloads.count(&known.package, &known.version);
+        app.registry_state.downloads.count(&known.package, &known.version);
     }
     describe(response.headers_mut(), &known.version, &known.integrity);
     let filename = known.package.filename(&known.version);
@@ -104,7 +106,9 @@ pub(super) async fn chosen(
 }
 
 fn describe(headers: &mut HeaderMap, version: &Version, integrity: &str) {
-    for (name, value) in [(VERSION, version.to_string()), (INTEGRITY, integrity.to_owned())] {
+    for (name, value) in
+        [(VERSION_HEADER, version.to_string()), (INTEGRITY_HEADER, integrity.to_owned())]
+    {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }
@@ -113,21 +117,22 @@ fn describe(headers: &mut HeaderMap, version: &Version, integrity: &str) {
 
 /// An artefact that is to be sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parcel<'a> {
+pub(super) struct ArtefactBody<'a> {
     pub(super) sha256: &'a str,
     pub(super) size: u64,
     pub(super) caching: CachePolicy,
 }
 
-impl Parcel<'_> {
+impl ArtefactBody<'_> {
     fn is_large(self) -> bool {
-        self.size > PIECE
+        self.size > CHUNK_BYTES
     }
 
-    async fn whole(self, app: &App) -> RegistryResult<Answer> {
+    async fn whole(self, app: &App) -> RegistryResult<CacheableResponse> {
         let bytes = registry(app).blob(self.sha256).await?;
         let bytes = bytes.ok_or_else(|| lost(self.sha256))?;
-        Ok(Answer::tagged(ZIP, self.caching, self.sha256, bytes).in_parts())
+        Ok(CacheableResponse::with_etag(ZIP_MEDIA_TYPE, self.caching, self.sha256, bytes)
+            .with_ranges())
     }
 
     /// Sends somebody to the storage, or the pieces to them.
@@ -135,21 +140,21 @@ impl Parcel<'_> {
         self,
         app: App,
         method: &Method,
-        asked: &HeaderMap,
+        request_headers: &HeaderMap,
     ) -> RegistryResult<Response> {
         let tag = format!("\"{}\"", self.sha256);
         let tag = HeaderValue::from_str(&tag).map_err(|error| RegistryApiError::failed(&error))?;
-        if has_already(asked, &tag) {
+        if matches_if_none_match(request_headers, &tag) {
             return Ok(self.response(StatusCode::NOT_MODIFIED, &tag, Body::empty()));
         }
         // The address is signed for who gets it, and not for who asks about it.
         if app.config.registry.redirect
             && *method != Method::HEAD
-            && let Some(link) = registry(&app).blob_link(self.sha256, LINK_LASTS).await?
+            && let Some(link) = registry(&app).blob_link(self.sha256, LINK_LIFETIME).await?
         {
             return redirect(&link);
         }
-        let range = match part(method, asked, &tag, self.size) {
+        let range = match requested_range(method, request_headers, &tag, self.size) {
             None => 0..self.size,
             Some(Ok(range)) => range,
             Some(Err(())) => {
@@ -181,7 +186,7 @@ impl Parcel<'_> {
         let mut response = Response::new(body);
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(ZIP));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(ZIP_MEDIA_TYPE));
         headers.insert(header::CACHE_CONTROL, self.caching.header());
         headers.insert(header::ETAG, tag.clone());
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -239,7 +244,7 @@ impl Sending {
         if self.range.is_empty() {
             return Ok(None);
         }
-        let end = self.range.end.min(self.range.start + PIECE);
+        let end = self.range.end.min(self.range.start + CHUNK_BYTES);
         let piece = registry(&self.app).blob_part(&self.sha256, self.range.start..end).await;
         let wanted = end - self.range.start;
         let piece = match piece {

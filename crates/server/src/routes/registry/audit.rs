@@ -1,4 +1,4 @@
-//! The report of a scan that a publisher sends along. It can make things worse, and never better.
+//! Reads the scan report that a publisher sends. It can only make the verdict stricter.
 
 use axum::http::StatusCode;
 use savoir_package::submission::Submission;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::error::{RegistryApiError, RegistryResult};
 
 /// Findings of a report that are kept.
-const MOST_FINDINGS: usize = 200;
+const MAX_FINDINGS: usize = 200;
 
 /// The report, as far as it is read.
 #[derive(Debug, Deserialize)]
@@ -71,7 +71,7 @@ impl Reported {
         if let Some(verdict) = self.verdict().filter(|one| rank(*one) > rank(scan.verdict)) {
             scan.verdict = verdict;
         }
-        self.findings.truncate(MOST_FINDINGS);
+        self.findings.truncate(MAX_FINDINGS);
         scan.report["reported"] = json!({
             "verdict": self.verdict, "engine": self.engine, "findings": self.findings,
         });

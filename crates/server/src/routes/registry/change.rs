@@ -1,4 +1,4 @@
-//! What becomes of a version after it was published: it is yanked, deprecated, withdrawn or signed.
+//! Routes that change a published version: yank, deprecate, withdraw, sign.
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use savoir_package::{
@@ -30,11 +30,11 @@ use crate::{
 };
 
 /// Bytes of a signature with the word whose it is: it names every file.
-const LARGEST_SIGNATURE: usize = 600 * 1024;
+const MAX_SIGNATURE_BYTES: usize = 600 * 1024;
 /// Characters of a message or a reason.
-const LONGEST_MESSAGE: usize = 4096;
+const MAX_MESSAGE_BYTES: usize = 4096;
 /// Files that sign what a record signs, and are not signed by it.
-const SIGNATURES: [&str; 3] = ["signature.json", "SIGNATURE.json", "signature.asc"];
+const SIGNATURE_FILES: [&str; 3] = ["signature.json", "SIGNATURE.json", "signature.asc"];
 
 pub(super) fn router() -> OpenApiRouter<App> {
     let of_version = || {
@@ -59,7 +59,7 @@ impl Shape for wire::Yank {
     fn read(members: &mut Members) -> Self {
         Self {
             yanked: members.boolean("yanked"),
-            reason: members.optional_text("reason", Text::between(0, LONGEST_MESSAGE)),
+            reason: members.optional_text("reason", Text::between(0, MAX_MESSAGE_BYTES)),
         }
     }
 }
@@ -68,11 +68,11 @@ impl Shape for wire::Deprecate {
     fn read(members: &mut Members) -> Self {
         // Nothing is said on purpose, never by leaving it out.
         members.any("message");
-        Self { message: members.optional_text("message", Text::between(1, LONGEST_MESSAGE)) }
+        Self { message: members.optional_text("message", Text::between(1, MAX_MESSAGE_BYTES)) }
     }
 }
 
-/// Why a version is taken away.
+/// Why a version is withdrawn.
 #[derive(Debug, ToSchema)]
 struct Withdraw {
     /// What everybody is told who asks for it.
@@ -82,7 +82,7 @@ struct Withdraw {
 
 impl Shape for Withdraw {
     fn read(members: &mut Members) -> Self {
-        Self { why: members.text("why", Text::between(1, LONGEST_MESSAGE)) }
+        Self { why: members.text("why", Text::between(1, MAX_MESSAGE_BYTES)) }
     }
 }
 
@@ -112,22 +112,22 @@ impl Shape for Countersign {
     }
 }
 
-/// Whether a version is only for those who have it already.
+/// Whether a version is yanked.
 #[derive(Debug, Serialize, ToSchema)]
 struct YankState {
     name: String,
     version: String,
     yanked: bool,
-    /// Why nobody is given it all the same: an administrator or a scan blocks it.
+    /// Why it is blocked by an administrator or a scan.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocked: Option<String>,
 }
 
-/// What users of a version, or of all versions, are told.
+/// The deprecation message of a version or of all versions.
 #[derive(Debug, Serialize, ToSchema)]
 struct Deprecated {
     name: String,
-    /// None means all of them.
+    /// None means all.
     version: Option<String>,
     message: Option<String>,
 }
@@ -186,7 +186,7 @@ impl From<Signature> for ListedSignature {
     }
 }
 
-/// Leave a version only to those who have it already, or give it to everybody again.
+/// Yank a version, so that only existing installs use it, or undo that.
 #[utoipa::path(
     post, path = "/yank", tag = "registry", security(("bearer" = [])), request_body = wire::Yank,
     responses(
@@ -211,7 +211,7 @@ async fn yank(
     Ok(respond(StatusCode::OK, &YankState { name, version, yanked, blocked }))
 }
 
-/// Tell users of a version what they should know, or take that back.
+/// Deprecate a version or a skill with a message, or undo that.
 ///
 /// `/{name}/{version}/deprecate` is for a version; `/{namespace}/{name}/deprecate` and
 /// `/{name}/deprecate` are for all versions.
@@ -245,10 +245,10 @@ pub(super) async fn same_content(
     Ok(others.into_iter().map(|(name, version)| format!("{name}@{version}")).collect())
 }
 
-/// Take a version away for good. For administrators; others yank.
+/// Withdraw a version permanently. For administrators; owners can yank.
 ///
-/// Its number stays taken. Its bytes are removed later, and nobody may publish them again, under whatever
-/// name.
+/// Its number cannot be used again. Its bytes are deleted later and cannot be published again under
+/// any name.
 #[utoipa::path(
     post, path = "/withdraw", tag = "registry", security(("bearer" = [])), request_body = Withdraw,
     responses(
@@ -289,10 +289,10 @@ async fn signatures(
     Ok(respond(StatusCode::OK, &SignatureList { items }))
 }
 
-/// Add a signature to a version that was published.
+/// Add a signature to a published version.
 ///
-/// It must sign the files that were published, with a key that is registered for its publishers or
-/// for the auditors of the registry. The answer tells how far the version is trusted now.
+/// It must sign the published files, with a key that is registered for the owner of the skill or
+/// for the auditors of the registry. The response has the new tier of the version.
 #[utoipa::path(
     post, path = "/signatures", tag = "registry", security(("bearer" = [])),
     request_body = Countersign,
@@ -306,7 +306,7 @@ async fn countersign(
     State(app): State<App>,
     acting: RegistryCaller,
     OneVersion { package, version }: OneVersion,
-    Body(Countersign { signer, record }): Body<Countersign, LARGEST_SIGNATURE>,
+    Body(Countersign { signer, record }): Body<Countersign, MAX_SIGNATURE_BYTES>,
 ) -> RegistryResult<Response> {
     acting.actor.must_have(Right::Publish, Some(&package.holding()))?;
     let known = registry(&app).version(&package, &version).await?;
@@ -398,9 +398,12 @@ fn wrong(why: &str) -> RegistryApiError {
 fn published(bytes: &[u8], record: String) -> Result<Tree, archive::ArchiveError> {
     let (_, skill) = archive::one_skill(archive::unpack(bytes)?)?;
     let mut tree = Tree::default();
-    for (path, file) in skill.into_files().filter(|(path, _)| !SIGNATURES.contains(&&**path)) {
+    for (path, file) in skill.into_files().filter(|(path, _)| !SIGNATURE_FILES.contains(&&**path)) {
         tree.add(path, file)?;
     }
-    tree.add(SIGNATURES[0].to_owned(), File { bytes: record.into_bytes(), executable: false })?;
+    tree.add(
+        SIGNATURE_FILES[0].to_owned(),
+        File { bytes: record.into_bytes(), executable: false },
+    )?;
     Ok(tree)
 }

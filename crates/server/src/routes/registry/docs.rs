@@ -1,4 +1,4 @@
-//! Answers that many routes of the registry share, for the OpenAPI document.
+//! Responses that many registry routes share, for the OpenAPI document.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) enum PackageOrVersion {
 #[schema(as = RegistryZip, value_type = String, format = Binary)]
 pub(super) struct Zip(Vec<u8>);
 
-/// What a publisher sends.
+/// The form of a publish request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct PublishForm {
     /// The archive: a zip with SKILL.md, or with one folder that has it.
@@ -35,9 +35,9 @@ pub(super) struct PublishForm {
     skill: Option<String>,
     /// The namespace; none for the default one, `anon` for prose.
     namespace: Option<String>,
-    /// What prose is to be called.
+    /// The name of a text without a SKILL.md.
     name: Option<String>,
-    /// The version of a SKILL.md that says none; one that differs from what it says is refused.
+    /// The version, if SKILL.md has none; it must not differ from the one in SKILL.md.
     version: Option<String>,
     /// What changed.
     changelog: Option<String>,
@@ -75,16 +75,16 @@ macro_rules! refusals {
 }
 
 refusals! {
-    Invalid "400" : "The request cannot be understood."
-    Unauthorized "401" : "It is not known who asks."
-    Forbidden "403" : "The one who asks may not do this, or the skill should not be published."
-    Missing "404" : "There is no such thing."
+    Invalid "400" : "The request is invalid."
+    Unauthorized "401" : "Authentication is missing or invalid."
+    Forbidden "403" : "The caller is not allowed to do this, or the skill was rejected."
+    Missing "404" : "Not found."
     TooSlow "408" : "The body did not arrive in time."
-    Conflict "409" : "It is there already; what was published never changes."
-    TooLarge "413" : "It is too large."
-    Unsupported "415" : "The body is of another type."
+    Conflict "409" : "It already exists; published versions never change."
+    TooLarge "413" : "The request is too large."
+    Unsupported "415" : "The content type is not supported."
     TooMany "429" : "Too many requests; `Retry-After` says how long to wait."
-    Unavailable "503" : "The database or the storage does not answer. Nothing was changed."
+    Unavailable "503" : "The database or the storage is unavailable. Nothing was changed."
 }
 
 /// Declares an answer that is no JSON: its name, its type, and a sentence.
@@ -99,12 +99,12 @@ macro_rules! texts {
                 let schema = Object::with_type(Type::String);
                 let content = ContentBuilder::new().schema(Some(schema)).build();
                 let response = ResponseBuilder::new().description($about).content($kind, content);
-                let part = ResponseBuilder::new().description("A part of it.").build();
-                let same = ResponseBuilder::new().description("It is what you have.").build();
-                let none = ResponseBuilder::new().description("There is no such part.").build();
+                let requested_range = ResponseBuilder::new().description("The requested range.").build();
+                let same = ResponseBuilder::new().description("Not modified.").build();
+                let none = ResponseBuilder::new().description("The range is outside of the file.").build();
                 BTreeMap::from([
                     ("200".to_owned(), response.build().into()),
-                    ("206".to_owned(), part.into()),
+                    ("206".to_owned(), requested_range.into()),
                     ("304".to_owned(), same.into()),
                     ("416".to_owned(), none.into()),
                 ])

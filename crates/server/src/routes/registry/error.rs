@@ -1,4 +1,4 @@
-//! What the registry refuses, in the shape of GAIA's hub.
+//! Registry errors as HTTP responses, in the format of GAIA's hub.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::error::{ApiError, DISK_FULL};
+use crate::error::{ApiError, DISK_FULL_MESSAGE};
 
 /// What is wrong.
 #[derive(Debug, Serialize, ToSchema)]
@@ -21,13 +21,13 @@ pub(super) struct Problem {
     error: ProblemDetail,
 }
 
-/// What is wrong, for programs and for people.
+/// The error code and message.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RegistryProblemDetail)]
 struct ProblemDetail {
     /// A stable word.
     code: String,
-    /// What happened, and the way out.
+    /// The error and a hint.
     message: String,
     /// A stable word that says it more exactly.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ impl From<StoreError> for RegistryApiError {
                 Self::new(StatusCode::FORBIDDEN, "quota_reached", reached.to_string())
             }
             StoreError::Full { .. } => {
-                Self { message: DISK_FULL.to_owned(), ..Self::failed(&error) }
+                Self { message: DISK_FULL_MESSAGE.to_owned(), ..Self::failed(&error) }
             }
             error => Self::failed(&error),
         }

@@ -1,4 +1,4 @@
-//! Who asks the registry, and what the address says.
+//! Extractors of registry routes: caller, path and query.
 
 use axum::{
     extract::FromRequestParts,
@@ -6,7 +6,7 @@ use axum::{
 };
 use savoir_skill::{permission::Tier, version::VersionRange};
 use savoir_store::{
-    Time,
+    Timestamp,
     registry::{Actor, Namespace, PackageName, Registry, Right},
 };
 use semver::Version;
@@ -23,7 +23,7 @@ use crate::{
 
 /// Reads of one address for each request that one person has. What is remembered costs nothing, and
 /// is not counted.
-const READS: u32 = 10;
+const READ_LIMIT_FACTOR: u32 = 10;
 
 /// Whoever changes something.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl FromRequestParts<App> for ReadAccess {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
         if app.config.registry.readers == Readers::Everyone {
             let who = address_key(&app.config, &parts.headers, &parts.extensions);
-            let limit = app.config.limits.all.saturating_mul(READS);
+            let limit = app.config.limits.all.saturating_mul(READ_LIMIT_FACTOR);
             match spend(app, &format!("registry {who}"), limit, None).await {
                 // What can be read is read, also where nothing can be written any more.
                 Err(error) if error.status().is_server_error() => {
@@ -149,12 +149,12 @@ impl Query {
         })
     }
 
-    pub(super) fn time(&self, name: &str) -> RegistryResult<Option<Time>> {
+    pub(super) fn time(&self, name: &str) -> RegistryResult<Option<Timestamp>> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let wrong = || {
             RegistryApiError::invalid(format!("`{name}` is a time such as 2026-01-31T12:00:00Z"))
         };
-        Time::parse(text).map(Some).ok_or_else(wrong)
+        Timestamp::parse(text).map(Some).ok_or_else(wrong)
     }
 
     pub(super) fn range(&self, name: &str) -> RegistryResult<VersionRange> {

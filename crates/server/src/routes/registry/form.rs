@@ -1,4 +1,4 @@
-//! What a publisher sends.
+//! Reads the multipart form of a publish request.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -19,14 +19,14 @@ use super::{
     error::{RegistryApiError, RegistryResult},
     extract::Query,
 };
-use crate::{body, limits::BODY_SECONDS};
+use crate::{body, limits::BODY_TIMEOUT_SECONDS};
 
 /// The archive and all that stands beside it.
-const MOST_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 3 * 1024 * 1024;
+const MAX_FORM_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 3 * 1024 * 1024;
 /// Bytes of a text beside the archive.
-const LONGEST_TEXT: usize = 1024 * 1024;
+const MAX_TEXT_BYTES: usize = 1024 * 1024;
 /// The parts that mean something.
-const PARTS: [&str; 7] =
+const PART_NAMES: [&str; 7] =
     ["artifact", "skill", "audit", "namespace", "name", "version", "changelog"];
 
 /// What a publisher sent.
@@ -36,7 +36,7 @@ pub(super) struct Form {
     /// The SKILL.md of the archive, once more.
     pub(super) skill: Option<Bytes>,
     pub(super) namespace: Option<String>,
-    /// What prose is to be called.
+    /// The name of a text without a SKILL.md.
     pub(super) name: Option<String>,
     /// The version that the publisher means it to be, which it must be then.
     pub(super) version: Option<String>,
@@ -54,7 +54,8 @@ impl Form {
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let mut form = match kind.as_str() {
             "multipart/form-data" => {
-                let reading = timeout(Duration::from_secs(BODY_SECONDS), Self::parts(request));
+                let reading =
+                    timeout(Duration::from_secs(BODY_TIMEOUT_SECONDS), Self::parts(request));
                 reading.await.map_err(|_| too_slow())??
             }
             "application/zip" => {
@@ -87,7 +88,7 @@ impl Form {
     }
 
     async fn parts(request: Request) -> RegistryResult<Self> {
-        let mut request = request.map(|body| Body::new(Limited::new(body, MOST_BYTES)));
+        let mut request = request.map(|body| Body::new(Limited::new(body, MAX_FORM_BYTES)));
         // The framework's own limit is lower.
         DefaultBodyLimit::disable().apply(&mut request);
         let parts = Multipart::from_request(request, &()).await;
@@ -103,22 +104,27 @@ impl Form {
     async fn gather(parts: &mut Multipart) -> RegistryResult<Self> {
         let mut form = Self::default();
         let mut seen = HashSet::new();
-        while let Some(part) = parts.next_field().await.map_err(|error| wrong(&error))? {
-            let name = part.name().unwrap_or_default().to_owned();
-            if PARTS.contains(&name.as_str()) && !seen.insert(name.clone()) {
+        while let Some(requested_range) = parts.next_field().await.map_err(|error| wrong(&error))? {
+            let name = requested_range.name().unwrap_or_default().to_owned();
+            if PART_NAMES.contains(&name.as_str()) && !seen.insert(name.clone()) {
                 // Whoever looks at the first and whoever looks at the last would see two packages.
                 return Err(RegistryApiError::invalid(format!("the part `{name}` is there twice")));
             }
             match name.as_str() {
                 "artifact" => {
-                    form.artifact = bytes(part, "artifact", MAX_ARCHIVE_BYTES as usize).await?;
+                    form.artifact =
+                        bytes(requested_range, "artifact", MAX_ARCHIVE_BYTES as usize).await?;
                 }
-                "skill" => form.skill = Some(bytes(part, "skill", LONGEST_TEXT).await?),
-                "audit" => form.audit = Some(bytes(part, "audit", LONGEST_TEXT).await?),
-                "namespace" => form.namespace = text(part, "namespace").await?,
-                "name" => form.name = text(part, "name").await?,
-                "version" => form.version = text(part, "version").await?,
-                "changelog" => form.changelog = text(part, "changelog").await?,
+                "skill" => {
+                    form.skill = Some(bytes(requested_range, "skill", MAX_TEXT_BYTES).await?)
+                }
+                "audit" => {
+                    form.audit = Some(bytes(requested_range, "audit", MAX_TEXT_BYTES).await?)
+                }
+                "namespace" => form.namespace = text(requested_range, "namespace").await?,
+                "name" => form.name = text(requested_range, "name").await?,
+                "version" => form.version = text(requested_range, "version").await?,
+                "changelog" => form.changelog = text(requested_range, "changelog").await?,
                 // Clients may say more than this program understands.
                 _ => {}
             }
@@ -127,9 +133,9 @@ impl Form {
     }
 }
 
-async fn bytes(mut part: Field<'_>, name: &str, most: usize) -> RegistryResult<Bytes> {
+async fn bytes(mut requested_range: Field<'_>, name: &str, most: usize) -> RegistryResult<Bytes> {
     let mut all = Vec::new();
-    while let Some(some) = part.chunk().await.map_err(|error| wrong(&error))? {
+    while let Some(some) = requested_range.chunk().await.map_err(|error| wrong(&error))? {
         if all.len() + some.len() > most {
             let message = format!("the part `{name}` has more than {most} bytes");
             return Err(RegistryApiError::new(
@@ -144,8 +150,8 @@ async fn bytes(mut part: Field<'_>, name: &str, most: usize) -> RegistryResult<B
 }
 
 /// A text; nothing if it is empty.
-async fn text(part: Field<'_>, name: &str) -> RegistryResult<Option<String>> {
-    let bytes = bytes(part, name, LONGEST_TEXT).await?;
+async fn text(requested_range: Field<'_>, name: &str) -> RegistryResult<Option<String>> {
+    let bytes = bytes(requested_range, name, MAX_TEXT_BYTES).await?;
     let text = String::from_utf8(bytes.into())
         .map_err(|_| RegistryApiError::invalid(format!("the part `{name}` is not UTF-8")))?;
     Ok(Some(text).filter(|text| !text.is_empty()))
@@ -153,7 +159,7 @@ async fn text(part: Field<'_>, name: &str) -> RegistryResult<Option<String>> {
 
 fn wrong(error: &MultipartError) -> RegistryApiError {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        let message = format!("the form has more than {MOST_BYTES} bytes");
+        let message = format!("the form has more than {MAX_FORM_BYTES} bytes");
         return RegistryApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "artifact_too_large", message);
     }
     RegistryApiError::invalid("the form ends early, or is none; send its parts between boundaries")

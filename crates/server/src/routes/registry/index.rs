@@ -1,4 +1,4 @@
-//! What resolvers ask: small texts that everybody may keep for a while.
+//! The package index that resolvers read.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use savoir_package::registry::{
     Name,
     wire::{self, INDEX_VERSION},
 };
-use savoir_registry::{Answer, CachePolicy};
+use savoir_registry::{CachePolicy, CacheableResponse};
 use savoir_skill::version::SkillRef;
 use savoir_store::registry::{IndexLine, IndexText, PackageName};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -20,18 +20,18 @@ use super::{
     docs,
     error::{RegistryApiError, RegistryResult},
     extract::{PathParams, Query, ReadAccess, package, registry},
-    remembered,
+    respond_and_cache,
 };
 use crate::app::App;
 
 /// Skills whose needs can be asked for at once.
-const MOST_ASKED: usize = 100;
+const MAX_REQUESTED_PACKAGES: usize = 100;
 /// Skills of one answer.
-const MOST_NEEDED: usize = 5000;
+const MAX_CLOSURE_PACKAGES: usize = 5000;
 /// Bytes of one answer.
-const MOST_BYTES: usize = 32 * 1024 * 1024;
+const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
 
-const LINES: &str = "application/x-ndjson";
+const NDJSON: &str = "application/x-ndjson";
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -41,7 +41,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(in_namespace))
 }
 
-/// Tell how this registry is asked.
+/// Show the configuration of the registry.
 #[utoipa::path(
     get, path = "/index/v1/config.json", tag = "registry",
     responses((status = 200, body = wire::Config), docs::Unauthorized)
@@ -59,11 +59,11 @@ async fn config(
         closure: true,
     };
     let text = serde_json::to_vec(&config).map_err(|error| RegistryApiError::failed(&error))?;
-    let answer = Answer::new("application/json", CachePolicy::Minute, text);
+    let answer = CacheableResponse::new("application/json", CachePolicy::Minute, text);
     Ok(answer.respond(&method, &headers))
 }
 
-/// List the versions of a skill for a resolver, one on a line.
+/// List the versions of a skill for a resolver, one JSON object per line.
 #[utoipa::path(
     get, path = "/index/v1/{prefix}/{name}", tag = "registry", operation_id = "index",
     params(
@@ -82,7 +82,7 @@ async fn flat(
     Ok(answer.respond(&method, &headers))
 }
 
-/// List the versions of a skill of a namespace for a resolver, one on a line.
+/// List the versions of a skill in a namespace for a resolver, one JSON object per line.
 #[utoipa::path(
     get, path = "/index/v1/{prefix}/{namespace}/{name}", tag = "registry",
     operation_id = "index_in",
@@ -104,22 +104,27 @@ async fn in_namespace(
     Ok(answer.respond(&method, &headers))
 }
 
-async fn show(app: &App, prefix: &str, name: &PackageName, uri: &Uri) -> RegistryResult<Answer> {
+async fn show(
+    app: &App,
+    prefix: &str,
+    name: &PackageName,
+    uri: &Uri,
+) -> RegistryResult<CacheableResponse> {
     let missing = || RegistryApiError::not_found(format!("there is no skill {name} here"));
     let place: Name = name.to_string().parse().map_err(|_| missing())?;
     if place.index_path() != format!("{prefix}/{name}") {
         return Err(missing());
     }
-    remembered(app, uri, name, None, async {
+    respond_and_cache(app, uri, name, None, async {
         let index = registry(app).index(name).await?.ok_or_else(missing)?;
-        Ok(Answer::tagged(LINES, CachePolicy::Minute, &index.tag, index.text))
+        Ok(CacheableResponse::with_etag(NDJSON, CachePolicy::Minute, &index.tag, index.text))
     })
     .await
 }
 
-/// List the versions of some skills, and of all skills that any of them needs.
+/// List the versions of several skills and of all their dependencies.
 ///
-/// With this, resolving takes one question. Skills that are not here are left out.
+/// A resolver needs only this request. Unknown skills are left out.
 #[utoipa::path(
     get, path = "/index/v1/closure", tag = "registry",
     params(("name" = Vec<String>, Query, description = "The skills, at most 100")),
@@ -131,32 +136,32 @@ async fn closure(
     query: Query,
     (method, headers): (Method, HeaderMap),
 ) -> RegistryResult<Response> {
-    let asked: Vec<PackageName> =
+    let requested: Vec<PackageName> =
         query.all("name").map(|name| Ok(name.parse()?)).collect::<RegistryResult<_>>()?;
-    if asked.is_empty() || asked.len() > MOST_ASKED {
+    if requested.is_empty() || requested.len() > MAX_REQUESTED_PACKAGES {
         return Err(RegistryApiError::invalid(format!(
-            "name 1 to {MOST_ASKED} skills with `name=`"
+            "name 1 to {MAX_REQUESTED_PACKAGES} skills with `name=`"
         )));
     }
-    let mut known: BTreeSet<PackageName> = asked.iter().cloned().collect();
+    let mut known: BTreeSet<PackageName> = requested.iter().cloned().collect();
     let mut next: Vec<PackageName> = known.iter().cloned().collect();
     let mut text = String::new();
     let too_many =
         || RegistryApiError::invalid("these skills need too many others; ask for them one by one");
     while !next.is_empty() {
         // What would be too much is not even read.
-        let left = MOST_BYTES.saturating_sub(text.len());
+        let left = MAX_RESPONSE_BYTES.saturating_sub(text.len());
         let level = registry(&app).indexes_within(&next, left).await?.ok_or_else(too_many)?;
         next = Vec::new();
         for index in level {
             next.extend(needs(&index).filter(|need| known.insert(need.clone())));
             text.push_str(&index.text);
-            if known.len() > MOST_NEEDED || text.len() > MOST_BYTES {
+            if known.len() > MAX_CLOSURE_PACKAGES || text.len() > MAX_RESPONSE_BYTES {
                 return Err(too_many());
             }
         }
     }
-    let answer = Answer::new(LINES, CachePolicy::Minute, text);
+    let answer = CacheableResponse::new(NDJSON, CachePolicy::Minute, text);
     Ok(answer.respond(&method, &headers))
 }
 

@@ -1,4 +1,4 @@
-//! The keys with which teams and auditors vouch for versions.
+//! Routes for the signing keys of teams and auditors.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use super::{
     docs,
     error::{RegistryApiError, RegistryResult},
     extract::{OptionalCaller, PathParams, Query, ReadAccess, RegistryCaller, registry},
-    people::{LONGEST_EMAIL, account, emails, must_own},
+    people::{MAX_EMAIL_LENGTH, account, emails, must_own},
     request::{Below, Body, Owned, respond},
     settled,
 };
@@ -26,13 +26,13 @@ use crate::{
 };
 
 /// Characters of what owners call a key.
-const LONGEST_LABEL: usize = 100;
+const MAX_LABEL_LENGTH: usize = 100;
 /// Characters of a public key as text.
-const LONGEST_KEY: usize = 4096;
+const MAX_KEY_LENGTH: usize = 4096;
 /// Characters of the reason for which a key is revoked.
-const LONGEST_REASON: usize = 1000;
+const MAX_REASON_LENGTH: usize = 1000;
 /// Keys that a team may have, with those that were revoked.
-const MOST_KEYS: usize = 100;
+const MAX_KEYS: usize = 100;
 
 /// The keys of a team, below its address.
 pub(super) fn of_team() -> OpenApiRouter<App> {
@@ -66,10 +66,10 @@ struct WantedKey {
 impl Shape for WantedKey {
     fn read(members: &mut Members) -> Self {
         Self {
-            public_key: members.text("public_key", Text::between(1, LONGEST_KEY)),
-            label: members.optional_text("label", Text::between(0, LONGEST_LABEL)),
-            email: members.optional_text("email", Text::between(1, LONGEST_EMAIL)),
-            proof: members.optional_text("proof", Text::between(1, LONGEST_KEY)),
+            public_key: members.text("public_key", Text::between(1, MAX_KEY_LENGTH)),
+            label: members.optional_text("label", Text::between(0, MAX_LABEL_LENGTH)),
+            email: members.optional_text("email", Text::between(1, MAX_EMAIL_LENGTH)),
+            proof: members.optional_text("proof", Text::between(1, MAX_KEY_LENGTH)),
         }
     }
 }
@@ -122,7 +122,7 @@ struct RevokedKey {
     lowered: u64,
 }
 
-/// List keys, also those that were revoked.
+/// List signing keys, including revoked ones.
 #[utoipa::path(
     get, path = "/keys", tag = "registry",
     responses(
@@ -147,9 +147,9 @@ async fn list(
     Ok(respond(StatusCode::OK, &KeyList { items }))
 }
 
-/// Register a key. For owners; keys of auditors for administrators.
+/// Register a signing key. For owners; keys of auditors for administrators.
 ///
-/// Its identifier is computed here. A key that was revoked cannot be registered again.
+/// The server computes the key id. A revoked key cannot be registered again.
 #[utoipa::path(
     post, path = "/keys", tag = "registry", security(("bearer" = [])), request_body = WantedKey,
     responses(
@@ -177,8 +177,8 @@ async fn add(
         }
         Some(email) => Some(account(&app, &email).await?),
     };
-    if registry(&app).keys(&holding).await?.len() >= MOST_KEYS {
-        let message = format!("`{holding}` has {MOST_KEYS} keys; no more can be registered");
+    if registry(&app).keys(&holding).await?.len() >= MAX_KEYS {
+        let message = format!("`{holding}` has {MAX_KEYS} keys; no more can be registered");
         return Err(RegistryApiError::new(StatusCode::CONFLICT, "too_many_keys", message));
     }
     let new = NewKey {
@@ -197,12 +197,12 @@ async fn add(
     Ok(respond(StatusCode::CREATED, &ListedKey::new(kept, account.map(|account| account.email))))
 }
 
-/// Revoke a key for good. Versions that it vouched for are trusted less at once.
+/// Revoke a key permanently. Versions that it signed lose their signature at once.
 #[utoipa::path(
     delete, path = "/keys/{key_id}", tag = "registry", security(("bearer" = [])),
     params(
         ("key_id" = String, Path, description = "The key"),
-        ("reason" = Option<String>, Query, description = "Why; everybody can read it"),
+        ("reason" = Option<String>, Query, description = "The reason; it is public"),
     ),
     responses(
         (status = 200, body = RevokedKey), docs::Invalid, docs::Unauthorized, docs::Forbidden,
@@ -219,8 +219,8 @@ async fn revoke(
     must_change(&app, &acting, &holding).await?;
     let key_id = parts.remove("key_id").unwrap_or_default();
     let reason = query.text("reason").unwrap_or_default();
-    if reason.chars().count() > LONGEST_REASON {
-        let message = format!("`reason` has more than {LONGEST_REASON} characters");
+    if reason.chars().count() > MAX_REASON_LENGTH {
+        let message = format!("`reason` has more than {MAX_REASON_LENGTH} characters");
         return Err(RegistryApiError::invalid(message));
     }
     let lowered = registry(&app).revoke_key(&acting.actor, &holding, &key_id, reason).await?;

@@ -1,9 +1,11 @@
-//! What was done in the registry, and by whom.
+//! Routes for the audit log.
 
 use std::collections::{HashMap, HashSet};
 
 use axum::{extract::State, http::StatusCode, response::Response};
-use savoir_store::registry::{Act, AuditEntry, AuditFilter, OwnerScope, PackageName, Right};
+use savoir_store::registry::{
+    AuditAction, AuditEntry, AuditFilter, OwnerScope, PackageName, Right,
+};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -19,17 +21,17 @@ use super::{
 use crate::app::App;
 
 /// Entries of a page unless somebody says otherwise.
-const PAGE: u64 = 50;
+const DEFAULT_PAGE_SIZE: u64 = 50;
 /// The most of one page.
-const LARGEST_PAGE: u64 = 100;
+const MAX_PAGE_SIZE: u64 = 100;
 /// Kinds of entries that are asked for at once.
-const MOST_ACTS: usize = 10;
+const MAX_ACTS: usize = 10;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(log))
 }
 
-/// What was done, newest first.
+/// Entries, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 struct AuditLog {
     items: Vec<LogEntry>,
@@ -37,7 +39,7 @@ struct AuditLog {
     next_cursor: Option<String>,
 }
 
-/// Something that was done.
+/// An entry of the audit log.
 #[derive(Debug, Serialize, ToSchema)]
 struct LogEntry {
     /// Its number. There are no gaps.
@@ -45,7 +47,7 @@ struct LogEntry {
     /// What it was.
     act: &'static str,
     at: String,
-    /// Who did it; none if the account is gone, or if it was the operator.
+    /// The actor; none if the account was deleted, or if it was the operator.
     account: Option<Who>,
     /// With which token, if one may see who it was.
     token: Option<String>,
@@ -57,7 +59,7 @@ struct LogEntry {
     details: Value,
 }
 
-/// Who did something.
+/// The actor of a change.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 enum Who {
@@ -84,23 +86,23 @@ impl AddressVisibility {
     }
 }
 
-/// List what was done, newest first.
+/// List the audit log, newest first.
 ///
-/// Administrators see everything. Members of a team see what concerns it, and name it with `package`
-/// or `namespace`; of people who are not of the team they see the number of the account alone.
+/// Administrators see everything. Members see the entries of their team, selected with `package` or
+/// `namespace`; for accounts outside of the team they see only the account id.
 #[utoipa::path(
     get, path = "/api/v1/audit-log", tag = "registry", security(("bearer" = [])),
     params(
-        ("cursor" = Option<String>, Query, description = "Where the last page ended"),
+        ("cursor" = Option<String>, Query, description = "The cursor of the previous page"),
         ("limit" = Option<u64>, Query, minimum = 1, maximum = 100,
          description = "Entries of a page; 50 if nothing is said"),
-        ("package" = Option<String>, Query, description = "What was done to a skill"),
+        ("package" = Option<String>, Query, description = "Entries of a skill"),
         ("namespace" = Option<String>, Query,
-         description = "What was done to a namespace, or to a skill and its team as _/name"),
+         description = "Entries of a namespace, or of a skill with its own team as _/name"),
         ("account" = Option<String>, Query,
-         description = "What somebody did, by their address, or by the number of their account"),
+         description = "Entries of an account, by its email address or id"),
         ("act" = Option<Vec<String>>, Query,
-         description = "What was done, such as appealed; can be given several times"),
+         description = "The action, such as appealed; can be repeated"),
     ),
     responses(
         (status = 200, body = AuditLog), docs::Invalid, docs::Unauthorized, docs::Forbidden,
@@ -116,7 +118,7 @@ async fn log(
     let holding: Option<OwnerScope> = query.text("namespace").map(str::parse).transpose()?;
     let sight = must_see(&app, &acting, package.as_ref(), holding.as_ref()).await?;
     let before = query.number("cursor", i64::MAX as u64)?;
-    let limit = query.number("limit", LARGEST_PAGE)?.unwrap_or(PAGE);
+    let limit = query.number("limit", MAX_PAGE_SIZE)?.unwrap_or(DEFAULT_PAGE_SIZE);
     let account = match query.text("account") {
         None => None,
         Some(text) => Some(number(&app, text, &sight).await?),
@@ -124,11 +126,11 @@ async fn log(
     let act = |word: &str| {
         let unknown =
             || RegistryApiError::invalid("`act` is a word of this log, such as yanked or appealed");
-        Act::named(word).ok_or_else(unknown)
+        AuditAction::named(word).ok_or_else(unknown)
     };
-    let acts: Vec<Act> = query.all("act").map(act).collect::<RegistryResult<_>>()?;
-    if acts.len() > MOST_ACTS {
-        return Err(RegistryApiError::invalid(format!("give `act` at most {MOST_ACTS} times")));
+    let acts: Vec<AuditAction> = query.all("act").map(act).collect::<RegistryResult<_>>()?;
+    if acts.len() > MAX_ACTS {
+        return Err(RegistryApiError::invalid(format!("give `act` at most {MAX_ACTS} times")));
     }
     let filter = AuditFilter { package, holding, account, acts };
     let found = registry(&app).audit(&filter, before, limit).await?;

@@ -1,4 +1,4 @@
-//! Who owns what, who may publish there, and with which keys they sign.
+//! Routes for namespaces, their members and reserved prefixes.
 //!
 //! A namespace has a team; so has each skill that lies in none. Addresses of people are for members
 //! of the team and for administrators: nobody else learns from here who has an account.
@@ -28,10 +28,10 @@ use crate::{
 };
 
 /// Characters of an address of a person.
-pub(super) const LONGEST_EMAIL: usize = 255;
+pub(super) const MAX_EMAIL_LENGTH: usize = 255;
 
 /// Where teams are.
-const PLACES: [Below; 3] = [
+const PREFIX_PATHS: [Below; 3] = [
     Below {
         prefix: "/api/v1/namespaces/{namespace}",
         suffix: "_of_namespace",
@@ -40,14 +40,14 @@ const PLACES: [Below; 3] = [
     Below {
         prefix: "/api/v1/skills/{name}",
         suffix: "_of_skill",
-        parameters: &[("name", "The skill, which has a team of its own")],
+        parameters: &[("name", "The skill, which has its own team")],
     },
     Below {
         prefix: "/api/v1/skills/{namespace}/{name}",
         suffix: "_of_skill_in",
         parameters: &[
             ("namespace", "The namespace"),
-            ("name", "The skill; in a namespace that is somebody's, the team is that of it"),
+            ("name", "The skill; in an owned namespace, the team is that of the namespace"),
         ],
     },
 ];
@@ -58,7 +58,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         grant_prefix,
         revoke_prefix
     ));
-    PLACES.into_iter().fold(all, |all, place| {
+    PREFIX_PATHS.into_iter().fold(all, |all, place| {
         let team = OpenApiRouter::new()
             .routes(routes!(members, set_member))
             .routes(routes!(remove_member))
@@ -71,7 +71,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 /// A member who is wanted.
 #[derive(Debug, ToSchema)]
 struct WantedMember {
-    /// The address of their account.
+    /// The email address of the account.
     #[schema(min_length = 1, max_length = 255)]
     email: String,
     /// `owner` or `publisher`.
@@ -81,26 +81,26 @@ struct WantedMember {
 
 impl Shape for WantedMember {
     fn read(members: &mut Members) -> Self {
-        let email = members.text("email", Text::between(1, LONGEST_EMAIL));
+        let email = members.text("email", Text::between(1, MAX_EMAIL_LENGTH));
         let known = |text: &str| TeamRole::parse(text).is_some();
         let role = members.pattern("role", "^(owner|publisher)$", known);
         Self { email, role: TeamRole::parse(&role).unwrap_or(TeamRole::Publisher) }
     }
 }
 
-/// To whom a namespace or a skill is given.
+/// The new owner of a namespace or a skill.
 #[derive(Debug, ToSchema)]
 struct Transfer {
-    /// The address of the new owner.
+    /// The email address of the new owner.
     #[schema(min_length = 1, max_length = 255)]
     to: String,
-    /// The address of the owner who gives it away; oneself if nothing is said.
+    /// The email address of the current owner; default: you.
     from: Option<String>,
 }
 
 impl Shape for Transfer {
     fn read(members: &mut Members) -> Self {
-        let rule = Text::between(1, LONGEST_EMAIL);
+        let rule = Text::between(1, MAX_EMAIL_LENGTH);
         Self { to: members.text("to", rule), from: members.optional_text("from", rule) }
     }
 }
@@ -123,7 +123,7 @@ struct ListedMember {
     added_at: String,
 }
 
-/// What a member may do now.
+/// The new role of a member.
 #[derive(Debug, Serialize, ToSchema)]
 struct SetMember {
     namespace: String,
@@ -216,7 +216,7 @@ pub(super) async fn emails(app: &App, accounts: Vec<i64>) -> RegistryResult<Hash
     Ok(found)
 }
 
-/// Take a namespace that is free. Whoever publishes into one takes it likewise.
+/// Create a namespace. Publishing to a free namespace creates it, too.
 #[utoipa::path(
     post, path = "/api/v1/namespaces/{namespace}", tag = "registry", security(("bearer" = [])),
     params(("namespace" = String, Path, description = "The namespace")),
@@ -237,7 +237,7 @@ async fn create(
     Ok(respond(StatusCode::CREATED, &CreatedNamespace { namespace }))
 }
 
-/// List the members of a team. Their addresses are shown to members and administrators.
+/// List the members of a team. Only members and administrators see email addresses.
 #[utoipa::path(
     get, path = "/members", tag = "registry",
     responses(
@@ -273,7 +273,7 @@ async fn members(
     Ok(respond(StatusCode::OK, &MemberList { items }))
 }
 
-/// Add a member to a team, or change what one may do. For owners.
+/// Add a member to a team, or change the role of one. For owners.
 #[utoipa::path(
     post, path = "/members", tag = "registry", security(("bearer" = [])),
     request_body = WantedMember,
@@ -298,12 +298,12 @@ async fn set_member(
     Ok(respond(StatusCode::OK, &SetMember { namespace, id, email, role }))
 }
 
-/// Remove a member from a team. For owners; everybody may leave.
+/// Remove a member from a team. For owners; members can remove themselves.
 #[utoipa::path(
     delete, path = "/members/{who}", tag = "registry", security(("bearer" = [])),
-    params(("who" = String, Path, description = "Their account: its address, or its id")),
+    params(("who" = String, Path, description = "The email address or the id of the account")),
     responses(
-        (status = 204, description = "They are no member any more"), docs::Invalid,
+        (status = 204, description = "The member was removed"), docs::Invalid,
         docs::Unauthorized, docs::Forbidden, docs::Missing, docs::Conflict, docs::TooMany,
         docs::Unavailable
     )
@@ -330,7 +330,7 @@ async fn remove_member(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Give a namespace or a skill to another account, which becomes an owner in one's place.
+/// Transfer a namespace or a skill to another account, which becomes an owner instead of you.
 #[utoipa::path(
     post, path = "/transfer", tag = "registry", security(("bearer" = [])), request_body = Transfer,
     responses(
@@ -378,12 +378,12 @@ async fn grantee(app: &App, acting: &RegistryCaller, email: &str) -> RegistryRes
     account(app, email).await
 }
 
-/// Tell whether an account may use names that begin in a reserved way. For administrators.
+/// Show whether an account may use a reserved prefix. For administrators.
 #[utoipa::path(
     get, path = "/api/v1/prefixes/{prefix}/{email}", tag = "registry", security(("bearer" = [])),
     params(
-        ("prefix" = String, Path, description = "How the names begin, such as mcp-"),
-        ("email" = String, Path, description = "The address of the account"),
+        ("prefix" = String, Path, description = "The prefix, such as mcp-"),
+        ("email" = String, Path, description = "The email address of the account"),
     ),
     responses(
         (status = 200, body = PrefixGrant), docs::Invalid, docs::Unauthorized, docs::Forbidden,
@@ -403,12 +403,12 @@ async fn prefix(
     Ok(respond(StatusCode::OK, &PrefixGrant { prefix, email: user.email }))
 }
 
-/// Let an account use names that begin in a reserved way. For administrators.
+/// Allow an account to use a reserved prefix. For administrators.
 #[utoipa::path(
     put, path = "/api/v1/prefixes/{prefix}/{email}", tag = "registry", security(("bearer" = [])),
     params(
-        ("prefix" = String, Path, description = "How the names begin, such as mcp-"),
-        ("email" = String, Path, description = "The address of the account"),
+        ("prefix" = String, Path, description = "The prefix, such as mcp-"),
+        ("email" = String, Path, description = "The email address of the account"),
     ),
     responses(
         (status = 200, body = PrefixGrant), docs::Invalid, docs::Unauthorized, docs::Forbidden,
@@ -426,15 +426,15 @@ async fn grant_prefix(
     Ok(respond(StatusCode::OK, &PrefixGrant { prefix, email: user.email }))
 }
 
-/// Do not let an account use such names any more. What was published stays. For administrators.
+/// Revoke the use of a reserved prefix. Published skills stay. For administrators.
 #[utoipa::path(
     delete, path = "/api/v1/prefixes/{prefix}/{email}", tag = "registry", security(("bearer" = [])),
     params(
-        ("prefix" = String, Path, description = "How the names begin, such as mcp-"),
-        ("email" = String, Path, description = "The address of the account"),
+        ("prefix" = String, Path, description = "The prefix, such as mcp-"),
+        ("email" = String, Path, description = "The email address of the account"),
     ),
     responses(
-        (status = 204, description = "They may not any more"), docs::Invalid, docs::Unauthorized,
+        (status = 204, description = "The permission was revoked"), docs::Invalid, docs::Unauthorized,
         docs::Forbidden, docs::Missing, docs::TooMany, docs::Unavailable
     )
 )]

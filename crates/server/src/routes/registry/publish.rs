@@ -1,7 +1,7 @@
-//! Publishing: everything is checked again before anything is kept.
+//! The publish route: validates and scans everything before it is stored.
 
 use axum::{
-    Json as Answer,
+    Json as JsonResponse,
     extract::{Request, State},
     http::StatusCode,
 };
@@ -12,12 +12,12 @@ use savoir_package::{
     submission::{PublishOptions, Rejection, Submission},
     trust::PublicKey,
 };
-use savoir_registry::{PublishPass, facts_of, vetting::Vetted};
+use savoir_registry::{PublishPass, facts_of, vetting::VettingReport};
 use savoir_scan::Verdict;
 use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{
-    Actor, Facts, NewSignature, NewVersion, OwnerScope, PackageName, RegistryError, RegistryKey,
-    ScanResult, ScanVerdict, Signer,
+    Actor, NewSignature, NewVersion, OwnerScope, PackageName, RegistryError, RegistryKey,
+    ScanResult, ScanVerdict, Signer, VersionFacts,
 };
 use semver::Version;
 use serde_json::json;
@@ -34,9 +34,9 @@ use super::{
 use crate::app::App;
 
 /// Bytes of what changed.
-const LONGEST_CHANGELOG: usize = 64 * 1024;
+const MAX_CHANGELOG_BYTES: usize = 64 * 1024;
 /// How often a number is taken for prose that others publish at the same time.
-const TRIES: usize = 8;
+const MAX_VERSION_TRIES: usize = 8;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(publish))
@@ -44,15 +44,15 @@ pub(super) fn router() -> OpenApiRouter<App> {
 
 /// Publish a version of a skill.
 ///
-/// The archive is checked as `savoir check` and `savoir scan` do it, and its tools are tried in a
-/// sandbox, before a byte of it is kept. What was published never changes.
+/// The archive is checked as with `savoir check` and `savoir scan`, and its tools run in a sandbox,
+/// before anything is stored. A published version never changes.
 #[utoipa::path(
     post, path = "/api/v1/skills", tag = "registry", security(("bearer" = [])),
     params(
-        ("namespace" = Option<String>, Query, description = "The namespace, unless the form says it"),
-        ("name" = Option<String>, Query, description = "What prose is to be called"),
+        ("namespace" = Option<String>, Query, description = "The namespace, unless the form has it"),
+        ("name" = Option<String>, Query, description = "The name of a text without a SKILL.md"),
         ("version" = Option<String>, Query,
-         description = "The version of a SKILL.md that says none; one that differs from what it says is refused"),
+         description = "The version, if SKILL.md has none; it must not differ from the one in SKILL.md"),
     ),
     request_body(
         content((docs::PublishForm = "multipart/form-data"), (docs::Zip = "application/zip")),
@@ -68,25 +68,27 @@ async fn publish(
     State(app): State<App>,
     acting: RegistryCaller,
     request: Request,
-) -> RegistryResult<(StatusCode, Answer<wire::Published>)> {
+) -> RegistryResult<(StatusCode, JsonResponse<wire::Published>)> {
     let pass = enter(&app, &acting).await?;
-    let parcel = Parcel::read(Form::read(request).await?).await?;
-    let version = match &parcel.submission.version {
+    let publish_request = PublishRequest::read(Form::read(request).await?).await?;
+    let version = match &publish_request.submission.version {
         Some(version) => version.clone(),
-        None => next(&app, &parcel.package).await?,
+        None => next(&app, &publish_request.package).await?,
     };
-    registry(&app).may_publish(&acting.actor, &parcel.package, &version).await?;
-    let integrity = &parcel.submission.integrity;
-    registry(&app).must_not_be_taken_down(&parcel.package, &parcel.sha256, integrity).await?;
-    let scan = parcel.vetted(&app, pass, &version).await?;
-    let published = parcel.keep(&app, &acting.actor, version, scan).await?;
+    registry(&app).may_publish(&acting.actor, &publish_request.package, &version).await?;
+    let integrity = &publish_request.submission.integrity;
+    registry(&app)
+        .must_not_be_taken_down(&publish_request.package, &publish_request.sha256, integrity)
+        .await?;
+    let scan = publish_request.vetted(&app, pass, &version).await?;
+    let published = publish_request.keep(&app, &acting.actor, version, scan).await?;
     settled(&app).await;
-    Ok((StatusCode::CREATED, Answer(published)))
+    Ok((StatusCode::CREATED, JsonResponse(published)))
 }
 
 /// A place for an upload, or for a scan.
 pub(super) async fn enter(app: &App, acting: &RegistryCaller) -> RegistryResult<PublishPass> {
-    app.desk.gate.wait(acting.caller.user.id).await.ok_or_else(|| {
+    app.registry_state.publish_limits.wait(acting.caller.user.id).await.ok_or_else(|| {
         let message = "too much is being published or scanned at once; wait until yours is done";
         RegistryApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
     })
@@ -98,8 +100,8 @@ pub(super) async fn vet(
     app: &App,
     pass: Option<PublishPass>,
     tree: Tree,
-) -> RegistryResult<Vetted> {
-    let turn = app.desk.gate.turn(pass.as_ref()).await;
+) -> RegistryResult<VettingReport> {
+    let turn = app.registry_state.publish_limits.turn(pass.as_ref()).await;
     let vetting = app.vetting.clone();
     let vetted = tokio::spawn(async move {
         let vetted = vetting.vet(&tree).await;
@@ -128,22 +130,22 @@ async fn next(app: &App, package: &PackageName) -> RegistryResult<Version> {
 }
 
 /// A package that came, and was found to be one.
-struct Parcel {
+struct PublishRequest {
     bytes: Bytes,
     sha256: String,
     package: PackageName,
     submission: Submission,
-    facts: Facts,
+    facts: VersionFacts,
     reported: Option<Bytes>,
 }
 
-impl Parcel {
+impl PublishRequest {
     async fn read(form: Form) -> RegistryResult<Self> {
-        if form.changelog.as_ref().is_some_and(|text| text.len() > LONGEST_CHANGELOG) {
-            let message = format!("the changelog has more than {LONGEST_CHANGELOG} bytes");
+        if form.changelog.as_ref().is_some_and(|text| text.len() > MAX_CHANGELOG_BYTES) {
+            let message = format!("the changelog has more than {MAX_CHANGELOG_BYTES} bytes");
             return Err(RegistryApiError::invalid(message));
         }
-        let asked = PublishOptions {
+        let options = PublishOptions {
             namespace: form.namespace,
             name: form.name,
             version: form.version,
@@ -151,7 +153,7 @@ impl Parcel {
         };
         let bytes = form.artifact;
         let read = tokio::task::spawn_blocking(move || {
-            let submission = Submission::read(&bytes, &asked)?;
+            let submission = Submission::read(&bytes, &options)?;
             let facts = facts_of(&submission)?;
             Ok::<_, Rejection>((bytes, submission, facts))
         });
@@ -233,7 +235,9 @@ impl Parcel {
                 published_at: None,
             };
             match registry(app).publish(actor, new).await {
-                Err(RegistryError::VersionExists { .. }) if counted && tries < TRIES => {
+                Err(RegistryError::VersionExists { .. })
+                    if counted && tries < MAX_VERSION_TRIES =>
+                {
                     tries += 1;
                     version = next(app, &self.package).await?;
                 }
@@ -244,7 +248,7 @@ impl Parcel {
             published: wire::Publication {
                 name: self.submission.name.clone(),
                 security_tier: published.attested,
-                audit: Some(render::audit(&scan, savoir_store::Time::now())),
+                audit: Some(render::audit(&scan, savoir_store::Timestamp::now())),
                 artifact: Some(wire::Artifact {
                     filename: self.package.filename(&version),
                     size: self.bytes.len() as u64,
@@ -307,7 +311,7 @@ fn rejected(rejection: &Rejection) -> RegistryApiError {
 }
 
 /// What vetting came to, as it is kept.
-pub(super) fn result(vetted: &Vetted) -> ScanResult {
+pub(super) fn result(vetted: &VettingReport) -> ScanResult {
     let verdict = match vetted.verdict {
         Verdict::Allow => ScanVerdict::Allow,
         Verdict::Review => ScanVerdict::Review,

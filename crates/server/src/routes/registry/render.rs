@@ -1,4 +1,4 @@
-//! What the database knows, as it goes over the line.
+//! Converts stored data to API responses.
 
 use savoir_package::registry::{
     Name,
@@ -7,7 +7,7 @@ use savoir_package::registry::{
 use savoir_store::registry::{
     Package, PackageName, PackageVersion, ScanResult, Signature, SignatureState, Signer, Summary,
 };
-use savoir_store::{StoreError, Time};
+use savoir_store::{StoreError, Timestamp};
 use serde_json::Value;
 
 use super::error::{RegistryApiError, RegistryResult};
@@ -116,7 +116,7 @@ fn signature(signatures: &[Signature]) -> Option<Value> {
 }
 
 /// What a scan found, in the words of GAIA.
-pub(super) fn audit(result: &ScanResult, at: Time) -> Audit {
+pub(super) fn audit(result: &ScanResult, at: Timestamp) -> Audit {
     let findings = result.report.get("findings").and_then(Value::as_array);
     let engine = result.report.get("engine").and_then(Value::as_str);
     Audit {

@@ -1,4 +1,4 @@
-//! Bodies of those who change something, and what they are told.
+//! Extractors for request bodies and names of packages and versions.
 
 use axum::{
     Json,
@@ -26,24 +26,25 @@ use crate::{
 };
 
 /// Bytes of a body that says what is to be done.
-pub(super) const SMALL: usize = 64 * 1024;
+pub(super) const DEFAULT_MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// A body that is JSON of a shape, of at most some bytes.
 #[derive(Debug)]
-pub(super) struct Body<T, const MOST: usize = SMALL>(pub(super) T);
+pub(super) struct Body<T, const MAX_BYTES: usize = DEFAULT_MAX_BODY_BYTES>(pub(super) T);
 
-impl<T: Shape, const MOST: usize> FromRequest<App> for Body<T, MOST> {
+impl<T: Shape, const MAX_BYTES: usize> FromRequest<App> for Body<T, MAX_BYTES> {
     type Rejection = RegistryApiError;
 
     async fn from_request(request: Request, _: &App) -> RegistryResult<Self> {
         must_be_json(request.headers())?;
-        let bytes = body::bytes(request, MOST).await.map_err(|error| match error.status() {
-            status @ StatusCode::PAYLOAD_TOO_LARGE => {
-                let message = format!("the body has more than {MOST} bytes; send less");
-                RegistryApiError::new(status, "body_too_large", message)
-            }
-            _ => error.into(),
-        })?;
+        let bytes =
+            body::bytes(request, MAX_BYTES).await.map_err(|error| match error.status() {
+                status @ StatusCode::PAYLOAD_TOO_LARGE => {
+                    let message = format!("the body has more than {MAX_BYTES} bytes; send less");
+                    RegistryApiError::new(status, "body_too_large", message)
+                }
+                _ => error.into(),
+            })?;
         let value: Value = serde_json::from_slice(&bytes)
             .map_err(|error| RegistryApiError::invalid(format!("the body is no JSON: {error}")))?;
         let said = |errors: Vec<body::ShapeError>| {

@@ -1,10 +1,10 @@
-//! Scanning again, and what becomes of those who do not agree.
+//! Routes for rescans, appeals and clearances.
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use savoir_package::{archive, registry::wire};
 use savoir_registry::PublishPass;
 use savoir_store::{
-    Time,
+    Timestamp,
     registry::{Actor, PackageName, PackageVersion, RegistryError, ScanResult, ScanVerdict},
 };
 use serde::Serialize;
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Characters of a message or a reason.
-const LONGEST: usize = 4096;
+const MAX_REASON_LENGTH: usize = 4096;
 const VERDICTS: [ScanVerdict; 3] = [ScanVerdict::Allow, ScanVerdict::Review, ScanVerdict::Block];
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -41,7 +41,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(clear, unclear))
 }
 
-/// What a scan came to.
+/// The result of a scan.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RegistryScanned)]
 struct Scanned {
@@ -70,13 +70,13 @@ struct Appeal {
 impl Shape for Appeal {
     fn read(members: &mut Members) -> Self {
         Self {
-            message: members.text("message", Text::between(1, LONGEST)),
+            message: members.text("message", Text::between(1, MAX_REASON_LENGTH)),
             sha256: members.optional_text("sha256", Text::between(64, 64)),
         }
     }
 }
 
-/// What an administrator thinks of a version.
+/// The decision of an administrator about a version.
 #[derive(Debug, ToSchema)]
 #[schema(as = RegistryJudgement)]
 struct Judgement {
@@ -95,7 +95,7 @@ impl Shape for Judgement {
             members.pattern("verdict", "^(allow|review|block)$", |text| named(text).is_some());
         Self {
             verdict: named(&verdict).unwrap_or(ScanVerdict::Block),
-            reason: members.text("reason", Text::between(1, LONGEST)),
+            reason: members.text("reason", Text::between(1, MAX_REASON_LENGTH)),
         }
     }
 }
@@ -113,13 +113,13 @@ struct Clearance {
 impl Shape for Clearance {
     fn read(members: &mut Members) -> Self {
         Self {
-            reason: members.text("reason", Text::between(1, LONGEST)),
-            package: members.optional_text("package", Text::between(1, LONGEST)),
+            reason: members.text("reason", Text::between(1, MAX_REASON_LENGTH)),
+            package: members.optional_text("package", Text::between(1, MAX_REASON_LENGTH)),
         }
     }
 }
 
-/// Scan a version again, with the rules of today.
+/// Scan a version again with the current rules.
 #[utoipa::path(
     post, path = "/rescan", tag = "registry", security(("bearer" = [])),
     responses(
@@ -168,16 +168,16 @@ async fn keep(
         name: known.package.to_string(),
         version: known.version.to_string(),
         security_tier: tier.as_str().to_owned(),
-        audit: render::audit(&scan, Time::now()),
+        audit: render::audit(&scan, Timestamp::now()),
         same_content: Vec::new(),
     })
 }
 
-/// Tell the administrators why a scan is wrong: of this version, or of an archive that was refused.
+/// Appeal against the scan of a version or of a refused archive.
 #[utoipa::path(
     post, path = "/appeal", tag = "registry", security(("bearer" = [])), request_body = Appeal,
     responses(
-        (status = 202, description = "It is noted"), docs::Invalid, docs::Unauthorized,
+        (status = 202, description = "The appeal was recorded"), docs::Invalid, docs::Unauthorized,
         docs::Forbidden, docs::Missing, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooMany,
         docs::Unavailable
     )
@@ -196,7 +196,7 @@ async fn appeal(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Decide what becomes of a version. For administrators.
+/// Set the verdict of a version. For administrators.
 #[utoipa::path(
     put, path = "/verdict", tag = "registry", security(("bearer" = [])), request_body = Judgement,
     responses(
@@ -234,8 +234,7 @@ struct ClearedArchive {
     name: String,
 }
 
-/// Let an archive be published as a version of one skill although a scan says that it should not be. For
-/// administrators.
+/// Allow an archive to be published as a version of one skill despite its scan. For administrators.
 #[utoipa::path(
     put, path = "/api/v1/clearances/{sha256}", tag = "registry", security(("bearer" = [])),
     request_body = Clearance,
@@ -256,7 +255,7 @@ async fn clear(
     Ok(respond(StatusCode::OK, &ClearedArchive { sha256, name: package.to_string() }))
 }
 
-/// Take a clearance back, for one skill or for all. What was published stays.
+/// Revoke a clearance, for one skill or for all. Published versions stay.
 #[utoipa::path(
     delete, path = "/api/v1/clearances/{sha256}", tag = "registry", security(("bearer" = [])),
     params(

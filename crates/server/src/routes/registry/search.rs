@@ -1,4 +1,4 @@
-//! Finding skills by words.
+//! The search route.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use savoir_package::registry::wire;
-use savoir_registry::search::{Hits, MOST_RESULTS, Query as Words, SearchError};
+use savoir_registry::search::{MAX_RESULTS, Query as Words, SearchError, SearchHits};
 use savoir_store::registry::{PackageName, Summary};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -17,23 +17,24 @@ use super::{
     error::{RegistryApiError, RegistryResult},
     extract::{Query, ReadAccess, registry},
     render,
-    skills::{LARGEST_PAGE, json},
+    skills::{MAX_PAGE_SIZE, json},
 };
 use crate::app::App;
 
 /// Skills of one answer unless somebody says otherwise.
-const PAGE: u64 = 20;
+const DEFAULT_PAGE_SIZE: u64 = 20;
 /// Namespaces that are asked for at once: as many as fit into the address that clients send.
-const MOST_NAMESPACES: usize = 500;
+const MAX_NAMESPACES: usize = 500;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(search))
 }
 
-/// Find skills by words, best first.
+/// Search skills, best match first.
 ///
-/// Words are looked for in name, description, tags and text; in names also with a slip. `"two words"`
-/// stand together; `tag:`, `author:` and `tier:` say more. Without words it is what changed last.
+/// Words are searched in name, description, tags and text; in names also with typos. `"two words"`
+/// is a phrase; `tag:`, `author:` and `tier:` filter. Without words, the most recently changed
+/// skills are listed.
 #[utoipa::path(
     get, path = "/api/v1/search", tag = "registry",
     params(
@@ -63,11 +64,11 @@ async fn search(
         tier: query.tier()?,
         namespaces: namespaces(&query)?,
     };
-    let limit = match query.number("limit", LARGEST_PAGE)? {
+    let limit = match query.number("limit", MAX_PAGE_SIZE)? {
         Some(limit) => limit,
-        None => query.number("per_page", LARGEST_PAGE)?.unwrap_or(PAGE),
+        None => query.number("per_page", MAX_PAGE_SIZE)?.unwrap_or(DEFAULT_PAGE_SIZE),
     };
-    let page = query.number("page", MOST_RESULTS as u64)?.unwrap_or(1);
+    let page = query.number("page", MAX_RESULTS as u64)?.unwrap_or(1);
     let (limit, offset) = (limit as usize, ((page - 1) * limit) as usize);
     let hits = find(&app, words, limit, offset).await?;
     let found = wire::Found {
@@ -81,17 +82,17 @@ async fn search(
 fn namespaces(query: &Query) -> RegistryResult<Vec<String>> {
     let named = query.all("namespace").filter(|name| !name.is_empty());
     let named: Vec<String> = named.map(str::to_owned).collect();
-    if named.len() > MOST_NAMESPACES {
+    if named.len() > MAX_NAMESPACES {
         return Err(RegistryApiError::invalid(format!(
-            "give `namespace` at most {MOST_NAMESPACES} times"
+            "give `namespace` at most {MAX_NAMESPACES} times"
         )));
     }
     Ok(named)
 }
 
-async fn find(app: &App, words: Words, limit: usize, offset: usize) -> RegistryResult<Hits> {
+async fn find(app: &App, words: Words, limit: usize, offset: usize) -> RegistryResult<SearchHits> {
     let opening = || RegistryApiError::failed(&"the search index is not open yet");
-    let index = app.desk.search().ok_or_else(opening)?;
+    let index = app.registry_state.search().ok_or_else(opening)?;
     let found = tokio::task::spawn_blocking(move || index.search(&words, limit, offset));
     match found.await.map_err(|error| RegistryApiError::failed(&error))? {
         Ok(hits) => Ok(hits),
@@ -103,7 +104,7 @@ async fn find(app: &App, words: Words, limit: usize, offset: usize) -> RegistryR
 }
 
 /// What lists show of the skills that were found, in their order.
-async fn summaries(app: &App, hits: &Hits) -> RegistryResult<Vec<wire::Summary>> {
+async fn summaries(app: &App, hits: &SearchHits) -> RegistryResult<Vec<wire::Summary>> {
     let names: Vec<PackageName> =
         hits.items.iter().filter_map(|hit| hit.key.parse().ok()).collect();
     let found = registry(app).summaries(&names).await?;

@@ -1,4 +1,4 @@
-//! Lists, skills and their versions.
+//! Routes for skills and their versions.
 
 use axum::{
     extract::State,
@@ -6,7 +6,7 @@ use axum::{
     response::Response,
 };
 use savoir_package::registry::wire;
-use savoir_registry::{Answer, CachePolicy};
+use savoir_registry::{CachePolicy, CacheableResponse};
 use savoir_store::registry::{
     Cursor, Filter, Namespace, Order, Package, PackageName, PackageVersion, Yanked,
 };
@@ -17,18 +17,18 @@ use super::{
     artefacts, docs,
     error::{RegistryApiError, RegistryResult},
     extract::{PathParams, Query, ReadAccess, package, registry, version},
-    remembered, render,
+    render, respond_and_cache,
 };
 use crate::app::App;
 
 /// Skills of a page unless somebody says otherwise.
-const PAGE: u64 = 20;
+const DEFAULT_PAGE_SIZE: u64 = 20;
 /// The most of one page.
-pub(super) const LARGEST_PAGE: u64 = 100;
+pub(super) const MAX_PAGE_SIZE: u64 = 100;
 /// Pages that can be asked for by their number. Beyond, one goes on from the last page.
-const MOST_PAGES: u64 = 100;
+const MAX_PAGE_NUMBER: u64 = 100;
 /// Skills that are counted one by one.
-const MOST_COUNTED: u64 = 10_000;
+const MAX_COUNTED: u64 = 10_000;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -40,9 +40,9 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(third))
 }
 
-pub(super) fn json(value: &impl Serialize) -> RegistryResult<Answer> {
+pub(super) fn json(value: &impl Serialize) -> RegistryResult<CacheableResponse> {
     let text = serde_json::to_vec(value).map_err(|error| RegistryApiError::failed(&error))?;
-    Ok(Answer::new("application/json", CachePolicy::Check, text))
+    Ok(CacheableResponse::new("application/json", CachePolicy::Check, text))
 }
 
 /// Which skills, and how many.
@@ -87,32 +87,32 @@ impl Wanted {
                 "`yanked` goes with the list by name, without tag, tier, author and times";
             return Err(RegistryApiError::invalid(message));
         }
-        let limit = query.number("per_page", LARGEST_PAGE)?.unwrap_or(PAGE);
+        let limit = query.number("per_page", MAX_PAGE_SIZE)?.unwrap_or(DEFAULT_PAGE_SIZE);
         Ok(Self { filter, order, limit })
     }
 }
 
 /// List skills.
 ///
-/// By name, page by page: `next_cursor` of one page is the `cursor` of the next. With `page` the
-/// pages have numbers, and the answer tells how many skills there are.
+/// Sorted by name, in pages: `next_cursor` of one page is the `cursor` of the next. With `page`,
+/// pages are numbered and the response has the total count.
 #[utoipa::path(
     get, path = "/api/v1/skills", tag = "registry",
     params(
-        ("cursor" = Option<String>, Query, description = "Where the last page ended"),
+        ("cursor" = Option<String>, Query, description = "The cursor of the previous page"),
         ("page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "Which page"),
         ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100,
-         description = "Skills of a page; 20 if nothing is said"),
+         description = "Page size; default: 20"),
         ("namespace" = Option<String>, Query, description = "Those of a namespace"),
         ("tag" = Option<String>, Query, description = "Those that have a tag"),
         ("tier" = Option<String>, Query, description = "Those that earned a tier"),
         ("author" = Option<String>, Query, description = "Those of an author"),
         ("updated_since" = Option<String>, Query,
          description = "Those that changed since a time, as RFC 3339; longest ago first"),
-        ("updated" = Option<String>, Query, description = "The same, in the words of GAIA"),
+        ("updated" = Option<String>, Query, description = "The same, with GAIA's name"),
         ("sort" = Option<String>, Query, description = "name, updated or recent"),
         ("yanked" = Option<String>, Query,
-         description = "include: those, too, of which every version was yanked"),
+         description = "include: also skills of which every version is yanked"),
     ),
     responses((status = 200, body = wire::Page), docs::Invalid, docs::Unauthorized, docs::Unavailable)
 )]
@@ -124,7 +124,7 @@ async fn list(
     headers: HeaderMap,
 ) -> RegistryResult<Response> {
     let wanted = Wanted::read(&query)?;
-    let page = match (query.number("page", MOST_PAGES)?, query.text("cursor")) {
+    let page = match (query.number("page", MAX_PAGE_NUMBER)?, query.text("cursor")) {
         (Some(_), Some(_)) => {
             return Err(RegistryApiError::invalid("give either `page` or `cursor`"));
         }
@@ -160,12 +160,12 @@ async fn numbered(app: &App, wanted: &Wanted, page: u64) -> RegistryResult<wire:
             seen += 1;
         }
         cursor = found.next;
-        if cursor.is_none() || seen >= MOST_COUNTED.max(end) {
+        if cursor.is_none() || seen >= MAX_COUNTED.max(end) {
             break cursor.is_none();
         }
     };
     // Without a filter the index knows about how many there are.
-    let known = app.desk.search().map_or(0, |index| index.skill_count());
+    let known = app.registry_state.search().map_or(0, |index| index.skill_count());
     Ok(wire::Page {
         items,
         next_cursor: None,
@@ -195,9 +195,10 @@ async fn one(
     Ok(answer.respond(&method, &headers))
 }
 
-/// Show a version of a skill of the default namespace, or a skill of another namespace.
+/// Show a version of a skill in the default namespace, or a skill in another namespace.
 ///
-/// `/{name}/{version}` is the first, `/{namespace}/{name}` the second: no name looks like a version.
+/// `/{name}/{version}` is the first, `/{namespace}/{name}` the second: no name looks like a
+/// version.
 #[utoipa::path(
     get, path = "/api/v1/skills/{name}/{version}", tag = "registry",
     params(
@@ -248,12 +249,12 @@ async fn third(
 
 /// Download the highest version in a range.
 ///
-/// The head tells which it is: `X-Skill-Version`, `X-Integrity`, `ETag`.
+/// The headers `X-Skill-Version`, `X-Integrity` and `ETag` say which version it is.
 #[utoipa::path(
     get, path = "/api/v1/skills/{name}/download", tag = "registry",
     params(
         ("name" = String, Path, description = "Its name"),
-        ("version" = Option<String>, Query, description = "A range such as ^1.2; all if nothing is said"),
+        ("version" = Option<String>, Query, description = "A range such as ^1.2; default: all"),
     ),
     responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
 )]
@@ -273,7 +274,7 @@ async fn download(
     params(
         ("namespace" = String, Path, description = "The namespace"),
         ("name" = String, Path, description = "Its name"),
-        ("version" = Option<String>, Query, description = "A range such as ^1.2; all if nothing is said"),
+        ("version" = Option<String>, Query, description = "A range such as ^1.2; default: all"),
     ),
     responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
 )]
@@ -298,8 +299,12 @@ async fn give(
     artefacts::chosen(app, &chosen, method, headers).await
 }
 
-async fn show_package(app: &App, name: &PackageName, uri: &Uri) -> RegistryResult<Answer> {
-    remembered(app, uri, name, None, async {
+async fn show_package(
+    app: &App,
+    name: &PackageName,
+    uri: &Uri,
+) -> RegistryResult<CacheableResponse> {
+    respond_and_cache(app, uri, name, None, async {
         let missing = || RegistryApiError::not_found(format!("there is no skill {name} here"));
         let package = registry(app).package(name).await?.ok_or_else(missing)?;
         let readme = readme(app, &package).await?;
@@ -328,9 +333,9 @@ async fn show_version(
     name: &PackageName,
     text: &str,
     uri: &Uri,
-) -> RegistryResult<Answer> {
+) -> RegistryResult<CacheableResponse> {
     let version = version(text)?;
-    remembered(app, uri, name, None, async {
+    respond_and_cache(app, uri, name, None, async {
         let known = registry(app).version(name, &version).await?;
         let signatures = registry(app).signatures(name, &version).await?;
         let text = match known.why_blocked() {

@@ -1,4 +1,4 @@
-//! The texts of skills at skillrt's addresses, and archives without a folder.
+//! Routes for texts of skills at skillrt's addresses, and for archives without a folder.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use axum::{
     response::Response,
 };
 use savoir_package::archive;
-use savoir_registry::{Answer, CachePolicy, PLAIN, has_already};
+use savoir_registry::{CachePolicy, CacheableResponse, PLAIN_DIGEST_KEY, matches_if_none_match};
 use savoir_store::registry::{PackageName, PackageVersion};
 use semver::Version;
 use serde_json::Value;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    artefacts::{PIECE, Parcel, lost},
+    artefacts::{ArtefactBody, CHUNK_BYTES, lost},
     docs,
     error::{RegistryApiError, RegistryResult},
     extract::{PathParams, ReadAccess, package, registry, version},
-    remembered,
+    respond_and_cache,
 };
 use crate::app::App;
 
@@ -52,7 +52,8 @@ async fn flat(
     Ok(answer.respond(&method, &headers))
 }
 
-/// Show the SKILL.md of a version of a skill of a namespace. Prose without one is in `anon`.
+/// Show the SKILL.md of a version of a skill in a namespace. Texts without a SKILL.md are in
+/// `anon`.
 #[utoipa::path(
     get, path = "/{namespace}/{name}/{version}/SKILL.md", tag = "registry",
     operation_id = "text_in",
@@ -73,14 +74,19 @@ async fn in_namespace(
     Ok(answer.respond(&method, &headers))
 }
 
-async fn text(app: &App, name: &PackageName, number: &str, uri: &Uri) -> RegistryResult<Answer> {
+async fn text(
+    app: &App,
+    name: &PackageName,
+    number: &str,
+    uri: &Uri,
+) -> RegistryResult<CacheableResponse> {
     let number = version(number)?;
-    remembered(app, uri, name, None, async {
+    respond_and_cache(app, uri, name, None, async {
         let known = given(app, name, &number).await?;
         let bytes = registry(app).blob(&known.skill_md).await?;
         let lost = || RegistryApiError::failed(&format!("the SKILL.md of {name} {number} is lost"));
         let bytes = bytes.ok_or_else(lost)?;
-        Ok(Answer::tagged(MARKDOWN, CachePolicy::Immutable, &known.skill_md, bytes))
+        Ok(CacheableResponse::with_etag(MARKDOWN, CachePolicy::Immutable, &known.skill_md, bytes))
     })
     .await
 }
@@ -99,7 +105,7 @@ pub(super) async fn given(
     }
 }
 
-/// Download a version as an archive without a folder, as the well-known index promises it.
+/// Download a version as an archive without a top-level folder, as listed in the well-known index.
 #[utoipa::path(
     get, path = "/{name}/{version}/skill.zip", tag = "registry",
     params(
@@ -117,7 +123,7 @@ async fn plain_flat(
     plain(&app, &package(None, &name)?, &version, (method, uri, headers)).await
 }
 
-/// Download a version of a skill of a namespace as an archive without a folder.
+/// Download a version of a skill in a namespace as an archive without a top-level folder.
 #[utoipa::path(
     get, path = "/{namespace}/{name}/{version}/skill.zip", tag = "registry",
     params(
@@ -144,8 +150,8 @@ async fn plain(
 ) -> RegistryResult<Response> {
     let number = version(number)?;
     let known = given(app, name, &number).await?;
-    let digest = known.facts.more.get(PLAIN).and_then(Value::as_str).map(str::to_owned);
-    let large = known.facts.files.iter().map(|file| file.size).sum::<u64>() > PIECE;
+    let digest = known.facts.more.get(PLAIN_DIGEST_KEY).and_then(Value::as_str).map(str::to_owned);
+    let large = known.facts.files.iter().map(|file| file.size).sum::<u64>() > CHUNK_BYTES;
     let counts = method == Method::GET && !headers.contains_key(header::RANGE);
     let response = if let Some(sha256) = digest.filter(|_| large) {
         let size = if has_tag(&headers, &sha256) {
@@ -153,20 +159,21 @@ async fn plain(
         } else {
             laid_out(app, &known.sha256, &sha256).await?
         };
-        let parcel = Parcel { sha256: &sha256, size, caching: CachePolicy::Immutable };
-        parcel.send(app.clone(), &method, &headers).await?
+        let artefact = ArtefactBody { sha256: &sha256, size, caching: CachePolicy::Immutable };
+        artefact.send(app.clone(), &method, &headers).await?
     } else {
         let packing = async {
             // What is remembered was there after the last change that is known.
             let known = given(app, name, &number).await?;
             let packed = packed(app, &known.sha256).await?;
-            Ok(Answer::new("application/zip", CachePolicy::Immutable, packed).in_parts())
+            Ok(CacheableResponse::new("application/zip", CachePolicy::Immutable, packed)
+                .with_ranges())
         };
-        let answer = remembered(app, &uri, name, Some(&number), packing).await?;
+        let answer = respond_and_cache(app, &uri, name, Some(&number), packing).await?;
         answer.respond(&method, &headers)
     };
     if counts && response.status().is_success() {
-        app.desk.downloads.count(name, &number);
+        app.registry_state.downloads.count(name, &number);
     }
     Ok(response)
 }
@@ -185,7 +192,7 @@ async fn packed(app: &App, artefact: &str) -> RegistryResult<Vec<u8>> {
 /// Whether the client has it already.
 pub(super) fn has_tag(headers: &HeaderMap, sha256: &str) -> bool {
     let tag = HeaderValue::from_str(&format!("\"{sha256}\""));
-    tag.is_ok_and(|tag| has_already(headers, &tag))
+    tag.is_ok_and(|tag| matches_if_none_match(headers, &tag))
 }
 
 /// Puts a large one where it can be sent from in pieces; tells how large it is. It stays there.
@@ -194,7 +201,7 @@ async fn laid_out(app: &App, artefact: &str, sha256: &str) -> RegistryResult<u64
         return Ok(size);
     }
     // One at a time, also if whoever asked went away: each is held in memory twice.
-    let alone = Arc::clone(&app.desk.packing).lock_owned().await;
+    let alone = Arc::clone(&app.registry_state.packing_lock).lock_owned().await;
     let (app, artefact, sha256) = (app.clone(), artefact.to_owned(), sha256.to_owned());
     let laying = tokio::spawn(async move {
         let _alone = alone;

@@ -15,8 +15,8 @@ use axum::{
     routing::get,
 };
 use savoir_package::archive;
-use savoir_registry::{Answer, CachePolicy, PLAIN};
-use savoir_store::registry::{Facts, Filter, Findable, Order, PackageName};
+use savoir_registry::{CachePolicy, CacheableResponse, PLAIN_DIGEST_KEY};
+use savoir_store::registry::{Filter, Findable, Order, PackageName, VersionFacts};
 use serde_json::{Value, json};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -30,18 +30,18 @@ use super::{
 use crate::app::App;
 
 /// Skills in the index: those that changed last.
-const MOST_LISTED: u64 = 1000;
+const MAX_LISTED_SKILLS: u64 = 1000;
 /// Bytes of that index: what other tools read.
-const LARGEST_INDEX: usize = 1_500_000;
+const MAX_INDEX_BYTES: usize = 1_500_000;
 /// Bytes of one skill in it: those with thousands of files crowd out nobody.
-const LARGEST_ENTRY: usize = 100_000;
+const MAX_ENTRY_BYTES: usize = 100_000;
 /// Skills of it that are read at once.
-const READ_AT_ONCE: usize = 50;
+const READ_BATCH: usize = 50;
 /// Where other tools look.
 pub(super) const WELL_KNOWN: &str = "/.well-known/agent-skills/";
 const MANIFEST: &str = "SKILL.md";
 /// Letters of a name as the specification of skills has it.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// At the root of the server, where other tools look.
 pub(in crate::routes) fn at_root() -> OpenApiRouter<App> {
@@ -62,7 +62,7 @@ pub(in crate::routes) fn files() -> Router<App> {
             .route(&format!("{folder}{{name}}"), get(nothing))
             .route(&folder, get(nothing))
     };
-    below(below(Router::new(), ""), super::PLACE)
+    below(below(Router::new(), ""), super::REGISTRY_PATH)
 }
 
 /// What lies there besides the index and the files that it names.
@@ -112,17 +112,17 @@ async fn root_index(
     Ok(listed(&app).await?.respond(&method, &headers))
 }
 
-async fn listed(app: &App) -> RegistryResult<Answer> {
+async fn listed(app: &App) -> RegistryResult<CacheableResponse> {
     let recent = Order::Recent { since: None };
-    let page = registry(app).list(&Filter::default(), recent, None, MOST_LISTED).await?;
+    let page = registry(app).list(&Filter::default(), recent, None, MAX_LISTED_SKILLS).await?;
     let names: Vec<PackageName> = page.items.into_iter().map(|item| item.package).collect();
     let (mut skills, mut bytes) = (BTreeMap::new(), 0);
     let base = super::base(app);
-    for some in names.chunks(READ_AT_ONCE) {
+    for some in names.chunks(READ_BATCH) {
         for found in registry(app).findable(some).await? {
             let Some(entry) = entry(&base, &found) else { continue };
             let length = entry.to_string().len();
-            if length > LARGEST_ENTRY || bytes + length > LARGEST_INDEX {
+            if length > MAX_ENTRY_BYTES || bytes + length > MAX_INDEX_BYTES {
                 continue;
             }
             bytes += length;
@@ -143,14 +143,14 @@ async fn listed(app: &App) -> RegistryResult<Answer> {
         "$schema": "https://schemas.agentskills.io/discovery/0.2.0/schema.json",
         "skills": skills,
     });
-    Ok(Answer::new("application/json", CachePolicy::Minute, index.to_string()))
+    Ok(CacheableResponse::new("application/json", CachePolicy::Minute, index.to_string()))
 }
 
 /// How others get a skill: the text alone if there is nothing else, else an archive.
-fn what(facts: &Facts) -> Option<(&'static str, &'static str, &str)> {
+fn what(facts: &VersionFacts) -> Option<(&'static str, &'static str, &str)> {
     match facts.files.as_slice() {
         [file] if file.path == MANIFEST => Some(("skill-md", MANIFEST, &file.sha256)),
-        _ => Some(("archive", "skill.zip", facts.more.get(PLAIN)?.as_str()?)),
+        _ => Some(("archive", "skill.zip", facts.more.get(PLAIN_DIGEST_KEY)?.as_str()?)),
     }
 }
 
@@ -158,7 +158,7 @@ fn what(facts: &Facts) -> Option<(&'static str, &'static str, &str)> {
 fn entry(base: &str, found: &Findable) -> Option<Value> {
     let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
     // Other tools refuse the whole list for the sake of one.
-    if package.short().len() > LONGEST_NAME || found.summary.description.trim().is_empty() {
+    if package.short().len() > MAX_NAME_BYTES || found.summary.description.trim().is_empty() {
         return None;
     }
     let (kind, file, digest) = what(&found.facts)?;
@@ -182,7 +182,7 @@ async fn file(
     (method, headers): (Method, HeaderMap),
 ) -> RegistryResult<Response> {
     let missing = || missing(&app);
-    if short.len() > LONGEST_NAME {
+    if short.len() > MAX_NAME_BYTES {
         return Err(missing());
     }
     let named = registry(&app).by_short_name(&short).await?;
@@ -196,7 +196,7 @@ async fn file(
         text.ok_or_else(|| lost(&known.skill_md))?.into()
     } else {
         // One at a time: each archive is held in memory as a whole.
-        let alone = Arc::clone(&app.desk.packing).lock_owned().await;
+        let alone = Arc::clone(&app.registry_state.packing_lock).lock_owned().await;
         let bytes = registry(&app).blob(&known.sha256).await?.ok_or_else(|| lost(&known.sha256))?;
         let unpacked = tokio::task::spawn_blocking(move || {
             let _alone = alone;
@@ -207,7 +207,8 @@ async fn file(
     // Whatever it is, no browser runs it.
     let is_text = Path::new(&file.path).extension().is_some_and(|end| end == "md");
     let kind = if is_text { MARKDOWN } else { "application/octet-stream" };
-    Ok(Answer::tagged(kind, CachePolicy::Minute, &file.sha256, bytes).respond(&method, &headers))
+    Ok(CacheableResponse::with_etag(kind, CachePolicy::Minute, &file.sha256, bytes)
+        .respond(&method, &headers))
 }
 
 fn one_file(bytes: &[u8], path: &str) -> RegistryResult<Vec<u8>> {

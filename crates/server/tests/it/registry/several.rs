@@ -11,7 +11,7 @@ async fn what_one_says_the_other_knows() {
         |_| {},
         async |server| {
             // With a file there is one process.
-            if server.database.kind() == savoir_store::Kind::Sqlite {
+            if server.database.kind() == savoir_store::DatabaseKind::Sqlite {
                 return;
             }
             let other = server.beside().await;

@@ -1,4 +1,4 @@
-//! The rows of packages and their versions.
+//! Inserts the rows of imported packages and versions.
 
 use savoir_skill::permission::Tier;
 use semver::Version;
@@ -8,30 +8,34 @@ use super::{
         OwnerScope, PackageName, PackageRecord, Record, RegistryError, ScanVerdict, SignatureState,
         TakenDownRecord, VersionRecord,
         blobs::is_digest,
-        change::JUDGED,
+        change::JUDGED_KEY,
         facts::{attested, tier_number},
-        index::{Entry, Gone, INSERT_TAGS, Live, index_text, latest, tag_row, tags, why_blocked},
-        order::{self, sort_key},
+        index::{
+            INSERT_TAGS, LiveVersion, VersionEntry, WithdrawnVersion, index_text, latest, tag_row,
+            tags, why_blocked,
+        },
+        version_order::{self, sort_key},
     },
     Import, check_holding,
 };
 use crate::{
-    Time,
+    Timestamp,
     sql::{Value, insert_rows},
 };
 
-const PACKAGES: &str = "INSERT INTO packages (id, created_by, created_at, updated_at, latest, tier,
+const INSERT_PACKAGES: &str =
+    "INSERT INTO packages (id, created_by, created_at, updated_at, latest, tier,
     description, author, license, homepage, repository, tags, deprecated, index_text, index_tag)";
-const VERSIONS: &str = "INSERT INTO versions (package, sort_key, version, claimed, attested, integrity,
+const INSERT_VERSIONS: &str = "INSERT INTO versions (package, sort_key, version, claimed, attested, integrity,
     sha256, size, skill_md, entry, facts, verdict, scan, scanned_at, yanked_at, yanked_why, deprecated,
     withdrawn_at, withdrawn_why, published_by, published_at, taken_at, taken_sha256, taken_integrity)";
-const SIGNATURES: &str = "INSERT INTO signatures
+const INSERT_SIGNATURES: &str = "INSERT INTO signatures
     (package, sort_key, holding, key_id, state, record, added_by, added_at)";
-const DOWNLOADS: &str = "INSERT INTO downloads (package, version, number)";
+const INSERT_DOWNLOADS: &str = "INSERT INTO downloads (package, version, number)";
 
 /// Rows that are inserted together.
 #[derive(Default)]
-struct Rows {
+struct PackageRows {
     packages: Vec<Vec<Value>>,
     versions: Vec<Vec<Value>>,
     tags: Vec<Vec<Value>>,
@@ -51,7 +55,7 @@ impl Import<'_> {
             .collect();
         let names: Vec<String> = records.iter().map(|record| record.name.id()).collect();
         let old = self.existing("SELECT id FROM packages WHERE id IN", &names).await?;
-        let mut rows = Rows::default();
+        let mut rows = PackageRows::default();
         for record in records {
             if old.contains(&record.name.id()) {
                 self.done.skipped.push(record.name);
@@ -65,11 +69,11 @@ impl Import<'_> {
         }
         let connection = self.work.connection();
         for (head, rows) in [
-            (PACKAGES, rows.packages),
-            (VERSIONS, rows.versions),
+            (INSERT_PACKAGES, rows.packages),
+            (INSERT_VERSIONS, rows.versions),
             (INSERT_TAGS, rows.tags),
-            (SIGNATURES, rows.signatures),
-            (DOWNLOADS, rows.downloads),
+            (INSERT_SIGNATURES, rows.signatures),
+            (INSERT_DOWNLOADS, rows.downloads),
         ] {
             insert_rows(connection, head, rows, "").await?;
         }
@@ -77,12 +81,12 @@ impl Import<'_> {
     }
 
     /// Adds the rows of a package.
-    fn add(&self, rows: &mut Rows, record: PackageRecord) -> Result<(), RegistryError> {
+    fn add(&self, rows: &mut PackageRows, record: PackageRecord) -> Result<(), RegistryError> {
         let (id, name) = (record.name.id(), record.name.clone());
         let mut live = Vec::with_capacity(record.versions.len());
         let mut gone = Vec::new();
         for version in &record.versions {
-            let read = ReadVersion::read(version)?;
+            let read = ParsedVersion::read(version)?;
             live.extend(read.live(version));
             gone.extend(read.gone(version));
             rows.versions.push(self.version_row(&id, version, &read)?);
@@ -114,11 +118,11 @@ impl Import<'_> {
 
     fn add_package(
         &self,
-        rows: &mut Rows,
+        rows: &mut PackageRows,
         record: PackageRecord,
         name: &PackageName,
-        live: &[Live],
-        gone: &[Gone],
+        live: &[LiveVersion],
+        gone: &[WithdrawnVersion],
     ) {
         let id = &name.id();
         let (text, tag) = index_text(name, live, gone, record.deprecated.as_deref());
@@ -132,7 +136,7 @@ impl Import<'_> {
             .unwrap_or_default();
         let tags = tags(&facts);
         let listed = serde_json::Value::from(tags.clone()).to_string();
-        let at = Time::from_micros(record.updated_at);
+        let at = Timestamp::from_micros(record.updated_at);
         rows.tags.extend(tags.into_iter().map(|tag| tag_row(tag, id, at)));
         rows.packages.push(vec![
             Value::Text(id.to_owned()),
@@ -157,7 +161,7 @@ impl Import<'_> {
         &self,
         id: &str,
         record: &VersionRecord,
-        read: &ReadVersion,
+        read: &ParsedVersion,
     ) -> Result<Vec<Value>, RegistryError> {
         let scan = record.scan.as_ref();
         Ok(vec![
@@ -190,20 +194,20 @@ impl Import<'_> {
 }
 
 /// What is computed from the record of a version.
-struct ReadVersion {
+struct ParsedVersion {
     version: Version,
     claimed: Option<Tier>,
     attested: Tier,
     taken_down: Option<TakenDownRecord>,
 }
 
-impl ReadVersion {
+impl ParsedVersion {
     fn read(record: &VersionRecord) -> Result<Self, RegistryError> {
         let invalid = |what, message: String| RegistryError::Invalid { what, message };
         let version: Version = record.version.parse().map_err(|error: semver::Error| {
             invalid("the version", format!("`{}`: {error}", record.version.escape_debug()))
         })?;
-        order::check(&version)?;
+        version_order::check(&version)?;
         let has_bytes = is_digest(&record.sha256) && is_digest(&record.skill_md);
         if record.withdrawn_at.is_none() && !has_bytes {
             let message = format!("{version} has no digests of 64 hexadecimal digits");
@@ -223,14 +227,14 @@ impl ReadVersion {
         Ok(Self { version, claimed, attested, taken_down: taken_down(record) })
     }
 
-    fn live(&self, record: &VersionRecord) -> Option<Live> {
+    fn live(&self, record: &VersionRecord) -> Option<LiveVersion> {
         if record.withdrawn_at.is_some() {
             return None;
         }
         let scan = record.scan.as_ref();
         let blocks = scan.filter(|scan| scan.verdict == ScanVerdict::Block);
         let said = record.yanked_why.clone().filter(|why| !why.is_empty());
-        Some(Live {
+        Some(LiveVersion {
             version: self.version.clone(),
             entry: entry(record),
             claimed: self.claimed,
@@ -241,9 +245,9 @@ impl ReadVersion {
         })
     }
 
-    fn gone(&self, record: &VersionRecord) -> Option<Gone> {
+    fn gone(&self, record: &VersionRecord) -> Option<WithdrawnVersion> {
         record.withdrawn_at?;
-        Some(Gone { version: self.version.clone(), why: record.withdrawn_why.clone() })
+        Some(WithdrawnVersion { version: self.version.clone(), why: record.withdrawn_why.clone() })
     }
 }
 
@@ -266,7 +270,7 @@ fn taken_down(record: &VersionRecord) -> Option<TakenDownRecord> {
         return Some(TakenDownRecord { at, sha256: None, integrity: None });
     }
     let scan = record.scan.as_ref().filter(|scan| scan.verdict == ScanVerdict::Block)?;
-    scan.report.get(JUDGED)?;
+    scan.report.get(JUDGED_KEY)?;
     Some(TakenDownRecord {
         at: record.scanned_at.unwrap_or(record.published_at),
         sha256: Some(record.sha256.clone()),
@@ -274,8 +278,8 @@ fn taken_down(record: &VersionRecord) -> Option<TakenDownRecord> {
     })
 }
 
-fn entry(record: &VersionRecord) -> Entry {
-    Entry {
+fn entry(record: &VersionRecord) -> VersionEntry {
+    VersionEntry {
         version: record.version.clone(),
         integrity: record.integrity.clone(),
         sha256: record.sha256.clone(),
@@ -283,6 +287,6 @@ fn entry(record: &VersionRecord) -> Entry {
         dependencies: record.facts.needs.clone(),
         permissions: record.facts.permissions.clone(),
         tools: record.facts.tools.clone(),
-        published_at: Time::from_micros(record.published_at).to_string(),
+        published_at: Timestamp::from_micros(record.published_at).to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! What administrators took down, and an import would bring back.
+//! Rejects an import that contains content which administrators took down.
 
 use std::collections::HashSet;
 
@@ -7,22 +7,22 @@ use crate::{
     registry::{
         RegistryError,
         facts::read_name,
-        taken_down::{Content, check},
+        taken_down::{ContentDigests, check},
     },
     sql::{Row, among, sql},
 };
 
 /// How many digests are looked for together.
-const TOGETHER: usize = 500;
+const BATCH_SIZE: usize = 500;
 
 /// A version that has content which was taken down.
-struct Same {
+struct SameContent {
     package: String,
     sha256: String,
     integrity: String,
 }
 
-impl Same {
+impl SameContent {
     /// Reads `package, sha256, integrity`.
     fn read(row: &Row) -> Result<Self, RegistryError> {
         Ok(Self { package: row.text(0)?, sha256: row.text(1)?, integrity: row.text(2)? })
@@ -50,9 +50,9 @@ impl Import<'_> {
         ] {
             let rows = sql(taken).all(self.registry.reader()).await?;
             let digests = rows.iter().map(|row| row.text(0)).collect::<Result<Vec<_>, _>>()?;
-            for some in digests.chunks(TOGETHER) {
+            for some in digests.chunks(BATCH_SIZE) {
                 let rows = among(same, some.iter().cloned()).all(self.work.connection()).await?;
-                let found = rows.iter().map(Same::read).collect::<Result<Vec<_>, _>>()?;
+                let found = rows.iter().map(SameContent::read).collect::<Result<Vec<_>, _>>()?;
                 self.check_imported(found).await?;
             }
         }
@@ -60,9 +60,9 @@ impl Import<'_> {
     }
 
     /// Refuses those that only this import sees.
-    async fn check_imported(&mut self, found: Vec<Same>) -> Result<(), RegistryError> {
+    async fn check_imported(&mut self, found: Vec<SameContent>) -> Result<(), RegistryError> {
         let mut here = HashSet::new();
-        for some in found.chunks(TOGETHER) {
+        for some in found.chunks(BATCH_SIZE) {
             let names = some.iter().map(|same| same.package.clone());
             let statement = among("SELECT id FROM packages WHERE id IN", names);
             for row in statement.all(self.registry.reader()).await? {
@@ -70,7 +70,7 @@ impl Import<'_> {
             }
         }
         for same in found.iter().filter(|same| !here.contains(&same.package)) {
-            let content = Content { sha256: &same.sha256, integrity: &same.integrity };
+            let content = ContentDigests { sha256: &same.sha256, integrity: &same.integrity };
             check(self.work.connection(), &read_name(&same.package)?, content).await?;
         }
         Ok(())

@@ -2,7 +2,7 @@ use serde_json::Value as Json;
 
 use super::Import;
 use crate::{
-    registry::{LogRecord, RegistryError, log::Act},
+    registry::{LogRecord, RegistryError, log::AuditAction},
     sql::sql,
 };
 
@@ -10,7 +10,9 @@ impl Import<'_> {
     /// Takes from the log what a version was that is withdrawn, if its record does not say so: those of
     /// older programs do not.
     pub(super) async fn remember(&mut self, log: &LogRecord) -> Result<(), RegistryError> {
-        let tells = [Act::Published, Act::Withdrawn].iter().any(|act| act.as_str() == log.act);
+        let tells = [AuditAction::Published, AuditAction::Withdrawn]
+            .iter()
+            .any(|act| act.as_str() == log.act);
         let (Some(package), Some(version)) = (&log.package, &log.version) else { return Ok(()) };
         if !tells || !self.unknown.contains(&(package.clone(), version.clone())) {
             return Ok(());

@@ -10,17 +10,19 @@ use object_store::{
 
 use super::{BucketSkills, key};
 use crate::{
-    StoreError, Time,
+    StoreError, Timestamp,
     skills::{Resource, ResourceEntry, SkillFile, WriteError, is_name, is_resource, no_name},
     sql::new_id,
 };
 
 /// Where the object of a `SKILL.md` keeps below which name its files lie.
-pub(super) const FILES: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("files"));
+pub(super) const FILES_ATTRIBUTE: Attribute =
+    Attribute::Metadata(std::borrow::Cow::Borrowed("files"));
 /// Where an object keeps that it can be run.
-const EXECUTABLE: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("executable"));
+const EXECUTABLE_ATTRIBUTE: Attribute =
+    Attribute::Metadata(std::borrow::Cow::Borrowed("executable"));
 /// The folder of all such names.
-const FOLDER: &str = ".files";
+const FILES_FOLDER: &str = ".files";
 
 impl BucketSkills {
     /// Makes a skill with its files, or replaces all of one that still has a version.
@@ -37,7 +39,7 @@ impl BucketSkills {
         let (created_at, mode) = match version {
             None => {
                 self.check_free(name).await?;
-                (Time::now(), PutMode::Create)
+                (Timestamp::now(), PutMode::Create)
             }
             Some(version) => {
                 let current = self.read(name).await?.ok_or(WriteError::Missing)?;
@@ -84,10 +86,10 @@ impl BucketSkills {
         resources: &[Resource],
     ) -> Result<(), StoreError> {
         let write = async |resource: &Resource| {
-            let key = format!("skills/{name}/{FOLDER}/{files}/{}", resource.path);
+            let key = format!("skills/{name}/{FILES_FOLDER}/{files}/{}", resource.path);
             let mut attributes = Attributes::new();
             if resource.executable {
-                attributes.insert(EXECUTABLE, "1".into());
+                attributes.insert(EXECUTABLE_ATTRIBUTE, "1".into());
             }
             let options = PutOptions { attributes, ..PutOptions::default() };
             let path = self.bucket.path(&key)?;
@@ -108,7 +110,7 @@ impl BucketSkills {
             let Some(path) = key.strip_prefix(&own).filter(|path| *path != "SKILL.md") else {
                 continue;
             };
-            let below = path.strip_prefix(FOLDER).and_then(|rest| rest.strip_prefix('/'));
+            let below = path.strip_prefix(FILES_FOLDER).and_then(|rest| rest.strip_prefix('/'));
             // Files that lie beside `SKILL.md` belonged to the one before.
             let told = below.and_then(|rest| rest.split('/').next()).unwrap_or_default();
             if is_old(told) {
@@ -122,7 +124,7 @@ impl BucketSkills {
     pub(super) async fn files(&self, name: &str) -> Result<Option<String>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.bucket.store().get_opts(&self.bucket.path(&key(name))?, options).await {
-            Ok(found) => Ok(found.attributes.get(&FILES).map(|files| files.to_string())),
+            Ok(found) => Ok(found.attributes.get(&FILES_ATTRIBUTE).map(|files| files.to_string())),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.failed(name, &error)),
         }
@@ -131,7 +133,7 @@ impl BucketSkills {
     /// What the key of a file of a skill begins with.
     async fn beginning(&self, name: &str) -> Result<String, StoreError> {
         Ok(match self.files(name).await? {
-            Some(files) => format!("skills/{name}/{FOLDER}/{files}"),
+            Some(files) => format!("skills/{name}/{FILES_FOLDER}/{files}"),
             None => format!("skills/{name}"),
         })
     }
@@ -177,7 +179,7 @@ impl BucketSkills {
             let message = format!("it has more than {most} bytes");
             return Err(StoreError::File { path: key, message });
         }
-        let executable = found.attributes.get(&EXECUTABLE).is_some();
+        let executable = found.attributes.get(&EXECUTABLE_ATTRIBUTE).is_some();
         let bytes = found.bytes().await.map_err(|error| self.bucket.failed(&key, &error))?;
         Ok(Some(Resource { path: path.to_owned(), bytes, executable }))
     }

@@ -16,7 +16,7 @@ use savoir_skill::Folder;
 
 use super::{FolderSkills, if_there, lock, lock_skill};
 use crate::{
-    StoreError, Time,
+    StoreError, Timestamp,
     skills::{Resource, ResourceEntry, SkillFile, WriteError, is_name, is_resource, no_name},
     storage::{WORK_PREFIX, file_error, sync_folder, write_whole},
 };
@@ -51,7 +51,7 @@ impl FolderSkills {
             }
             Some(version) => {
                 let _skill_lock = self.lock_version(name, version)?;
-                let since = self.created_at(name).map(Time::micros);
+                let since = self.created_at(name).map(Timestamp::micros);
                 stage(&fresh, text, resources, since).map_err(fail)?;
                 exchange(&fresh, &place).map_err(fail)?;
             }

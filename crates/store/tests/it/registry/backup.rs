@@ -2,8 +2,8 @@ use bytes::Bytes;
 use savoir_store::{
     Database, Role,
     registry::{
-        Act, Actor, AuditFilter, Import, Imported, NewKey, NewSignature, OwnerScope, PackageRecord,
-        Record, Registry, RegistryError, Signer, VersionRecord,
+        Actor, AuditAction, AuditFilter, Import, Imported, NewKey, NewSignature, OwnerScope,
+        PackageRecord, Record, Registry, RegistryError, Signer, VersionRecord,
     },
 };
 
@@ -461,8 +461,8 @@ async fn the_log_names_the_same_people_after_a_restore() {
             database.accounts().by_email(email).await.unwrap().map(|(user, _)| user.id)
         };
         let log = restored.audit(&AuditFilter::default(), None, 100).await.unwrap();
-        let of = |act: Act| log.iter().find(|entry| entry.change.act == act).unwrap();
-        let moved = &of(Act::Transferred).details;
+        let of = |act: AuditAction| log.iter().find(|entry| entry.change.act == act).unwrap();
+        let moved = &of(AuditAction::Transferred).details;
         assert_eq!(moved["from"].as_i64(), number("alice@example.org").await);
         assert_eq!(moved["to"].as_i64(), number("bob@example.org").await);
         let eves = log.iter().find(|entry| entry.change.package == Some(name("eves"))).unwrap();

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use savoir_store::registry::{Act, AuditFilter, DownloadCounter};
+use savoir_store::registry::{AuditAction, AuditFilter, DownloadCounter};
 use sqlx::Connection as _;
 
 use super::{draft, for_each_registry, name, publish, version};
@@ -29,7 +29,7 @@ async fn a_follower_misses_nothing() {
             assert!(tokio::time::Instant::now() < end, "it saw {seen}");
             for change in database.registry(&storage).changes(seen, 7).await.unwrap() {
                 assert_eq!(change.seq, seen + 1, "without gaps");
-                assert_eq!(change.act, Act::Published);
+                assert_eq!(change.act, AuditAction::Published);
                 seen = change.seq;
             }
         }

@@ -5,7 +5,7 @@ use savoir_skill::permission::Tier;
 use savoir_store::{
     Database, Storage,
     registry::{
-        Actor, DownloadCounter, Facts, NewKey, NewSignature, RegistryError, Signer, TeamRole,
+        Actor, DownloadCounter, NewKey, NewSignature, RegistryError, Signer, TeamRole, VersionFacts,
     },
 };
 
@@ -175,7 +175,7 @@ async fn a_sweep_takes_what_nobody_needs() {
         let kept = publish(shop, &shop.alice(), "tool", "1.0.0").await;
         // A publish that died after its bytes were written.
         let mut orphan = draft("tool", "2.0.0");
-        orphan.facts = Facts { author: Some("x".repeat(999)), ..Facts::default() };
+        orphan.facts = VersionFacts { author: Some("x".repeat(999)), ..VersionFacts::default() };
         assert!(orphan.publish(registry, &shop.alice()).await.is_err());
         assert_eq!(
             registry.sweep(Duration::ZERO).await.unwrap(),
@@ -199,7 +199,7 @@ async fn a_claimed_blob_is_not_swept() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let digest = registry.put_blob(Bytes::from_static(b"soon needed")).await.unwrap();
-        let later = savoir_store::Time::now().plus(Duration::from_mins(5)).micros();
+        let later = savoir_store::Timestamp::now().plus(Duration::from_mins(5)).micros();
         let claim = format!("INSERT INTO blob_claims VALUES ('{digest}', {later})");
         shop.place.raw(&claim).await;
         assert_eq!(registry.sweep(Duration::ZERO).await.unwrap(), 0);

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use savoir_skill::{permission::Tier, version::VersionRange};
 use savoir_store::{
-    Time,
+    Timestamp,
     registry::{Filter, IndexLine, Namespace, Order, Registry, Summary},
 };
 
@@ -102,7 +102,7 @@ async fn all(registry: Registry<'_>, filter: &Filter, order: Order, limit: u64) 
 async fn lists_with_filters() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
-        let start = Time::now();
+        let start = Timestamp::now();
         for (package, tag, author) in [
             ("zoo", "animals", "Ann"),
             ("acme/bear", "animals", "Ann"),

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use savoir_skill::permission::Tier;
 use savoir_store::registry::{
-    Actor, Facts, Filter, Namespace, Order, PackageName, PackageRecord, Record, Registry,
-    ScanResult, ScanVerdict, SignatureRecord, VersionRecord,
+    Actor, Filter, Namespace, Order, PackageName, PackageRecord, Record, Registry, ScanResult,
+    ScanVerdict, SignatureRecord, VersionFacts, VersionRecord,
 };
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 
@@ -26,7 +26,7 @@ fn package_name(n: u64) -> PackageName {
 
 fn record(n: u64) -> Record {
     let at = 1_700_000_000_000_000 + i64::try_from(n).unwrap() * 1_000_000;
-    let facts = Facts {
+    let facts = VersionFacts {
         description: format!("Skill number {n} does something that is worth a sentence of text"),
         tags: vec![format!("tag{}", n % 50), format!("rare{}", n % 5000), "all".to_owned()],
         author: Some(format!("author{}", n % 2000)),
@@ -34,7 +34,7 @@ fn record(n: u64) -> Record {
         needs: vec![format!("skill-{:07}@>=1.0.0", n / 2 * 4)],
         permissions: vec!["network:read".to_owned()],
         dialect: "gaia".to_owned(),
-        ..Facts::default()
+        ..VersionFacts::default()
     };
     let holding = package_name(n).holding();
     let signature = SignatureRecord {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use savoir_store::{
-    ApiToken, NewToken, Time, User,
-    registry::{Act, Actor, AuditFilter},
+    ApiToken, NewToken, Timestamp, User,
+    registry::{Actor, AuditAction, AuditFilter},
 };
 use serde_json::json;
 use sqlx::Connection as _;
@@ -12,7 +12,7 @@ use sqlx::Connection as _;
 use super::{Shop, for_each_registry};
 
 fn new<'a>(user: &User, digest: &'a str, scopes: &'a [String]) -> NewToken<'a> {
-    let (name, since) = ("ci", Time::now());
+    let (name, since) = ("ci", Timestamp::now());
     NewToken { user_id: user.id, name, scopes, digest, expires_at: None, since }
 }
 
@@ -23,7 +23,7 @@ async fn make(shop: &Shop<'_>, user: &User, scope: &str) -> ApiToken {
 }
 
 /// What the log has of tokens, oldest first: what, by whom, with which token, and which one.
-type Told = (Act, Option<i64>, Option<String>, String);
+type Told = (AuditAction, Option<i64>, Option<String>, String);
 
 async fn told(shop: &Shop<'_>) -> Vec<Told> {
     let entries = shop.registry().audit(&AuditFilter::default(), None, 100).await.unwrap();
@@ -46,7 +46,7 @@ async fn the_log_knows_every_token_that_counts() {
         make(shop, alice, "chat").await;
         make(shop, bob, "skills:read").await;
         let mut over = new(alice, "over", &three.scopes);
-        over.expires_at = Some(Time::now().plus(Duration::from_millis(1)));
+        over.expires_at = Some(Timestamp::now().plus(Duration::from_millis(1)));
         let over = accounts.add_token(&shop.alice(), over).await.unwrap().unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
         assert!(!accounts.remove_token(&shop.bob(), bob.id, &one.id).await.unwrap());
@@ -56,13 +56,16 @@ async fn the_log_knows_every_token_that_counts() {
         assert!(accounts.set_password(&Actor::operator(), alice.id, "h2").await.unwrap());
         assert!(accounts.delete(&shop.admin(), bob.id).await.unwrap());
         assert!(!accounts.set_password(&Actor::operator(), bob.id, "h2").await.unwrap());
-        let made = |token: &ApiToken| (Act::TokenMade, Some(token.user_id), None, token.id.clone());
-        let ended =
-            |by: Option<i64>, token: &ApiToken| (Act::TokenEnded, by, None, token.id.clone());
+        let made = |token: &ApiToken| {
+            (AuditAction::TokenMade, Some(token.user_id), None, token.id.clone())
+        };
+        let ended = |by: Option<i64>, token: &ApiToken| {
+            (AuditAction::TokenEnded, by, None, token.id.clone())
+        };
         let mut told = told(shop).await;
         // The order of those that end at once does not matter.
         told[6..8].sort_by_key(|told| told.3 != two.id);
-        let with = (Act::TokenEnded, Some(alice.id), Some(one.id.clone()), one.id.clone());
+        let with = (AuditAction::TokenEnded, Some(alice.id), Some(one.id.clone()), one.id.clone());
         assert_eq!(
             told,
             [
@@ -117,7 +120,7 @@ async fn no_token_is_made_while_the_password_is_changed() {
         let mut change = other.begin().await.unwrap();
         sqlx::query("UPDATE users SET tokens_since = $2 WHERE id = $1")
             .bind(shop.alice.id)
-            .bind(Time::now().plus(Duration::from_secs(1)).micros())
+            .bind(Timestamp::now().plus(Duration::from_secs(1)).micros())
             .execute(&mut *change)
             .await
             .unwrap();

@@ -1,6 +1,6 @@
 use savoir_skill::{permission::Tier, version::VersionRange};
 use savoir_store::registry::{
-    Act, Actor, NewKey, NewSignature, OwnerScope, RegistryError, ScanResult, ScanVerdict,
+    Actor, AuditAction, NewKey, NewSignature, OwnerScope, RegistryError, ScanResult, ScanVerdict,
     SignatureState, Signer,
 };
 
@@ -137,8 +137,8 @@ async fn a_revoked_key_lowers_what_it_signed() {
         assert!(before.tag != after.tag && after.text.contains("experimental"));
 
         let changes = registry.changes(head, 100).await.unwrap();
-        let unsigned = changes.iter().filter(|change| change.act == Act::Unsigned).count();
-        assert_eq!((changes.len(), unsigned, changes[0].act), (4, 3, Act::KeyRevoked));
+        let unsigned = changes.iter().filter(|change| change.act == AuditAction::Unsigned).count();
+        assert_eq!((changes.len(), unsigned, changes[0].act), (4, 3, AuditAction::KeyRevoked));
         assert_eq!(registry.revoke_key(&alice, &acme, "a", "again").await.unwrap(), 0);
 
         // It stays revoked.

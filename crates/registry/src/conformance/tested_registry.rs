@@ -16,29 +16,29 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use super::{Miss, Needs, fail, sample::Sample};
+use super::{CheckFailure, CheckRequirement, fail, sample::PublishedSample};
 
 /// Timeout of one request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a response, in bytes.
-const LARGEST: usize = 64 << 20;
+const MAX_RESPONSE_BYTES: usize = 64 << 20;
 /// Maximum number of tries after 429 responses.
-const TRIES: usize = 4;
+const MAX_TRIES: usize = 4;
 /// Maximum wait between two tries, in seconds.
-const LONGEST_WAIT: u64 = 61;
+const MAX_RETRY_AFTER_SECONDS: u64 = 61;
 
 /// Path of the index configuration.
-const CONFIG: &str = "index/v1/config.json";
+const CONFIG_PATH: &str = "index/v1/config.json";
 
-fn why(miss: Miss) -> String {
+fn why(miss: CheckFailure) -> String {
     match miss {
-        Miss::Failed(why) | Miss::Skipped(why) => why,
+        CheckFailure::Failed(why) | CheckFailure::Skipped(why) => why,
     }
 }
 
 /// The registry to check, and the tokens for it.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct TestSettings {
     /// Address of the registry, with or without `/registry`.
     pub url: String,
     /// A token that may publish.
@@ -55,14 +55,14 @@ pub struct Settings {
 
 /// The registry that is checked.
 #[derive(Debug)]
-pub struct Subject {
+pub struct TestedRegistry {
     /// Without a slash at the end.
     pub(super) base: String,
     http: reqwest::Client,
     /// Uses a new connection for each request: a server may close a connection after it refused a request,
     /// and requests that change something cannot be repeated.
     fresh: reqwest::Client,
-    settings: Settings,
+    settings: TestSettings,
     /// Makes the names of this run unique.
     pub(super) run: String,
     /// All server errors (5xx).
@@ -71,12 +71,12 @@ pub struct Subject {
     private: bool,
     /// Whether it is a mirror: only files, without an API.
     files: bool,
-    pub(super) sample: OnceCell<Result<Sample, Miss>>,
+    pub(super) sample: OnceCell<Result<PublishedSample, CheckFailure>>,
 }
 
 /// A request.
-pub(super) struct Ask<'a> {
-    subject: &'a Subject,
+pub(super) struct TestRequest<'a> {
+    subject: &'a TestedRegistry,
     method: Method,
     url: String,
     headers: HeaderMap,
@@ -85,7 +85,7 @@ pub(super) struct Ask<'a> {
 
 /// A response.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct TestResponse {
     /// Method and address of the request, for messages.
     asked: String,
     pub(super) status: u16,
@@ -93,14 +93,14 @@ pub(super) struct Answer {
     pub(super) bytes: Vec<u8>,
 }
 
-impl Subject {
+impl TestedRegistry {
     /// Finds the registry at an address; an error message if nothing answers.
-    pub async fn find(settings: Settings) -> Result<Self, String> {
+    pub async fn find(settings: TestSettings) -> Result<Self, String> {
         let url = settings.url.trim_end_matches('/').to_owned();
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(format!("`{url}` is not an address; write it as https://…/registry"));
         }
-        let client = || reqwest::Client::builder().timeout(PATIENCE);
+        let client = || reqwest::Client::builder().timeout(REQUEST_TIMEOUT);
         let http = client().build().map_err(|error| error.to_string())?;
         let fresh = client().pool_max_idle_per_host(0).build();
         let fresh = fresh.map_err(|error| error.to_string())?;
@@ -118,10 +118,10 @@ impl Subject {
             files: false,
             sample: OnceCell::new(),
         };
-        let mut config = subject.get(CONFIG).send().await.map_err(why)?;
+        let mut config = subject.get(CONFIG_PATH).send().await.map_err(why)?;
         if config.status == 404 && !url.ends_with("/registry") {
             subject.base = format!("{url}/registry");
-            config = subject.get(CONFIG).send().await.map_err(why)?;
+            config = subject.get(CONFIG_PATH).send().await.map_err(why)?;
         }
         subject.private = config.status == 401;
         subject.files = subject.has_files_alone(&config).await.map_err(why)?;
@@ -129,7 +129,7 @@ impl Subject {
     }
 
     /// Whether the configuration has no address of an API, and there is no API.
-    async fn has_files_alone(&self, config: &Answer) -> Result<bool, Miss> {
+    async fn has_files_alone(&self, config: &TestResponse) -> Result<bool, CheckFailure> {
         let said = config.value().unwrap_or_default();
         if config.status != 200 || said["version"] != 1 || !said["base"].is_null() {
             return Ok(false);
@@ -145,7 +145,7 @@ impl Subject {
         if self.settings.token.is_none() {
             return Some("the registry is private and needs an account");
         }
-        let answer = self.get(CONFIG).send().await.ok()?;
+        let answer = self.get(CONFIG_PATH).send().await.ok()?;
         (answer.status == 401).then_some("the registry is private and rejects this token")
     }
 
@@ -178,13 +178,15 @@ impl Subject {
     }
 
     /// Why a check cannot run.
-    pub(super) fn lacks(&self, needs: Needs) -> Option<&'static str> {
+    pub(super) fn lacks(&self, needs: CheckRequirement) -> Option<&'static str> {
         match needs {
-            Needs::Nothing => None,
+            CheckRequirement::Nothing => None,
             _ if self.settings.read_only => Some("--read-only: nothing is published"),
             _ if self.settings.token.is_none() => Some("it needs --token"),
-            Needs::Other if self.settings.other.is_none() => Some("it needs --other-token"),
-            Needs::Token | Needs::Other => None,
+            CheckRequirement::Other if self.settings.other.is_none() => {
+                Some("it needs --other-token")
+            }
+            CheckRequirement::Token | CheckRequirement::Other => None,
         }
     }
 
@@ -193,24 +195,24 @@ impl Subject {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn ask(&self, method: Method, url: String) -> Ask<'_> {
-        Ask { subject: self, method, url, headers: HeaderMap::new(), body: Vec::new() }
+    pub(super) fn ask(&self, method: Method, url: String) -> TestRequest<'_> {
+        TestRequest { subject: self, method, url, headers: HeaderMap::new(), body: Vec::new() }
     }
 
     /// A request to a path below the address of the registry.
-    pub(super) fn get(&self, path: &str) -> Ask<'_> {
+    pub(super) fn get(&self, path: &str) -> TestRequest<'_> {
         self.look(Method::GET, format!("{}/{path}", self.base))
     }
 
     /// A request that changes nothing. For a private registry it has the token, which is sent only to the
     /// server of the registry.
-    pub(super) fn look(&self, method: Method, url: String) -> Ask<'_> {
+    pub(super) fn look(&self, method: Method, url: String) -> TestRequest<'_> {
         let own = self.private && url.starts_with(&self.at_server(""));
         let ask = self.ask(method, url);
         if own { ask.ours() } else { ask }
     }
 
-    pub(super) fn post(&self, path: &str) -> Ask<'_> {
+    pub(super) fn post(&self, path: &str) -> TestRequest<'_> {
         self.ask(Method::POST, format!("{}/{path}", self.base))
     }
 
@@ -220,7 +222,7 @@ impl Subject {
     }
 }
 
-impl Ask<'_> {
+impl TestRequest<'_> {
     pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.insert(HeaderName::from_static(name), value);
@@ -267,13 +269,13 @@ impl Ask<'_> {
     }
 
     /// Sends the request; waits and tries again after a 429 response.
-    pub(super) async fn send(self) -> Result<Answer, Miss> {
+    pub(super) async fn send(self) -> Result<TestResponse, CheckFailure> {
         let asked = format!("{} {}", self.method, short(&self.url, 200));
         let mut tries = 0;
         loop {
             let answer = self.once(&asked).await?;
             tries += 1;
-            if answer.status != 429 || tries == TRIES {
+            if answer.status != 429 || tries == MAX_TRIES {
                 if answer.status >= 500 {
                     let mut faults =
                         self.subject.faults.lock().unwrap_or_else(PoisonError::into_inner);
@@ -282,11 +284,12 @@ impl Ask<'_> {
                 return Ok(answer);
             }
             let wait = answer.header(RETRY_AFTER.as_str()).and_then(|wait| wait.parse().ok());
-            tokio::time::sleep(Duration::from_secs(wait.unwrap_or(1).min(LONGEST_WAIT))).await;
+            tokio::time::sleep(Duration::from_secs(wait.unwrap_or(1).min(MAX_RETRY_AFTER_SECONDS)))
+                .await;
         }
     }
 
-    async fn once(&self, asked: &str) -> Result<Answer, Miss> {
+    async fn once(&self, asked: &str) -> Result<TestResponse, CheckFailure> {
         let wrong =
             |error: reqwest::Error| fail(format!("{asked}: no response: {}", error.without_url()));
         let safe = self.method.is_safe();
@@ -305,26 +308,28 @@ impl Ask<'_> {
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(wrong)? {
             bytes.extend_from_slice(&chunk);
-            if bytes.len() > LARGEST {
-                return Err(fail(format!("{asked}: the response has more than {LARGEST} bytes")));
+            if bytes.len() > MAX_RESPONSE_BYTES {
+                return Err(fail(format!(
+                    "{asked}: the response has more than {MAX_RESPONSE_BYTES} bytes"
+                )));
             }
         }
-        Ok(Answer { asked: asked.to_owned(), status, headers, bytes })
+        Ok(TestResponse { asked: asked.to_owned(), status, headers, bytes })
     }
 }
 
-impl Answer {
+impl TestResponse {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
     /// A header that is required.
-    pub(super) fn need(&self, name: &str) -> Result<&str, Miss> {
+    pub(super) fn need(&self, name: &str) -> Result<&str, CheckFailure> {
         self.header(name).ok_or_else(|| fail(format!("{}: no header {name}", self.asked)))
     }
 
     /// Fails unless the status is one of these.
-    pub(super) fn is(self, statuses: &[u16]) -> Result<Self, Miss> {
+    pub(super) fn is(self, statuses: &[u16]) -> Result<Self, CheckFailure> {
         if statuses.contains(&self.status) {
             return Ok(self);
         }
@@ -335,7 +340,7 @@ impl Answer {
     }
 
     /// Fails unless the status is a client error (4xx).
-    pub(super) fn refused(self) -> Result<Self, Miss> {
+    pub(super) fn refused(self) -> Result<Self, CheckFailure> {
         if (400..500).contains(&self.status) && self.status != 429 {
             return Ok(self);
         }
@@ -347,14 +352,14 @@ impl Answer {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    pub(super) fn value(&self) -> Result<Value, Miss> {
+    pub(super) fn value(&self) -> Result<Value, CheckFailure> {
         serde_json::from_slice(&self.bytes).map_err(|error| {
             fail(format!("{}: not JSON ({error}): {}", self.asked, short(&self.text(), 100)))
         })
     }
 
     /// The lines of an index.
-    pub(super) fn lines(&self) -> Result<Vec<Value>, Miss> {
+    pub(super) fn lines(&self) -> Result<Vec<Value>, CheckFailure> {
         let read = |line: &str| {
             serde_json::from_str(line).map_err(|error| {
                 fail(format!("{}: a line is not JSON ({error}): {}", self.asked, short(line, 100)))
@@ -364,7 +369,7 @@ impl Answer {
     }
 
     /// The code of an error; fails if the format of the error is wrong.
-    pub(super) fn code(&self) -> Result<String, Miss> {
+    pub(super) fn code(&self) -> Result<String, CheckFailure> {
         let value = self.value()?;
         let error = &value["error"];
         let word = |text: &&str| {
@@ -384,7 +389,7 @@ impl Answer {
     }
 
     /// Fails unless it is an error with this status and this code.
-    pub(super) fn error(self, status: u16, code: &str) -> Result<Self, Miss> {
+    pub(super) fn error(self, status: u16, code: &str) -> Result<Self, CheckFailure> {
         let answer = self.is(&[status])?;
         let found = answer.code()?;
         if found == code {

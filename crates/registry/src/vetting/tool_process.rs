@@ -1,4 +1,4 @@
-//! Runs tools in the cage, and tells what happened.
+//! Runs tools in the sandbox and records what they did.
 
 use std::{
     io::{BufReader, Write as _},
@@ -17,33 +17,34 @@ use savoir_scan::Severity;
 use serde_json::{Map, Value};
 
 use super::{
-    Limits, cage,
-    guard::{Guard, Why},
-    notes::Printed,
-    stage::Stage,
+    Limits,
+    decoy_environment::DecoyEnvironment,
+    run_limiter::{RunLimiter, StopReason},
+    sandbox_policy,
+    trace_events::TracedOutput,
 };
 
 /// How long a program may take to end when nobody wants anything of it any more.
-const ENDING: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A call that is to be made.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct ToolCall {
     pub(super) tool: String,
     pub(super) arguments: Map<String, Value>,
 }
 
 /// What one process did.
 #[derive(Debug)]
-pub(super) struct Round {
+pub(super) struct ToolProcess {
     pub(super) outcome: Outcome,
-    pub(super) printed: Printed,
+    pub(super) output: TracedOutput,
     /// Why it was ended, and in what.
-    pub(super) stopped: Option<(Why, String)>,
+    pub(super) stopped: Option<(StopReason, String)>,
     /// What it was doing last.
     pub(super) during: String,
     /// Why its module could not be loaded, or a call not be made.
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<ToolFailure>,
     /// Bytes of the larger of its outputs.
     pub(super) bytes: u64,
     /// Calls that were made.
@@ -58,7 +59,7 @@ pub(super) struct Round {
 
 /// Why a module could not be loaded, or a call not be made.
 #[derive(Clone, Debug)]
-pub(super) enum Failure {
+pub(super) enum ToolFailure {
     /// Its code failed.
     Raised(Exception),
     /// The process ended.
@@ -67,7 +68,7 @@ pub(super) enum Failure {
 
 /// A command that is to be run.
 #[derive(Clone, Debug)]
-pub(super) struct Command {
+pub(super) struct ToolCommand {
     pub(super) what: String,
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
@@ -83,31 +84,34 @@ pub(super) struct Command {
 struct HostSession {
     made: usize,
     during: String,
-    stopped: Option<Why>,
-    failure: Option<Failure>,
+    stopped: Option<StopReason>,
+    failure: Option<ToolFailure>,
 }
 
 /// Loads a module and makes calls, until one does not come back.
 pub(super) fn python(
-    stage: &Stage,
+    decoy_env: &DecoyEnvironment,
     limits: &Limits,
     python: &Path,
     serves: &Serves<'_>,
-    calls: &[Call],
+    calls: &[ToolCall],
     until: Instant,
-) -> Result<Round, SandboxError> {
-    let policy = cage::policy(stage, limits, python.to_owned(), &[]);
+) -> Result<ToolProcess, SandboxError> {
+    let policy = sandbox_policy::policy(decoy_env, limits, python.to_owned(), &[]);
     let mut arguments: Vec<String> =
         ["-I", "-B", "-X", "pycache_prefix=/tmp/.bytecode"].map(str::to_owned).to_vec();
-    arguments.push(stage.witness.to_string_lossy().into_owned());
-    arguments.extend([stage.mark.clone(), stage.folder.to_string_lossy().into_owned()]);
-    let hosted = host::arguments(&stage.host, &stage.folder, serves);
+    arguments.push(decoy_env.tracer_script.to_string_lossy().into_owned());
+    arguments
+        .extend([decoy_env.trace_mark.clone(), decoy_env.folder.to_string_lossy().into_owned()]);
+    let hosted = host::arguments(&decoy_env.host, &decoy_env.folder, serves);
     // The options of the interpreter are those above.
     let hosted = hosted.iter().skip_while(|word| word.as_encoded_bytes().starts_with(b"-"));
     arguments.extend(hosted.map(|word| word.to_string_lossy().into_owned()));
-    let work =
-        |guard: &Guard, stdin, stdout| converse(guard, limits, (stdin, stdout), calls, until);
-    let (talk, mut round) = supervised(stage, limits, policy, (python, &arguments), until, work)?;
+    let work = |limiter: &RunLimiter, stdin, stdout| {
+        converse(limiter, limits, (stdin, stdout), calls, until)
+    };
+    let (talk, mut round) =
+        supervised(decoy_env, limits, policy, (python, &arguments), until, work)?;
     round.made = talk.made;
     round.failure = talk.failure;
     let why = talk.stopped.or(round.stopped.map(|(why, _)| why));
@@ -117,42 +121,42 @@ pub(super) fn python(
 }
 
 fn converse(
-    guard: &Guard,
+    limiter: &RunLimiter,
     limits: &Limits,
     (stdin, stdout): (std::fs::File, std::fs::File),
-    calls: &[Call],
+    calls: &[ToolCall],
     until: Instant,
 ) -> HostSession {
     let within = || (Instant::now() + limits.call).min(until);
-    guard.until(within());
+    limiter.until(within());
     let during = "loading its module".to_owned();
     let mut talk = HostSession { made: 0, during, stopped: None, failure: None };
     let mut session = match Session::start(BufReader::new(stdout), stdin) {
         Ok(session) => session,
         Err(CallError::Raised(exception)) => {
-            return HostSession { failure: Some(Failure::Raised(exception)), ..talk };
+            return HostSession { failure: Some(ToolFailure::Raised(exception)), ..talk };
         }
         Err(error) => {
-            return HostSession { failure: Some(Failure::Ended(error.to_string())), ..talk };
+            return HostSession { failure: Some(ToolFailure::Ended(error.to_string())), ..talk };
         }
     };
     for call in calls {
-        guard.until(within());
+        limiter.until(within());
         talk.during = format!("the tool `{}`", call.tool);
         talk.made += 1;
         // What a tool answers to made-up arguments says nothing, an exception neither.
         match session.call(&call.tool, &call.arguments) {
             Err(CallError::Raised(exception)) if exception.kind == "MemoryError" => {
-                talk.stopped = Some(Why::Memory);
+                talk.stopped = Some(StopReason::Memory);
                 break;
             }
             Ok(_) | Err(CallError::Raised(_)) => {}
             Err(CallError::TooLarge) => {
-                talk.stopped = Some(Why::Answer);
+                talk.stopped = Some(StopReason::Answer);
                 break;
             }
             Err(error) => {
-                talk.failure = Some(Failure::Ended(error.to_string()));
+                talk.failure = Some(ToolFailure::Ended(error.to_string()));
                 break;
             }
         }
@@ -162,15 +166,15 @@ fn converse(
 
 /// Runs a command to its end.
 pub(super) fn command(
-    stage: &Stage,
+    decoy_env: &DecoyEnvironment,
     limits: &Limits,
-    command: &Command,
+    command: &ToolCommand,
     until: Instant,
-) -> Result<Round, SandboxError> {
+) -> Result<ToolProcess, SandboxError> {
     let program = &command.program;
-    let policy = cage::policy(stage, limits, program.clone(), &command.variables);
+    let policy = sandbox_policy::policy(decoy_env, limits, program.clone(), &command.variables);
     let until = until.min(Instant::now() + limits.call);
-    let work = |_: &Guard, mut stdin: std::fs::File, stdout: std::fs::File| {
+    let work = |_: &RunLimiter, mut stdin: std::fs::File, stdout: std::fs::File| {
         // A program that does not read what it is given has its reasons.
         let _ = stdin.write_all(command.input.as_bytes());
         drop(stdin);
@@ -186,7 +190,7 @@ pub(super) fn command(
         bytes
     };
     let start = (program.as_path(), command.arguments.as_slice());
-    let (bytes, mut round) = supervised(stage, limits, policy, start, until, work)?;
+    let (bytes, mut round) = supervised(decoy_env, limits, policy, start, until, work)?;
     round.bytes = round.bytes.max(bytes);
     round.stopped = round.stopped.map(|(why, _)| (why, command.what.clone()));
     round.place.clone_from(&command.place);
@@ -196,13 +200,13 @@ pub(super) fn command(
 
 /// Starts a program, does something with its pipes, and waits for its end.
 fn supervised<T>(
-    stage: &Stage,
+    decoy_env: &DecoyEnvironment,
     limits: &Limits,
     policy: Policy,
     (program, arguments): (&Path, &[String]),
     until: Instant,
-    work: impl FnOnce(&Guard, std::fs::File, std::fs::File) -> T,
-) -> Result<(T, Round), SandboxError> {
+    work: impl FnOnce(&RunLimiter, std::fs::File, std::fs::File) -> T,
+) -> Result<(T, ToolProcess), SandboxError> {
     let failed = |step, source| SandboxError::Build { step, source };
     let mut process = Sandbox::new(policy)?.start(program, arguments)?;
     let killers = (process.killer(), process.killer(), process.killer());
@@ -215,30 +219,31 @@ fn supervised<T>(
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err(failed("making pipes".into(), std::io::ErrorKind::BrokenPipe.into()));
     };
-    let guard = Guard::new(until, stage.work(), limits.disk);
+    let limiter = RunLimiter::new(until, decoy_env.work(), limits.disk);
     let (over, watched) = mpsc::channel::<()>();
-    let (result, printed, stopped, outcome) = thread::scope(|scope| {
-        let guard = &guard;
-        scope.spawn(move || guard.watch(&watched, &guarding));
-        let printed =
-            scope.spawn(move || Printed::listen(stderr, &stage.mark, &listening, limits.output));
-        let result = work(guard, stdin, stdout);
-        let stopped = guard.fired();
-        guard.until(Instant::now() + ENDING);
-        let outcome = process.wait_at_most(ENDING * 5);
+    let (result, output, stopped, outcome) = thread::scope(|scope| {
+        let limiter = &limiter;
+        scope.spawn(move || limiter.watch(&watched, &guarding));
+        let output = scope.spawn(move || {
+            TracedOutput::listen(stderr, &decoy_env.trace_mark, &listening, limits.output)
+        });
+        let result = work(limiter, stdin, stdout);
+        let stopped = limiter.fired();
+        limiter.until(Instant::now() + STOP_TIMEOUT);
+        let outcome = process.wait_at_most(STOP_TIMEOUT * 5);
         drop(over);
-        (result, printed.join().unwrap_or_default(), stopped, outcome)
+        (result, output.join().unwrap_or_default(), stopped, outcome)
     });
-    let bytes = printed.bytes;
+    let bytes = output.bytes;
     let stopped = stopped.map(|why| (why, String::new()));
     let own = program.to_owned();
     let (failure, made, place, during) = (None, 0, None, String::new());
     Ok((
         result,
-        Round {
+        ToolProcess {
             severity: Severity::High,
             outcome,
-            printed,
+            output,
             stopped,
             during,
             failure,

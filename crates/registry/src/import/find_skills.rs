@@ -11,21 +11,21 @@ use savoir_package::registry::{
 };
 use savoir_skill::folder::is_skill_file;
 
-use super::{Refusal, is_mirror};
+use super::{ImportRefusal, is_mirror};
 
 /// Maximum depth of nested folders.
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) jobs: Vec<Job>,
+pub(super) struct FoundSkills {
+    pub(super) jobs: Vec<ImportJob>,
     /// Markdown files that are not part of a skill.
     pub(super) texts: Vec<PathBuf>,
-    pub(super) refused: Vec<Refusal>,
+    pub(super) refused: Vec<ImportRefusal>,
 }
 
 #[derive(Debug)]
-pub(super) enum Job {
+pub(super) enum ImportJob {
     /// A skill's folder.
     Folder(PathBuf),
     /// An archive of a skill.
@@ -33,12 +33,12 @@ pub(super) enum Job {
     /// A text without frontmatter.
     Text(PathBuf),
     /// The versions of one package of a mirror.
-    Package(Mirrored),
+    Package(MirroredPackage),
 }
 
 /// A package of a mirror.
 #[derive(Debug)]
-pub(super) struct Mirrored {
+pub(super) struct MirroredPackage {
     /// The root of the mirror.
     pub(super) root: PathBuf,
     /// Path of its index file.
@@ -49,8 +49,8 @@ pub(super) struct Mirrored {
     pub(super) gone: Vec<GoneLine>,
 }
 
-pub(super) fn found(folder: &Path) -> Found {
-    let mut found = Found::default();
+pub(super) fn find_skills(folder: &Path) -> FoundSkills {
+    let mut found = FoundSkills::default();
     if is_mirror(folder) {
         let index = folder.join("index/v1");
         indexes(folder, &index, &index, 0, &mut found);
@@ -61,7 +61,7 @@ pub(super) fn found(folder: &Path) -> Found {
 }
 
 /// The entries of a folder, sorted by name.
-fn entries(folder: &Path, found: &mut Found) -> Vec<fs::DirEntry> {
+fn entries(folder: &Path, found: &mut FoundSkills) -> Vec<fs::DirEntry> {
     let listed = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match listed {
         Ok(mut entries) => {
@@ -69,17 +69,17 @@ fn entries(folder: &Path, found: &mut Found) -> Vec<fs::DirEntry> {
             entries
         }
         Err(error) => {
-            found.refused.push(Refusal::new(folder, "io", error));
+            found.refused.push(ImportRefusal::new(folder, "io", error));
             Vec::new()
         }
     }
 }
 
-fn skills(folder: &Path, depth: usize, found: &mut Found) {
+fn skills(folder: &Path, depth: usize, found: &mut FoundSkills) {
     let entries = entries(folder, found);
     let name = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     if entries.iter().any(|entry| is_skill_file(&name(entry))) {
-        found.jobs.push(Job::Folder(folder.to_owned()));
+        found.jobs.push(ImportJob::Folder(folder.to_owned()));
         return;
     }
     for entry in entries {
@@ -87,13 +87,19 @@ fn skills(folder: &Path, depth: usize, found: &mut Found) {
         // Skip symlinks, which could lead anywhere, and hidden folders, which belong to other programs.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && !name.starts_with('.') => {
-                if depth < DEEPEST {
+                if depth < MAX_DEPTH {
                     skills(&path, depth + 1, found);
                 } else {
-                    found.refused.push(Refusal::new(&path, "too_deep", "it is nested too deeply"));
+                    found.refused.push(ImportRefusal::new(
+                        &path,
+                        "too_deep",
+                        "it is nested too deeply",
+                    ));
                 }
             }
-            Ok(kind) if kind.is_file() && is_archive(&path) => found.jobs.push(Job::Archive(path)),
+            Ok(kind) if kind.is_file() && is_archive(&path) => {
+                found.jobs.push(ImportJob::Archive(path))
+            }
             Ok(kind) if kind.is_file() && is_text(&path) => found.texts.push(path),
             _ => {}
         }
@@ -115,7 +121,7 @@ fn ends_with(path: &Path, known: &[&str]) -> bool {
     known.iter().any(|known| end.eq_ignore_ascii_case(known))
 }
 
-fn indexes(root: &Path, index: &Path, folder: &Path, depth: usize, found: &mut Found) {
+fn indexes(root: &Path, index: &Path, folder: &Path, depth: usize, found: &mut FoundSkills) {
     for entry in entries(folder, found) {
         let path = entry.path();
         match entry.file_type() {
@@ -129,16 +135,16 @@ fn indexes(root: &Path, index: &Path, folder: &Path, depth: usize, found: &mut F
     }
 }
 
-fn package(root: &Path, index: &Path, path: PathBuf, found: &mut Found) {
+fn package(root: &Path, index: &Path, path: PathBuf, found: &mut FoundSkills) {
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) => return found.refused.push(Refusal::new(&path, "io", error)),
+        Err(error) => return found.refused.push(ImportRefusal::new(&path, "io", error)),
     };
     let (mut versions, mut gone) = (Vec::new(), Vec::new());
     for (at, text) in text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
         let mut refuse = |reason: String| {
-            let refusal = Refusal::new(&path, "invalid_index", reason);
-            found.refused.push(Refusal { line: Some(at + 1), ..refusal });
+            let refusal = ImportRefusal::new(&path, "invalid_index", reason);
+            found.refused.push(ImportRefusal { line: Some(at + 1), ..refusal });
         };
         if let Some(line) = GoneLine::read(text) {
             match misplaced(&line.name, index, &path) {
@@ -155,7 +161,12 @@ fn package(root: &Path, index: &Path, path: PathBuf, found: &mut Found) {
             },
         }
     }
-    found.jobs.push(Job::Package(Mirrored { root: root.to_owned(), index: path, versions, gone }));
+    found.jobs.push(ImportJob::Package(MirroredPackage {
+        root: root.to_owned(),
+        index: path,
+        versions,
+        gone,
+    }));
 }
 
 /// Why a line cannot be used.

@@ -1,4 +1,4 @@
-//! An answer that can be remembered, and asked for in part.
+//! HTTP responses that can be cached, with ETag and range requests.
 
 use std::{fmt::Write as _, ops::Range};
 
@@ -10,14 +10,14 @@ use axum::{
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
-/// How long others may keep an answer.
+/// How long clients may cache a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CachePolicy {
-    /// For a minute; then they ask whether it changed.
+    /// One minute; then they revalidate.
     Minute,
-    /// For ever: the address names the bytes.
+    /// Forever: the URL contains the digest.
     Immutable,
-    /// Each time they ask whether it changed.
+    /// They revalidate each time.
     Check,
 }
 
@@ -31,37 +31,37 @@ impl CachePolicy {
     }
 }
 
-/// Bytes with what is said about them.
+/// A body with its headers.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct CacheableResponse {
     body: Bytes,
-    tag: HeaderValue,
+    etag: HeaderValue,
     headers: HeaderMap,
 }
 
-impl Answer {
-    /// With a tag of its own, which changes with its bytes.
+impl CacheableResponse {
+    /// Computes the ETag from the body.
     pub fn new(kind: &'static str, caching: CachePolicy, body: impl Into<Bytes>) -> Self {
         let body = body.into();
-        let tag = short_digest(&body);
-        Self::tagged(kind, caching, &tag, body)
+        let etag = short_digest(&body);
+        Self::with_etag(kind, caching, &etag, body)
     }
 
-    /// With a tag that is known: letters and digits.
-    pub fn tagged(
+    /// Uses a known ETag: letters and digits.
+    pub fn with_etag(
         kind: &'static str,
         caching: CachePolicy,
-        tag: &str,
+        etag: &str,
         body: impl Into<Bytes>,
     ) -> Self {
         let nothing = HeaderValue::from_static("\"\"");
-        let tag = HeaderValue::from_str(&format!("\"{tag}\"")).unwrap_or(nothing);
+        let etag = HeaderValue::from_str(&format!("\"{etag}\"")).unwrap_or(nothing);
         let mut headers = HeaderMap::with_capacity(8);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(header::CACHE_CONTROL, caching.header());
-        headers.insert(header::ETAG, tag.clone());
+        headers.insert(header::ETAG, etag.clone());
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        Self { body: body.into(), tag, headers }
+        Self { body: body.into(), etag, headers }
     }
 
     #[must_use]
@@ -72,28 +72,30 @@ impl Answer {
         self
     }
 
-    /// Parts of it can be asked for.
+    /// Allows range requests.
     #[must_use]
-    pub fn in_parts(self) -> Self {
+    pub fn with_ranges(self) -> Self {
         self.with(header::ACCEPT_RANGES, "bytes")
     }
 
-    /// The bytes that it keeps in memory.
-    pub fn weight(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.body.len() + 512
     }
 
-    /// What the client gets: all, a part, or the word that it has it already.
-    pub fn respond(&self, method: &Method, asked: &HeaderMap) -> Response {
-        if has_already(asked, &self.tag) {
-            return self.response(StatusCode::NOT_MODIFIED, Bytes::new());
+    /// The response to a request: 200, 206, 304 or 416.
+    pub fn respond(&self, method: &Method, request_headers: &HeaderMap) -> Response {
+        if matches_if_none_match(request_headers, &self.etag) {
+            return self.build_response(StatusCode::NOT_MODIFIED, Bytes::new());
         }
         let parts = self.headers.contains_key(header::ACCEPT_RANGES);
-        match part(method, asked, &self.tag, self.body.len() as u64).filter(|_| parts) {
-            None => self.whole(method),
-            Some(Ok(range)) => self.part(range),
+        match requested_range(method, request_headers, &self.etag, self.body.len() as u64)
+            .filter(|_| parts)
+        {
+            None => self.full_response(method),
+            Some(Ok(range)) => self.partial_response(range),
             Some(Err(())) => {
-                let mut response = self.response(StatusCode::RANGE_NOT_SATISFIABLE, Bytes::new());
+                let mut response =
+                    self.build_response(StatusCode::RANGE_NOT_SATISFIABLE, Bytes::new());
                 let all = format!("bytes */{}", self.body.len());
                 insert(&mut response, header::CONTENT_RANGE, &all);
                 response
@@ -101,24 +103,25 @@ impl Answer {
         }
     }
 
-    fn whole(&self, method: &Method) -> Response {
+    fn full_response(&self, method: &Method) -> Response {
         if *method != Method::HEAD {
-            return self.response(StatusCode::OK, self.body.clone());
+            return self.build_response(StatusCode::OK, self.body.clone());
         }
-        let mut response = self.response(StatusCode::OK, Bytes::new());
+        let mut response = self.build_response(StatusCode::OK, Bytes::new());
         insert(&mut response, header::CONTENT_LENGTH, &self.body.len().to_string());
         response
     }
 
-    fn part(&self, range: Range<u64>) -> Response {
+    fn partial_response(&self, range: Range<u64>) -> Response {
         let (start, end) = (range.start as usize, range.end as usize);
-        let told = format!("bytes {start}-{}/{}", end - 1, self.body.len());
-        let mut response = self.response(StatusCode::PARTIAL_CONTENT, self.body.slice(start..end));
-        insert(&mut response, header::CONTENT_RANGE, &told);
+        let content_range = format!("bytes {start}-{}/{}", end - 1, self.body.len());
+        let mut response =
+            self.build_response(StatusCode::PARTIAL_CONTENT, self.body.slice(start..end));
+        insert(&mut response, header::CONTENT_RANGE, &content_range);
         response
     }
 
-    fn response(&self, status: StatusCode, body: Bytes) -> Response {
+    fn build_response(&self, status: StatusCode, body: Bytes) -> Response {
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = status;
         *response.headers_mut() = self.headers.clone();
@@ -132,7 +135,7 @@ fn insert(response: &mut Response, name: HeaderName, value: &str) {
     }
 }
 
-/// The first half of a digest, which is enough to tell answers apart.
+/// The first half of a SHA-256 digest, which is enough for an ETag.
 pub(super) fn short_digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes)[..16].iter().fold(String::with_capacity(32), |mut text, byte| {
         // Writing into a string does not fail.
@@ -141,31 +144,33 @@ pub(super) fn short_digest(bytes: &[u8]) -> String {
     })
 }
 
-/// Whether a client has what has this tag.
-pub fn has_already(asked: &HeaderMap, tag: &HeaderValue) -> bool {
-    let Some(known) = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()) else {
+/// Whether `If-None-Match` contains this ETag.
+pub fn matches_if_none_match(request_headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    let Some(known) =
+        request_headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok())
+    else {
         return false;
     };
-    let Ok(tag) = tag.to_str() else { return false };
-    known.split(',').map(str::trim).any(|known| known == "*" || bare(known) == tag)
+    let Ok(etag) = etag.to_str() else { return false };
+    known.split(',').map(str::trim).any(|known| known == "*" || strip_weak_prefix(known) == etag)
 }
 
-/// A tag of a cache on the way may be weak; for bytes that are compared, that does not matter.
-fn bare(tag: &str) -> &str {
-    tag.strip_prefix("W/").unwrap_or(tag)
+/// Proxies may weaken an ETag; the bytes are the same.
+fn strip_weak_prefix(etag: &str) -> &str {
+    etag.strip_prefix("W/").unwrap_or(etag)
 }
 
-/// The part that is asked for, if one part is; an error if there is no such part. Only GET has parts.
-pub fn part(
+/// The range of a request, if it has exactly one; an error if it is outside of the body. Only for GET.
+pub fn requested_range(
     method: &Method,
-    asked: &HeaderMap,
-    tag: &HeaderValue,
+    request_headers: &HeaderMap,
+    etag: &HeaderValue,
     length: u64,
 ) -> Option<Result<Range<u64>, ()>> {
     let asks = *method == Method::GET;
-    let text = asked.get(header::RANGE).filter(|_| asks)?.to_str().ok()?;
-    // Who has a part of something else needs all of this.
-    if asked.get(header::IF_RANGE).is_some_and(|held| held != tag) {
+    let text = request_headers.get(header::RANGE).filter(|_| asks)?.to_str().ok()?;
+    // The client has a part of another version and needs the full body.
+    if request_headers.get(header::IF_RANGE).is_some_and(|held| held != etag) {
         return None;
     }
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
@@ -195,16 +200,21 @@ pub fn part(
 mod tests {
     use super::*;
 
-    fn asked(name: HeaderName, value: &str) -> HeaderMap {
+    fn headers(name: HeaderName, value: &str) -> HeaderMap {
         HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
     }
 
     fn ranges(text: &str) -> Option<Result<Range<u64>, ()>> {
-        part(&Method::GET, &asked(header::RANGE, text), &HeaderValue::from_static("\"t\""), 10)
+        requested_range(
+            &Method::GET,
+            &headers(header::RANGE, text),
+            &HeaderValue::from_static("\"t\""),
+            10,
+        )
     }
 
     #[test]
-    fn parts_of_an_answer() {
+    fn range_headers_are_parsed() {
         for (text, range) in [
             ("bytes=0-3", 0..4),
             ("bytes=4-", 4..10),
@@ -225,28 +235,38 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_something_else_is_not_given() {
-        let mut both = asked(header::RANGE, "bytes=0-3");
+    fn range_is_ignored_for_another_etag_or_head() {
+        let mut both = headers(header::RANGE, "bytes=0-3");
         both.insert(header::IF_RANGE, HeaderValue::from_static("\"old\""));
-        assert_eq!(part(&Method::GET, &both, &HeaderValue::from_static("\"t\""), 10), None);
-        let range = asked(header::RANGE, "bytes=0-3");
-        assert_eq!(part(&Method::HEAD, &range, &HeaderValue::from_static("\"t\""), 10), None);
+        assert_eq!(
+            requested_range(&Method::GET, &both, &HeaderValue::from_static("\"t\""), 10),
+            None
+        );
+        let range = headers(header::RANGE, "bytes=0-3");
+        assert_eq!(
+            requested_range(&Method::HEAD, &range, &HeaderValue::from_static("\"t\""), 10),
+            None
+        );
     }
 
     #[test]
-    fn who_has_it_already() {
-        let tag = HeaderValue::from_static("\"abc\"");
+    fn matching_etag_is_not_modified() {
+        let etag = HeaderValue::from_static("\"abc\"");
         for known in ["\"abc\"", "\"x\", \"abc\"", "W/\"abc\"", "*"] {
-            assert!(has_already(&asked(header::IF_NONE_MATCH, known), &tag), "{known}");
+            assert!(
+                matches_if_none_match(&headers(header::IF_NONE_MATCH, known), &etag),
+                "{known}"
+            );
         }
-        assert!(!has_already(&asked(header::IF_NONE_MATCH, "\"ab\""), &tag));
+        assert!(!matches_if_none_match(&headers(header::IF_NONE_MATCH, "\"ab\""), &etag));
         let answer =
-            Answer::tagged("text/plain", CachePolicy::Minute, "abc", "0123456789").in_parts();
-        let respond = |name, value: &str| answer.respond(&Method::GET, &asked(name, value));
+            CacheableResponse::with_etag("text/plain", CachePolicy::Minute, "abc", "0123456789")
+                .with_ranges();
+        let respond = |name, value: &str| answer.respond(&Method::GET, &headers(name, value));
         assert_eq!(respond(header::IF_NONE_MATCH, "\"abc\"").status(), 304);
         assert_eq!(respond(header::RANGE, "bytes=20-").status(), 416);
-        let part = respond(header::RANGE, "bytes=2-3");
-        assert_eq!(part.status(), 206);
-        assert_eq!(part.headers()[header::CONTENT_RANGE], "bytes 2-3/10");
+        let partial = respond(header::RANGE, "bytes=2-3");
+        assert_eq!(partial.status(), 206);
+        assert_eq!(partial.headers()[header::CONTENT_RANGE], "bytes 2-3/10");
     }
 }

@@ -7,26 +7,26 @@ use savoir_sandbox::{
     Counted, Limits, Network, PathGrant, Policy, TRUSTED_PATH, Userland, Variable, Watch,
 };
 
-use super::{arguments, honey, stage::Stage};
+use super::{arguments, decoy_environment::DecoyEnvironment, decoy_secrets};
 
 /// The largest file that a tool may write here.
-const FILE_SIZE: u64 = 16 << 20;
-const SCRATCH: u64 = 32 << 20;
-const OPEN_FILES: u64 = 256;
+const MAX_FILE_BYTES: u64 = 16 << 20;
+const MAX_SCRATCH_BYTES: u64 = 32 << 20;
+const MAX_OPEN_FILES: u64 = 256;
 
 /// The policy for one program of a skill.
 pub(super) fn policy(
-    stage: &Stage,
+    decoy_env: &DecoyEnvironment,
     limits: &super::Limits,
     program: PathBuf,
     more: &[(String, String)],
 ) -> Policy {
-    let support = stage.witness.parent().map(PathGrant::read);
+    let support = decoy_env.tracer_script.parent().map(PathGrant::read);
     let paths = [
         PathGrant::private("/tmp"),
-        PathGrant::read(stage.home()),
-        PathGrant::read(&stage.folder),
-        PathGrant::write(stage.work()),
+        PathGrant::read(decoy_env.home()),
+        PathGrant::read(&decoy_env.folder),
+        PathGrant::write(decoy_env.work()),
     ];
     Policy {
         paths: paths.into_iter().chain(support).collect(),
@@ -34,20 +34,25 @@ pub(super) fn policy(
         mounts: Vec::new(),
         userland: Userland::System,
         network: Network::Trap,
-        environment: environment(stage, more),
+        environment: environment(decoy_env, more),
         limits: self::limits(limits),
-        directory: stage.work().to_owned(),
+        directory: decoy_env.work().to_owned(),
         watch: Watch::On,
     }
 }
 
-fn environment(stage: &Stage, more: &[(String, String)]) -> BTreeMap<String, Variable> {
-    let host = arguments::declared_host(&stage.skill.permissions);
-    let required = stage.skill.requirements.env_vars.iter().filter(|name| !honey::is_secret(name));
-    let places = required.map(|name| (name.clone(), arguments::text(name, &host, stage.work())));
+fn environment(
+    decoy_env: &DecoyEnvironment,
+    more: &[(String, String)],
+) -> BTreeMap<String, Variable> {
+    let host = arguments::declared_host(&decoy_env.skill.permissions);
+    let required =
+        decoy_env.skill.requirements.env_vars.iter().filter(|name| !decoy_secrets::is_secret(name));
+    let places =
+        required.map(|name| (name.clone(), arguments::text(name, &host, decoy_env.work())));
     let own = [
         ("PATH", TRUSTED_PATH.join(":")),
-        ("HOME", stage.home().to_string_lossy().into_owned()),
+        ("HOME", decoy_env.home().to_string_lossy().into_owned()),
         ("USER", "sam".to_owned()),
         ("LANG", "C.UTF-8".to_owned()),
         ("TMPDIR", "/tmp".to_owned()),
@@ -55,7 +60,8 @@ fn environment(stage: &Stage, more: &[(String, String)]) -> BTreeMap<String, Var
         ("GIT_OPTIONAL_LOCKS", "0".to_owned()),
     ];
     let own = own.map(|(name, value)| (name.to_owned(), value));
-    let all = places.chain(stage.honey.variables.iter().cloned()).chain(more.iter().cloned());
+    let all =
+        places.chain(decoy_env.decoy_secrets.variables.iter().cloned()).chain(more.iter().cloned());
     all.chain(own).map(|(name, value)| (name, Variable::Plain(value))).collect()
 }
 
@@ -67,9 +73,9 @@ fn limits(limits: &super::Limits) -> Limits {
         memory: limits.memory,
         counted: Counted::Data,
         processes: limits.processes,
-        open_files: OPEN_FILES,
-        file_size: FILE_SIZE,
-        scratch: SCRATCH,
+        open_files: MAX_OPEN_FILES,
+        file_size: MAX_FILE_BYTES,
+        scratch: MAX_SCRATCH_BYTES,
         output: limits.output,
     }
 }

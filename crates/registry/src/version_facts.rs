@@ -1,4 +1,4 @@
-//! What a registry keeps of a version beside its bytes.
+//! Metadata that the registry stores for a version besides its bytes.
 
 use savoir_package::{
     archive::{self, ArchiveError},
@@ -6,30 +6,30 @@ use savoir_package::{
     submission::Submission,
 };
 use savoir_skill::digest::sha256_hex;
-use savoir_store::registry::{Facts, FileFact};
+use savoir_store::registry::{FileFact, VersionFacts};
 use serde_json::Map;
 
 /// The key of the beginning of a skill's text, among what has no other place.
-pub const EXCERPT: &str = "excerpt";
+pub const EXCERPT_KEY: &str = "excerpt";
 /// The key of the digest of the archive without a folder.
-pub const PLAIN: &str = "plain_sha256";
+pub const PLAIN_DIGEST_KEY: &str = "plain_sha256";
 /// Characters of a skill's text that are searched.
-const SEARCHED: usize = 4000;
+const EXCERPT_CHARS: usize = 4000;
 
 /// What a registry keeps of a submission: for its index, its search, and for other tools.
-pub fn facts_of(from: &Submission) -> Result<Facts, ArchiveError> {
+pub fn facts_of(from: &Submission) -> Result<VersionFacts, ArchiveError> {
     let file = |file: &FileDigest| FileFact {
         path: file.path.clone(),
         sha256: file.sha256.clone(),
         size: file.size,
     };
-    let excerpt: String = from.body.chars().take(SEARCHED).collect();
+    let excerpt: String = from.body.chars().take(EXCERPT_CHARS).collect();
     // What other tools are given has no folder.
     let plain = sha256_hex(&archive::pack_plain(&from.tree)?);
     let mut more = Map::new();
-    more.insert(EXCERPT.to_owned(), excerpt.into());
-    more.insert(PLAIN.to_owned(), plain.into());
-    Ok(Facts {
+    more.insert(EXCERPT_KEY.to_owned(), excerpt.into());
+    more.insert(PLAIN_DIGEST_KEY.to_owned(), plain.into());
+    Ok(VersionFacts {
         description: from.description.clone(),
         tags: from.tags.clone(),
         author: from.author.clone(),

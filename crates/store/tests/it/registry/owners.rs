@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use savoir_store::{
-    NewToken, Time, User,
+    NewToken, Timestamp, User,
     registry::{Actor, Namespace, NewKey, OwnerScope, RegistryError, TeamRole},
 };
 
@@ -129,8 +129,8 @@ async fn with_token(shop: &Shop<'_>, user: &User, scopes: &[&str]) -> Actor {
         name: "ci",
         scopes: &scopes,
         digest: &digest,
-        expires_at: Some(Time::now().plus(Duration::from_millis(1500))),
-        since: Time::now(),
+        expires_at: Some(Timestamp::now().plus(Duration::from_millis(1500))),
+        since: Timestamp::now(),
     };
     accounts.add_token(&Actor::person(user), token).await.unwrap().unwrap();
     let (token, user) = accounts.by_token_digest(&digest).await.unwrap().unwrap();

@@ -1,54 +1,54 @@
-//! Versions as bytes that a database puts into the order of SemVer.
+//! Encodes versions as bytes that sort in SemVer order.
 
 use semver::Version;
 
 use super::RegistryError;
 
 /// In bytes. It is part of addresses and file names.
-const LONGEST: usize = 128;
+const MAX_VERSION_BYTES: usize = 128;
 
-const END: u8 = 0;
-const NUMBER: u8 = 1;
-const WORD: u8 = 2;
-const RELEASE: u8 = 0xff;
+const END_MARK: u8 = 0;
+const NUMBER_MARK: u8 = 1;
+const WORD_MARK: u8 = 2;
+const RELEASE_MARK: u8 = 0xff;
 
 /// Bytes that compare as versions do by precedence; build metadata does not count.
 ///
-/// Three numbers of eight bytes each, then `RELEASE`, or the identifiers of the pre-release and
-/// `END`. A number is its length and its digits, since it may be longer than any integer; a word
-/// ends with `END`, which is below all that words are made of.
+/// Three numbers of eight bytes each, then `RELEASE_MARK`, or the identifiers of the pre-release and
+/// `END_MARK`. A number is its length and its digits, since it may be longer than any integer; a word
+/// ends with `END_MARK`, which is below all that words are made of.
 pub(super) fn sort_key(version: &Version) -> Vec<u8> {
     let mut key = Vec::with_capacity(32);
     for number in [version.major, version.minor, version.patch] {
         key.extend_from_slice(&number.to_be_bytes());
     }
     if version.pre.is_empty() {
-        key.push(RELEASE);
+        key.push(RELEASE_MARK);
         return key;
     }
     for identifier in version.pre.split('.') {
         if identifier.bytes().all(|byte| byte.is_ascii_digit()) {
-            key.push(NUMBER);
+            key.push(NUMBER_MARK);
             key.extend_from_slice(&(identifier.len() as u64).to_be_bytes());
             key.extend_from_slice(identifier.as_bytes());
         } else {
-            key.push(WORD);
+            key.push(WORD_MARK);
             key.extend_from_slice(identifier.as_bytes());
-            key.push(END);
+            key.push(END_MARK);
         }
     }
-    key.push(END);
+    key.push(END_MARK);
     key
 }
 
 /// A version that is not too long to be published.
 pub(super) fn check(version: &Version) -> Result<(), RegistryError> {
-    if version.to_string().len() <= LONGEST {
+    if version.to_string().len() <= MAX_VERSION_BYTES {
         return Ok(());
     }
     Err(RegistryError::Invalid {
         what: "the version",
-        message: format!("it has more than {LONGEST} characters; shorten it"),
+        message: format!("it has more than {MAX_VERSION_BYTES} characters; shorten it"),
     })
 }
 
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn long_ones_are_refused() {
         let version = |digits: usize| format!("1.0.0-{}", "9".repeat(digits)).parse().unwrap();
-        check(&version(LONGEST - 6)).unwrap();
-        assert!(check(&version(LONGEST - 5)).is_err());
+        check(&version(MAX_VERSION_BYTES - 6)).unwrap();
+        assert!(check(&version(MAX_VERSION_BYTES - 5)).is_err());
     }
 
     proptest! {

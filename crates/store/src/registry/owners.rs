@@ -1,19 +1,20 @@
-//! Who owns what, and who may publish there.
+//! Owners and members of namespaces and packages.
 
 use serde_json::json;
 use sqlx::AnyConnection;
 
 use super::{
-    Actor, Lock, Namespace, OwnerScope, PackageName, Registry, RegistryError, Right, Work,
-    log::{Act, AuditEvent, note},
+    Actor, Namespace, OwnerScope, PackageName, Registry, RegistryError, RegistryTransaction, Right,
+    RowLock,
+    log::{AuditAction, NewAuditEvent, note},
 };
 use crate::{
-    Kind, StoreError, Time,
+    DatabaseKind, StoreError, Timestamp,
     sql::{Row, damaged, sql},
 };
 
 /// Namespaces that one account takes. Each keeps the names that begin with it from everybody else.
-const MOST_NAMESPACES: u64 = 20;
+const MAX_NAMESPACES: u64 = 20;
 
 /// What a member of a team may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,7 +54,7 @@ pub struct Member {
     /// What they may do.
     pub role: TeamRole,
     /// Since when.
-    pub added_at: Time,
+    pub added_at: Timestamp,
 }
 
 /// Reads `holding, user_id, role, added_at`.
@@ -119,7 +120,7 @@ pub(super) async fn put_member(
     actor: &Actor,
     holding: &OwnerScope,
     (user_id, role): (i64, TeamRole),
-    now: Time,
+    now: Timestamp,
 ) -> Result<(), StoreError> {
     sql("INSERT INTO members (holding, user_id, role, added_by, added_at)
          VALUES ($1, $2, $3, $4, $5)
@@ -134,14 +135,14 @@ pub(super) async fn put_member(
     .map(drop)
 }
 
-impl Work {
+impl RegistryTransaction {
     /// Takes a namespace for whoever acts, unless somebody has it. Of several at once, one gets it.
     pub(super) async fn take_namespace(
         &mut self,
         actor: &Actor,
         namespace: &Namespace,
-        now: Time,
-    ) -> Result<Option<AuditEvent>, RegistryError> {
+        now: Timestamp,
+    ) -> Result<Option<NewAuditEvent>, RegistryError> {
         let taken = sql("INSERT INTO namespaces (name, created_by, created_at) VALUES ($1, $2, $3)
              ON CONFLICT (name) DO NOTHING")
         .text(namespace.as_str())
@@ -158,7 +159,7 @@ impl Work {
             self.must_not_have_too_many(actor, account).await?;
             put_member(self.connection(), actor, &holding, (account, TeamRole::Owner), now).await?;
         }
-        Ok(Some(AuditEvent::new(Act::NamespaceCreated).holding(&holding)))
+        Ok(Some(NewAuditEvent::new(AuditAction::NamespaceCreated).holding(&holding)))
     }
 
     /// Those count that an account took, whoever has them now: else they would be given away.
@@ -170,7 +171,7 @@ impl Work {
         if actor.is_admin() {
             return Ok(());
         }
-        if self.kind == Kind::Postgres {
+        if self.kind == DatabaseKind::Postgres {
             // Of two that come at once, the second sees the first.
             sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
                 .text(&format!("registry names of {account}"))
@@ -179,7 +180,7 @@ impl Work {
         }
         let row = sql("SELECT COUNT(*) FROM namespaces WHERE created_by = $1").number(account);
         let taken = row.one(self.connection()).await?.count(0)?;
-        let most = MOST_NAMESPACES;
+        let most = MAX_NAMESPACES;
         if taken > most { Err(RegistryError::TooManyNames { most }) } else { Ok(()) }
     }
 
@@ -190,7 +191,7 @@ impl Work {
         } else {
             "SELECT 1 FROM namespaces WHERE name = $1"
         };
-        let statement = self.locking(text, Lock::Alone).text(holding.as_str());
+        let statement = self.locking(text, RowLock::Alone).text(holding.as_str());
         let found = statement.optional(self.connection()).await?;
         let missing =
             || RegistryError::NotFound { what: format!("namespace or package `{holding}`") };
@@ -223,7 +224,7 @@ impl Registry<'_> {
     ) -> Result<(), RegistryError> {
         let holding = OwnerScope::of_namespace(namespace)?;
         actor.must_have(Right::Own, Some(&holding))?;
-        let (mut work, now) = (self.begin().await?, Time::now());
+        let (mut work, now) = (self.begin().await?, Timestamp::now());
         must_have_prefix(work.connection(), actor, namespace.reserved_prefix()).await?;
         let Some(deed) = work.take_namespace(actor, namespace, now).await? else {
             return Err(RegistryError::Exists { what: format!("a namespace `{namespace}`") });
@@ -263,11 +264,11 @@ impl Registry<'_> {
     ) -> Result<(), RegistryError> {
         let mut work = self.as_owner(actor, holding).await?;
         work.must_be_an_account(user_id).await?;
-        let now = Time::now();
+        let now = Timestamp::now();
         put_member(work.connection(), actor, holding, (user_id, role), now).await?;
         work.must_keep_an_owner(holding).await?;
         let details = json!({"user_id": user_id, "role": role.as_str()});
-        let deed = AuditEvent::new(Act::MemberSet).holding(holding).details(details);
+        let deed = NewAuditEvent::new(AuditAction::MemberSet).holding(holding).details(details);
         note(work.connection(), actor, now, vec![deed]).await?;
         Ok(work.commit().await?)
     }
@@ -290,8 +291,8 @@ impl Registry<'_> {
         remove(work.connection(), holding, user_id).await?;
         work.must_keep_an_owner(holding).await?;
         let details = json!({"user_id": user_id});
-        let deed = AuditEvent::new(Act::MemberRemoved).holding(holding).details(details);
-        note(work.connection(), actor, Time::now(), vec![deed]).await?;
+        let deed = NewAuditEvent::new(AuditAction::MemberRemoved).holding(holding).details(details);
+        note(work.connection(), actor, Timestamp::now(), vec![deed]).await?;
         Ok(work.commit().await?)
     }
 
@@ -305,20 +306,24 @@ impl Registry<'_> {
     ) -> Result<(), RegistryError> {
         let mut work = self.as_owner(actor, holding).await?;
         work.must_be_an_account(to).await?;
-        let now = Time::now();
+        let now = Timestamp::now();
         if role_of(work.connection(), holding, from).await? != Some(TeamRole::Owner) {
             return Err(RegistryError::NotFound { what: format!("owner {from} of `{holding}`") });
         }
         remove(work.connection(), holding, from).await?;
         put_member(work.connection(), actor, holding, (to, TeamRole::Owner), now).await?;
         let details = json!({"from": from, "to": to});
-        let deed = AuditEvent::new(Act::Transferred).holding(holding).details(details);
+        let deed = NewAuditEvent::new(AuditAction::Transferred).holding(holding).details(details);
         note(work.connection(), actor, now, vec![deed]).await?;
         Ok(work.commit().await?)
     }
 
     /// Begins what only owners do.
-    async fn as_owner(&self, actor: &Actor, holding: &OwnerScope) -> Result<Work, RegistryError> {
+    async fn as_owner(
+        &self,
+        actor: &Actor,
+        holding: &OwnerScope,
+    ) -> Result<RegistryTransaction, RegistryError> {
         actor.must_have(Right::Own, Some(holding))?;
         let mut work = self.begin().await?;
         work.lock_holding(holding).await?;
@@ -336,7 +341,7 @@ impl Registry<'_> {
         actor.must_be_admin()?;
         actor.must_have(Right::Own, None)?;
         let prefix = known_prefix(prefix)?;
-        let (mut work, now) = (self.begin().await?, Time::now());
+        let (mut work, now) = (self.begin().await?, Timestamp::now());
         work.must_be_an_account(user_id).await?;
         sql("INSERT INTO prefix_grants (user_id, prefix, added_by, added_at)
              VALUES ($1, $2, $3, $4) ON CONFLICT (user_id, prefix) DO NOTHING")
@@ -347,7 +352,7 @@ impl Registry<'_> {
         .run(work.connection())
         .await?;
         let details = json!({"user_id": user_id, "prefix": prefix});
-        let deed = AuditEvent::new(Act::PrefixGranted).details(details);
+        let deed = NewAuditEvent::new(AuditAction::PrefixGranted).details(details);
         note(work.connection(), actor, now, vec![deed]).await?;
         Ok(work.commit().await?)
     }
@@ -373,8 +378,8 @@ impl Registry<'_> {
             });
         }
         let details = json!({"user_id": user_id, "prefix": prefix});
-        let deed = AuditEvent::new(Act::PrefixRevoked).details(details);
-        note(work.connection(), actor, Time::now(), vec![deed]).await?;
+        let deed = NewAuditEvent::new(AuditAction::PrefixRevoked).details(details);
+        note(work.connection(), actor, Timestamp::now(), vec![deed]).await?;
         Ok(work.commit().await?)
     }
 

@@ -1,4 +1,4 @@
-//! What was read about people, as long as nobody changed it.
+//! Caches accounts until one changes.
 //!
 //! Every request asks whose it is. Where the database is a file, all processes see the folder that it
 //! lies in: a second file there is touched after each change of an account and before the change is
@@ -17,40 +17,40 @@ use std::{
 use super::{ApiToken, User};
 use crate::{
     StoreError,
-    stamp::Stamp,
+    file_stamp::FileStamp,
     storage::{file_error, on_a_thread},
 };
 
 /// A process may die between a change and its touch: the others notice after this time.
-const LONGEST: Duration = Duration::from_secs(2);
-const MAX_KNOWN: usize = 10_000;
+const MAX_CACHE_AGE: Duration = Duration::from_secs(2);
+const MAX_CACHED_ACCOUNTS: usize = 10_000;
 
 /// Whose a token is, and what a program's token may do.
 #[derive(Clone, Debug)]
-pub(super) struct Holder {
+pub(super) struct CachedAccount {
     pub(super) user: User,
     pub(super) token: Option<ApiToken>,
 }
 
 /// How accounts look from outside: as long as it stays the same, nothing was taken away from anybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look(Stamp);
+pub struct AccountsVersion(FileStamp);
 
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct AccountCache {
     /// The file that is touched; none for a database on a server.
     file: Option<PathBuf>,
-    known: Mutex<Known>,
+    known: Mutex<CacheEntries>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct CacheEntries {
     /// How the file looked when the holders were asked for.
-    look: Option<Look>,
-    holders: HashMap<String, (Instant, Holder)>,
+    look: Option<AccountsVersion>,
+    holders: HashMap<String, (Instant, CachedAccount)>,
 }
 
-impl Memory {
+impl AccountCache {
     /// For a database that is the file at `path`.
     pub(crate) fn beside(path: &Path) -> Result<Self, StoreError> {
         // Another name of the same database has the same mark.
@@ -66,17 +66,17 @@ impl Memory {
     }
 
     /// How the file looks now.
-    pub(super) fn look(&self) -> Option<Look> {
+    pub(super) fn look(&self) -> Option<AccountsVersion> {
         let metadata = fs::metadata(self.file.as_ref()?).ok()?;
-        Some(Look(Stamp::of(&metadata)))
+        Some(AccountsVersion(FileStamp::of(&metadata)))
     }
 
     /// What is known under a key, else what the database says.
     pub(super) async fn recall_or(
         &self,
         key: String,
-        ask: impl Future<Output = Result<Option<Holder>, StoreError>>,
-    ) -> Result<Option<Holder>, StoreError> {
+        ask: impl Future<Output = Result<Option<CachedAccount>, StoreError>>,
+    ) -> Result<Option<CachedAccount>, StoreError> {
         // Before the question: a change in between makes the answer useless.
         let look = self.look();
         if let Some(holder) = look.and_then(|look| self.recall(look, &key)) {
@@ -96,25 +96,25 @@ impl Memory {
         on_a_thread(move || touch(&file)).await
     }
 
-    fn recall(&self, look: Look, key: &str) -> Option<Holder> {
+    fn recall(&self, look: AccountsVersion, key: &str) -> Option<CachedAccount> {
         let known = self.known();
         if known.look != Some(look) {
             return None;
         }
         let (since, holder) = known.holders.get(key)?;
-        (since.elapsed() < LONGEST).then(|| holder.clone())
+        (since.elapsed() < MAX_CACHE_AGE).then(|| holder.clone())
     }
 
-    fn keep(&self, look: Look, key: String, holder: Holder) {
+    fn keep(&self, look: AccountsVersion, key: String, holder: CachedAccount) {
         let mut known = self.known();
-        if known.look != Some(look) || known.holders.len() >= MAX_KNOWN {
+        if known.look != Some(look) || known.holders.len() >= MAX_CACHED_ACCOUNTS {
             known.holders.clear();
             known.look = Some(look);
         }
         known.holders.insert(key, (Instant::now(), holder));
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, CacheEntries> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,10 @@
-//! Who asked how often.
+//! Counters of rate limits.
 
 use std::time::Duration;
 
 use sqlx::AnyConnection;
 
-use crate::{Database, StoreError, Time, sql::sql};
+use crate::{Database, StoreError, Timestamp, sql::sql};
 
 /// The counters of a database.
 #[derive(Clone, Copy, Debug)]
@@ -12,24 +12,24 @@ pub struct RateLimits<'a>(pub(crate) &'a Database);
 
 /// How often it was, in the window that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hits {
+pub struct RateCount {
     /// This one included.
     pub count: u64,
     /// When the window closes.
-    pub resets_at: Time,
+    pub resets_at: Timestamp,
 }
 
 impl RateLimits<'_> {
     /// Counts one more. A window opens with the first and closes after `window`. One statement, so
     /// that all processes count together.
-    pub async fn hit(&self, key: &str, window: Duration) -> Result<Hits, StoreError> {
+    pub async fn hit(&self, key: &str, window: Duration) -> Result<RateCount, StoreError> {
         hit(&mut *self.0.writer().acquire().await?, key, window).await
     }
 
     /// Drops counters whose windows are closed.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         sql("DELETE FROM rate_limits WHERE resets_at <= $1")
-            .time(Time::now())
+            .time(Timestamp::now())
             .run(self.0.writer())
             .await
     }
@@ -40,8 +40,8 @@ pub(crate) async fn hit(
     connection: &mut AnyConnection,
     key: &str,
     window: Duration,
-) -> Result<Hits, StoreError> {
-    let now = Time::now();
+) -> Result<RateCount, StoreError> {
+    let now = Timestamp::now();
     let row = sql("INSERT INTO rate_limits (name, hits, resets_at) VALUES ($1, 1, $2)
          ON CONFLICT (name) DO UPDATE SET
             hits = CASE WHEN rate_limits.resets_at <= $3 THEN 1 ELSE rate_limits.hits + 1 END,
@@ -53,5 +53,5 @@ pub(crate) async fn hit(
     .time(now)
     .one(connection)
     .await?;
-    Ok(Hits { count: row.count(0)?, resets_at: row.time(1)? })
+    Ok(RateCount { count: row.count(0)?, resets_at: row.time(1)? })
 }

@@ -1,4 +1,4 @@
-//! What a scan found in what was refused, kept for a while, so that who decides about an appeal sees it.
+//! Stores scan findings of refused uploads for a while, for decisions about appeals.
 
 use std::time::Duration;
 
@@ -6,40 +6,42 @@ use semver::Version;
 use serde_json::{Map, Value, json};
 use sqlx::AnyConnection;
 
-use super::{PackageName, Registry, RegistryError, appeal::must_be_digest, order::sort_key};
-use crate::{StoreError, Time, sql::sql};
+use super::{
+    PackageName, Registry, RegistryError, appeal::must_be_digest, version_order::sort_key,
+};
+use crate::{StoreError, Timestamp, sql::sql};
 
 /// How the settings begin that say what was found in bytes that were refused.
-const REFUSED: &str = "registry.refused.";
+const SETTING_PREFIX: &str = "registry.refused.";
 /// How long it is kept: whoever appeals does so soon.
-const KEPT: Duration = Duration::from_hours(30 * 24);
+const RETENTION: Duration = Duration::from_hours(30 * 24);
 /// Of how many uploads it is kept; the oldest go first.
-const MOST_REFUSED: u64 = 1000;
+const MAX_STORED: u64 = 1000;
 /// Findings of one upload that are kept.
-const MOST_FINDINGS: usize = 20;
+const MAX_FINDINGS: usize = 20;
 /// Characters of each text of a finding.
-const LONGEST_TEXT: usize = 300;
+const MAX_TEXT_CHARS: usize = 300;
 /// What a finding says that helps to decide.
-const MEMBERS: [&str; 6] = ["rule", "severity", "file", "line", "message", "fix"];
+const STORED_KEYS: [&str; 6] = ["rule", "severity", "file", "line", "message", "fix"];
 
 /// The name of the setting: a publisher of another package does not change what is shown.
 fn setting(sha256: &str, package: &PackageName) -> String {
-    format!("{REFUSED}{sha256}/{}", package.id())
+    format!("{SETTING_PREFIX}{sha256}/{}", package.id())
 }
 
 /// The findings of a report, as many and as long as they are kept.
 fn brief(findings: &Value) -> Value {
     let short = |value: &Value| match value {
-        Value::String(text) => text.chars().take(LONGEST_TEXT).collect::<String>().into(),
+        Value::String(text) => text.chars().take(MAX_TEXT_CHARS).collect::<String>().into(),
         Value::Number(_) => value.clone(),
         _ => Value::Null,
     };
     let one = |finding: &Value| {
-        let said = MEMBERS.iter().map(|key| ((*key).to_owned(), short(&finding[*key])));
+        let said = STORED_KEYS.iter().map(|key| ((*key).to_owned(), short(&finding[*key])));
         said.filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>().into()
     };
     let found = findings.as_array().map(Vec::as_slice).unwrap_or_default();
-    found.iter().take(MOST_FINDINGS).map(one).collect::<Vec<Value>>().into()
+    found.iter().take(MAX_FINDINGS).map(one).collect::<Vec<Value>>().into()
 }
 
 impl Registry<'_> {
@@ -51,7 +53,7 @@ impl Registry<'_> {
         findings: &Value,
     ) -> Result<(), RegistryError> {
         must_be_digest(sha256)?;
-        let now = Time::now();
+        let now = Timestamp::now();
         let mut work = self.begin().await?;
         sql("INSERT INTO settings (name, value) VALUES ($1, $2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value")
@@ -59,13 +61,13 @@ impl Registry<'_> {
         .text(&format!("{}{}", stamp(now), brief(findings)))
         .run(work.connection())
         .await?;
-        let all = format!("{REFUSED}%");
+        let all = format!("{SETTING_PREFIX}%");
         sql("DELETE FROM settings WHERE name LIKE $1 AND (value < $2 OR name IN (
                 SELECT name FROM settings WHERE name LIKE $1
                 ORDER BY value DESC, name LIMIT 100000 OFFSET $3))")
         .text(&all)
-        .text(&stamp(now.minus(KEPT)))
-        .count(MOST_REFUSED)
+        .text(&stamp(now.minus(RETENTION)))
+        .count(MAX_STORED)
         .run(work.connection())
         .await?;
         Ok(work.commit().await?)
@@ -73,7 +75,7 @@ impl Registry<'_> {
 }
 
 /// A time as digits that are sorted as it is.
-fn stamp(time: Time) -> String {
+fn stamp(time: Timestamp) -> String {
     format!("{:020}", time.micros().max(0))
 }
 
@@ -107,7 +109,7 @@ pub(super) async fn known(
         .optional(connection)
         .await?;
     let value = row.map(|row| row.text(0)).transpose()?;
-    let digits = stamp(Time::now()).len();
+    let digits = stamp(Timestamp::now()).len();
     if let Some(text) = value.as_deref().and_then(|value| value.get(digits..)) {
         let findings = serde_json::from_str::<Value>(text).unwrap_or_else(|_| json!([]));
         known.insert("findings".to_owned(), findings);
@@ -126,8 +128,8 @@ mod tests {
             "more": {"x": 1}, "fix": null,
         });
         let kept = brief(&Value::Array(vec![finding; 100]));
-        assert_eq!(kept.as_array().unwrap().len(), MOST_FINDINGS);
-        let message = "ä".repeat(LONGEST_TEXT);
+        assert_eq!(kept.as_array().unwrap().len(), MAX_FINDINGS);
+        let message = "ä".repeat(MAX_TEXT_CHARS);
         let expected = json!({"rule": "r", "file": "SKILL.md", "line": 9, "message": message});
         assert_eq!(kept[0], expected);
         assert_eq!(brief(&Value::Null), json!([]));

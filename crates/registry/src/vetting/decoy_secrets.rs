@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 /// A secret of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Sentinel {
+pub(super) struct DecoySecret {
     /// A variable, or a file as `~/.netrc`.
     pub(super) name: String,
     /// What cannot be anywhere by chance.
@@ -23,7 +23,7 @@ pub(super) struct Sentinel {
 
 /// A file that no tool has a reason to read.
 #[derive(Clone, Debug)]
-pub(super) struct HoneyFile {
+pub(super) struct DecoyFile {
     pub(super) path: PathBuf,
     /// As a skill writes it.
     pub(super) name: String,
@@ -34,13 +34,13 @@ pub(super) struct HoneyFile {
 /// The secrets of a run.
 #[derive(Debug, Default)]
 pub(super) struct DecoySecrets {
-    pub(super) sentinels: Vec<Sentinel>,
-    pub(super) files: Vec<HoneyFile>,
+    pub(super) sentinels: Vec<DecoySecret>,
+    pub(super) files: Vec<DecoyFile>,
     pub(super) variables: Vec<(String, String)>,
 }
 
 /// Variables that hold secrets on the machines of developers, and how their values begin.
-const VARIABLES: [(&str, &str); 10] = [
+const DECOY_VARIABLES: [(&str, &str); 10] = [
     ("ANTHROPIC_API_KEY", "sk-ant-api03-"),
     ("AWS_ACCESS_KEY_ID", "AKIA"),
     ("AWS_SECRET_ACCESS_KEY", ""),
@@ -55,7 +55,7 @@ const VARIABLES: [(&str, &str); 10] = [
 
 /// Files that hold secrets, below a home; `{}` is the secret. Clients of HTTP read `.netrc` by
 /// themselves, so that alone says little.
-const FILES: [(&str, &str, Severity); 12] = [
+const DECOY_FILES: [(&str, &str, Severity); 12] = [
     (
         ".aws/credentials",
         "[default]\naws_access_key_id = AKIAQ3EGR7KXZL5MNOPQ\naws_secret_access_key = {}\n",
@@ -101,28 +101,28 @@ const FILES: [(&str, &str, Severity); 12] = [
 impl DecoySecrets {
     /// Puts fakes into a home and a working folder.
     pub(super) fn spread(skill: &Skill, home: &Path, work: &Path) -> io::Result<Self> {
-        let mut honey = Self::default();
-        for (path, text, severity) in FILES {
-            honey.file(&home.join(path), &format!("~/{path}"), text, severity)?;
+        let mut decoy_secrets = Self::default();
+        for (path, text, severity) in DECOY_FILES {
+            decoy_secrets.file(&home.join(path), &format!("~/{path}"), text, severity)?;
         }
-        honey.file(&work.join(".env"), "./.env", "SECRET_KEY={}\n", Severity::Critical)?;
+        decoy_secrets.file(&work.join(".env"), "./.env", "SECRET_KEY={}\n", Severity::Critical)?;
         let required = &skill.requirements.env_vars;
-        for (name, start) in VARIABLES {
-            honey.variable(name, start, required.iter().any(|one| one == name));
+        for (name, start) in DECOY_VARIABLES {
+            decoy_secrets.variable(name, start, required.iter().any(|one| one == name));
         }
         for name in required {
-            if !VARIABLES.iter().any(|(known, _)| known == name) && is_secret(name) {
-                honey.variable(name, "", true);
+            if !DECOY_VARIABLES.iter().any(|(known, _)| known == name) && is_secret(name) {
+                decoy_secrets.variable(name, "", true);
             }
         }
-        Ok(honey)
+        Ok(decoy_secrets)
     }
 
     fn file(&mut self, path: &Path, name: &str, text: &str, severity: Severity) -> io::Result<()> {
         let core = self.sentinel(name, false);
         fs::create_dir_all(path.parent().unwrap_or(path))?;
         fs::write(path, text.replace("{}", &core))?;
-        self.files.push(HoneyFile { path: path.to_owned(), name: name.to_owned(), severity });
+        self.files.push(DecoyFile { path: path.to_owned(), name: name.to_owned(), severity });
         Ok(())
     }
 
@@ -133,13 +133,14 @@ impl DecoySecrets {
 
     fn sentinel(&mut self, name: &str, declared: bool) -> String {
         let core = Uuid::new_v4().simple().to_string();
-        self.sentinels.push(Sentinel { name: name.to_owned(), core: core.clone(), declared });
+        self.sentinels.push(DecoySecret { name: name.to_owned(), core: core.clone(), declared });
         core
     }
 }
 
 /// Whether a variable holds a secret rather than a place.
 pub(super) fn is_secret(name: &str) -> bool {
-    const PLACES: [&str; 7] = ["URL", "HOST", "ENDPOINT", "PATH", "DIR", "PORT", "REGION"];
-    !PLACES.iter().any(|word| name.to_ascii_uppercase().contains(word))
+    const LOCATION_SUFFIXES: [&str; 7] =
+        ["URL", "HOST", "ENDPOINT", "PATH", "DIR", "PORT", "REGION"];
+    !LOCATION_SUFFIXES.iter().any(|word| name.to_ascii_uppercase().contains(word))
 }

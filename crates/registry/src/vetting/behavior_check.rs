@@ -1,4 +1,4 @@
-//! Holds what tools did against what they declare.
+//! Compares what tools did with the permissions that they declare.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,28 +21,28 @@ use savoir_skill::{
 
 use super::{
     Limits,
-    carried::carried,
-    detonation::NAME,
-    drive::{Failure, Round},
+    decoy_environment::DecoyEnvironment,
+    decoy_secrets::{DecoyFile, DecoySecret},
+    detonation::ENGINE_NAME,
     finding::Finding,
-    guard::Why,
-    honey::{HoneyFile, Sentinel},
-    notes::{Kind, Note},
-    stage::Stage,
+    run_limiter::StopReason,
+    secret_leaks::contains_secret,
+    tool_process::{ToolFailure, ToolProcess},
+    trace_events::{TraceEvent, TraceEventKind},
 };
 
-pub(super) const HONEYPOT: &str = "detonation-honeypot";
-pub(super) const HOST: &str = "detonation-undeclared-host";
-pub(super) const FILE: &str = "detonation-undeclared-file";
-pub(super) const PROGRAM: &str = "detonation-undeclared-program";
-pub(super) const FAILED: &str = "detonation-failed";
-pub(super) const LIMIT: &str = "detonation-limit";
+pub(super) const HONEYPOT_RULE: &str = "detonation-honeypot";
+pub(super) const UNDECLARED_HOST_RULE: &str = "detonation-undeclared-host";
+pub(super) const UNDECLARED_FILE_RULE: &str = "detonation-undeclared-file";
+pub(super) const UNDECLARED_PROGRAM_RULE: &str = "detonation-undeclared-program";
+pub(super) const FAILED_RULE: &str = "detonation-failed";
+pub(super) const LIMIT_RULE: &str = "detonation-limit";
 
 /// Findings of one rule; a tool that reads a thousand files says nothing new with the next one.
-const MOST: usize = 16;
+const MAX_FINDINGS_PER_RULE: usize = 16;
 
 /// Of `/etc`, where programs look at many files of their own, this is worth a word.
-const SENSITIVE: [&str; 8] = [
+const SENSITIVE_PATHS: [&str; 8] = [
     "/etc/cron",
     "/etc/gshadow",
     "/etc/ld.so.preload",
@@ -59,71 +59,85 @@ pub(super) fn finding(
     severity: Severity,
     message: impl Into<String>,
 ) -> Finding {
-    Finding::new(NAME, rule, severity, message)
+    Finding::new(ENGINE_NAME, rule, severity, message)
 }
 
 /// What speaks against a skill in what it did.
-pub(super) fn judge(
+pub(super) fn behavior_check(
     tree: &Tree,
     reading: &Reading,
-    stage: &Stage,
-    rounds: &[Round],
+    decoy_env: &DecoyEnvironment,
+    processes: &[ToolProcess],
     limits: &Limits,
 ) -> Vec<Finding> {
-    let permissions = grant::effective(&reading.skill, &stage.run_env);
-    let granted = granted(stage, &permissions);
+    let permissions = grant::effective(&reading.skill, &decoy_env.run_env);
+    let granted = granted(decoy_env, &permissions);
     let mut findings = Vec::new();
-    for round in rounds {
-        let judge =
-            Judge { tree, stage, round, permissions: &permissions, granted: granted.as_ref() };
-        let rules = [judge.honeypots(), judge.hosts(), judge.files(), judge.programs()];
+    for process in processes {
+        let behavior_check = BehaviorCheck {
+            tree,
+            decoy_env,
+            process,
+            permissions: &permissions,
+            granted: granted.as_ref(),
+        };
+        let rules = [
+            behavior_check.honeypots(),
+            behavior_check.hosts(),
+            behavior_check.files(),
+            behavior_check.programs(),
+        ];
         for mut found in rules {
-            found.truncate(MOST);
+            found.truncate(MAX_FINDINGS_PER_RULE);
             findings.extend(found);
         }
-        findings.extend(judge.failures(limits));
-        findings.extend(judge.limits(limits));
+        findings.extend(behavior_check.failures(limits));
+        findings.extend(behavior_check.limits(limits));
     }
     findings
 }
 
-struct Judge<'a> {
+struct BehaviorCheck<'a> {
     tree: &'a Tree,
-    stage: &'a Stage,
-    round: &'a Round,
+    decoy_env: &'a DecoyEnvironment,
+    process: &'a ToolProcess,
     permissions: &'a [Permission],
     /// What a run would have, if the permissions can be held.
     granted: Option<&'a Policy>,
 }
 
 /// The policy that the permissions come to, which knows patterns, too.
-fn granted(stage: &Stage, permissions: &[Permission]) -> Option<Policy> {
+fn granted(decoy_env: &DecoyEnvironment, permissions: &[Permission]) -> Option<Policy> {
     let grants = Grants {
         permissions,
         extra: &ExtraGrants::default(),
-        run_env: &stage.run_env,
-        skill: &stage.folder,
-        folder: Some(&stage.folder),
+        run_env: &decoy_env.run_env,
+        skill: &decoy_env.folder,
+        folder: Some(&decoy_env.folder),
         support: &[],
         tier: Tier::Experimental,
         programs: &[],
-        runs_programs: stage.skill.dialect.running().runs_programs,
+        runs_programs: decoy_env.skill.dialect.running().runs_programs,
         variables: &[],
         own_variables: &[],
-        directory: stage.work(),
+        directory: decoy_env.work(),
     };
     grants.policy(savoir_sandbox::Limits::default(), Watch::Off).ok()
 }
 
-impl Judge<'_> {
-    fn notes(&self, kind: Kind) -> impl Iterator<Item = &Note> {
-        self.round.printed.notes.iter().filter(move |note| note.kind == kind)
+impl BehaviorCheck<'_> {
+    fn events(&self, kind: TraceEventKind) -> impl Iterator<Item = &TraceEvent> {
+        self.process.output.events.iter().filter(move |note| note.kind == kind)
     }
 
     /// The first place where the skill did this, else where the round comes from.
-    fn place(&self, kind: Kind, is: impl Fn(&Note) -> bool) -> Option<(String, Option<u32>)> {
-        let mut noted = self.notes(kind).filter(|note| is(note));
-        noted.find_map(|note| note.place(self.tree)).or_else(|| self.round.place.clone())
+    fn place(
+        &self,
+        kind: TraceEventKind,
+        is: impl Fn(&TraceEvent) -> bool,
+    ) -> Option<(String, Option<u32>)> {
+        let mut noted = self.events(kind).filter(|note| is(note));
+        noted.find_map(|note| note.place(self.tree)).or_else(|| self.process.place.clone())
     }
 
     fn is_declared(&self, domain: Domain, level: Level, scope: &str) -> bool {
@@ -132,30 +146,31 @@ impl Judge<'_> {
     }
 
     fn honeypots(&self) -> Vec<Finding> {
-        let files = &self.round.outcome.files;
+        let files = &self.process.outcome.files;
         let is_touched = |path: &Path| {
             files.read.contains(path)
                 || files.written.contains(path)
                 || files.denied.contains(path)
-                || self.notes(Kind::Open).any(|note| Path::new(&note.value) == path)
+                || self.events(TraceEventKind::Open).any(|note| Path::new(&note.value) == path)
         };
-        let touched = self.stage.honey.files.iter().filter(|file| is_touched(&file.path));
+        let touched =
+            self.decoy_env.decoy_secrets.files.iter().filter(|file| is_touched(&file.path));
         let mut findings: Vec<Finding> = touched.filter_map(|file| self.touched(file)).collect();
-        findings.extend(self.round.outcome.caught.iter().flat_map(|caught| self.leaks(caught)));
+        findings.extend(self.process.outcome.caught.iter().flat_map(|caught| self.leaks(caught)));
         findings
     }
 
-    fn touched(&self, file: &HoneyFile) -> Option<Finding> {
+    fn touched(&self, file: &DecoyFile) -> Option<Finding> {
         let covered = self.covers_file(Level::Read, &file.path);
-        if covered && file.path.starts_with(self.stage.work()) {
+        if covered && file.path.starts_with(self.decoy_env.work()) {
             // Whoever may read the whole working folder comes by it.
             return None;
         }
-        let HoneyFile { name, severity, .. } = file;
+        let DecoyFile { name, severity, .. } = file;
         let message =
             format!("a tool opened {name}, a fake that only a thief of secrets looks for");
-        let place = self.place(Kind::Open, |note| Path::new(&note.value) == file.path);
-        let found = finding(HONEYPOT, *severity, message).at(place);
+        let place = self.place(TraceEventKind::Open, |note| Path::new(&note.value) == file.path);
+        let found = finding(HONEYPOT_RULE, *severity, message).at(place);
         let found = found.fixed_by(format!("leave {name} alone"));
         Some(if covered || *severity < Severity::Critical {
             Finding { severity: Severity::High, ..found }
@@ -167,30 +182,30 @@ impl Judge<'_> {
     /// Secrets that a request carries, but for those that it is for.
     fn leaks(&self, caught: &Caught) -> Vec<Finding> {
         let Caught { host, port, method, target, headers, body, .. } = caught;
-        let sentinels = &self.stage.honey.sentinels;
+        let sentinels = &self.decoy_env.decoy_secrets.sentinels;
         let cores: Vec<&str> = sentinels.iter().map(|one| one.core.as_str()).collect();
         let head = [host.as_bytes(), target.as_bytes(), headers].join(&b'\n');
-        let mut indices = carried(&head, &cores);
-        indices.extend(carried(body, &cores));
+        let mut indices = contains_secret(&head, &cores);
+        indices.extend(contains_secret(body, &cores));
         let declared = self.covers_host(level(method), host, *port, target);
         let told = indices.into_iter().filter_map(|index| sentinels.get(index));
         let told = told.filter(|one| !(one.declared && declared));
-        let leak = |Sentinel { name, .. }: &Sentinel| {
+        let leak = |DecoySecret { name, .. }: &DecoySecret| {
             let message = format!("a tool sent the value of {name} to {host} ({method})");
-            let place = self.place(Kind::Host, |_| true);
+            let place = self.place(TraceEventKind::Host, |_| true);
             let fix = if declared {
                 format!("declare the variable in requirements.env_vars, or do not send {name}")
             } else {
                 format!("do not send {name}")
             };
-            finding(HONEYPOT, Severity::Critical, message).at(place).fixed_by(fix).blocking()
+            finding(HONEYPOT_RULE, Severity::Critical, message).at(place).fixed_by(fix).blocking()
         };
         told.map(leak).collect()
     }
 
     fn hosts(&self) -> Vec<Finding> {
         let mut asked: BTreeMap<String, Level> = BTreeMap::new();
-        for event in &self.round.outcome.hosts {
+        for event in &self.process.outcome.hosts {
             let level = level(&event.method);
             let HostEvent { host, port, path, .. } = event;
             if !host.is_empty() && !self.covers_host(level, host, *port, path) {
@@ -199,7 +214,7 @@ impl Judge<'_> {
             }
         }
         // What goes past the proxy is seen only from inside.
-        for note in self.notes(Kind::Host) {
+        for note in self.events(TraceEventKind::Host) {
             let host = note.value.trim_end_matches('.').to_ascii_lowercase();
             let known = [Level::Read, Level::Write]
                 .into_iter()
@@ -209,11 +224,12 @@ impl Judge<'_> {
             }
         }
         let told = asked.into_iter().map(|(host, level)| {
-            let place = self.place(Kind::Host, |note| note.value.eq_ignore_ascii_case(&host));
-            let place = place.or_else(|| self.place(Kind::Host, |_| true));
+            let place =
+                self.place(TraceEventKind::Host, |note| note.value.eq_ignore_ascii_case(&host));
+            let place = place.or_else(|| self.place(TraceEventKind::Host, |_| true));
             let permission = format!("network:{}:{host}", level.as_str());
             self.undeclared(
-                HOST,
+                UNDECLARED_HOST_RULE,
                 format!("a tool called {host}, which is not declared"),
                 &permission,
             )
@@ -247,7 +263,7 @@ impl Judge<'_> {
 
     /// A path as a skill writes it.
     fn scope(&self, path: &Path) -> String {
-        for (place, short) in [(self.stage.work(), "."), (self.stage.home(), "~")] {
+        for (place, short) in [(self.decoy_env.work(), "."), (self.decoy_env.home(), "~")] {
             if let Ok(rest) = path.strip_prefix(place) {
                 return format!("{short}/{}", rest.display());
             }
@@ -256,7 +272,7 @@ impl Judge<'_> {
     }
 
     fn files(&self) -> Vec<Finding> {
-        let files = &self.round.outcome.files;
+        let files = &self.process.outcome.files;
         let read = files.read.iter().map(|path| (path, Level::Read));
         let written = files.written.iter().map(|path| (path, Level::Write));
         let denied = files.denied.iter().map(|path| (path, self.denied_level(path)));
@@ -270,17 +286,19 @@ impl Judge<'_> {
             let scope = self.scope(&path);
             let did = if level == Level::Write { "changed or tried to change" } else { "opened" };
             let message = format!("a tool {did} {scope}, which is not declared");
-            let place = self.place(Kind::Open, |note| Path::new(&note.value) == path);
+            let place = self.place(TraceEventKind::Open, |note| Path::new(&note.value) == path);
             let permission = format!("filesystem:{}:{scope}", level.as_str());
-            self.undeclared(FILE, message, &permission).at(place)
+            self.undeclared(UNDECLARED_FILE_RULE, message, &permission).at(place)
         });
         told.collect()
     }
 
     /// What was refused in a place that can be read was a change.
     fn denied_level(&self, path: &Path) -> Level {
-        let readable = [self.stage.home(), self.stage.folder.as_path()];
-        let noted = self.notes(Kind::Open).any(|note| note.write && Path::new(&note.value) == path);
+        let readable = [self.decoy_env.home(), self.decoy_env.folder.as_path()];
+        let noted = self
+            .events(TraceEventKind::Open)
+            .any(|note| note.write && Path::new(&note.value) == path);
         if noted || readable.iter().any(|place| path.starts_with(place)) {
             Level::Write
         } else {
@@ -289,67 +307,71 @@ impl Judge<'_> {
     }
 
     fn is_of_interest(&self, path: &Path, level: Level) -> bool {
-        let stage = self.stage;
-        let support = stage.witness.parent().is_some_and(|support| path.starts_with(support));
-        let is_honey = stage.honey.files.iter().any(|file| file.path == path);
-        let own = level == Level::Read && path.starts_with(&stage.folder);
+        let decoy_env = self.decoy_env;
+        let support =
+            decoy_env.tracer_script.parent().is_some_and(|support| path.starts_with(support));
+        let is_honey = decoy_env.decoy_secrets.files.iter().any(|file| file.path == path);
+        let own = level == Level::Read && path.starts_with(&decoy_env.folder);
         if support || is_honey || own || path.is_dir() && level == Level::Read {
             return false;
         }
-        if path.starts_with(stage.home()) || path.starts_with(stage.work()) {
+        if path.starts_with(decoy_env.home()) || path.starts_with(decoy_env.work()) {
             // Programs look for their settings in many places; the skill itself knows what it wants.
-            let noted = || self.notes(Kind::Open).any(|note| Path::new(&note.value) == path);
+            let noted =
+                || self.events(TraceEventKind::Open).any(|note| Path::new(&note.value) == path);
             return level == Level::Write || path.exists() || noted();
         }
         let named =
             |places: &[&str]| places.iter().any(|place| path.to_string_lossy().starts_with(place));
         if path.starts_with("/etc") {
-            return level == Level::Write || named(&SENSITIVE);
+            return level == Level::Write || named(&SENSITIVE_PATHS);
         }
         !is_of_the_system(path)
     }
 
     fn programs(&self) -> Vec<Finding> {
-        let own = std::slice::from_ref(&self.round.own);
+        let own = std::slice::from_ref(&self.process.own);
         let closure = Closure::of(own).unwrap_or_default();
         let known: BTreeSet<PathBuf> = closure.files().map(|(path, _)| path.to_owned()).collect();
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let started = self.round.outcome.files.executed.iter();
+        let started = self.process.outcome.files.executed.iter();
         let started = started.filter(|path| {
             let real = real(path);
             !known.contains(&real)
                 && !known.contains(*path)
-                && *path != &self.round.own
+                && *path != &self.process.own
                 && !closure.folders().any(|(folder, _)| real.starts_with(folder))
         });
         let mut names: BTreeSet<String> = started
             .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
             .collect();
-        let skill = &self.stage.skill;
+        let skill = &self.decoy_env.skill;
         if skill.dialect.running().requirements_grant {
             names.retain(|name| !skill.requirements.programs.contains(name));
         }
         names.retain(|name| !self.is_declared(Domain::Shell, Level::Execute, name));
         let told = names.into_iter().map(|name| {
-            let place = self.place(Kind::Program, |note| is_named(&note.value, &name));
-            let place = place.or_else(|| self.place(Kind::Program, |_| true));
+            let place = self.place(TraceEventKind::Program, |note| is_named(&note.value, &name));
+            let place = place.or_else(|| self.place(TraceEventKind::Program, |_| true));
             let message = format!("a tool started the program {name}, which is not declared");
-            self.undeclared(PROGRAM, message, &format!("shell:execute:{name}")).at(place)
+            self.undeclared(UNDECLARED_PROGRAM_RULE, message, &format!("shell:execute:{name}"))
+                .at(place)
         });
         told.collect()
     }
 
     fn failures(&self, limits: &Limits) -> Vec<Finding> {
         let mut findings: Vec<Finding> = Vec::new();
-        let missing: BTreeSet<&str> = self.notes(Kind::Missing).map(|note| &*note.value).collect();
-        findings.extend(missing.into_iter().take(MOST).map(|name| {
+        let missing: BTreeSet<&str> =
+            self.events(TraceEventKind::Missing).map(|note| &*note.value).collect();
+        findings.extend(missing.into_iter().take(MAX_FINDINGS_PER_RULE).map(|name| {
             let message = format!("the package `{name}` is not here; a stand-in took its place");
-            let place = self.place(Kind::Missing, |note| note.value == name);
-            finding(FAILED, Severity::Info, message).at(place)
+            let place = self.place(TraceEventKind::Missing, |note| note.value == name);
+            finding(FAILED_RULE, Severity::Info, message).at(place)
         }));
-        let is_stopped = self.round.stopped.is_some();
-        match &self.round.failure {
-            Some(Failure::Raised(exception)) => {
+        let is_stopped = self.process.stopped.is_some();
+        match &self.process.failure {
+            Some(ToolFailure::Raised(exception)) => {
                 let is_missing = matches!(&*exception.kind, "ModuleNotFoundError" | "ImportError");
                 let severity = if is_missing { Severity::Info } else { Severity::High };
                 let place = exception.at.as_deref().and_then(|at| {
@@ -357,12 +379,13 @@ impl Judge<'_> {
                     self.tree.get(file).map(|_| (file.to_owned(), line.parse().ok()))
                 });
                 let message = format!("the tools cannot be loaded: {exception}");
-                findings.push(finding(FAILED, severity, self.hidden(message)).at(place));
+                findings.push(finding(FAILED_RULE, severity, self.hidden(message)).at(place));
             }
-            Some(Failure::Ended(why)) if !is_stopped && self.round.bytes <= limits.output => {
-                let message = format!("{} came to no end: {why}", self.round.during);
-                findings
-                    .push(finding(FAILED, Severity::High, message).at(self.round.place.clone()));
+            Some(ToolFailure::Ended(why)) if !is_stopped && self.process.bytes <= limits.output => {
+                let message = format!("{} came to no end: {why}", self.process.during);
+                findings.push(
+                    finding(FAILED_RULE, Severity::High, message).at(self.process.place.clone()),
+                );
             }
             _ => {}
         }
@@ -371,30 +394,34 @@ impl Judge<'_> {
 
     fn limits(&self, limits: &Limits) -> Vec<Finding> {
         let mut told = Vec::new();
-        match &self.round.stopped {
-            Some((Why::Time, what)) => told.push(format!("{what} took too long and was ended")),
-            Some((Why::Answer, what)) => {
+        match &self.process.stopped {
+            Some((StopReason::Time, what)) => {
+                told.push(format!("{what} took too long and was ended"))
+            }
+            Some((StopReason::Answer, what)) => {
                 told.push(format!("{what} gave an answer that is too long"));
             }
-            Some((Why::Memory, what)) => told.push(format!("{what} used too much memory")),
-            Some((Why::Disk, what)) => told.push(format!("{what} filled the disk and was ended")),
+            Some((StopReason::Memory, what)) => told.push(format!("{what} used too much memory")),
+            Some((StopReason::Disk, what)) => {
+                told.push(format!("{what} filled the disk and was ended"))
+            }
             None => {}
         }
-        if self.round.bytes > limits.output {
+        if self.process.bytes > limits.output {
             told.push(format!("it printed more than {} bytes and was ended", limits.output));
         }
-        if self.round.outcome.files.more > 0 {
+        if self.process.outcome.files.more > 0 {
             told.push("it opened more files than can be noted".to_owned());
         }
-        let (caught, asked) = (&self.round.outcome.caught, &self.round.outcome.hosts);
+        let (caught, asked) = (&self.process.outcome.caught, &self.process.outcome.hosts);
         if asked.iter().map(|event| event.count as usize).sum::<usize>()
             > savoir_sandbox::limits::CAUGHT
             || caught.iter().any(|one| one.cut)
         {
             told.push("it sent more than can be looked at".to_owned());
         }
-        let by_itself = told.is_empty() && self.round.failure.is_none();
-        match self.round.outcome.end {
+        let by_itself = told.is_empty() && self.process.failure.is_none();
+        match self.process.outcome.end {
             End::TooMuchMemory => told.push("it took more memory than it may have".to_owned()),
             End::TooManyProcesses => told.push("it started very many processes".to_owned()),
             End::Signalled(9 | 24 | 25) if by_itself => {
@@ -402,23 +429,25 @@ impl Judge<'_> {
             }
             _ => {}
         }
-        let place = &self.round.place;
+        let place = &self.process.place;
         told.into_iter()
-            .map(|text| finding(LIMIT, self.round.severity, text).at(place.clone()))
+            .map(|text| finding(LIMIT_RULE, self.process.severity, text).at(place.clone()))
             .collect()
     }
 
     fn undeclared(&self, rule: &'static str, message: String, permission: &str) -> Finding {
-        finding(rule, self.round.severity, message)
+        finding(rule, self.process.severity, message)
             .fixed_by(format!("declare it: permissions: [{permission}], or do without"))
     }
 
     /// A text without names of folders that exist only for this run.
     fn hidden(&self, text: String) -> String {
         let mut text = text;
-        for (place, name) in
-            [(self.stage.folder.as_path(), "."), (self.stage.work(), "."), (self.stage.home(), "~")]
-        {
+        for (place, name) in [
+            (self.decoy_env.folder.as_path(), "."),
+            (self.decoy_env.work(), "."),
+            (self.decoy_env.home(), "~"),
+        ] {
             text = text.replace(&*place.to_string_lossy(), name);
         }
         text.lines().next().unwrap_or_default().chars().take(300).collect()

@@ -1,4 +1,4 @@
-//! [`Guard`]: ends a program that takes too long or fills the disk.
+//! [`RunLimiter`]: kills a program that takes too long or fills the disk.
 
 use std::{
     fs,
@@ -13,14 +13,14 @@ use std::{
 use savoir_sandbox::Killer;
 
 /// Between two looks.
-const PAUSE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Files that are counted in a working folder; more are too many.
-const MOST_FILES: usize = 4096;
+const MAX_FILES: usize = 4096;
 
 /// Why a program was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum StopReason {
     /// It took too long.
     Time,
     /// It wrote too much.
@@ -33,14 +33,14 @@ pub(super) enum Why {
 
 /// Ends a program that takes too long or fills the disk.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct RunLimiter {
     until: Mutex<Instant>,
-    fired: Mutex<Option<Why>>,
+    fired: Mutex<Option<StopReason>>,
     work: PathBuf,
     disk: u64,
 }
 
-impl Guard {
+impl RunLimiter {
     pub(super) fn new(until: Instant, work: &Path, disk: u64) -> Self {
         Self { until: Mutex::new(until), fired: Mutex::default(), work: work.to_owned(), disk }
     }
@@ -51,18 +51,18 @@ impl Guard {
     }
 
     /// Why it ended the program, if it did.
-    pub(super) fn fired(&self) -> Option<Why> {
+    pub(super) fn fired(&self) -> Option<StopReason> {
         *self.fired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Watches until the other side of the channel is gone.
     pub(super) fn watch(&self, over: &mpsc::Receiver<()>, killer: &Killer) {
-        while over.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
+        while over.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
             let why = if Instant::now() >= until {
-                Why::Time
+                StopReason::Time
             } else if size(&self.work) > self.disk {
-                Why::Disk
+                StopReason::Disk
             } else {
                 continue;
             };
@@ -80,7 +80,7 @@ fn size(folder: &Path) -> u64 {
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             count += 1;
-            if count > MOST_FILES {
+            if count > MAX_FILES {
                 return u64::MAX;
             }
             // Of the entry itself: links lead nowhere.

@@ -14,25 +14,25 @@ use savoir_package::{
 };
 use savoir_scan::Verdict;
 use savoir_skill::digest::sha256_hex;
-use savoir_store::registry::{Facts, PackageName, ScanResult};
+use savoir_store::registry::{PackageName, ScanResult, VersionFacts};
 use semver::Version;
 
 use super::{
-    Plan, Refusal,
-    facts::result,
-    found::{Job, Mirrored},
+    ImportPlan, ImportRefusal,
+    find_skills::{ImportJob, MirroredPackage},
+    scan_result::result,
 };
 
 /// A version that can be published.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct PreparedVersion {
     pub(super) path: PathBuf,
     pub(super) package: PackageName,
     /// `None` for texts, whose versions the registry assigns.
     pub(super) version: Option<Version>,
     pub(super) artefact: Vec<u8>,
     pub(super) sha256: String,
-    pub(super) facts: Facts,
+    pub(super) facts: VersionFacts,
     pub(super) submission: Submission,
     pub(super) scan: Option<ScanResult>,
     /// The index line of a mirror.
@@ -40,48 +40,59 @@ pub(super) struct Ready {
 }
 
 /// Reads one job: several versions if it is a package of a mirror.
-pub(super) fn read(job: Job, plan: &Plan) -> Vec<Result<Ready, Refusal>> {
+pub(super) fn read(
+    job: ImportJob,
+    plan: &ImportPlan,
+) -> Vec<Result<PreparedVersion, ImportRefusal>> {
     match job {
-        Job::Folder(path) => vec![folder(&path, plan)],
-        Job::Archive(path) => vec![zip(&path, plan)],
-        Job::Text(path) => vec![text(&path, plan)],
-        Job::Package(Mirrored { root, index, versions, .. }) => {
+        ImportJob::Folder(path) => vec![folder(&path, plan)],
+        ImportJob::Archive(path) => vec![zip(&path, plan)],
+        ImportJob::Text(path) => vec![text(&path, plan)],
+        ImportJob::Package(MirroredPackage { root, index, versions, .. }) => {
             let one = |(number, line): (usize, IndexLine)| {
                 mirrored(&root, line)
-                    .map_err(|refusal| Refusal { line: refusal.line.or(Some(number)), ..refusal })
-                    .map(|ready| Ready { path: index.clone(), ..ready })
+                    .map_err(|refusal| ImportRefusal {
+                        line: refusal.line.or(Some(number)),
+                        ..refusal
+                    })
+                    .map(|ready| PreparedVersion { path: index.clone(), ..ready })
             };
             versions.into_iter().map(one).collect()
         }
     }
 }
 
-fn folder(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
-    let tree = Tree::read(path).map_err(|error| Refusal::new(path, error.code(), error))?;
+fn folder(path: &Path, plan: &ImportPlan) -> Result<PreparedVersion, ImportRefusal> {
+    let tree = Tree::read(path).map_err(|error| ImportRefusal::new(path, error.code(), error))?;
     // `.` has no name.
     let named = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let called = named.file_name().map(|name| name.to_string_lossy().into_owned());
     packed(path, tree, called.as_deref(), plan)
 }
 
-fn zip(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
+fn zip(path: &Path, plan: &ImportPlan) -> Result<PreparedVersion, ImportRefusal> {
     let unpacked = archive::unpack(&bytes(path)?).and_then(archive::one_skill);
-    let (called, tree) = unpacked.map_err(|error| Refusal::new(path, error.code(), error))?;
+    let (called, tree) = unpacked.map_err(|error| ImportRefusal::new(path, error.code(), error))?;
     packed(path, tree, called.as_deref(), plan)
 }
 
 /// Reads a text as `savoir publish` does: its name is its first heading or its file name.
-fn text(path: &Path, plan: &Plan) -> Result<Ready, Refusal> {
+fn text(path: &Path, plan: &ImportPlan) -> Result<PreparedVersion, ImportRefusal> {
     let mut tree = Tree::default();
     let file = savoir_package::File { bytes: bytes(path)?, executable: false };
     let added = tree.add("SKILL.md".to_owned(), file);
-    added.map_err(|error| Refusal::new(path, error.code(), error))?;
+    added.map_err(|error| ImportRefusal::new(path, error.code(), error))?;
     let called = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     packed(path, tree, called.as_deref(), plan)
 }
 
 /// Packs files as `savoir publish` does.
-fn packed(path: &Path, tree: Tree, called: Option<&str>, plan: &Plan) -> Result<Ready, Refusal> {
+fn packed(
+    path: &Path,
+    tree: Tree,
+    called: Option<&str>,
+    plan: &ImportPlan,
+) -> Result<PreparedVersion, ImportRefusal> {
     let namespace = plan.namespace.as_ref().filter(|namespace| !namespace.is_default());
     let asked = PublishOptions {
         namespace: namespace.map(ToString::to_string),
@@ -95,15 +106,15 @@ fn packed(path: &Path, tree: Tree, called: Option<&str>, plan: &Plan) -> Result<
     }
     let (_, artefact) = submission.pack().map_err(refuse)?;
     let version = submission.version.clone();
-    Ready::new(path, version, artefact, submission)
+    PreparedVersion::new(path, version, artefact, submission)
 }
 
 /// Checks a version of a mirror against its index.
-fn mirrored(root: &Path, line: IndexLine) -> Result<Ready, Refusal> {
+fn mirrored(root: &Path, line: IndexLine) -> Result<PreparedVersion, ImportRefusal> {
     let path = root.join("artifacts").join(&line.sha256).join(&line.filename);
     let refuse = |code, reason: String| {
-        let refusal = Refusal::new(&path, code, reason);
-        Refusal { skill: Some(format!("{} {}", line.name, line.version)), ..refusal }
+        let refusal = ImportRefusal::new(&path, code, reason);
+        ImportRefusal { skill: Some(format!("{} {}", line.name, line.version)), ..refusal }
     };
     let bytes = bytes(&path).map_err(|refusal| refuse(refusal.code, refusal.reason))?;
     if sha256_hex(&bytes) != line.sha256 || bytes.len() as u64 != line.size {
@@ -133,12 +144,12 @@ fn mirrored(root: &Path, line: IndexLine) -> Result<Ready, Refusal> {
         let reason = "its SKILL.md is for another skill or version".to_owned();
         return Err(refuse("name_mismatch", reason));
     }
-    let ready = Ready::new(&path, Some(line.version.clone()), bytes, submission)?;
-    Ok(Ready { line: Some(line), ..ready })
+    let ready = PreparedVersion::new(&path, Some(line.version.clone()), bytes, submission)?;
+    Ok(PreparedVersion { line: Some(line), ..ready })
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, Refusal> {
-    let fail = |error| Refusal::new(path, "io", error);
+fn bytes(path: &Path) -> Result<Vec<u8>, ImportRefusal> {
+    let fail = |error| ImportRefusal::new(path, "io", error);
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(fail)?;
     // One byte more than allowed is read, so that a larger file is refused.
@@ -147,27 +158,27 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Refusal> {
 }
 
 /// A refusal with the place of the first finding.
-fn rejected(path: &Path, rejection: &Rejection) -> Refusal {
+fn rejected(path: &Path, rejection: &Rejection) -> ImportRefusal {
     let first = rejection.findings().first();
     let (place, line, reason) = match first {
         Some(found) if path.is_dir() => (path.join(&found.file), found.line, &found.message),
         Some(found) => (path.to_owned(), found.line, &found.message),
-        None => return Refusal::new(path, rejection.code(), rejection),
+        None => return ImportRefusal::new(path, rejection.code(), rejection),
     };
-    Refusal { line: Some(line), ..Refusal::new(&place, rejection.code(), reason) }
+    ImportRefusal { line: Some(line), ..ImportRefusal::new(&place, rejection.code(), reason) }
 }
 
-impl Ready {
+impl PreparedVersion {
     fn new(
         path: &Path,
         version: Option<Version>,
         artefact: Vec<u8>,
         submission: Submission,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ImportRefusal> {
         let package = submission.name.to_string().parse::<PackageName>();
-        let package = package.map_err(|error| Refusal::new(path, error.code(), &error))?;
+        let package = package.map_err(|error| ImportRefusal::new(path, error.code(), &error))?;
         let facts = crate::facts_of(&submission);
-        let facts = facts.map_err(|error| Refusal::new(path, error.code(), &error))?;
+        let facts = facts.map_err(|error| ImportRefusal::new(path, error.code(), &error))?;
         let sha256 = sha256_hex(&artefact);
         let path = path.to_owned();
         let (scan, line) = (None, None);
@@ -187,7 +198,7 @@ impl Ready {
 
     /// Scans the version. A blocked version is imported only from a mirror, because its users may have it
     /// already.
-    pub(super) fn scanned(mut self) -> Result<Self, Refusal> {
+    pub(super) fn scanned(mut self) -> Result<Self, ImportRefusal> {
         let report = self.submission.tree.scan();
         if report.verdict == Verdict::Block && self.line.is_none() {
             let worst = report.findings.iter().find(|finding| finding.blocks());
@@ -196,8 +207,8 @@ impl Ready {
             });
             let place = if self.path.is_dir() { self.path.join(file) } else { self.path.clone() };
             let reason = format!("the scan blocks it: {why}");
-            let refusal = Refusal::new(&place, "audit_blocked", reason);
-            return Err(Refusal { line: Some(line), ..refusal.of(&self) });
+            let refusal = ImportRefusal::new(&place, "audit_blocked", reason);
+            return Err(ImportRefusal { line: Some(line), ..refusal.of(&self) });
         }
         self.scan = Some(result(&report));
         Ok(self)

@@ -1,17 +1,17 @@
-//! Points in time.
+//! Timestamps.
 
 use std::{fmt, time::Duration};
 
-use jiff::{Timestamp, Unit};
+use jiff::{Timestamp as JiffTimestamp, Unit};
 
 /// A point in time: microseconds since 1970, UTC. Shown as RFC 3339 with six digits and `Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Time(i64);
+pub struct Timestamp(i64);
 
-impl Time {
+impl Timestamp {
     /// This moment.
     pub fn now() -> Self {
-        Self(Timestamp::now().as_microsecond())
+        Self(JiffTimestamp::now().as_microsecond())
     }
 
     /// From microseconds since 1970.
@@ -21,7 +21,7 @@ impl Time {
 
     /// Reads RFC 3339.
     pub fn parse(text: &str) -> Option<Self> {
-        text.parse::<Timestamp>().ok().map(|time| Self(time.as_microsecond()))
+        text.parse::<JiffTimestamp>().ok().map(|time| Self(time.as_microsecond()))
     }
 
     /// Microseconds since 1970.
@@ -47,7 +47,7 @@ impl Time {
     }
 }
 
-impl From<std::time::SystemTime> for Time {
+impl From<std::time::SystemTime> for Timestamp {
     fn from(time: std::time::SystemTime) -> Self {
         let micros = match time.duration_since(std::time::UNIX_EPOCH) {
             Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
@@ -57,15 +57,15 @@ impl From<std::time::SystemTime> for Time {
     }
 }
 
-impl fmt::Display for Time {
+impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = Timestamp::from_microsecond(self.0).unwrap_or(Timestamp::UNIX_EPOCH);
+        let time = JiffTimestamp::from_microsecond(self.0).unwrap_or(JiffTimestamp::UNIX_EPOCH);
         let time = time.round(Unit::Microsecond).unwrap_or(time);
         write!(f, "{time:.6}")
     }
 }
 
-impl serde::Serialize for Time {
+impl serde::Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -77,14 +77,14 @@ mod tests {
 
     #[test]
     fn six_digits_and_a_z() {
-        assert_eq!(Time::from_micros(0).to_string(), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(Timestamp::from_micros(0).to_string(), "1970-01-01T00:00:00.000000Z");
         assert_eq!(
-            Time::from_micros(1_763_197_200_000_001).to_string(),
+            Timestamp::from_micros(1_763_197_200_000_001).to_string(),
             "2025-11-15T09:00:00.000001Z"
         );
-        let time = Time::from_micros(1_763_197_200_000_001);
-        assert_eq!(Time::parse(&time.to_string()), Some(time));
-        assert_eq!(Time::parse("2025-11-15T10:00:00.000001+01:00"), Some(time));
-        assert_eq!(Time::parse("yesterday"), None);
+        let time = Timestamp::from_micros(1_763_197_200_000_001);
+        assert_eq!(Timestamp::parse(&time.to_string()), Some(time));
+        assert_eq!(Timestamp::parse("2025-11-15T10:00:00.000001+01:00"), Some(time));
+        assert_eq!(Timestamp::parse("yesterday"), None);
     }
 }

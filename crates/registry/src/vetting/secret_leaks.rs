@@ -1,4 +1,4 @@
-//! Whether bytes carry a secret: as it is, or encoded, or packed.
+//! Finds decoy secrets in bytes: plain, encoded or compressed.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,29 +11,29 @@ use base64::{
 };
 
 /// Encodings within each other that are taken off.
-const DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// Bytes that are looked at for one request, all layers together.
-const BUDGET: usize = 8 << 20;
+const MAX_DECODED_BYTES: usize = 8 << 20;
 
 /// Characters of a secret, which are hexadecimal digits; shorter runs cannot hold one.
-const SHORTEST: usize = 32;
+const MIN_ENCODED_BYTES: usize = 32;
 
 /// Base64 as anyone may have written it.
-const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+const LENIENT_BASE64: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_allow_trailing_bits(true)
     .with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-/// Which of the secrets, all of [`SHORTEST`] digits in lower case, are somewhere in the bytes.
-pub(super) fn carried(bytes: &[u8], cores: &[&str]) -> BTreeSet<usize> {
+/// Which of the secrets, all of [`MIN_ENCODED_BYTES`] digits in lower case, are somewhere in the bytes.
+pub(super) fn contains_secret(bytes: &[u8], cores: &[&str]) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
-    let mut budget = BUDGET;
+    let mut budget = MAX_DECODED_BYTES;
     let mut known = HashMap::new();
     for (index, core) in cores.iter().enumerate() {
         known.insert(core.as_bytes().to_vec(), index);
         known.insert(core.bytes().rev().collect(), index);
     }
-    look(bytes, &known, DEPTH, &mut budget, &mut found);
+    look(bytes, &known, MAX_DEPTH, &mut budget, &mut found);
     found
 }
 
@@ -49,7 +49,7 @@ fn look(
     }
     *budget -= bytes.len();
     let lower = bytes.to_ascii_lowercase();
-    let windows = runs(&lower, is_hexadecimal).flat_map(|run| run.windows(SHORTEST));
+    let windows = runs(&lower, is_hexadecimal).flat_map(|run| run.windows(MIN_ENCODED_BYTES));
     found.extend(windows.filter_map(|window| cores.get(window)));
     if depth > 0 {
         for layer in layers(bytes) {
@@ -70,7 +70,7 @@ fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
         layers.extend(runs(text, is_hexadecimal).filter_map(hexadecimal));
         for engine in [alphabet::STANDARD, alphabet::URL_SAFE] {
             let word = |byte: u8| engine.as_str().as_bytes().contains(&byte);
-            let engine = GeneralPurpose::new(&engine, LENIENT);
+            let engine = GeneralPurpose::new(&engine, LENIENT_BASE64);
             layers.extend(runs(text, word).filter_map(|run| base64(&engine, run)));
         }
     }
@@ -80,7 +80,7 @@ fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
 /// As much as fits of something that was compressed.
 fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    let most = BUDGET as u64 / 4;
+    let most = MAX_DECODED_BYTES as u64 / 4;
     // What came before an error counts: a body may have been cut.
     let _ = match bytes {
         [0x1f, 0x8b, ..] => {
@@ -129,7 +129,7 @@ fn joined(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn runs(bytes: &[u8], of: impl Fn(u8) -> bool) -> impl Iterator<Item = &[u8]> {
-    bytes.split(move |byte| !of(*byte)).filter(|run| run.len() >= SHORTEST)
+    bytes.split(move |byte| !of(*byte)).filter(|run| run.len() >= MIN_ENCODED_BYTES)
 }
 
 fn is_hexadecimal(byte: u8) -> bool {
@@ -159,11 +159,11 @@ mod tests {
     use super::*;
     use savoir_skill::digest::hex;
 
-    const CORE: &str = "0f3c7a51d2e84b96a1c05e7d93b2f648";
+    const SECRET: &str = "0f3c7a51d2e84b96a1c05e7d93b2f648";
 
     fn found(bytes: &[u8]) -> bool {
         let other = "ffffffffffffffffffffffffffffffff";
-        let found = carried(bytes, &[other, CORE]);
+        let found = contains_secret(bytes, &[other, SECRET]);
         assert!(!found.contains(&0));
         found.contains(&1)
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn in_every_wrapping() {
-        let value = format!("ghp_{CORE}");
+        let value = format!("ghp_{SECRET}");
         let base64 = STANDARD.encode(&value);
         let lines: Vec<&str> =
             base64.as_bytes().chunks(20).map(|line| std::str::from_utf8(line).unwrap()).collect();
@@ -202,7 +202,7 @@ mod tests {
         ] {
             assert!(found(&bytes), "{what}");
         }
-        for bytes in [&b""[..], b"%", b"%zz", &[0x1f, 0x8b, 0], &CORE.as_bytes()[..31]] {
+        for bytes in [&b""[..], b"%", b"%zz", &[0x1f, 0x8b, 0], &SECRET.as_bytes()[..31]] {
             assert!(!found(bytes), "{bytes:?}");
         }
     }

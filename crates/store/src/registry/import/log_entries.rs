@@ -1,25 +1,25 @@
-//! What the log says of an import: each version that it brought, and who owns what.
+//! Writes the audit log of an import: its versions and owners.
 
 use serde_json::json;
 
 use super::Import;
 use crate::{
-    Kind, StoreError, Time,
+    DatabaseKind, StoreError, Timestamp,
     registry::{
         Namespace,
-        log::{Act, AuditEvent, note},
-        short::places,
+        flat_names::places,
+        log::{AuditAction, NewAuditEvent, note},
     },
     sql::{built, sql},
 };
 
 /// How many packages are noted together.
-const TOGETHER: usize = 500;
+const BATCH_SIZE: usize = 500;
 
 impl Import<'_> {
     /// Notes everything, and tells the last number. A restore into an empty registry brings its own log.
     pub(super) async fn note_all(&mut self) -> Result<u64, StoreError> {
-        let now = Time::now();
+        let now = Timestamp::now();
         // Nobody else gets a number from here on.
         let row = sql("UPDATE registry_counter SET seq = seq WHERE id = 1 RETURNING seq")
             .one(self.work.connection())
@@ -28,7 +28,7 @@ impl Import<'_> {
         let is_alone = self.fresh && row.number(0)? == 0;
         // This comes first: whoever follows the changes reads everything anew, and none of the others.
         let details = json!({"packages": self.done.packages, "versions": self.done.versions});
-        let mut deeds = vec![AuditEvent::new(Act::Imported).details(details)];
+        let mut deeds = vec![NewAuditEvent::new(AuditAction::Imported).details(details)];
         if self.has_log {
             return note(self.work.connection(), &self.actor, now, deeds).await;
         }
@@ -40,22 +40,26 @@ impl Import<'_> {
     }
 
     /// Notes the versions within the database: there may be millions.
-    async fn note_versions(&mut self, now: Time, is_alone: bool) -> Result<(), StoreError> {
+    async fn note_versions(&mut self, now: Timestamp, is_alone: bool) -> Result<(), StoreError> {
         let added = std::mem::take(&mut self.added);
         if is_alone {
             return self.note_versions_of(now, &[]).await;
         }
-        for some in added.chunks(TOGETHER) {
+        for some in added.chunks(BATCH_SIZE) {
             self.note_versions_of(now, some).await?;
         }
         Ok(())
     }
 
     /// Of some packages, or of all.
-    async fn note_versions_of(&mut self, now: Time, some: &[String]) -> Result<(), StoreError> {
+    async fn note_versions_of(
+        &mut self,
+        now: Timestamp,
+        some: &[String],
+    ) -> Result<(), StoreError> {
         let (object, yes, slash) = match self.work.kind {
-            Kind::Sqlite => ("json_object", "json('true')", "instr(package, '/')"),
-            Kind::Postgres => ("json_build_object", "true", "strpos(package, '/')"),
+            DatabaseKind::Sqlite => ("json_object", "json('true')", "instr(package, '/')"),
+            DatabaseKind::Postgres => ("json_build_object", "true", "strpos(package, '/')"),
         };
         let chosen = match some.len() {
             0 => String::new(),
@@ -74,8 +78,8 @@ impl Import<'_> {
                 CAST({object}('imported', {yes}, 'sha256', sha256, 'integrity', integrity,
                     'account', published_by) AS TEXT)
              FROM versions, (SELECT seq FROM registry_counter WHERE id = 1) counter {chosen}",
-            published = Act::Published.as_str(),
-            withdrawn = Act::Withdrawn.as_str(),
+            published = AuditAction::Published.as_str(),
+            withdrawn = AuditAction::Withdrawn.as_str(),
         );
         let statement = built(text)
             .time(now)

@@ -1,4 +1,4 @@
-//! How a file looks from outside.
+//! Detects whether a file changed, from its metadata.
 
 use std::{
     fs::Metadata,
@@ -7,11 +7,11 @@ use std::{
 };
 
 /// Two changes within this time may leave the same times at a file.
-const CLOCK_IS_COARSE: Duration = Duration::from_millis(100);
+const CLOCK_RESOLUTION: Duration = Duration::from_millis(100);
 
 /// What changes when a file does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Stamp {
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl FileStamp {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -36,6 +36,6 @@ impl Stamp {
         let changed = u64::try_from(seconds).unwrap_or(0);
         let changed =
             SystemTime::UNIX_EPOCH + Duration::new(changed, u32::try_from(nanos).unwrap_or(0));
-        changed.elapsed().is_ok_and(|since| since > CLOCK_IS_COARSE)
+        changed.elapsed().is_ok_and(|since| since > CLOCK_RESOLUTION)
     }
 }

@@ -1,4 +1,4 @@
-//! Which databases keep their blobs in a storage.
+//! Marks in a storage which databases keep blobs there.
 //!
 //! A blob that no row of one database refers to may be what another one lives on. So each leaves a
 //! mark in the storage, and blobs are removed only where there is no mark but one's own. A copy of a
@@ -15,20 +15,20 @@ use bytes::Bytes;
 
 use super::{Registry, RegistryError};
 use crate::{
-    Kind, StoreError,
+    DatabaseKind, StoreError,
     sql::{new_id, sql},
 };
 
 /// Where the marks are, one for each database.
-const MARKS: &str = "registry/databases";
+const MARKS_FOLDER: &str = "registry/databases";
 /// What the setting is called that has the name of this database.
-const NAME: &str = "registry.database";
+const NAME_SETTING: &str = "registry.database";
 /// What the setting is called that has the generation of its mark.
-const GENERATION: &str = "registry.generation";
+const GENERATION_SETTING: &str = "registry.generation";
 /// How PostgreSQL says that somebody may not do something.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 /// How often a mark is left again if others of the same database do so meanwhile.
-const TRIES: usize = 50;
+const MAX_TRIES: usize = 50;
 
 /// What a database knows of its mark.
 struct Generation {
@@ -54,7 +54,7 @@ impl Generation {
 
 /// How leaving a mark ended.
 #[derive(PartialEq, Eq)]
-enum Left {
+enum MarkResult {
     /// It is there, and nobody else's.
     Done,
     /// Another process was faster, or finished what a dead one began.
@@ -67,17 +67,17 @@ impl Registry<'_> {
     /// Leaves the mark of this database anew; tells its name. Whoever serves a registry does so now and
     /// then: a copy finds out by it that it is one.
     pub async fn mark(&self) -> Result<String, StoreError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let (name, kept) = self.own_name().await?;
             match self.leave_mark(&name).await? {
-                Left::Done => return Ok(name),
-                Left::Again => {}
-                Left::ByAnother => {
+                MarkResult::Done => return Ok(name),
+                MarkResult::Again => {}
+                MarkResult::ByAnother => {
                     tracing::warn!(
                         "a copy of this database uses its storage, too, or this one is older than it \
                          was: it has a new mark there, and nothing is swept"
                     );
-                    self.database.settings().take(NAME, &kept).await?;
+                    self.database.settings().take(NAME_SETTING, &kept).await?;
                 }
             }
         }
@@ -89,41 +89,41 @@ impl Registry<'_> {
     async fn own_name(&self) -> Result<(String, String), StoreError> {
         let (settings, place) = (self.database.settings(), self.place().await?);
         let new = || format!("{} {place}", new_id());
-        let mut kept = settings.put_if_absent(NAME, &new()).await?;
+        let mut kept = settings.put_if_absent(NAME_SETTING, &new()).await?;
         if kept.split_once(' ').is_none_or(|(_, known)| known != place) {
             tracing::warn!(
                 "this database is a copy, or was moved: it has a new mark in its storage"
             );
-            settings.take(NAME, &kept).await?;
-            kept = settings.put_if_absent(NAME, &new()).await?;
+            settings.take(NAME_SETTING, &kept).await?;
+            kept = settings.put_if_absent(NAME_SETTING, &new()).await?;
         }
         let name = kept.split(' ').next().unwrap_or_default().to_owned();
         Ok((name, kept))
     }
 
     /// Makes another mark of the one that this database left, if it is still the same.
-    async fn leave_mark(&self, name: &str) -> Result<Left, StoreError> {
+    async fn leave_mark(&self, name: &str) -> Result<MarkResult, StoreError> {
         let settings = self.database.settings();
-        let known = Generation::read(settings.get(GENERATION).await?, name);
+        let known = Generation::read(settings.get(GENERATION_SETTING).await?, name);
         let next = known.next.unwrap_or_else(new_id);
         let planned = format!("{name} {} {next}", known.now);
-        if !settings.swap(GENERATION, known.kept.as_deref(), &planned).await? {
-            return Ok(Left::Again);
+        if !settings.swap(GENERATION_SETTING, known.kept.as_deref(), &planned).await? {
+            return Ok(MarkResult::Again);
         }
-        let (key, bytes) = (format!("{MARKS}/{name}"), Bytes::from(next.clone()));
+        let (key, bytes) = (format!("{MARKS_FOLDER}/{name}"), Bytes::from(next.clone()));
         let left = match self.storage.get(&key).await? {
             None => done_if(self.storage.put_if_absent(&key, bytes).await?),
             Some(found) if found == known.now => {
                 done_if(self.storage.swap(&key, found, bytes).await?)
             }
             // Somebody died here, or copied the database just then: only another change tells.
-            Some(found) if found == next => Left::Again,
-            Some(_) if settings.get(GENERATION).await?.as_ref() == Some(&planned) => {
-                return Ok(Left::ByAnother);
+            Some(found) if found == next => MarkResult::Again,
+            Some(_) if settings.get(GENERATION_SETTING).await?.as_ref() == Some(&planned) => {
+                return Ok(MarkResult::ByAnother);
             }
-            Some(_) => return Ok(Left::Again),
+            Some(_) => return Ok(MarkResult::Again),
         };
-        settings.swap(GENERATION, Some(&planned), &format!("{name} {next}")).await?;
+        settings.swap(GENERATION_SETTING, Some(&planned), &format!("{name} {next}")).await?;
         Ok(left)
     }
 
@@ -131,12 +131,12 @@ impl Registry<'_> {
     async fn place(&self) -> Result<String, StoreError> {
         let reader = self.database.reader();
         match self.database.kind() {
-            Kind::Sqlite => {
+            DatabaseKind::Sqlite => {
                 let row = sql("SELECT file FROM pragma_database_list WHERE name = 'main'");
                 let file = row.one(reader).await?.text(0)?;
                 Ok(file_place(&file))
             }
-            Kind::Postgres => {
+            DatabaseKind::Postgres => {
                 let own = "SELECT CAST(oid AS TEXT) FROM pg_database
                     WHERE datname = current_database()";
                 let own = sql(own).one(reader).await?.text(0)?;
@@ -162,7 +162,7 @@ impl Registry<'_> {
         if !self.marks().await?.iter().any(|mark| mark == name) {
             return Ok(false);
         }
-        self.storage.delete(&format!("{MARKS}/{name}")).await?;
+        self.storage.delete(&format!("{MARKS_FOLDER}/{name}")).await?;
         Ok(true)
     }
 
@@ -175,7 +175,7 @@ impl Registry<'_> {
     }
 
     async fn marks(&self) -> Result<Vec<String>, StoreError> {
-        let keys = self.storage.list(MARKS).await?;
+        let keys = self.storage.list(MARKS_FOLDER).await?;
         let last = |key: String| key.rsplit('/').next().unwrap_or_default().to_owned();
         Ok(keys.into_iter().map(last).collect())
     }
@@ -187,8 +187,8 @@ fn is_forbidden(error: &StoreError) -> bool {
     error.code().as_deref() == Some(INSUFFICIENT_PRIVILEGE)
 }
 
-fn done_if(left: bool) -> Left {
-    if left { Left::Done } else { Left::Again }
+fn done_if(left: bool) -> MarkResult {
+    if left { MarkResult::Done } else { MarkResult::Again }
 }
 
 /// The number of a file and when it was made, which a copy does not have.

@@ -1,4 +1,4 @@
-//! [`Stage`]: a temporary copy of a package, with a home and a working folder around it in which
+//! [`DecoyEnvironment`]: a temporary copy of a package, with a home and a working folder around it in which
 //! every secret is a fake. Nothing of it is left afterwards.
 
 use std::{
@@ -15,13 +15,13 @@ use savoir_skill::{Reading, Skill, Source, folder::is_skill_file, read};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::honey::DecoySecrets;
+use super::decoy_secrets::DecoySecrets;
 
 /// The program that tells which line of a skill does what.
-const WITNESS: &str = include_str!("../../../../python/savoir_vetting.py");
+const TRACER_SCRIPT: &str = include_str!("../../../../python/savoir_vetting.py");
 
 /// Files that tools which want one are given.
-const SAMPLES: [(&str, &str); 4] = [
+const SAMPLE_FILES: [(&str, &str); 4] = [
     ("sample.csv", "name,value\nfirst,1\nsecond,2\n"),
     ("sample.json", "{\"name\": \"first\", \"value\": 1}\n"),
     ("sample.md", "# Sample\n\nOne paragraph of text.\n"),
@@ -30,7 +30,7 @@ const SAMPLES: [(&str, &str); 4] = [
 
 /// A temporary copy of a package, with fakes around it.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct DecoyEnvironment {
     /// Removes everything when it is dropped.
     _root: TempDir,
     pub(super) skill: Skill,
@@ -39,13 +39,13 @@ pub(super) struct Stage {
     pub(super) run_env: RunEnvironment,
     /// Where the host of Python tools is.
     pub(super) host: PathBuf,
-    pub(super) witness: PathBuf,
+    pub(super) tracer_script: PathBuf,
     /// A word that only this run has, for what the witness says.
-    pub(super) mark: String,
-    pub(super) honey: DecoySecrets,
+    pub(super) trace_mark: String,
+    pub(super) decoy_secrets: DecoySecrets,
 }
 
-impl Stage {
+impl DecoyEnvironment {
     /// Builds the stage of a skill.
     pub(super) fn build(tree: &Tree, skill: &Skill) -> io::Result<Self> {
         let root = tempfile::Builder::new().prefix("savoir-vetting-").tempdir()?;
@@ -56,19 +56,28 @@ impl Stage {
         for made in [&home, &work, &support] {
             fs::create_dir(made)?;
         }
-        for (name, text) in SAMPLES {
+        for (name, text) in SAMPLE_FILES {
             fs::write(work.join(name), text)?;
         }
         repository(&work)?;
-        let witness = support.join("savoir_vetting.py");
-        fs::write(&witness, WITNESS)?;
+        let tracer_script = support.join("savoir_vetting.py");
+        fs::write(&tracer_script, TRACER_SCRIPT)?;
         let installed = host::install(&support);
         let host = installed.map_err(|error: InstallError| error.source)?;
-        let honey = DecoySecrets::spread(skill, &home, &work)?;
+        let decoy_secrets = DecoySecrets::spread(skill, &home, &work)?;
         let run_env = RunEnvironment::at(&work, &home);
-        let mark = Uuid::new_v4().simple().to_string();
+        let trace_mark = Uuid::new_v4().simple().to_string();
         let skill = skill.clone();
-        Ok(Self { _root: root, skill, folder, run_env, host, witness, mark, honey })
+        Ok(Self {
+            _root: root,
+            skill,
+            folder,
+            run_env,
+            host,
+            tracer_script,
+            trace_mark,
+            decoy_secrets,
+        })
     }
 
     /// The home.

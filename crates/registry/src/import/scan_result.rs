@@ -11,11 +11,11 @@ pub(super) fn result(report: &Report) -> ScanResult {
         Verdict::Block => ScanVerdict::Block,
     };
     let text = scan::render::render(report, scan::render::Format::Json);
-    let mut told: Value = serde_json::from_str(&text).unwrap_or_default();
+    let mut progress: Value = serde_json::from_str(&text).unwrap_or_default();
     let engine = format!("savoir {}", env!("CARGO_PKG_VERSION"));
     let summary = format!("{} with {} findings", verdict, report.findings.len());
     let report = json!({
-        "engine": engine, "summary": summary, "findings": told["findings"].take(),
+        "engine": engine, "summary": summary, "findings": progress["findings"].take(),
     });
     ScanResult { verdict, report }
 }

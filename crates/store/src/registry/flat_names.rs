@@ -1,4 +1,4 @@
-//! Names for tools that know no namespaces.
+//! Flat names of packages, for tools without namespaces.
 //!
 //! `acme/racer` is `acme-racer` there, and so would `acme-racer` be, or `racer` of somebody else's
 //! `acme`. Whoever is first has it: nobody publishes under a name by which another package is known.
@@ -6,10 +6,10 @@
 use semver::Version;
 
 use super::{
-    Actor, Namespace, PackageName, Registry, RegistryError, Work,
+    Actor, Namespace, PackageName, Registry, RegistryError, RegistryTransaction,
     facts::{read_name, read_version},
 };
-use crate::{Kind, sql};
+use crate::{DatabaseKind, sql};
 
 impl PackageName {
     /// Its name with its namespace before it and no slash.
@@ -60,7 +60,7 @@ fn sharing(short: &str) -> Vec<String> {
         .collect()
 }
 
-impl Work {
+impl RegistryTransaction {
     /// Refuses a new package if another one is known by its short name, or was, or if the namespace of
     /// others would have such names.
     pub(super) async fn must_be_unlike(
@@ -102,7 +102,7 @@ impl Work {
         if namesakes.is_empty() {
             return Ok(());
         }
-        if self.kind == Kind::Postgres {
+        if self.kind == DatabaseKind::Postgres {
             // Of two who come at once, the second sees the first.
             sql::sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
                 .text(&format!("registry {short}"))
