@@ -1,4 +1,4 @@
-//! HTTP responses that can be cached, with ETag and range requests.
+//! HTTP responses that can be cached, with `ETag` and range requests.
 
 use std::{fmt::Write as _, ops::Range};
 
@@ -40,14 +40,14 @@ pub struct CacheableResponse {
 }
 
 impl CacheableResponse {
-    /// Computes the ETag from the body.
+    /// Computes the `ETag` from the body.
     pub fn new(kind: &'static str, caching: CachePolicy, body: impl Into<Bytes>) -> Self {
         let body = body.into();
         let etag = short_digest(&body);
         Self::with_etag(kind, caching, &etag, body)
     }
 
-    /// Uses a known ETag: letters and digits.
+    /// Uses a known `ETag`: letters and digits.
     pub fn with_etag(
         kind: &'static str,
         caching: CachePolicy,
@@ -135,7 +135,7 @@ fn insert(response: &mut Response, name: HeaderName, value: &str) {
     }
 }
 
-/// The first half of a SHA-256 digest, which is enough for an ETag.
+/// The first half of a SHA-256 digest, which is enough for an `ETag`.
 pub(super) fn short_digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes)[..16].iter().fold(String::with_capacity(32), |mut text, byte| {
         // Writing into a string does not fail.
@@ -144,7 +144,7 @@ pub(super) fn short_digest(bytes: &[u8]) -> String {
     })
 }
 
-/// Whether `If-None-Match` contains this ETag.
+/// Whether `If-None-Match` contains this `ETag`.
 pub fn matches_if_none_match(request_headers: &HeaderMap, etag: &HeaderValue) -> bool {
     let Some(known) =
         request_headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok())
@@ -155,7 +155,7 @@ pub fn matches_if_none_match(request_headers: &HeaderMap, etag: &HeaderValue) ->
     known.split(',').map(str::trim).any(|known| known == "*" || strip_weak_prefix(known) == etag)
 }
 
-/// Proxies may weaken an ETag; the bytes are the same.
+/// Proxies may weaken an `ETag`; the bytes are the same.
 fn strip_weak_prefix(etag: &str) -> &str {
     etag.strip_prefix("W/").unwrap_or(etag)
 }

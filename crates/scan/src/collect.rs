@@ -349,7 +349,7 @@ impl<'a> FragmentCollector<'_, 'a> {
         }
         let deeper = fragment.depth >= MAX_DEPTH && !acts.embedded.is_empty();
         self.is_over_limit |= deeper && fragment.hidden_in.is_some();
-        self.context.fragments.push(AnalyzedFragment { fragment: fragment, acts });
+        self.context.fragments.push(AnalyzedFragment { fragment, acts });
         for fragment in inner {
             self.hidden_bytes += fragment.text.len();
             if self.hidden_bytes > MAX_HIDDEN_BYTES * 4 {

@@ -960,7 +960,7 @@ impl Reader {
             match self.variables.get(variable) {
                 Some(known) => taint.add(&known.clone()),
                 None if sensitive_path::is_secret_name(variable) => {
-                    taint.tokens.push(variable.clone())
+                    taint.tokens.push(variable.clone());
                 }
                 None => {}
             }

@@ -60,7 +60,7 @@ impl Frames {
             let (field, value) = line.split_once(':').unwrap_or((&line, ""));
             match field {
                 "data" => {
-                    self.append_event_data(&mut data, value.strip_prefix(' ').unwrap_or(value))?
+                    self.append_event_data(&mut data, value.strip_prefix(' ').unwrap_or(value))?;
                 }
                 "" | "event" | "id" | "retry" => {}
                 _ => {

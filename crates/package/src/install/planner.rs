@@ -515,7 +515,7 @@ impl<'a> Planner<'a> {
                 }
             }
             (FolderContents::Tree(there), Some(_)) if folder_state.is_as_filled(there) => {
-                self.report_late_update(&folder_state)
+                self.report_late_update(&folder_state);
             }
             (_, Some(_)) => return self.plan_edited_folder(&folder_state, seen, put),
             (_, None) if self.occupied == OccupiedFolders::Refuse => {

@@ -98,7 +98,7 @@ fn skills(folder: &Path, depth: usize, found: &mut FoundSkills) {
                 }
             }
             Ok(kind) if kind.is_file() && is_archive(&path) => {
-                found.jobs.push(ImportJob::Archive(path))
+                found.jobs.push(ImportJob::Archive(path));
             }
             Ok(kind) if kind.is_file() && is_text(&path) => found.texts.push(path),
             _ => {}

@@ -396,14 +396,14 @@ impl BehaviorCheck<'_> {
         let mut told = Vec::new();
         match &self.process.stopped {
             Some((StopReason::Time, what)) => {
-                told.push(format!("{what} took too long and was ended"))
+                told.push(format!("{what} took too long and was ended"));
             }
             Some((StopReason::Answer, what)) => {
                 told.push(format!("{what} gave an answer that is too long"));
             }
             Some((StopReason::Memory, what)) => told.push(format!("{what} used too much memory")),
             Some((StopReason::Disk, what)) => {
-                told.push(format!("{what} filled the disk and was ended"))
+                told.push(format!("{what} filled the disk and was ended"));
             }
             None => {}
         }

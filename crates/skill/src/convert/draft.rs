@@ -253,7 +253,7 @@ impl<'b, 'a> Build<'b, 'a> {
             }
             match field.action {
                 FieldAction::KeepLines => {
-                    self.lines.push((source_lines.key.clone(), source_lines.text.clone()))
+                    self.lines.push((source_lines.key.clone(), source_lines.text.clone()));
                 }
                 FieldAction::Requote => {
                     let value = source_lines.value.to_value(self.mapper.source.yaml());

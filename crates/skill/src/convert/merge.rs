@@ -138,7 +138,7 @@ impl Merge<'_> {
                     self.push(key, source_lines.text.clone(), FieldOutcome::Kept, "the same field");
                 }
                 Some(now) if self.reads_same(&now) => {
-                    self.push(key, now.text, FieldOutcome::Kept, EDITED)
+                    self.push(key, now.text, FieldOutcome::Kept, EDITED);
                 }
                 None if !shared && !self.is_edited(key) => {
                     self.push(key, source_lines.text.clone(), FieldOutcome::Moved, RESTORED);
@@ -181,7 +181,7 @@ impl Merge<'_> {
             let key = field.source_lines.key.as_str();
             match field.action {
                 FieldAction::KeepLines => {
-                    self.push(key, field.source_lines.text.clone(), FieldOutcome::Kept, EDITED)
+                    self.push(key, field.source_lines.text.clone(), FieldOutcome::Kept, EDITED);
                 }
                 FieldAction::Requote | FieldAction::Stash | FieldAction::Extend => {
                     self.keep.push_str(&field.source_lines.text.replace("\r\n", "\n"));

@@ -333,7 +333,7 @@ pub(crate) fn write_as(skill: &Skill, shape: ManifestShape, fields: &mut Fields)
     match (skill.authors.as_slice(), nested) {
         ([], true) => {}
         ([], false) => {
-            fields.put_approximate("authors", "author", "unknown", "GAIA needs an author")
+            fields.put_approximate("authors", "author", "unknown", "GAIA needs an author");
         }
         (authors, _) => fields.put("authors", "author", authors.join(", ")),
     }

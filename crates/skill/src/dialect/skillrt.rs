@@ -265,7 +265,7 @@ impl Language for Skillrt {
                 fields.put_approximate("version", "version", "0.0.0", "the version is not SemVer");
             }
             (None, None) => {
-                fields.put_approximate("version", "version", "0.0.0", "skillrt needs a version")
+                fields.put_approximate("version", "version", "0.0.0", "skillrt needs a version");
             }
         }
         fields.put("description", "description", skill.description.clone());

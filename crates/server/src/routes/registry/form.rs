@@ -116,10 +116,10 @@ impl Form {
                         bytes(requested_range, "artifact", MAX_ARCHIVE_BYTES as usize).await?;
                 }
                 "skill" => {
-                    form.skill = Some(bytes(requested_range, "skill", MAX_TEXT_BYTES).await?)
+                    form.skill = Some(bytes(requested_range, "skill", MAX_TEXT_BYTES).await?);
                 }
                 "audit" => {
-                    form.audit = Some(bytes(requested_range, "audit", MAX_TEXT_BYTES).await?)
+                    form.audit = Some(bytes(requested_range, "audit", MAX_TEXT_BYTES).await?);
                 }
                 "namespace" => form.namespace = text(requested_range, "namespace").await?,
                 "name" => form.name = text(requested_range, "name").await?,

@@ -174,7 +174,7 @@ fn visit(context: &Context<'_>, node: &Node, found: &mut Vec<Diagnostic>) {
         }
         NodeData::Scalar { .. } => {}
         NodeData::Sequence { items, .. } => {
-            items.iter().for_each(|item| visit(context, item, found))
+            items.iter().for_each(|item| visit(context, item, found));
         }
         NodeData::Mapping { entries, .. } => {
             for entry in entries {
