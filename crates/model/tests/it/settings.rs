@@ -96,9 +96,9 @@ fn hosts_of_ollama_are_taken_as_people_write_them() {
 #[test]
 fn invalid_addresses_are_rejected_with_the_setting_name() {
     let error = refused(&from(&[("OPENAI_BASE_URL", "localhost:8080")]));
-    assert!(error.starts_with("OPENAI_BASE_URL is no address"), "{error}");
+    assert!(error.starts_with("OPENAI_BASE_URL is not a valid URL"), "{error}");
     let error = refused(&file("[a]\nkind = 'anthropic'\nbase-url = 'x'"));
-    assert!(error.starts_with("`base-url` of [models.a] is no address"), "{error}");
+    assert!(error.starts_with("`base-url` of [models.a] is not a valid URL"), "{error}");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn keys_come_from_variables_that_files_name() {
     assert_eq!(summary(&settings), ["a - k -"]);
     let error = file(text).with_environment(environment(&[])).unwrap_err().to_string();
     assert!(error.contains("MY_KEY") && error.contains("[models.a]"), "{error}");
-    assert!(refused(&file("[a]\nkind = 'openai'")).contains("wants a key"));
+    assert!(refused(&file("[a]\nkind = 'openai'")).contains("needs an API key"));
     let both = file("[a]\nkind = 'openai'\nkey-env = 'X'\nkey-file = '/x'");
     assert!(refused(&both).contains("both"));
 }

@@ -289,7 +289,7 @@ fn denied_tools_are_not_allowed() {
     let given = arguments(json!({"command": "ls"}));
     let error = list.check(OfferedTool::Host("run_command"), &given).unwrap_err();
     assert_eq!(error.code(), "tool-not-allowed");
-    assert!(error.to_string().contains("rules out (Bash, WebFetch(*))"), "{error}");
+    assert!(error.to_string().contains("denied by this skill (Bash, WebFetch(*))"), "{error}");
     assert!(list.check(OfferedTool::Host("write_file"), &given).is_ok());
     let both = AllowList::of(&policy("Bash Read", "Bash")).unwrap();
     assert!(
@@ -325,7 +325,7 @@ fn denied_condition_rejects_matching_calls() {
         .check(OfferedTool::Host("run_command"), &arguments(json!({"command": "git push origin"})))
         .unwrap_err();
     assert_eq!(error.code(), "arguments-not-allowed");
-    assert!(error.to_string().contains("rules out (Bash(git push:*))"), "{error}");
+    assert!(error.to_string().contains("denies (Bash(git push:*))"), "{error}");
     assert!(error.to_string().contains("it fits `git push:*`"), "{error}");
 }
 
