@@ -157,7 +157,7 @@ impl AgentSkills {
         let place = folders.places().find(|(known, _)| *known == name);
         let (_, folder) = place.ok_or_else(|| {
             RunError::call("no-skill", format!("there is no skill `{name}`"))
-                .way_out("find skills with search_skills")
+                .with_hint("find skills with search_skills")
         })?;
         subject_at(folder, self.trust)
     }
@@ -178,7 +178,7 @@ fn subject_at(folder: &Path, how: Trust) -> Result<LoadedSkill, RunError> {
     let told = |code: &'static str| {
         move |error: CommandError| {
             let hint = error.hints().first().cloned().unwrap_or_default();
-            RunError::call(code, error).way_out(hint)
+            RunError::call(code, error).with_hint(hint)
         }
     };
     let loaded = load::load(folder, None).map_err(told("skill-unreadable"))?;
@@ -187,7 +187,7 @@ fn subject_at(folder: &Path, how: Trust) -> Result<LoadedSkill, RunError> {
     let subject = trust::subject(&loaded, how, &believed)?;
     trust::refuse_forbidden(&subject, None).map_err(|error| {
         let hint = error.hints().first().cloned().unwrap_or_default();
-        RunError::refused("policy", error).way_out(hint)
+        RunError::refused("policy", error).with_hint(hint)
     })?;
     Ok(subject)
 }
@@ -227,7 +227,7 @@ fn below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, PathBuf)> {
 }
 
 impl SkillFolders for AgentSkills {
-    fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError> {
+    fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         self.subject_of(skill)
     }
 }

@@ -161,10 +161,10 @@ impl Talk {
         let skills = Arc::new(if args.untrusted { skills.untrusted() } else { skills });
         // Protect skills: a model that changes a skill could change its own permissions.
         let found = skills.folders().map_err(|error| CommandError::input(&error))?;
-        let host = Arc::new(host.keeping(found.places().map(|(_, place)| place)));
+        let host = Arc::new(host.protecting(found.places().map(|(_, place)| place)));
         let library = Arc::clone(&skills);
         let bench = SkillToolEnvironment {
-            subjects: skills,
+            skill_folders: skills,
             asker: person,
             home,
             run_env: host.run_env().clone(),
@@ -185,7 +185,7 @@ impl Talk {
             skill_tools: Some(Arc::new(SkillTools::new(bench))),
             tools: vec![Arc::clone(&host) as _],
             limits: args.limits(),
-            forks: if args.untrusted { Forks::Told } else { Forks::Apart },
+            forks: if args.untrusted { Forks::Inline } else { Forks::SeparateAgent },
         };
         let form = Form::new(args.json, false);
         Ok(Self { agent, host, conversation: Conversation::default(), failure, form })
@@ -216,7 +216,7 @@ async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
         turn = talk.turn(question) => turn,
         () = hangup.heard() => Ok((Ended::Stopped, Printer::new(talk.form))),
     };
-    talk.host.settled().await;
+    talk.host.wait_for_commands().await;
     let (ended, printer) = turn?;
     let error = match ended {
         Ended::Well => match printer.unapproved() {
@@ -249,7 +249,7 @@ async fn converse(args: &Args) -> Result<ExitCode, CommandError> {
         ended = talk_on(&mut talk, &lines) => ended,
         () = hangup.heard() => Err(stopped()),
     };
-    talk.host.settled().await;
+    talk.host.wait_for_commands().await;
     ended
 }
 

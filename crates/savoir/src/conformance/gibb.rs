@@ -6,7 +6,7 @@ use savoir_engine::{
     Home,
     approval::{ExtraGrants, Trust},
     loaded_skill::LoadedSkill,
-    run::{self, Finished, Given},
+    run::{self, CallInput, FinishedRun},
     run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
@@ -72,29 +72,29 @@ fn exec(execution: &Execution) -> Answer {
     fs::write(&file, &text).map_err(|error| unusable(&error))?;
     let reading = report::reading(&text, Dialect::GIBBERISH)?;
     let store = TrustStore::default();
-    let subject = LoadedSkill::new(&reading, &file, file.parent(), Trust::Bundled, &store)
+    let loaded_skill = LoadedSkill::new(&reading, &file, file.parent(), Trust::Bundled, &store)
         .map_err(|error| unusable(&error))?;
     let mut run_env = RunEnvironment::at(root, &root.join("home"));
     let names = execution.parent_env_names.iter().flatten();
     run_env.variables = names.map(|name| (name.clone(), "value".to_owned())).collect();
     let call = run::Call {
-        subject: &subject,
+        loaded_skill: &loaded_skill,
         tool: "run",
-        given: Given::Pairs(Vec::new()),
+        input: CallInput::Pairs(Vec::new()),
         run_env: &run_env,
         mode: "Global",
         extra: &ExtraGrants::default(),
     };
     let finished = run::plan(&call)
-        .and_then(|plan| plan.run(&subject, &Home::at(&root.join("savoir")), &mut |_| {}));
+        .and_then(|plan| plan.run(&loaded_skill, &Home::at(&root.join("savoir")), &mut |_| {}));
     Ok(match finished {
         Err(error) => {
             json!({"ok": false, "error": report::code(&error.code), "message": error.message})
         }
-        Ok(Finished { envelope, .. }) if envelope.code.as_deref() == Some("timeout") => {
+        Ok(FinishedRun { envelope, .. }) if envelope.code.as_deref() == Some("timeout") => {
             json!({"ok": false, "error": "timeout", "message": envelope.error})
         }
-        Ok(Finished { envelope, .. }) => {
+        Ok(FinishedRun { envelope, .. }) => {
             let mut names: Vec<&str> =
                 envelope.output.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
             names.sort_unstable();
