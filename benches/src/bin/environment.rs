@@ -16,7 +16,7 @@ use savoir_engine::{
     Home,
     approval::{ExtraGrants, Trust},
     loaded_skill::LoadedSkill,
-    run::{Call, Given, plan},
+    run::{Call, CallInput, plan},
     run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
@@ -57,13 +57,13 @@ fn main() {
     succeed(Command::new("python3").args(["-c", MAKE_WHEEL]).arg(&root));
     succeed(savoir(&root).arg("approve").arg(&skill).arg("--yes"));
 
-    let subject = subject(&skill);
+    let loaded_skill = loaded_skill(&skill);
     let mut rows = Vec::new();
     for (name, _) in SCRIPTS {
         let script = skill.join(name);
         // The first run makes the environment.
         succeed(savoir(&root).arg("run").arg(&script));
-        rows.push(Row::new(name, "run", Box::new(|| planned(&root, &subject, name))));
+        rows.push(Row::new(name, "run", Box::new(|| planned(&root, &loaded_skill, name))));
         let command = root.clone();
         rows.push(Row::new(
             name,
@@ -122,7 +122,7 @@ fn timed(act: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-fn subject(skill: &Path) -> LoadedSkill {
+fn loaded_skill(skill: &Path) -> LoadedSkill {
     let folder = Folder::open(skill).unwrap();
     let file = skill.join("SKILL.md");
     let source = Source::from_bytes(fs::read(&file).unwrap()).unwrap();
@@ -132,13 +132,13 @@ fn subject(skill: &Path) -> LoadedSkill {
 }
 
 /// From the plan to the end: what the environment adds, without what every call of the binary does.
-fn planned(root: &Path, subject: &LoadedSkill, script: &str) -> Duration {
+fn planned(root: &Path, loaded_skill: &LoadedSkill, script: &str) -> Duration {
     let run_env = RunEnvironment::at(&root.join("work"), &root.join("home"));
     let extra = ExtraGrants::default();
     let call = Call {
-        subject,
+        loaded_skill,
         tool: script,
-        given: Given::Words(Vec::new()),
+        input: CallInput::ScriptArguments(Vec::new()),
         run_env: &run_env,
         mode: "Global",
         extra: &extra,
@@ -146,7 +146,7 @@ fn planned(root: &Path, subject: &LoadedSkill, script: &str) -> Duration {
     let plan = plan(&call).unwrap();
     let home = Home::at(&root.join("savoir"));
     timed(|| {
-        let finished = plan.run(subject, &home, &mut |_| {}).unwrap();
+        let finished = plan.run(loaded_skill, &home, &mut |_| {}).unwrap();
         assert_eq!(finished.envelope.output, "ready");
     })
 }

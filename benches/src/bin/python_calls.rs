@@ -13,7 +13,7 @@ use savoir_engine::{
     Home,
     approval::{ExtraGrants, Trust},
     loaded_skill::LoadedSkill,
-    run::{Action, Answer, Call, Given, PythonTools, plan},
+    run::{Action, Answer, Call, CallInput, PythonTools, plan},
     run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
@@ -25,16 +25,16 @@ fn main() {
     let file = folder.join("SKILL.md");
     let source = Source::from_bytes(std::fs::read(&file).unwrap()).unwrap();
     let reading = read(source, Folder::open(&folder).ok().as_ref());
-    let subject =
+    let loaded_skill =
         LoadedSkill::new(&reading, &file, Some(&folder), Trust::User, &TrustStore::default())
             .unwrap();
     let scratch = env::temp_dir().join(format!("savoir-bench-{}", std::process::id()));
     let run_env = RunEnvironment::at(&folder, &scratch);
     let pairs = vec![("name".to_owned(), "Ada".to_owned())];
     let call = Call {
-        subject: &subject,
+        loaded_skill: &loaded_skill,
         tool: "say_hello",
-        given: Given::Pairs(pairs),
+        input: CallInput::Pairs(pairs),
         run_env: &run_env,
         mode: "Global",
         extra: &ExtraGrants::default(),
@@ -45,7 +45,7 @@ fn main() {
     let started = Instant::now();
     let mut tools = PythonTools::load(
         plan.policy,
-        &subject,
+        &loaded_skill,
         &python.interpreter,
         &python.functions,
         &home,

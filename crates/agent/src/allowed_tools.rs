@@ -1,8 +1,8 @@
-//! The fence around all tools of a turn.
+//! Enforces the `allowed-tools` list of the active skill for every tool call of a turn.
 //!
-//! What a skill allows holds from the call that loaded it to the end of the turn, or until another
-//! skill is loaded. It holds for every tool set, whatever else is decided about a call: approvals and
-//! the sandbox come after it. Only the machinery of skills is outside.
+//! The list of a skill applies from the call that loaded it to the end of the turn, or until another
+//! skill is loaded. It applies to every tool set, whatever else is decided about a call: approvals and
+//! the sandbox come after it. Only the built-in skill tools are exempt.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,25 +11,25 @@ use serde_json::{Map, Value};
 
 use super::toolset::ToolSpec;
 
-/// What the skills of a turn leave a model.
+/// The allow-list that is active in a turn.
 #[derive(Debug, Default)]
 pub struct AllowedTools {
     active: Mutex<Option<Active>>,
 }
 
-/// What holds at one moment. Calls that a model makes at once are all held to the moment before them.
+/// The allow-list at one point in time. Parallel calls are all checked against the list before them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moment(Option<Active>);
+pub struct AllowListSnapshot(Option<Active>);
 
-/// What one call is held to, from when it is made until it is carried out. A person may be asked in
-/// between, and another skill be loaded meanwhile: whoever asked looks here once more.
+/// Checks one call from when it is made until it runs. While the user is asked, another skill may be
+/// loaded, so callers check again after the answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Fence<'a>(Option<Held<'a>>);
+pub struct CallGuard<'a>(Option<GuardedCall<'a>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Held<'a> {
+struct GuardedCall<'a> {
     allowed_tools: &'a AllowedTools,
-    moments: &'a [Moment],
+    snapshots: &'a [AllowListSnapshot],
     tool: &'a ToolSpec,
     arguments: &'a Map<String, Value>,
 }
@@ -55,35 +55,37 @@ impl AllowedTools {
         *self.active.lock().unwrap_or_else(PoisonError::into_inner) = active;
     }
 
-    /// What holds now.
-    pub fn now(&self) -> Moment {
-        Moment(self.active.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    /// The list that is active now.
+    pub fn snapshot(&self) -> AllowListSnapshot {
+        AllowListSnapshot(self.active.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 }
 
-impl<'a> Fence<'a> {
+impl<'a> CallGuard<'a> {
     /// The fence around a call that was made when each of some moments held.
-    pub fn around(
+    pub fn new(
         allowed_tools: &'a AllowedTools,
-        moments: &'a [Moment],
+        snapshots: &'a [AllowListSnapshot],
         tool: &'a ToolSpec,
         arguments: &'a Map<String, Value>,
     ) -> Self {
-        Self(Some(Held { allowed_tools, moments, tool, arguments }))
+        Self(Some(GuardedCall { allowed_tools, snapshots, tool, arguments }))
     }
 
     /// No fence: for what no list takes away.
-    pub fn open() -> Self {
+    pub fn unrestricted() -> Self {
         Self(None)
     }
 
     /// Whether the call is let through now, without a question.
     pub fn check(&self) -> Result<(), NotAllowed> {
-        let Some(Held { allowed_tools, moments, tool, arguments }) = self.0 else { return Ok(()) };
-        let now = allowed_tools.now();
+        let Some(GuardedCall { allowed_tools, snapshots, tool, arguments }) = self.0 else {
+            return Ok(());
+        };
+        let current = allowed_tools.snapshot();
         let mut doubt = Ok(());
-        for moment in moments.iter().chain([&now]) {
-            let Err((skill, refused)) = moment.check(tool, arguments) else { continue };
+        for snapshot in snapshots.iter().chain([&current]) {
+            let Err((skill, refused)) = snapshot.check(tool, arguments) else { continue };
             tracing::warn!(skill, code = refused.code(), %refused, "a skill does not allow a call");
             if !refused.needs_approval() {
                 return Err(refused);
@@ -94,7 +96,7 @@ impl<'a> Fence<'a> {
     }
 
     /// Whether the call is let through now if a person agrees to what is in doubt.
-    pub fn doubt(&self) -> Result<Option<NotAllowed>, NotAllowed> {
+    pub fn find_doubt(&self) -> Result<Option<NotAllowed>, NotAllowed> {
         match self.check() {
             Ok(()) => Ok(None),
             Err(refused) if refused.needs_approval() => Ok(Some(refused)),
@@ -105,7 +107,7 @@ impl<'a> Fence<'a> {
 
 impl Active {
     /// A skill calls its own tools by their short names.
-    fn seen<'a>(&self, offered: OfferedTool<'a>) -> OfferedTool<'a> {
+    fn resolve_own_tool<'a>(&self, offered: OfferedTool<'a>) -> OfferedTool<'a> {
         match offered {
             OfferedTool::Skill { skill, tool, .. } if skill == self.skill => {
                 OfferedTool::Skill { skill, tool, called: tool }
@@ -115,7 +117,7 @@ impl Active {
     }
 }
 
-impl Moment {
+impl AllowListSnapshot {
     /// The skill that restricts what can be called.
     pub fn skill(&self) -> Option<&str> {
         self.0.as_ref().map(|active| active.skill.as_str())
@@ -124,7 +126,7 @@ impl Moment {
     /// Whether some call of a tool would be let through.
     pub fn offers(&self, tool: &ToolSpec) -> bool {
         match (&self.0, tool.offered()) {
-            (Some(active), Some(offered)) => active.list.names(active.seen(offered)),
+            (Some(active), Some(offered)) => active.list.names(active.resolve_own_tool(offered)),
             _ => true,
         }
     }
@@ -136,7 +138,7 @@ impl Moment {
     ) -> Result<(), (String, NotAllowed)> {
         match (&self.0, tool.offered()) {
             (Some(active), Some(offered)) => {
-                let checked = active.list.check(active.seen(offered), arguments);
+                let checked = active.list.check(active.resolve_own_tool(offered), arguments);
                 checked.map_err(|refused| (active.skill.clone(), refused))
             }
             _ => Ok(()),
@@ -165,10 +167,10 @@ mod tests {
     /// A call that was made at a moment, and is carried out now.
     fn check(
         allowed_tools: &AllowedTools,
-        moment: &Moment,
+        snapshot: &AllowListSnapshot,
         tool: &ToolSpec,
     ) -> Result<(), NotAllowed> {
-        Fence::around(allowed_tools, std::slice::from_ref(moment), tool, &Map::new()).check()
+        CallGuard::new(allowed_tools, std::slice::from_ref(snapshot), tool, &Map::new()).check()
     }
 
     fn list(text: &str) -> Option<AllowList> {
@@ -176,26 +178,26 @@ mod tests {
     }
 
     #[test]
-    fn the_machinery_always_works() {
+    fn builtin_tools_are_always_allowed() {
         let allowed_tools = AllowedTools::of("x", list("Read"));
         let builtin_tools = tool("use_skill", Origin::Builtin);
-        assert!(check(&allowed_tools, &allowed_tools.now(), &builtin_tools).is_ok());
-        assert!(allowed_tools.now().offers(&builtin_tools));
-        // A tool of a skill that calls itself like that is no machinery.
+        assert!(check(&allowed_tools, &allowed_tools.snapshot(), &builtin_tools).is_ok());
+        assert!(allowed_tools.snapshot().offers(&builtin_tools));
+        // A tool of a skill that calls itself like that is not a built-in tool.
         let skill = Origin::Skill { skill: "evil".into(), tool: "use_skill".into() };
         let other = tool("use_skill", skill);
-        assert!(check(&allowed_tools, &allowed_tools.now(), &other).is_err());
+        assert!(check(&allowed_tools, &allowed_tools.snapshot(), &other).is_err());
     }
 
     #[test]
     fn the_next_skill_replaces_the_list_and_one_without_clears_it() {
         let allowed_tools = AllowedTools::default();
         let (read, write) = (tool("read_file", Origin::Host), tool("write_file", Origin::Host));
-        let may = |tool| check(&allowed_tools, &allowed_tools.now(), tool).is_ok();
+        let may = |tool| check(&allowed_tools, &allowed_tools.snapshot(), tool).is_ok();
         assert!(may(&read) && may(&write));
         allowed_tools.follow("reader", list("Read"));
         assert!(may(&read) && !may(&write));
-        assert_eq!(allowed_tools.now().skill(), Some("reader"));
+        assert_eq!(allowed_tools.snapshot().skill(), Some("reader"));
         allowed_tools.follow("writer", list("Write"));
         assert!(!may(&read) && may(&write));
         allowed_tools.follow("free", list(""));
@@ -208,12 +210,12 @@ mod tests {
         let arguments = json!({"command": "find . -delete"});
         let arguments = arguments.as_object().unwrap();
         let allowed_tools = AllowedTools::of("finder", list("Bash(find:*)"));
-        let moments = [allowed_tools.now()];
-        let fence = Fence::around(&allowed_tools, &moments, &run, arguments);
-        assert!(fence.check().is_err());
-        assert!(fence.doubt().unwrap().is_some_and(|doubt| doubt.needs_approval()));
+        let snapshots = [allowed_tools.snapshot()];
+        let call_guard = CallGuard::new(&allowed_tools, &snapshots, &run, arguments);
+        assert!(call_guard.check().is_err());
+        assert!(call_guard.find_doubt().unwrap().is_some_and(|doubt| doubt.needs_approval()));
         allowed_tools.follow("reader", list("Read"));
-        assert_eq!(fence.doubt().unwrap_err().code(), "tool-not-allowed");
+        assert_eq!(call_guard.find_doubt().unwrap_err().code(), "tool-not-allowed");
     }
 
     #[test]
@@ -221,7 +223,7 @@ mod tests {
         let own = Origin::Skill { skill: "git".into(), tool: "status".into() };
         let other = Origin::Skill { skill: "evil".into(), tool: "status".into() };
         let allowed_tools = AllowedTools::of("git", list("status"));
-        let may = |tool: ToolSpec| check(&allowed_tools, &allowed_tools.now(), &tool).is_ok();
+        let may = |tool: ToolSpec| check(&allowed_tools, &allowed_tools.snapshot(), &tool).is_ok();
         assert!(may(tool("git__status", own)));
         assert!(!may(tool("evil__status", other)));
     }
@@ -230,13 +232,13 @@ mod tests {
     fn calls_at_once_are_held_to_both_moments() {
         let allowed_tools = AllowedTools::of("reader", list("Read"));
         let write = tool("write_file", Origin::Host);
-        let before = allowed_tools.now();
+        let before = allowed_tools.snapshot();
         // A model loads a skill without a list and writes at the same time.
         allowed_tools.follow("free", None);
         let refused = check(&allowed_tools, &before, &write).unwrap_err();
         assert_eq!(refused.code(), "tool-not-allowed");
         // The other way round: what was free is not free any more.
-        let before = allowed_tools.now();
+        let before = allowed_tools.snapshot();
         allowed_tools.follow("reader", list("Read"));
         assert!(check(&allowed_tools, &before, &write).is_err());
     }

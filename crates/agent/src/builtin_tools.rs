@@ -16,14 +16,14 @@ use serde_json::{Map, Value, json};
 use self::search::named;
 pub use self::{draft::write as write_draft, search::search};
 use super::{
-    allowed_tools::{AllowedTools, Fence},
+    allowed_tools::{AllowedTools, CallGuard},
     library::{Library, LibraryError, Opened, resource_path},
     skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 
 /// Skills that one search finds at most, and if nothing else is said.
-const MOST_FOUND: usize = 50;
+const MAX_FOUND: usize = 50;
 const FOUND: usize = 10;
 
 /// What whoever asks for a skill with `context: fork` is told.
@@ -116,7 +116,7 @@ impl BuiltinTools {
 
     /// Offers the tools of each skill that is loaded.
     #[must_use]
-    pub fn bringing(self, tools: Arc<SkillTools>) -> Self {
+    pub fn with_skill_tools(self, tools: Arc<SkillTools>) -> Self {
         Self { tools: Some(tools), ..self }
     }
 
@@ -146,9 +146,9 @@ impl BuiltinTools {
 
     /// What the list of the skill that is followed leaves of one that is left to whoever asked for it.
     fn held(&self, skill: &Skill) -> Option<String> {
-        let moment = self.allowed_tools.as_ref()?.now();
-        let followed = moment.skill()?;
-        let refused: Vec<String> = self.tools_of(skill, |tool| !moment.offers(tool));
+        let snapshot = self.allowed_tools.as_ref()?.snapshot();
+        let followed = snapshot.skill()?;
+        let refused: Vec<String> = self.tools_of(skill, |tool| !snapshot.offers(tool));
         let refused = match refused.as_slice() {
             [] => "it frees no other tools".to_owned(),
             names => format!("it refuses the tools {} of this one", names.join(", ")),
@@ -173,12 +173,12 @@ impl BuiltinTools {
         if let Some(allowed_tools) = self.allowed_tools.as_ref().filter(|_| !self.leaves(skill)) {
             allowed_tools.follow(&skill.name, AllowList::of(&skill.policy));
         }
-        let brought = self.tools.as_ref().map(|tools| tools.bring(skill)).unwrap_or_default();
+        let brought = self.tools.as_ref().map(|tools| tools.offer_skill(skill)).unwrap_or_default();
         let Some(allowed_tools) = self.allowed_tools.as_ref().filter(|_| self.leaves(skill)) else {
             return brought;
         };
-        let moment = allowed_tools.now();
-        self.tools_of(skill, |tool| moment.offers(tool))
+        let snapshot = allowed_tools.snapshot();
+        self.tools_of(skill, |tool| snapshot.offers(tool))
     }
 
     /// Reads a text file of a skill.
@@ -190,11 +190,11 @@ impl BuiltinTools {
     /// The skills that fit a question best, with their lines.
     pub async fn search_skills(&self, query: &str, most: usize) -> Result<Value, LibraryError> {
         let skills = self.library.skills().await?;
-        let found = search(&skills, query, most.min(MOST_FOUND));
+        let found = search(&skills, query, most.min(MAX_FOUND));
         let lines = found.iter().map(|skill| json!({"name": skill.name, "line": skill.line}));
         let mut told = json!({"skills": lines.collect::<Vec<_>>(), "of": skills.len()});
         let unusable = self.library.unusable().await?;
-        let unusable: Vec<_> = named(&unusable, query).take(MOST_FOUND).collect();
+        let unusable: Vec<_> = named(&unusable, query).take(MAX_FOUND).collect();
         if !unusable.is_empty() {
             told["unusable"] = json!(unusable);
         }
@@ -214,7 +214,7 @@ impl BuiltinTools {
             }
             "search_skills" => {
                 let most = given.get("limit").and_then(Value::as_u64).unwrap_or(FOUND as u64);
-                let most = usize::try_from(most).unwrap_or(MOST_FOUND);
+                let most = usize::try_from(most).unwrap_or(MAX_FOUND);
                 Ok(ToolAnswer::data(self.search_skills(text(given, "query")?, most).await?))
             }
             "save_skill" => {
@@ -267,7 +267,7 @@ impl Toolset for BuiltinTools {
     fn tools(&self) -> Vec<ToolSpec> {
         let text = |description: &str| json!({"type": "string", "description": description});
         let name = text("The name of the skill, as it is listed");
-        let number = json!({"type": "integer", "minimum": 1, "maximum": MOST_FOUND});
+        let number = json!({"type": "integer", "minimum": 1, "maximum": MAX_FOUND});
         let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
             ToolSpec::new(name, description, properties, required, Origin::Builtin)
         };
@@ -309,7 +309,7 @@ impl Toolset for BuiltinTools {
         &'a self,
         name: &'a str,
         arguments: &'a Map<String, Value>,
-        _: Fence<'a>,
+        _: CallGuard<'a>,
     ) -> BoxFuture<'a, ToolAnswer> {
         Box::pin(async move {
             self.answer(name, arguments)

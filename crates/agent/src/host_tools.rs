@@ -1,4 +1,4 @@
-//! Tools of the host: files of one folder, commands in the sandbox, pages of public servers.
+//! Host tools for an agent: files of the workspace, sandboxed commands, and public web pages.
 //!
 //! They are held to what skills allow like all others. What changes something or leaves the machine is
 //! asked about before, unless the person said that work inside the folder needs no question.
@@ -30,9 +30,9 @@ use tokio::sync::RwLock;
 
 use self::workspace::Workspace;
 use super::{
-    allowed_tools::Fence,
+    allowed_tools::CallGuard,
     consent::{Asker, Consent, HostAction, HostQuestion},
-    library::MOST_FILE_BYTES,
+    library::MAX_SERVED_FILE_BYTES,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 
@@ -103,10 +103,10 @@ impl WorkspaceError {
 }
 
 /// What went wrong, and the stable word for it.
-type Wrong = (&'static str, String);
+type ToolFailure = (&'static str, String);
 
 /// The same for a workspace as for a folder.
-fn unusable((code, why): Wrong) -> Wrong {
+fn unusable((code, why): ToolFailure) -> ToolFailure {
     let code = match code {
         "folder-too-large" => "workspace-too-large",
         _ => "workspace-unusable",
@@ -139,7 +139,7 @@ impl HostTools {
 
     /// With folders that stay as they are, although they lie there.
     #[must_use]
-    pub fn keeping<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
+    pub fn protecting<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
         let keep = |run_env: RunEnvironment, folder: &Path| run_env.keeping_folder(folder);
         self.run_env = folders.into_iter().fold(self.run_env, keep);
         self
@@ -152,7 +152,7 @@ impl HostTools {
 
     /// Waits until every command has ended, also those for which nobody waits any more, and what they
     /// left is looked at. Whoever ends the program waits for this.
-    pub async fn settled(&self) {
+    pub async fn wait_for_commands(&self) {
         drop(self.commands.write().await);
     }
 
@@ -162,7 +162,7 @@ impl HostTools {
 
     /// Asks servers by other rules than that they must be public.
     #[must_use]
-    pub fn asking(self, http: HttpPolicy) -> Self {
+    pub fn with_http_policy(self, http: HttpPolicy) -> Self {
         Self { http, ..self }
     }
 
@@ -170,46 +170,50 @@ impl HostTools {
         &self,
         name: &str,
         given: &Map<String, Value>,
-        fence: Fence<'_>,
-    ) -> Result<ToolAnswer, Wrong> {
+        call_guard: CallGuard<'_>,
+    ) -> Result<ToolAnswer, ToolFailure> {
         match name {
             "read_file" => self.read_file(text(given, "path")?),
             "list_dir" => self.list_dir(given.get("path").and_then(Value::as_str).unwrap_or(".")),
             "write_file" => {
-                self.write_file(text(given, "path")?, text(given, "content")?, fence).await
+                self.write_file(text(given, "path")?, text(given, "content")?, call_guard).await
             }
             "edit_file" => {
                 let (old, new) = (text(given, "old_text")?, text(given, "new_text")?);
-                self.edit_file(text(given, "path")?, old, new, fence).await
+                self.edit_file(text(given, "path")?, old, new, call_guard).await
             }
             "run_command" => {
                 let seconds = given.get("seconds").and_then(Value::as_u64);
-                self.run_command(text(given, "command")?, seconds, fence).await
+                self.run_command(text(given, "command")?, seconds, call_guard).await
             }
-            "web_fetch" => self.web_fetch(text(given, "url")?, fence).await,
+            "web_fetch" => self.web_fetch(text(given, "url")?, call_guard).await,
             name => Err(("unknown-tool", format!("there is no tool `{name}`"))),
         }
     }
 
     /// Asks a person if it must. What was allowed before may not be any more after the answer.
-    async fn agree(&self, deed: HostAction, fence: Fence<'_>) -> Result<(), Wrong> {
+    async fn ask_consent(
+        &self,
+        action: HostAction,
+        call_guard: CallGuard<'_>,
+    ) -> Result<(), ToolFailure> {
         let refused = |refused: NotAllowed| (refused.code(), refused.to_string());
-        let doubt = fence.doubt().map_err(refused)?;
-        self.ask(deed, doubt.as_ref()).await?;
-        match fence.doubt().map_err(refused)? {
+        let doubt = call_guard.find_doubt().map_err(refused)?;
+        self.ask(action, doubt.as_ref()).await?;
+        match call_guard.find_doubt().map_err(refused)? {
             // Nobody was asked about this one.
             Some(other) if Some(&other) != doubt.as_ref() => Err(refused(other)),
             _ => Ok(()),
         }
     }
 
-    async fn ask(&self, deed: HostAction, doubt: Option<&NotAllowed>) -> Result<(), Wrong> {
-        let is_inside = !matches!(deed, HostAction::Fetch { .. });
+    async fn ask(&self, action: HostAction, doubt: Option<&NotAllowed>) -> Result<(), ToolFailure> {
+        let is_inside = !matches!(action, HostAction::Fetch { .. });
         let doubt = doubt.map(ToString::to_string);
         // A yes to a command is none to what a list doubts.
         let scope = match &doubt {
-            Some(doubt) => format!("{} although {doubt}", deed.scope()),
-            None => deed.scope(),
+            Some(doubt) => format!("{} although {doubt}", action.scope()),
+            None => action.scope(),
         };
         let agreed = || self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = is_inside && doubt.is_none() && self.autonomy == Autonomy::InWorkspace;
@@ -217,7 +221,7 @@ impl HostTools {
             return Ok(());
         }
         let workspace = self.workspace.root().to_owned();
-        match self.asker.ask_host(&HostQuestion { deed, workspace, doubt: doubt.clone() }).await {
+        match self.asker.ask_host(&HostQuestion { action, workspace, doubt: doubt.clone() }).await {
             Consent::Once => Ok(()),
             Consent::Always => {
                 agreed().insert(scope);
@@ -243,7 +247,11 @@ impl HostTools {
         }
     }
 
-    async fn web_fetch(&self, address: &str, fence: Fence<'_>) -> Result<ToolAnswer, Wrong> {
+    async fn web_fetch(
+        &self,
+        address: &str,
+        call_guard: CallGuard<'_>,
+    ) -> Result<ToolAnswer, ToolFailure> {
         let refused = |message: String| ("not-fetched", message);
         let url = url::Url::parse(address).map_err(|error| {
             refused(format!("`{address}` is no address: {error}; write https://HOST/PATH"))
@@ -251,7 +259,7 @@ impl HostTools {
         if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() {
             return Err(refused("only http:// and https:// without a user can be read".to_owned()));
         }
-        self.agree(HostAction::Fetch { url: url.to_string() }, fence).await?;
+        self.ask_consent(HostAction::Fetch { url: url.to_string() }, call_guard).await?;
         let page = read_page(&url, &self.http, FETCH_TIME).await.map_err(refused)?;
         if let Some(location) = page.location.filter(|_| (300..400).contains(&page.status)) {
             let location = url.join(&location).map_or(location, |url| url.to_string());
@@ -260,7 +268,7 @@ impl HostTools {
         }
         // Nobody reads markup.
         let said = if page.is_html { to_markdown_with_links(&page.text, &url) } else { page.text };
-        let end = said.floor_char_boundary(MOST_FILE_BYTES as usize);
+        let end = said.floor_char_boundary(MAX_SERVED_FILE_BYTES as usize);
         let more = if end < said.len() { "\n[cut here]" } else { "" };
         let text = format!("HTTP {}\n\n{}{more}", page.status, &said[..end]);
         let failure = (page.status >= 400).then(|| "http-status".to_owned());
@@ -268,7 +276,7 @@ impl HostTools {
     }
 }
 
-fn text<'a>(given: &'a Map<String, Value>, name: &str) -> Result<&'a str, Wrong> {
+fn text<'a>(given: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolFailure> {
     let found = given.get(name).and_then(Value::as_str);
     let missing = || format!("the argument `{name}` is missing, or is no text");
     found.ok_or_else(|| ("missing-argument", missing()))
@@ -279,7 +287,7 @@ impl Toolset for HostTools {
         let text = |description: &str| json!({"type": "string", "description": description});
         let path = text("A path inside the workspace, relative to it");
         let seconds = json!({
-            "type": "integer", "minimum": 1, "maximum": command::MOST_SECONDS,
+            "type": "integer", "minimum": 1, "maximum": command::MAX_SECONDS,
             "description": "How long it may take, 60 if nothing is said",
         });
         let command = text("A command for a shell, which starts in the workspace");
@@ -324,15 +332,15 @@ impl Toolset for HostTools {
         &'a self,
         name: &'a str,
         arguments: &'a Map<String, Value>,
-        fence: Fence<'a>,
+        call_guard: CallGuard<'a>,
     ) -> BoxFuture<'a, ToolAnswer> {
         Box::pin(async move {
-            let answer = self.answer(name, arguments, fence).await;
+            let answer = self.answer(name, arguments, call_guard).await;
             answer.unwrap_or_else(|(code, message)| ToolAnswer::failed(code, message))
         })
     }
 
-    fn settles_doubts(&self) -> bool {
+    fn asks_about_doubts(&self) -> bool {
         true
     }
 }

@@ -1,4 +1,4 @@
-//! Where an agent finds skills.
+//! The `Library` trait: lists, opens and saves skills for an agent.
 
 mod folders;
 mod served;
@@ -17,7 +17,7 @@ use crate::disclosure::{Candidate, Unusable};
 use savoir_lint::words::nearest;
 
 /// Bytes of a file of a skill that a model may read.
-pub const MOST_FILE_BYTES: u64 = 256 * 1024;
+pub const MAX_SERVED_FILE_BYTES: u64 = 256 * 1024;
 
 /// A place with skills, as one person sees it. Skills that are disabled are not there.
 pub trait Library: fmt::Debug + Send + Sync {
@@ -156,7 +156,7 @@ pub enum LibraryError {
         outside: bool,
     },
     /// The file is too large.
-    #[error("`{path}` has {size} bytes, at most {MOST_FILE_BYTES} can be read")]
+    #[error("`{path}` has {size} bytes, at most {MAX_SERVED_FILE_BYTES} can be read")]
     TooLarge {
         /// The path.
         path: String,

@@ -14,9 +14,9 @@ use savoir_engine::{
     loaded_skill::LoadedSkill,
     manifest::{self, Manifest},
     record::DecisionRecord,
-    run::{Call, Finished, Given, Plan},
+    run::{Call, CallInput, FinishedRun, RunPlan},
     run_environment::RunEnvironment,
-    session::{Agreed, Earlier, Session, Weighed},
+    session::{ApprovalDuration, RunDecision, SavedApprovals, Session},
 };
 use savoir_lint::harmless;
 use savoir_model::ToolDefinition;
@@ -26,26 +26,26 @@ use tempfile::TempDir;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
 
 use super::{
-    allowed_tools::Fence,
+    allowed_tools::CallGuard,
     consent::{Asker, Consent},
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
     workspaces::{LeftFile, Workspaces},
 };
 
 /// Files that a tool left of which a model reads.
-const MOST_NAMED: usize = 100;
+const MAX_NAMED: usize = 100;
 
 /// Where skills are found as they are on disk, with who vouches for them.
 pub trait SkillFolders: fmt::Debug + Send + Sync {
     /// The skill of a name, as it is now.
-    fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError>;
+    fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError>;
 }
 
 /// Where and how the tools of skills run.
 #[derive(Clone, Debug)]
 pub struct SkillToolEnvironment {
     /// Where the skills are.
-    pub subjects: Arc<dyn SkillFolders>,
+    pub skill_folders: Arc<dyn SkillFolders>,
     /// Whoever agrees to a run.
     pub asker: Arc<dyn Asker>,
     /// Where approvals and records are.
@@ -62,16 +62,16 @@ pub struct Queue {
     /// A tool that must run alone holds all of it.
     turns: Arc<RwLock<()>>,
     /// Runs that may begin at once, if there is a limit.
-    places: Option<Arc<Semaphore>>,
+    slots: Option<Arc<Semaphore>>,
 }
 
 impl Queue {
-    /// One with so many places.
-    pub fn with_places(count: usize) -> Self {
-        Self { turns: Arc::default(), places: Some(Arc::new(Semaphore::new(count))) }
+    /// One with so many slots.
+    pub fn with_slots(count: usize) -> Self {
+        Self { turns: Arc::default(), slots: Some(Arc::new(Semaphore::new(count))) }
     }
 
-    async fn turn(&self, atomic: bool) -> Turn {
+    async fn acquire(&self, atomic: bool) -> RunPermit {
         let turns = Arc::clone(&self.turns);
         if atomic {
             (Some(turns.write_owned().await), None)
@@ -84,7 +84,7 @@ impl Queue {
 /// The tools of the skills that are in use.
 #[derive(Debug)]
 pub struct SkillTools {
-    bench: SkillToolEnvironment,
+    environment: SkillToolEnvironment,
     /// Those that were used last come last.
     in_use: Mutex<Vec<Skill>>,
     queue: Queue,
@@ -93,17 +93,17 @@ pub struct SkillTools {
 }
 
 /// A turn of a tool: alone, or together with others.
-type Turn = (Option<OwnedRwLockWriteGuard<()>>, Option<OwnedRwLockReadGuard<()>>);
+type RunPermit = (Option<OwnedRwLockWriteGuard<()>>, Option<OwnedRwLockReadGuard<()>>);
 
 impl SkillTools {
     /// No tools yet.
-    pub fn new(bench: SkillToolEnvironment) -> Self {
-        Self { bench, in_use: Mutex::default(), queue: Queue::default(), workspaces: None }
+    pub fn new(environment: SkillToolEnvironment) -> Self {
+        Self { environment, in_use: Mutex::default(), queue: Queue::default(), workspaces: None }
     }
 
     /// In a queue that others may share: what must run alone runs alone among all of them.
     #[must_use]
-    pub fn sharing(self, queue: Queue) -> Self {
+    pub fn with_queue(self, queue: Queue) -> Self {
         Self { queue, ..self }
     }
 
@@ -115,15 +115,15 @@ impl SkillTools {
 
     /// In another mode.
     #[must_use]
-    pub fn in_mode(&self, mode: &str) -> Self {
-        let mut tools = self.apart();
-        mode.clone_into(&mut tools.bench.mode);
+    pub fn with_mode(&self, mode: &str) -> Self {
+        let mut tools = self.without_skills();
+        mode.clone_into(&mut tools.environment.mode);
         tools
     }
 
     /// Why no tool of a skill is offered in this mode, and the way out.
-    pub fn not_in_mode(&self, skill: &Skill) -> Option<String> {
-        let mode = &self.bench.mode;
+    pub fn explain_not_in_mode(&self, skill: &Skill) -> Option<String> {
+        let mode = &self.environment.mode;
         (!manifest::is_offered(skill, mode)).then(|| {
             format!(
                 "the tools of `{}` are for the mode {} alone, and this is {mode}: use another skill, or \
@@ -137,9 +137,9 @@ impl SkillTools {
 
     /// No tools yet, on the same bench: what must run alone runs alone here and there.
     #[must_use]
-    pub fn apart(&self) -> Self {
+    pub fn without_skills(&self) -> Self {
         Self {
-            bench: self.bench.clone(),
+            environment: self.environment.clone(),
             in_use: Mutex::default(),
             queue: self.queue.clone(),
             workspaces: self.workspaces.clone(),
@@ -147,8 +147,8 @@ impl SkillTools {
     }
 
     /// Offers the tools of a skill from here on; tells the names under which they can be called.
-    pub fn bring(&self, skill: &Skill) -> Vec<String> {
-        if skill.tools.is_empty() || !manifest::is_offered(skill, &self.bench.mode) {
+    pub fn offer_skill(&self, skill: &Skill) -> Vec<String> {
+        if skill.tools.is_empty() || !manifest::is_offered(skill, &self.environment.mode) {
             return Vec::new();
         }
         let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,7 +159,7 @@ impl SkillTools {
     }
 
     /// Offers the tools of a skill no longer.
-    pub fn forget(&self, skill: &str) {
+    pub fn remove_skill(&self, skill: &str) {
         let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
         in_use.retain(|known| known.name != skill);
     }
@@ -171,7 +171,7 @@ impl SkillTools {
 
     /// The tools of one skill, whether it is in use or not, as they would be offered.
     pub fn tools_of(&self, skill: &Skill) -> Vec<ToolSpec> {
-        if manifest::is_offered(skill, &self.bench.mode) {
+        if manifest::is_offered(skill, &self.environment.mode) {
             specs(std::slice::from_ref(skill))
         } else {
             Vec::new()
@@ -180,14 +180,14 @@ impl SkillTools {
 
     /// Calls a tool of a skill by both of their names. Whether the list of another skill allows it
     /// was decided before, and is looked at again once somebody agreed.
-    pub async fn call_of(
+    pub async fn call_skill_tool(
         &self,
         skill: &str,
         tool: &str,
         given: &Map<String, Value>,
-        fence: Fence<'_>,
+        call_guard: CallGuard<'_>,
     ) -> ToolAnswer {
-        match self.run(skill, tool, given, fence).await {
+        match self.run(skill, tool, given, call_guard).await {
             Ok((finished, left)) => answer(&finished, &left),
             Err(error) => refused(&error),
         }
@@ -198,51 +198,53 @@ impl SkillTools {
         skill: &str,
         tool: &str,
         given: &Map<String, Value>,
-        fence: Fence<'_>,
-    ) -> Result<(Finished, Left), RunError> {
-        let subject = self.subject(skill).await?;
-        let atomic = subject.skill.tools.iter().any(|known| known.name == tool && known.atomic);
-        let turn = self.queue.turn(atomic).await;
-        let place = match &self.queue.places {
+        call_guard: CallGuard<'_>,
+    ) -> Result<(FinishedRun, LeftFiles), RunError> {
+        let loaded_skill = self.load_offered_skill(skill).await?;
+        let atomic =
+            loaded_skill.skill.tools.iter().any(|known| known.name == tool && known.atomic);
+        let turn = self.queue.acquire(atomic).await;
+        let place = match &self.queue.slots {
             // Nobody closes it.
-            Some(places) => Arc::clone(places).acquire_owned().await.ok(),
+            Some(slots) => Arc::clone(slots).acquire_owned().await.ok(),
             None => None,
         };
-        let (bench, own) = match &self.workspaces {
+        let (environment, own) = match &self.workspaces {
             Some(workspaces) => {
-                let (bench, folder) = self.bench.in_workspace(workspaces)?;
-                (bench, Some((workspaces.clone(), folder)))
+                let (environment, folder) = self.environment.in_workspace(workspaces)?;
+                (environment, Some((workspaces.clone(), folder)))
             }
-            None => (self.bench.clone(), None),
+            None => (self.environment.clone(), None),
         };
-        let (planning, planned) = (bench.clone(), Arc::clone(&subject));
-        let (name, given) = (tool.to_owned(), Given::Json(given.clone()));
-        let plan = blocking(move || planning.plan(&planned, &name, given)).await?;
-        let decision = bench.settle(&plan, &subject).await?;
-        fence.check().map_err(|refused| {
+        let (planning, planned) = (environment.clone(), Arc::clone(&loaded_skill));
+        let (name, input) = (tool.to_owned(), CallInput::Json(given.clone()));
+        let plan = blocking(move || planning.plan(&planned, &name, input)).await?;
+        let decision = environment.ask_for_approval(&plan, &loaded_skill).await?;
+        call_guard.check().map_err(|refused| {
             let error = RunError::refused(refused.code(), &refused);
-            bench.turned_down(&plan, &subject, "refused", error)
+            environment.record_rejected(&plan, &loaded_skill, "refused", error)
         })?;
         // Whoever stops waiting for it ends it; others wait until it has ended.
         let _guard = plan.guard();
         let work = move || {
-            let finished = bench.session(&subject).run(plan, decision, &mut |_| {});
-            let left = own.map(|(workspaces, folder)| keep(&workspaces, folder, &finished));
+            let finished = environment.session(&loaded_skill).run(plan, decision, &mut |_| {});
+            let left =
+                own.map(|(workspaces, folder)| store_left_files(&workspaces, folder, &finished));
             drop((turn, place));
             finished.map(|finished| (finished, left.unwrap_or_else(|| Ok(Vec::new()))))
         };
         blocking(work).await
     }
 
-    async fn subject(&self, skill: &str) -> Result<Arc<LoadedSkill>, RunError> {
-        let (subjects, name) = (Arc::clone(&self.bench.subjects), skill.to_owned());
-        let subject = blocking(move || subjects.subject(&name)).await?;
-        if manifest::is_offered(&subject.skill, &self.bench.mode) {
-            return Ok(Arc::new(subject));
+    async fn load_offered_skill(&self, skill: &str) -> Result<Arc<LoadedSkill>, RunError> {
+        let (skill_folders, name) = (Arc::clone(&self.environment.skill_folders), skill.to_owned());
+        let loaded_skill = blocking(move || skill_folders.load_skill(&name)).await?;
+        if manifest::is_offered(&loaded_skill.skill, &self.environment.mode) {
+            return Ok(Arc::new(loaded_skill));
         }
-        let mode = &self.bench.mode;
+        let mode = &self.environment.mode;
         Err(RunError::refused("not-in-mode", format!("`{skill}` is not offered in mode {mode}"))
-            .way_out("use another skill, or ask the person to change the mode"))
+            .with_hint("use another skill, or ask the person to change the mode"))
     }
 }
 
@@ -261,55 +263,78 @@ impl SkillToolEnvironment {
     }
 
     /// Runs of a skill, as everybody's.
-    fn session<'a>(&'a self, subject: &'a LoadedSkill) -> Session<'a> {
-        let on_unkept = &|error: &dyn std::fmt::Display| {
+    fn session<'a>(&'a self, loaded_skill: &'a LoadedSkill) -> Session<'a> {
+        let on_record_error = &|error: &dyn std::fmt::Display| {
             tracing::warn!(%error, "a run is not in the records");
         };
-        Session { subject, home: &self.home, on_unkept }
+        Session { loaded_skill, home: &self.home, on_record_error }
     }
 
-    fn plan(&self, subject: &LoadedSkill, tool: &str, given: Given) -> Result<Plan, RunError> {
-        let extra = Approvals::new(&self.home).extra_for(subject.path()).map_err(unkept)?;
+    fn plan(
+        &self,
+        loaded_skill: &LoadedSkill,
+        tool: &str,
+        input: CallInput,
+    ) -> Result<RunPlan, RunError> {
+        let extra = Approvals::new(&self.home)
+            .extra_for(loaded_skill.path())
+            .map_err(approvals_unreadable)?;
         let (run_env, mode) = (&self.run_env, self.mode.as_str());
-        self.session(subject).plan(&Call { subject, tool, given, run_env, mode, extra: &extra })
+        self.session(loaded_skill).plan(&Call {
+            loaded_skill,
+            tool,
+            input,
+            run_env,
+            mode,
+            extra: &extra,
+        })
     }
 
     /// Holds a plan against the rules, and asks if they say so.
-    async fn settle(&self, plan: &Plan, subject: &LoadedSkill) -> Result<DecisionRecord, RunError> {
-        let question = match self.session(subject).weigh(plan, Earlier::Counts)? {
-            Weighed::Run(decision) => return Ok(decision),
-            Weighed::Ask(question) => question,
+    async fn ask_for_approval(
+        &self,
+        plan: &RunPlan,
+        loaded_skill: &LoadedSkill,
+    ) -> Result<DecisionRecord, RunError> {
+        let question = match self.session(loaded_skill).check_approval(plan, SavedApprovals::Use)? {
+            RunDecision::Run(decision) => return Ok(decision),
+            RunDecision::Ask(question) => question,
         };
         let agreed = match self.asker.ask(&question).await {
-            Consent::Once => Agreed::Once,
-            Consent::Always => Agreed::Always,
+            Consent::Once => ApprovalDuration::Once,
+            Consent::Always => ApprovalDuration::Always,
             consent => {
-                let error = no(&question, consent);
-                return Err(self.turned_down(plan, subject, "declined", error));
+                let error = rejection_error(&question, consent);
+                return Err(self.record_rejected(plan, loaded_skill, "declined", error));
             }
         };
-        self.session(subject).agree(&question, agreed)
+        self.session(loaded_skill).record_approval(&question, agreed)
     }
 
-    fn turned_down(
+    fn record_rejected(
         &self,
-        plan: &Plan,
-        subject: &LoadedSkill,
+        plan: &RunPlan,
+        loaded_skill: &LoadedSkill,
         verdict: &str,
         error: RunError,
     ) -> RunError {
-        self.session(subject).turn_down(plan, verdict, error.code.as_ref(), &error.message);
+        self.session(loaded_skill).record_rejection(
+            plan,
+            verdict,
+            error.code.as_ref(),
+            &error.message,
+        );
         error
     }
 }
 
 /// What a model is told when nobody agreed.
-fn no(question: &ApprovalQuestion, consent: Consent) -> RunError {
+fn rejection_error(question: &ApprovalQuestion, consent: Consent) -> RunError {
     let skill = &question.request.skill;
     if consent == Consent::Declined {
         let message = format!("the person declined to run this tool of `{skill}`");
         return RunError::refused("declined", message)
-            .way_out("do without it, or ask the person what they want instead");
+            .with_hint("do without it, or ask the person what they want instead");
     }
     let reasons = question.reasons.join("; ");
     let (code, why) = match consent {
@@ -319,7 +344,7 @@ fn no(question: &ApprovalQuestion, consent: Consent) -> RunError {
     let message = format!("`{skill}` needs a person's approval, and {why}: {reasons}");
     let path = shell_word(&question.request.path.display().to_string());
     RunError::refused(code, message)
-        .way_out(format!("ask the person to run this in a terminal: savoir approve {path}"))
+        .with_hint(format!("ask the person to run this in a terminal: savoir approve {path}"))
 }
 
 impl Toolset for SkillTools {
@@ -331,7 +356,7 @@ impl Toolset for SkillTools {
         &'a self,
         name: &'a str,
         arguments: &'a Map<String, Value>,
-        fence: Fence<'a>,
+        call_guard: CallGuard<'a>,
     ) -> BoxFuture<'a, ToolAnswer> {
         let found = {
             let in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
@@ -339,7 +364,9 @@ impl Toolset for SkillTools {
         };
         Box::pin(async move {
             match found {
-                Ok(name) => self.call_of(&name.skill, &name.tool, arguments, fence).await,
+                Ok(name) => {
+                    self.call_skill_tool(&name.skill, &name.tool, arguments, call_guard).await
+                }
                 Err(error) => refused(&error.into()),
             }
         })
@@ -359,7 +386,7 @@ fn specs(skills: &[Skill]) -> Vec<ToolSpec> {
         let definition = ToolDefinition {
             name: name.api.clone(),
             description: harmless(&entry.description).into_owned(),
-            parameters: legible(&entry.parameters),
+            parameters: make_texts_visible(&entry.parameters),
         };
         let origin = Origin::Skill { skill: name.skill.clone(), tool: name.tool.clone() };
         Some(ToolSpec { definition, origin, atomic: entry.atomic })
@@ -368,7 +395,7 @@ fn specs(skills: &[Skill]) -> Vec<ToolSpec> {
 }
 
 /// A schema whose texts hide nothing from the person who reads them before a model does.
-fn legible(schema: &Value) -> Value {
+fn make_texts_visible(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => fields
             .iter()
@@ -376,20 +403,24 @@ fn legible(schema: &Value) -> Value {
                 Value::String(text) if matches!(name.as_str(), "description" | "title") => {
                     (name.clone(), harmless(text).into())
                 }
-                value => (name.clone(), legible(value)),
+                value => (name.clone(), make_texts_visible(value)),
             })
             .collect::<Map<_, _>>()
             .into(),
-        Value::Array(items) => items.iter().map(legible).collect::<Vec<_>>().into(),
+        Value::Array(items) => items.iter().map(make_texts_visible).collect::<Vec<_>>().into(),
         other => other.clone(),
     }
 }
 
 /// What a run left in its folder, or why that is lost.
-type Left = Result<Vec<LeftFile>, String>;
+type LeftFiles = Result<Vec<LeftFile>, String>;
 
 /// Keeps what a run left in its folder; else gives why not.
-fn keep(workspaces: &Workspaces, folder: TempDir, finished: &Result<Finished, RunError>) -> Left {
+fn store_left_files(
+    workspaces: &Workspaces,
+    folder: TempDir,
+    finished: &Result<FinishedRun, RunError>,
+) -> LeftFiles {
     let Ok(finished) = finished else { return Ok(Vec::new()) };
     workspaces.keep(folder, &finished.record.id).map_err(|error| {
         tracing::warn!(%error, "what a tool left is not kept");
@@ -398,31 +429,31 @@ fn keep(workspaces: &Workspaces, folder: TempDir, finished: &Result<Finished, Ru
 }
 
 /// What a model reads of a run: the envelope, whether it went well or not, and what it left.
-fn answer(finished: &Finished, left: &Left) -> ToolAnswer {
+fn answer(finished: &FinishedRun, left: &LeftFiles) -> ToolAnswer {
     let envelope = &finished.envelope;
     let mut data = serde_json::to_value(envelope).unwrap_or_else(|_| json!({"success": false}));
     match left {
         Ok(left) if left.is_empty() => {}
         Ok(left) => {
             data["run"] = json!(finished.record.id);
-            data["files"] = json!(left.iter().take(MOST_NAMED).collect::<Vec<_>>());
+            data["files"] = json!(left.iter().take(MAX_NAMED).collect::<Vec<_>>());
         }
         Err(why) => data["files_lost"] = json!(format!("the files that it left are gone: {why}")),
     }
     if !finished.outcome.put_aside.is_empty() {
         let told = finished.outcome.put_aside.iter().map(ToString::to_string);
-        data["put_aside"] = json!(told.take(MOST_NAMED).collect::<Vec<_>>());
+        data["put_aside"] = json!(told.take(MAX_NAMED).collect::<Vec<_>>());
     }
     let failure = (!envelope.success).then(|| "tool-failed".to_owned());
     ToolAnswer { failure, ..ToolAnswer::data(data) }
 }
 
 fn refused(error: &RunError) -> ToolAnswer {
-    let way_out = error.way_out.as_deref().map(|way| format!(" ({way})")).unwrap_or_default();
-    ToolAnswer::failed(&error.code, format!("{}{way_out}", error.message))
+    let hint = error.hint.as_deref().map(|way| format!(" ({way})")).unwrap_or_default();
+    ToolAnswer::failed(&error.code, format!("{}{hint}", error.message))
 }
 
-fn unkept(error: savoir_engine::StoreError) -> RunError {
+fn approvals_unreadable(error: savoir_engine::StoreError) -> RunError {
     RunError::failed("approvals-unreadable", error)
 }
 
@@ -447,14 +478,14 @@ mod tests {
     struct Nothing;
 
     impl SkillFolders for Nothing {
-        fn subject(&self, _: &str) -> Result<LoadedSkill, RunError> {
+        fn load_skill(&self, _: &str) -> Result<LoadedSkill, RunError> {
             Err(RunError::call("no-skill", "there is none"))
         }
     }
 
     fn tools(folder: &Path) -> SkillTools {
         SkillTools::new(SkillToolEnvironment {
-            subjects: Arc::new(Nothing),
+            skill_folders: Arc::new(Nothing),
             asker: Arc::new(Nobody),
             home: Home::at(folder),
             run_env: RunEnvironment::at(folder, folder),
@@ -468,7 +499,7 @@ mod tests {
             "type": "object",
             "properties": {"a": {"type": "string", "description": "x\u{200b}\ny", "enum": ["\u{202e}"]}},
         });
-        let shown = legible(&schema);
+        let shown = make_texts_visible(&schema);
         assert_eq!(shown["properties"]["a"]["description"], "x\\u{200b}\ny");
         assert_eq!(shown["properties"]["a"]["enum"][0], "\u{202e}", "a value stays what it is");
     }
@@ -476,18 +507,21 @@ mod tests {
     #[tokio::test]
     async fn what_must_run_alone_is_alone_among_all_that_share_a_queue() {
         let folder = tempfile::tempdir().unwrap();
-        let queue = Queue::with_places(8);
-        let one = tools(folder.path()).sharing(queue.clone());
-        let (other, lone) = (tools(folder.path()).sharing(queue), tools(folder.path()));
-        let alone = one.queue.turn(true).await;
-        let moment = Duration::from_millis(50);
+        let queue = Queue::with_slots(8);
+        let one = tools(folder.path()).with_queue(queue.clone());
+        let (other, lone) = (tools(folder.path()).with_queue(queue), tools(folder.path()));
+        let alone = one.queue.acquire(true).await;
+        let snapshot = Duration::from_millis(50);
         for atomic in [false, true] {
-            assert!(timeout(moment, other.queue.turn(atomic)).await.is_err(), "{atomic}");
-            assert!(timeout(moment, one.apart().queue.turn(atomic)).await.is_err(), "{atomic}");
+            assert!(timeout(snapshot, other.queue.acquire(atomic)).await.is_err(), "{atomic}");
+            assert!(
+                timeout(snapshot, one.without_skills().queue.acquire(atomic)).await.is_err(),
+                "{atomic}"
+            );
         }
-        assert!(timeout(moment, lone.queue.turn(true)).await.is_ok(), "it shares nothing");
+        assert!(timeout(snapshot, lone.queue.acquire(true)).await.is_ok(), "it shares nothing");
         drop(alone);
-        let _together = (one.queue.turn(false).await, other.queue.turn(false).await);
-        assert!(timeout(moment, one.queue.turn(true)).await.is_err());
+        let _together = (one.queue.acquire(false).await, other.queue.acquire(false).await);
+        assert!(timeout(snapshot, one.queue.acquire(true)).await.is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever a model can call.
+//! The `Toolset` trait: tools that a model can call, and their answers.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use savoir_model::ToolDefinition;
 use savoir_skill::allow_list::OfferedTool;
 use serde_json::{Map, Value, json};
 
-use super::allowed_tools::Fence;
+use super::allowed_tools::CallGuard;
 
 /// Tools that belong together.
 pub trait Toolset: fmt::Debug + Send + Sync {
@@ -19,12 +19,12 @@ pub trait Toolset: fmt::Debug + Send + Sync {
         &'a self,
         name: &'a str,
         arguments: &'a Map<String, Value>,
-        fence: Fence<'a>,
+        call_guard: CallGuard<'a>,
     ) -> BoxFuture<'a, ToolAnswer>;
 
     /// Whether it asks a person about calls of which a list cannot say what they do. Calls of all others
     /// are refused then.
-    fn settles_doubts(&self) -> bool {
+    fn asks_about_doubts(&self) -> bool {
         false
     }
 }

@@ -28,7 +28,7 @@ pub use self::{
 };
 use self::{limits::TurnMeter, offer::Offer};
 use super::{
-    allowed_tools::{AllowedTools, Moment},
+    allowed_tools::{AllowListSnapshot, AllowedTools},
     builtin_tools::BuiltinTools,
     library::Library,
     skill_tools::SkillTools,
@@ -67,9 +67,9 @@ pub struct Agent {
 pub enum Forks {
     /// An agent of their own carries them out.
     #[default]
-    Apart,
+    SeparateAgent,
     /// They are told like all others, with a sentence about it: for runs that nobody trusts.
-    Told,
+    Inline,
 }
 
 /// How a turn ended.
@@ -104,8 +104,8 @@ impl Agent {
         out: &Emitter,
     ) -> Result<Ended, Gone> {
         conversation.hear(message);
-        let run = Run::new(self, message, Voice { out: out.clone(), apart: None });
-        let ended = run.go(conversation).await?;
+        let run = TurnRun::new(self, message, EventOutput { out: out.clone(), forked_skill: None });
+        let ended = run.run_to_end(conversation).await?;
         let failure = match &ended {
             Ended::Answered => return Ok(ended),
             Ended::Limit(limit) => limit.to_string(),
@@ -132,65 +132,68 @@ impl Agent {
 }
 
 /// A turn, or a part of one that is carried out apart.
-struct Run<'a> {
+struct TurnRun<'a> {
     agent: &'a Agent,
     /// What the person wants.
-    wish: &'a str,
+    user_message: &'a str,
     /// A fresh one for each turn: what a skill allowed is over with the turn.
     allowed_tools: Arc<AllowedTools>,
     /// What holds from beginning to end, whichever skill is loaded: the list of a skill that is carried
     /// out apart, and those of its caller.
-    ceilings: Vec<Moment>,
-    is_apart: bool,
+    ceilings: Vec<AllowListSnapshot>,
+    is_fork: bool,
     builtin_tools: Arc<BuiltinTools>,
     skill_tools: Option<Arc<SkillTools>>,
     meter: Arc<TurnMeter>,
-    voice: Voice,
+    events: EventOutput,
 }
 
-impl<'a> Run<'a> {
-    fn new(agent: &'a Agent, wish: &'a str, voice: Voice) -> Self {
+impl<'a> TurnRun<'a> {
+    fn new(agent: &'a Agent, user_message: &'a str, events: EventOutput) -> Self {
         let allowed_tools = Arc::<AllowedTools>::default();
         Self {
             agent,
-            wish,
+            user_message,
             builtin_tools: builtin_tools(agent, &allowed_tools, agent.skill_tools.as_ref()),
             allowed_tools,
             ceilings: Vec::new(),
-            is_apart: false,
+            is_fork: false,
             skill_tools: agent.skill_tools.clone(),
             meter: Arc::new(TurnMeter::new(&agent.limits)),
-            voice,
+            events,
         }
     }
 
     /// Asks and calls until the model stops or a limit does. Boxed, since a skill that is carried out
     /// apart is the same again.
-    fn go<'b>(&'b self, conversation: &'b mut Conversation) -> BoxFuture<'b, Result<Ended, Gone>> {
+    fn run_to_end<'b>(
+        &'b self,
+        conversation: &'b mut Conversation,
+    ) -> BoxFuture<'b, Result<Ended, Gone>> {
         Box::pin(async move {
             let system = self.system().await;
             loop {
                 if let Err(limit) = self.meter.begin_step() {
                     return Ok(stopped(conversation, "", limit));
                 }
-                let (offer, moments) = (Offer::new(self), self.moments());
-                let tools = offer.definitions(&moments);
+                let (offer, snapshots) = (Offer::new(self), self.snapshots());
+                let tools = offer.definitions(&snapshots);
                 let messages = conversation.request(&system, self.agent.limits.context);
-                let said = self.ask(messages, tools).await?;
-                if let Some(error) = said.error {
-                    conversation.say(said.text);
+                let reply = self.ask(messages, tools).await?;
+                if let Some(error) = reply.error {
+                    conversation.say(reply.text);
                     return Ok(Ended::Failed(error));
                 }
-                if let Some(limit) = said.limit {
-                    return Ok(stopped(conversation, &said.text, limit));
+                if let Some(limit) = reply.limit {
+                    return Ok(stopped(conversation, &reply.text, limit));
                 }
-                if said.calls.is_empty() {
-                    conversation.say(said.text);
+                if reply.calls.is_empty() {
+                    conversation.say(reply.text);
                     return Ok(Ended::Answered);
                 }
-                let first = conversation.say_and_call(said.text, &said.calls);
+                let first = conversation.say_and_call(reply.text, &reply.calls);
                 let reached =
-                    self.carry_out(&said.calls, &offer, moments, first, conversation).await?;
+                    self.carry_out(&reply.calls, &offer, snapshots, first, conversation).await?;
                 if let Some(limit) = reached {
                     return Ok(stopped(conversation, "", limit));
                 }
@@ -199,8 +202,8 @@ impl<'a> Run<'a> {
     }
 
     /// What calls are held to now.
-    fn moments(&self) -> Vec<Moment> {
-        self.ceilings.iter().cloned().chain([self.allowed_tools.now()]).collect()
+    fn snapshots(&self) -> Vec<AllowListSnapshot> {
+        self.ceilings.iter().cloned().chain([self.allowed_tools.snapshot()]).collect()
     }
 }
 
@@ -212,7 +215,7 @@ fn builtin_tools(
     let builtin_tools =
         BuiltinTools::new(Arc::clone(&agent.library), Some(Arc::clone(allowed_tools)));
     Arc::new(match tools {
-        Some(tools) => builtin_tools.bringing(Arc::clone(tools)),
+        Some(tools) => builtin_tools.with_skill_tools(Arc::clone(tools)),
         None => builtin_tools,
     })
 }
@@ -226,22 +229,22 @@ fn stopped(conversation: &mut Conversation, text: &str, limit: Limit) -> Ended {
 
 /// Where a run tells what happens.
 #[derive(Clone)]
-struct Voice {
+struct EventOutput {
     out: Emitter,
     /// The skill that is carried out apart: its words are not part of the answer.
-    apart: Option<Arc<str>>,
+    forked_skill: Option<Arc<str>>,
 }
 
-impl Voice {
-    async fn words(&self, words: &str) -> Result<(), Gone> {
-        match self.apart {
+impl EventOutput {
+    async fn send_text(&self, words: &str) -> Result<(), Gone> {
+        match self.forked_skill {
             Some(_) => Ok(()),
             None => self.out.emit(Event::token(words)).await,
         }
     }
 
-    async fn step(&self, thought: Thought) -> Result<(), Gone> {
-        let thought = match &self.apart {
+    async fn send_thought(&self, thought: Thought) -> Result<(), Gone> {
+        let thought = match &self.forked_skill {
             Some(skill) => thought.with("skill", &**skill),
             None => thought,
         };

@@ -1,4 +1,4 @@
-//! Which skills were used, and when: those come first where not all can be shown.
+//! Records when each skill was last used, to list recently used skills first.
 
 use std::{
     collections::BTreeMap,

@@ -13,11 +13,11 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 /// Folders that are kept for one person; older ones go.
-const MOST_KEPT: usize = 50;
+const MAX_KEPT: usize = 50;
 /// Bytes of a folder that is kept.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 /// Files of a folder that are listed.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 /// Longer than any run.
 const DAY: Duration = Duration::from_hours(24);
 /// How the names of folders begin in which a tool may still run.
@@ -55,8 +55,8 @@ impl Workspaces {
     pub(crate) fn keep(&self, folder: TempDir, run: &str) -> io::Result<Vec<LeftFile>> {
         let files = files_below(folder.path())?;
         let size: u64 = files.iter().map(|file| file.size).sum();
-        if size > MOST_BYTES {
-            let message = format!("they have more than {} MiB", MOST_BYTES >> 20);
+        if size > MAX_BYTES {
+            let message = format!("they have more than {} MiB", MAX_BYTES >> 20);
             return Err(io::Error::other(message));
         }
         if files.is_empty() || !is_id(run) {
@@ -85,7 +85,7 @@ impl Workspaces {
             }
         }
         names.sort();
-        let too_many = names.len().saturating_sub(MOST_KEPT);
+        let too_many = names.len().saturating_sub(MAX_KEPT);
         for name in names.drain(..too_many) {
             if let Err(error) = fs::remove_dir_all(self.root.join(&name)) {
                 tracing::warn!(%error, name, "an old workspace is still there");
@@ -123,8 +123,8 @@ fn files_below(root: &Path) -> io::Result<Vec<LeftFile>> {
                 let path = relative.to_string_lossy().into_owned();
                 files.push(LeftFile { path, size: entry.metadata()?.len() });
             }
-            if files.len() + folders.len() > MOST_FILES {
-                return Err(io::Error::other(format!("they are more than {MOST_FILES}")));
+            if files.len() + folders.len() > MAX_FILES {
+                return Err(io::Error::other(format!("they are more than {MAX_FILES}")));
             }
         }
     }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn old_ones_go() {
         let (_folder, workspaces) = workspaces();
-        for number in 0..=MOST_KEPT {
+        for number in 0..=MAX_KEPT {
             let full = workspaces.begin().unwrap();
             fs::write(full.path().join("a"), "a").unwrap();
             workspaces.keep(full, &format!("20261117-101010-{number:03}")).unwrap();

@@ -1,4 +1,4 @@
-//! What a caller gives becomes arguments that a tool accepts.
+//! Parses and validates the arguments of a tool call.
 //!
 //! A caller is a person who types `name=value`, or a model that sends JSON. Either way all that is
 //! wrong with a call is said at once, since each round with a model costs time and money.

@@ -1,4 +1,4 @@
-//! Ends a program when nobody waits for it any more.
+//! Cancels a running program when its caller stops waiting.
 
 use std::sync::{
     Arc, Mutex, PoisonError,

@@ -21,7 +21,7 @@ use crate::{
     grant::{self, Refusal},
     home::Home,
     loaded_skill::LoadedSkill,
-    run::{Plan, start_directory},
+    run::{RunPlan, start_directory},
     run_environment::RunEnvironment,
 };
 
@@ -53,8 +53,8 @@ const NAMED_FILES: usize = 2;
 /// Widens a plan so that the tool can do nearly everything, and everything is noted. What a person
 /// is asked about says so, and the answer is never kept. What no skill may write to stays protected.
 pub fn widen(
-    plan: &mut Plan,
-    subject: &LoadedSkill,
+    plan: &mut RunPlan,
+    loaded_skill: &LoadedSkill,
     run_env: &RunEnvironment,
     extra: &ExtraGrants,
 ) -> Result<(), Refusal> {
@@ -68,7 +68,7 @@ pub fn widen(
     let roots: Vec<PathBuf> = writable.iter().cloned().collect();
     // What a person opened by its name stays open, such as the repository.
     let opened: Vec<PathBuf> = extra.write.iter().map(PathBuf::from).collect();
-    let protected = grant::protect(run_env, subject.folder.as_deref(), &roots, &opened)?;
+    let protected = grant::protect(run_env, loaded_skill.folder.as_deref(), &roots, &opened)?;
     let policy = &mut plan.policy;
     let is_left = |grant: &PathGrant| match grant.access {
         Access::Hidden | Access::Protected | Access::Make => false,
@@ -101,8 +101,8 @@ pub fn widen(
         };
         policy.network = Network::Hosts(any.into_iter().chain(named).collect());
     }
-    mask_secrets(policy, subject, run_env);
-    plan.directory = start_directory(subject, run_env);
+    mask_secrets(policy, loaded_skill, run_env);
+    plan.directory = start_directory(loaded_skill, run_env);
     policy.directory.clone_from(&plan.directory);
     let request = &mut plan.request;
     request.always_ask = true;
@@ -118,9 +118,10 @@ pub fn widen(
 }
 
 /// A tool with a network sees placeholders of secrets.
-fn mask_secrets(policy: &mut Policy, subject: &LoadedSkill, run_env: &RunEnvironment) {
+fn mask_secrets(policy: &mut Policy, loaded_skill: &LoadedSkill, run_env: &RunEnvironment) {
     for (name, variable) in &mut policy.environment {
-        let is_secret = grant::is_secret(name) || run_env.secret(name, subject.path()).is_some();
+        let is_secret =
+            grant::is_secret(name) || run_env.secret(name, loaded_skill.path()).is_some();
         if let (true, Variable::Plain(value)) = (is_secret, &*variable) {
             *variable = Variable::Masked(Secret::new(value));
         }
@@ -138,7 +139,7 @@ fn top_folders() -> Vec<PathBuf> {
 pub fn smallest(
     outcome: &Outcome,
     plan: &Noted,
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     run_env: &RunEnvironment,
 ) -> Vec<Permission> {
     let mut permissions = Vec::new();
@@ -155,12 +156,12 @@ pub fn smallest(
     }
     permissions.extend(hosts(outcome));
     let programs = programs(outcome, plan);
-    if !programs.is_empty() && needs_programs(&subject.skill) {
+    if !programs.is_empty() && needs_programs(&loaded_skill.skill) {
         let scope = Some(programs.into_iter().collect::<Vec<_>>().join(","));
         permissions.push(Permission { domain: Domain::Shell, level: Level::Execute, scope });
     }
     // Variables cannot be seen from outside: what is declared stays.
-    let declared = subject.skill.permissions.iter();
+    let declared = loaded_skill.skill.permissions.iter();
     permissions.extend(declared.filter(|one| one.domain == Domain::Env).cloned());
     permissions.sort();
     permissions.dedup();
@@ -226,11 +227,11 @@ pub struct Noted {
 
 impl Noted {
     /// Notes it before the plan runs.
-    pub fn of(plan: &Plan, subject: &LoadedSkill, home: &Home) -> Self {
+    pub fn of(plan: &RunPlan, loaded_skill: &LoadedSkill, home: &Home) -> Self {
         let programs = plan.action.programs().iter().map(|program| program.path.clone()).collect();
         let cache = home.cache();
         let cache = cache.canonicalize().unwrap_or_else(|_| cache.to_owned());
-        let own = subject.folder.iter().cloned().chain([cache]).collect();
+        let own = loaded_skill.folder.iter().cloned().chain([cache]).collect();
         // What a skill may write unasked it may lose by saying that it only reads.
         let unasked = plan.request.unasked.iter().filter(|one| one.level != Level::Write);
         Self { programs, unasked: unasked.cloned().collect(), own }

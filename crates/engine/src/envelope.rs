@@ -1,4 +1,4 @@
-//! What a tool printed and how it ended, wrapped up as gibb.eri.sh does.
+//! The result of a tool run (output, exit code, error) in the JSON format of gibb.eri.sh.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,4 +1,4 @@
-//! [`RunError`]: why a tool was not run, with a stable name and the way out.
+//! [`RunError`]: why a tool was not run, with a stable code and a hint.
 
 use std::{borrow::Cow, fmt};
 
@@ -32,7 +32,7 @@ pub struct RunError {
     /// In words.
     pub message: String,
     /// What can be done about it.
-    pub way_out: Option<String>,
+    pub hint: Option<String>,
 }
 
 impl RunError {
@@ -52,13 +52,13 @@ impl RunError {
     }
 
     fn new(fault: Fault, code: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
-        Self { fault, code: code.into(), message: message.to_string(), way_out: None }
+        Self { fault, code: code.into(), message: message.to_string(), hint: None }
     }
 
     /// Adds what can be done about it.
     #[must_use]
-    pub fn way_out(mut self, way_out: impl Into<String>) -> Self {
-        self.way_out = Some(way_out.into());
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
         self
     }
 }
@@ -73,7 +73,7 @@ impl std::error::Error for RunError {}
 
 impl From<Refusal> for RunError {
     fn from(refusal: Refusal) -> Self {
-        Self::refused("permission-not-enforceable", &refusal).way_out(refusal.way_out)
+        Self::refused("permission-not-enforceable", &refusal).with_hint(refusal.hint)
     }
 }
 
@@ -88,23 +88,23 @@ impl From<LoadSkillError> for RunError {
             | LoadSkillError::TooLarge { .. }
             | LoadSkillError::Unfit { error: TreeError::Io { .. }, .. } => new(Fault::Call),
             LoadSkillError::Changed { .. } => {
-                new(Fault::Refused).way_out("try again: the rules hold for what it is then")
+                new(Fault::Refused).with_hint("try again: the rules hold for what it is then")
             }
             // As `savoir verify` has it: nobody can say whether the signature holds.
-            LoadSkillError::Unfit { .. } => new(Fault::Failed).way_out(
+            LoadSkillError::Unfit { .. } => new(Fault::Failed).with_hint(
                 "a skill has files with plain paths, and no links that lead out of its folder; \
                  without its signature it is experimental",
             ),
             LoadSkillError::Signature { error, .. } if error.is_undecided() => new(Fault::Failed),
             LoadSkillError::Signature { path, .. } => new(Fault::Refused)
-                .way_out(format!("savoir verify {} shows what differs", path.display())),
+                .with_hint(format!("savoir verify {} shows what differs", path.display())),
         }
     }
 }
 
 impl From<ProgramError> for RunError {
     fn from(error: ProgramError) -> Self {
-        let way_out = match &error {
+        let hint = match &error {
             ProgramError::NotFound(name) => format!("install {name}, or correct the command"),
             ProgramError::NotExecutable(path) => format!("chmod +x {}", path.display()),
             ProgramError::Outside(_) | ProgramError::History(_) => {
@@ -112,13 +112,13 @@ impl From<ProgramError> for RunError {
             }
             ProgramError::Unreadable { .. } => "make it readable".into(),
         };
-        Self::failed(error.code(), &error).way_out(way_out)
+        Self::failed(error.code(), &error).with_hint(hint)
     }
 }
 
 impl From<CallError> for RunError {
     fn from(error: CallError) -> Self {
-        Self::call(error.code(), &error).way_out(error.hint())
+        Self::call(error.code(), &error).with_hint(error.hint())
     }
 }
 
@@ -128,13 +128,13 @@ impl From<RequirementError> for RunError {
         match &error {
             RequirementError::MissingVariables(names) => {
                 let first = names.first().map_or("NAME", String::as_str);
-                failed.way_out(format!(
+                failed.with_hint(format!(
                     "store it: savoir secret set {first}; a variable {first} of your environment \
                      works, too"
                 ))
             }
-            RequirementError::MissingPrograms(_) => failed.way_out("install them"),
-            RequirementError::NoneOfPrograms(_) => failed.way_out("install one of them"),
+            RequirementError::MissingPrograms(_) => failed.with_hint("install them"),
+            RequirementError::NoneOfPrograms(_) => failed.with_hint("install one of them"),
             RequirementError::OtherSystem { .. } => failed,
         }
     }
@@ -144,23 +144,23 @@ impl From<SandboxError> for RunError {
     fn from(error: SandboxError) -> Self {
         match &error {
             SandboxError::Unsupported(_) => Self::refused("sandbox-unavailable", &error)
-                .way_out("savoir doctor tells what this machine can hold"),
+                .with_hint("savoir doctor tells what this machine can hold"),
             SandboxError::Link { .. } | SandboxError::BadPath { .. } => {
                 Self::refused("path-refused", &error)
             }
             SandboxError::Program(ClosureError::NotExecutable { .. }) => {
-                Self::failed("program-not-executable", &error).way_out("make it executable")
+                Self::failed("program-not-executable", &error).with_hint("make it executable")
             }
             SandboxError::Program(ClosureError::NotFound { .. }) => {
                 Self::failed("program-not-found", &error)
-                    .way_out("install it, or correct the skill")
+                    .with_hint("install it, or correct the skill")
             }
             SandboxError::Program(_) | SandboxError::Execute { .. } => {
                 Self::failed("program-not-runnable", &error)
             }
             SandboxError::Nul { .. } => Self::call("invalid-parameter", &error),
             _ => Self::failed("sandbox-failed", &error)
-                .way_out("savoir doctor tells what this machine can hold"),
+                .with_hint("savoir doctor tells what this machine can hold"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What happens in a run, told as it happens.
+//! Events of runs, streamed to clients while the run happens.
 //!
 //! There is one type of event for prompts, conversations and workflows. Doors only render it: as
 //! server-sent events, on a terminal, as JSON. The order of events is decided where a run is, and

@@ -39,16 +39,12 @@ pub struct Refusal {
     /// Why.
     pub reason: String,
     /// What can be done about it.
-    pub way_out: String,
+    pub hint: String,
 }
 
 impl Refusal {
-    fn new(
-        permission: &impl ToString,
-        reason: impl Into<String>,
-        way_out: impl Into<String>,
-    ) -> Self {
-        Self { permission: permission.to_string(), reason: reason.into(), way_out: way_out.into() }
+    fn new(permission: &impl ToString, reason: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { permission: permission.to_string(), reason: reason.into(), hint: hint.into() }
     }
 }
 
@@ -259,8 +255,8 @@ fn check_domain(permission: &Permission) -> Result<(), Refusal> {
         return Ok(());
     }
     if let Some(problem) = permission.scope_problem() {
-        let way_out = "savoir check says how to write it";
-        return Err(Refusal::new(permission, problem, way_out));
+        let hint = "savoir check says how to write it";
+        return Err(Refusal::new(permission, problem, hint));
     }
     match permission.refusal() {
         Some((reason, hint)) => Err(Refusal::new(permission, reason, hint)),

@@ -1,4 +1,4 @@
-//! Where Savoir keeps things.
+//! Paths of Savoir's data and cache folders.
 
 use std::{
     env,

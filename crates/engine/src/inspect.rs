@@ -1,4 +1,4 @@
-//! What a skill asks for, as a whole.
+//! Collects everything that a skill asks for into one approval request.
 
 use savoir_sandbox::{Closure, Kind};
 use savoir_skill::{
@@ -20,32 +20,36 @@ use crate::{
 
 /// What a skill asks for, as a whole: the same for each of its tools, so that one answer holds for
 /// all of them.
-pub fn inspect(subject: &LoadedSkill, run_env: &RunEnvironment, extra: &ExtraGrants) -> Request {
-    let skill = &subject.skill;
+pub fn inspect(
+    loaded_skill: &LoadedSkill,
+    run_env: &RunEnvironment,
+    extra: &ExtraGrants,
+) -> Request {
+    let skill = &loaded_skill.skill;
     Request {
         skill: skill.name.clone(),
         version: skill.version.clone(),
         description: skill.truncated_description().to_owned(),
-        path: subject.path().to_owned(),
+        path: loaded_skill.path().to_owned(),
         dialect: skill.dialect.id().to_owned(),
         tool: None,
         command: Vec::new(),
         tools: skill.tools.iter().map(preview).collect(),
-        programs: programs(subject, extra),
+        programs: programs(loaded_skill, extra),
         permissions: skill.permissions.clone(),
-        unasked: unasked(subject, run_env),
+        unasked: unasked(loaded_skill, run_env),
         elsewhere: grant::elsewhere(skill, run_env),
         implied: implied(skill),
-        packages: packages::names(subject),
+        packages: packages::names(loaded_skill),
         needs: needs(&skill.requirements),
         extra: extra.clone(),
-        digest: subject.digest.clone(),
-        files: subject.files.clone(),
-        secrets: secrets(subject, run_env, extra),
-        trust: subject.trust,
-        tier: subject.tier,
-        signed: subject.vouching.signed(),
-        uncovered: subject.vouching.uncovered.clone(),
+        digest: loaded_skill.digest.clone(),
+        files: loaded_skill.files.clone(),
+        secrets: secrets(loaded_skill, run_env, extra),
+        trust: loaded_skill.trust,
+        tier: loaded_skill.tier,
+        signed: loaded_skill.vouching.signed(),
+        uncovered: loaded_skill.vouching.uncovered.clone(),
         read_only: skill.policy.read_only.unwrap_or(false),
         always_ask: skill.policy.always_ask.unwrap_or(false),
     }
@@ -53,8 +57,8 @@ pub fn inspect(subject: &LoadedSkill, run_env: &RunEnvironment, extra: &ExtraGra
 
 /// What it gets without declaring a permission: what its dialect grants, and the variables that it
 /// requires. Those may be secrets, so nobody agrees without having seen their names.
-fn unasked(subject: &LoadedSkill, run_env: &RunEnvironment) -> Vec<Permission> {
-    let LoadedSkill { skill, .. } = subject;
+fn unasked(loaded_skill: &LoadedSkill, run_env: &RunEnvironment) -> Vec<Permission> {
+    let LoadedSkill { skill, .. } = loaded_skill;
     let required = skill.requirements.env_vars.iter().map(|name| Permission {
         domain: Domain::Env,
         level: Level::Read,
@@ -66,13 +70,17 @@ fn unasked(subject: &LoadedSkill, run_env: &RunEnvironment) -> Vec<Permission> {
 }
 
 /// Names of stored secrets that it would get.
-fn secrets(subject: &LoadedSkill, run_env: &RunEnvironment, extra: &ExtraGrants) -> Vec<String> {
-    let LoadedSkill { skill, .. } = subject;
+fn secrets(
+    loaded_skill: &LoadedSkill,
+    run_env: &RunEnvironment,
+    extra: &ExtraGrants,
+) -> Vec<String> {
+    let LoadedSkill { skill, .. } = loaded_skill;
     let of_env = skill.permissions.iter().filter(|entry| entry.domain == Domain::Env);
     let declared = of_env.filter_map(|entry| entry.scope.as_ref());
     let names = declared.chain(&skill.requirements.env_vars).chain(&extra.env);
     let mut names: Vec<String> =
-        names.filter(|name| run_env.secret(name, subject.path()).is_some()).cloned().collect();
+        names.filter(|name| run_env.secret(name, loaded_skill.path()).is_some()).cloned().collect();
     names.sort();
     names.dedup();
     names
@@ -128,8 +136,8 @@ fn preview(tool: &Tool) -> Preview {
 }
 
 /// The programs of all tools and those that are granted, as far as they are found.
-fn programs(subject: &LoadedSkill, extra: &ExtraGrants) -> Vec<Program> {
-    let skill = &subject.skill;
+fn programs(loaded_skill: &LoadedSkill, extra: &ExtraGrants) -> Vec<Program> {
+    let skill = &loaded_skill.skill;
     let mut names: Vec<String> = skill.tools.iter().map(program_name).collect();
     names.extend(grant::granted_names(&skill.permissions));
     names.extend(skill.requirements.programs.iter().chain(&extra.programs).cloned());
@@ -140,7 +148,7 @@ fn programs(subject: &LoadedSkill, extra: &ExtraGrants) -> Vec<Program> {
     }
     names.sort();
     names.dedup();
-    let found = names.iter().filter_map(|name| script::start(subject, name).ok());
+    let found = names.iter().filter_map(|name| script::start(loaded_skill, name).ok());
     with_interpreters(found.map(|start| start.program).collect())
 }
 

@@ -1,26 +1,25 @@
-//! The hands: what a skill brings becomes something that runs, with what it declared and nothing
-//! more.
+//! Plans and runs the tools of skills in a sandbox, with only the permissions that were granted.
 //!
-//! The rooms, in the order in which a call passes through them:
+//! Modules, in the order in which a call passes through them:
 //!
 //! - [`loaded_skill`] is a skill on disk with its digest; [`run_environment`] is where the run happens.
 //! - [`manifest`] tells a model or another program which tools there are, in its own format.
 //! - [`call`] turns what a caller gives into arguments that a tool accepts, or says what is wrong.
 //! - [`requirements`] finds out what a skill needs and this machine does not have; [`structured`]
-//!   prepares a skill of skillrt, and holds its answer against its schema.
-//! - [`grant`] turns permissions into a sandbox policy, and refuses what cannot be held.
-//! - [`approval`] decides whether a person must be asked, finds the words, and keeps the answers.
+//!   prepares a skill of skillrt, and validates its answer against its schema.
+//! - [`grant`] turns permissions into a sandbox policy, and refuses what cannot be enforced.
+//! - [`approval`] decides whether the user must be asked, renders the question, and stores the answers.
 //! - [`run`] puts all of this together, and runs it in the sandbox; [`python`] hosts Python tools.
-//! - [`event`] is what happens in a run, told as it happens; [`services`] are the models and the
+//! - [`event`] streams what happens in a run; [`services`] are the models and the
 //!   knowledge that a run may ask, and [`skill_lookup`] is where it finds skills.
-//! - [`prompt`] runs a skill that is a prompt, [`chat`] answers in a conversation, [`workflow`] goes
-//!   through a graph of models, skills, searches, requests and code.
+//! - [`prompt`] runs a skill that is a prompt; [`workflow`] runs a graph of models, skills, searches,
+//!   requests and code.
 //! - [`knowledge`] makes documents into passages that can be found.
 //! - [`contract`] finds out which permissions a tool really needs.
-//! - [`envelope`] wraps up what a tool printed; [`record`] keeps what was run and how it ended;
-//!   [`home`] knows where.
+//! - [`envelope`] is the result of a tool; [`record`] stores what was run and how it ended, below
+//!   [`home`].
 //!
-//! Nothing here prints: a door such as the binary `savoir` does.
+//! Nothing here prints; callers such as the binary `savoir` do.
 
 #![forbid(unsafe_code)]
 

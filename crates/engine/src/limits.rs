@@ -8,7 +8,7 @@ pub const MIN_SECONDS: u32 = 1;
 pub const MAX_SECONDS: u32 = 300;
 
 /// Files that were put aside of which a person reads.
-pub const MOST_TOLD: usize = 20;
+pub const MAX_TOLD: usize = 20;
 
 /// Seconds that a person may give a run.
 pub const MAX_GIVEN_SECONDS: u32 = 86_400;

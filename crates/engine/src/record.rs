@@ -1,4 +1,4 @@
-//! What was run, under which rights, and how it ended.
+//! Run records: what was run, with which permissions, and how it ended.
 
 use std::{
     hash::{BuildHasher as _, RandomState},

@@ -1,4 +1,4 @@
-//! What a skill needs and this machine does not have.
+//! Checks whether this machine meets the requirements of a skill.
 //!
 //! Environment variables, programs and the operating system decide whether a tool can run. Model,
 //! context and hardware are advice: a known mismatch is a sentence for the user, and what nobody

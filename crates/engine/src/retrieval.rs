@@ -1,4 +1,4 @@
-//! Passages are found, told, and put before a question.
+//! Searches a knowledge base and puts the passages into the prompt.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
 //! Running a tool: [`plan`] works out everything that a run will do, without doing any of it;
-//! [`Plan::run`] does it in the sandbox and gives the envelope and the record; [`refusal_record`] is
+//! [`RunPlan::run`] does it in the sandbox and gives the envelope and the record; [`refusal_record`] is
 //! what is left of a call that the rules do not allow, and [`unsound_record`] of one whose skill is not
 //! what was signed.
 
@@ -57,15 +57,15 @@ use crate::{
 /// Runtimes that reserve far more addresses than they use.
 const RESERVING_RUNTIMES: [&str; 8] = ["node", "npm", "npx", "deno", "bun", "java", "dotnet", "go"];
 
-/// What was given for the parameters.
+/// The arguments of a call.
 #[derive(Clone, Debug)]
-pub enum Given {
+pub enum CallInput {
     /// Typed by a person, as `name=value`.
     Pairs(Vec<(String, String)>),
     /// Sent by a program.
     Json(Map<String, Value>),
-    /// Words after `--`, for a script of the skill.
-    Words(Vec<String>),
+    /// Arguments after `--`, for a script of the skill.
+    ScriptArguments(Vec<String>),
     /// A code block of the skill, which finds its inputs in variables.
     Code {
         /// The block.
@@ -79,11 +79,11 @@ pub enum Given {
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     /// The skill.
-    pub subject: &'a LoadedSkill,
+    pub loaded_skill: &'a LoadedSkill,
     /// The tool, or a script by its path in the skill's folder.
     pub tool: &'a str,
     /// The parameters.
-    pub given: Given,
+    pub input: CallInput,
     /// Where it happens.
     pub run_env: &'a RunEnvironment,
     /// The situation, as gibb.eri.sh calls it.
@@ -94,7 +94,7 @@ pub struct Call<'a> {
 
 /// Everything that a run will do.
 #[derive(Debug)]
-pub struct Plan {
+pub struct RunPlan {
     /// What a person is asked about.
     pub request: Request,
     /// What will be done.
@@ -130,18 +130,18 @@ pub enum Stdin {
     Terminal,
 }
 
-/// What is heard of a run before it is over.
+/// Progress and output of a run while it happens.
 #[derive(Clone, Copy, Debug)]
-pub enum Heard<'a> {
+pub enum RunUpdate<'a> {
     /// Long work before the tool itself, in words.
     Progress(&'a str),
     /// What the tool prints, as it comes.
     Printed(Stream, &'a [u8]),
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub struct FinishedRun {
     /// The answer.
     pub envelope: Envelope,
     /// What happened, without the decision that led to it.
@@ -153,31 +153,33 @@ pub struct Finished {
 }
 
 /// Works out everything that a call will do. Nothing is started, written or installed.
-pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
-    let Call { subject, .. } = call;
-    let skill = &subject.skill;
-    let tool = match &call.given {
-        Given::Words(_) | Given::Code { .. } => None,
+pub fn plan(call: &Call<'_>) -> Result<RunPlan, RunError> {
+    let Call { loaded_skill, .. } = call;
+    let skill = &loaded_skill.skill;
+    let tool = match &call.input {
+        CallInput::ScriptArguments(_) | CallInput::Code { .. } => None,
         _ => Some(call::tool(skill, call.tool)?),
     };
     let has = |name: &str| {
-        call.run_env.is_set(name) || call.run_env.secret(name, subject.path()).is_some()
+        call.run_env.is_set(name) || call.run_env.secret(name, loaded_skill.path()).is_some()
     };
     requirements::check_variables(&skill.requirements, has)
         .and_then(|()| requirements::check_system(&skill.requirements, std::env::consts::OS))
         .map_err(RunError::from)?;
     let mut set = Vec::new();
-    let mut action = match (tool, &call.given) {
-        (None, Given::Words(words)) => action::script(subject, call.tool, words)?,
-        (None, Given::Code { fence, .. }) => action::code(fence)?,
-        (Some(tool), given) => {
-            let arguments = arguments(tool, given)?;
+    let mut action = match (tool, &call.input) {
+        (None, CallInput::ScriptArguments(words)) => {
+            action::script(loaded_skill, call.tool, words)?
+        }
+        (None, CallInput::Code { fence, .. }) => action::code(fence)?,
+        (Some(tool), input) => {
+            let arguments = arguments(tool, input)?;
             set = assigned(tool, &arguments)?;
-            action::of(subject, tool, arguments)?
+            action::of(loaded_skill, tool, arguments)?
         }
         (None, _) => return Err(RunError::call("unknown-tool", "no tool was named")),
     };
-    let packages = packages::needs(subject, &mut action)?;
+    let packages = packages::needs(loaded_skill, &mut action)?;
     let mut plan = assemble(call, tool, action, set)?;
     plan.packages = packages;
     plan.warnings = warnings(call, tool);
@@ -186,8 +188,8 @@ pub fn plan(call: &Call<'_>) -> Result<Plan, RunError> {
 
 /// What does not keep a tool from running, but may make it fail or surprise.
 fn warnings(call: &Call<'_>, tool: Option<&Tool>) -> Vec<String> {
-    let Call { subject, run_env, .. } = call;
-    let requirements = &subject.skill.requirements;
+    let Call { loaded_skill, run_env, .. } = call;
+    let requirements = &loaded_skill.skill.requirements;
     let path = run_env.variables.iter().find(|(name, _)| name == "PATH");
     let path = path.map_or("", |(_, path)| path.as_str());
     let missing = requirements::check_programs(requirements, path.as_ref()).err();
@@ -200,18 +202,18 @@ fn warnings(call: &Call<'_>, tool: Option<&Tool>) -> Vec<String> {
     warnings
 }
 
-fn arguments(tool: &Tool, given: &Given) -> Result<Map<String, Value>, RunError> {
-    let given = match given {
-        Given::Pairs(pairs) => call::parse_params(tool, pairs)?,
-        Given::Json(map) => map.clone(),
-        Given::Words(_) | Given::Code { .. } => Map::new(),
+fn arguments(tool: &Tool, input: &CallInput) -> Result<Map<String, Value>, RunError> {
+    let given = match input {
+        CallInput::Pairs(pairs) => call::parse_params(tool, pairs)?,
+        CallInput::Json(map) => map.clone(),
+        CallInput::ScriptArguments(_) | CallInput::Code { .. } => Map::new(),
     };
     Ok(call::check(tool, &given)?)
 }
 
 /// Where the dialect lets a tool start.
-pub(crate) fn start_directory(subject: &LoadedSkill, run_env: &RunEnvironment) -> PathBuf {
-    match subject.skill.dialect.running().place {
+pub(crate) fn start_directory(loaded_skill: &LoadedSkill, run_env: &RunEnvironment) -> PathBuf {
+    match loaded_skill.skill.dialect.running().place {
         StartFolder::Directory => run_env.directory.clone(),
         StartFolder::Repository => run_env.start().to_owned(),
     }
@@ -226,7 +228,7 @@ fn assigned(
     let Runner::Command(template) = &tool.runner else { return Ok(Vec::new()) };
     if let Some(text) = template.program_texts().first() {
         return Err(RunError::refused("placeholder-in-program", text.problem())
-            .way_out(format!("edit the command of the skill: {}", text.rewrite)));
+            .with_hint(format!("edit the command of the skill: {}", text.rewrite)));
     }
     let open = |(name, value): &&(String, ArgTemplate)| {
         value.has_variables() && !grant::is_variable_name(name)
@@ -234,7 +236,7 @@ fn assigned(
     if let Some((name, _)) = template.environment.iter().find(open) {
         let message = format!("the command puts a parameter into {name}, which changes what runs");
         return Err(RunError::refused("placeholder-in-program", message)
-            .way_out("set it to a fixed value in the command of the skill"));
+            .with_hint("set it to a fixed value in the command of the skill"));
     }
     let set = template.environment(&tool.name, &tool.parameters, arguments);
     set.map_err(|error| RunError::call(error.code(), &error))
@@ -245,31 +247,31 @@ fn assemble(
     tool: Option<&Tool>,
     action: Action,
     set: Vec<(String, String)>,
-) -> Result<Plan, RunError> {
-    let Call { subject, run_env, extra, .. } = call;
-    let skill = &subject.skill;
+) -> Result<RunPlan, RunError> {
+    let Call { loaded_skill, run_env, extra, .. } = call;
+    let skill = &loaded_skill.skill;
     let permissions = grant::effective(skill, run_env);
-    let directory = start_directory(subject, run_env);
+    let directory = start_directory(loaded_skill, run_env);
     let mut programs: Vec<PathBuf> =
         action.programs().iter().map(|program| program.path.clone()).collect();
-    programs.extend(required_programs(subject));
+    programs.extend(required_programs(loaded_skill));
     let shown_set = set.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
     let own_variables: Vec<_> = own_variables(call).into_iter().chain(set).collect();
     let grants = Grants {
         permissions: &permissions,
         extra,
         run_env,
-        skill: subject.path(),
-        folder: subject.folder.as_deref(),
+        skill: loaded_skill.path(),
+        folder: loaded_skill.folder.as_deref(),
         support: &[],
-        tier: subject.tier,
+        tier: loaded_skill.tier,
         programs: &programs,
         runs_programs: skill.dialect.running().runs_programs,
         variables: &skill.requirements.env_vars,
         own_variables: &own_variables,
         directory: &directory,
     };
-    let seconds = seconds(subject);
+    let seconds = seconds(loaded_skill);
     let mut policy = grants.policy(run_limits(action.programs(), seconds), Watch::On)?;
     let asks_for_hosts = skill.dialect.running().network == NetworkDefault::Asks;
     if policy.network == Network::None && asks_for_hosts && !forbids_network(skill) {
@@ -285,7 +287,7 @@ fn assemble(
     policy.directory.clone_from(&directory);
     variables::use_environment(extra, &mut policy);
     let protected = grants.protected();
-    let mut request = inspect(subject, run_env, extra);
+    let mut request = inspect(loaded_skill, run_env, extra);
     request.tool = Some(tool.map_or_else(|| call.tool.to_owned(), |tool| tool.name.clone()));
     request.command = shown_set.into_iter().chain(action.shown()).collect();
     request.tools = Vec::new();
@@ -295,11 +297,11 @@ fn assemble(
         writable: writable(&policy),
         never_written: grant::never_written(run_env),
         protected,
-        variables: Unseen::of(subject, &action, run_env, &policy),
+        variables: Unseen::of(loaded_skill, &action, run_env, &policy),
     };
     let (warnings, cancel) = (Vec::new(), Cancel::default());
     let stdin = Stdin::default();
-    Ok(Plan {
+    Ok(RunPlan {
         request,
         action,
         directory,
@@ -321,14 +323,14 @@ fn forbids_network(skill: &Skill) -> bool {
 }
 
 /// Programs that a dialect lets a skill use by requiring them.
-fn required_programs(subject: &LoadedSkill) -> impl Iterator<Item = PathBuf> {
-    let grants = subject.skill.dialect.running().requirements_grant;
-    let names = subject.skill.requirements.programs.iter().filter(move |_| grants);
+fn required_programs(loaded_skill: &LoadedSkill) -> impl Iterator<Item = PathBuf> {
+    let grants = loaded_skill.skill.dialect.running().requirements_grant;
+    let names = loaded_skill.skill.requirements.programs.iter().filter(move |_| grants);
     names.filter_map(|name| grant::resolve(name, None).ok()).map(|program| program.path)
 }
 
-fn seconds(subject: &LoadedSkill) -> u32 {
-    let LoadedSkill { skill, .. } = subject;
+fn seconds(loaded_skill: &LoadedSkill) -> u32 {
+    let LoadedSkill { skill, .. } = loaded_skill;
     let said = skill.policy.timeout;
     said.map_or(skill.dialect.running().seconds, |seconds| {
         seconds.clamp(limits::MIN_SECONDS, limits::MAX_SECONDS)
@@ -336,13 +338,13 @@ fn seconds(subject: &LoadedSkill) -> u32 {
 }
 
 fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
-    let Call { subject, mode, .. } = call;
+    let Call { loaded_skill, mode, .. } = call;
     let value = |about: VariableContent| match about {
-        VariableContent::Name => subject.skill.name.clone(),
-        VariableContent::Folder => subject.path().to_string_lossy().into_owned(),
+        VariableContent::Name => loaded_skill.skill.name.clone(),
+        VariableContent::Folder => loaded_skill.path().to_string_lossy().into_owned(),
         VariableContent::Mode => (*mode).to_owned(),
     };
-    let variables = subject.skill.dialect.running().variables;
+    let variables = loaded_skill.skill.dialect.running().variables;
     let mut variables: Vec<(String, String)> =
         variables.iter().map(|(name, about)| ((*name).to_owned(), value(*about))).collect();
     // A dialect with names of its own has these alone.
@@ -350,7 +352,7 @@ fn own_variables(call: &Call<'_>) -> Vec<(String, String)> {
         let folder = |name: &str| (name.to_owned(), value(VariableContent::Folder));
         variables.extend(["SKILL_DIR", "CLAUDE_SKILL_DIR"].map(folder));
     }
-    if let Given::Code { inputs, .. } = &call.given {
+    if let CallInput::Code { inputs, .. } = &call.input {
         variables.extend(inputs.iter().map(|(name, value)| {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             (input_variable(name), text)
@@ -395,7 +397,7 @@ fn run_limits(programs: &[Program], seconds: u32) -> Limits {
     }
 }
 
-impl Plan {
+impl RunPlan {
     /// Lets Python print at once what it would keep until there is more.
     pub fn print_at_once(&mut self) {
         let value = Variable::Plain("1".to_owned());
@@ -417,61 +419,60 @@ impl Plan {
     /// Does it. `hear` hears what happens meanwhile.
     pub fn run(
         mut self,
-        subject: &LoadedSkill,
+        loaded_skill: &LoadedSkill,
         home: &Home,
-        hear: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<Finished, RunError> {
+        hear: &mut dyn FnMut(RunUpdate<'_>),
+    ) -> Result<FinishedRun, RunError> {
         // Without its second lock, a machine runs only what someone vouches for.
-        if subject.tier == Tier::Experimental && savoir_sandbox::landlock().is_none() {
+        if loaded_skill.tier == Tier::Experimental && savoir_sandbox::landlock().is_none() {
             return Err(RunError::refused(
                 "sandbox-incomplete",
                 "this machine has no Landlock, and nobody vouches for this skill",
             )
-            .way_out("savoir doctor tells what this machine can hold"));
+            .with_hint("savoir doctor tells what this machine can hold"));
         }
-        let record = self.record(subject);
+        let record = self.record(loaded_skill);
         // A tool may put a secret into an exception or a path: it must not be kept there.
         let Visible { in_output, in_records } = self.secrets.clone();
         let mut masker = Masker::new(&in_output);
-        let mut hear_masked = |heard: Heard<'_>| match heard {
-            Heard::Progress(line) => hear(Heard::Progress(line)),
-            Heard::Printed(stream, bytes) => {
-                hear(Heard::Printed(stream, &masker.push(stream, bytes)));
+        let mut hear_masked = |heard: RunUpdate<'_>| match heard {
+            RunUpdate::Progress(line) => hear(RunUpdate::Progress(line)),
+            RunUpdate::Printed(stream, bytes) => {
+                hear(RunUpdate::Printed(stream, &masker.push(stream, bytes)));
             }
         };
         let surroundings = self.surroundings.clone();
-        self.install(subject, home, &mut |line| hear_masked(Heard::Progress(line)))?;
+        self.install(loaded_skill, home, &mut |line| hear_masked(RunUpdate::Progress(line)))?;
         let held = GuardedFolders::new(&self.policy, &surroundings.protected, &surroundings.home)
             .map_err(unheld)?;
         let policy = std::mem::take(&mut self.policy);
         let ran = held.around(policy, |policy| {
-            Self { policy, ..self }.carry_out(subject, home, &mut hear_masked)
+            Self { policy, ..self }.carry_out(loaded_skill, home, &mut hear_masked)
         });
         let (done, mut put_aside, unseen) = ran.map_err(unheld)?;
         for stream in [Stream::Stdout, Stream::Stderr] {
             let rest = masker.finish(stream);
             if !rest.is_empty() {
-                hear(Heard::Printed(stream, &rest));
+                hear(RunUpdate::Printed(stream, &rest));
             }
         }
         put_aside.extend(done.iter().flat_map(|done| done.outcome.put_aside.clone()));
         for why in unseen {
             let line = format!("look yourself for files that other programs obey: {why}");
-            hear(Heard::Progress(&line));
+            hear(RunUpdate::Progress(&line));
         }
-        for one in put_aside.iter().take(limits::MOST_TOLD) {
-            hear(Heard::Progress(&one.to_string()));
+        for one in put_aside.iter().take(limits::MAX_TOLD) {
+            hear(RunUpdate::Progress(&one.to_string()));
         }
-        if let Some(more) = put_aside.len().checked_sub(limits::MOST_TOLD).filter(|more| *more > 0)
-        {
-            hear(Heard::Progress(&format!("{more} more are in the record: savoir runs")));
+        if let Some(more) = put_aside.len().checked_sub(limits::MAX_TOLD).filter(|more| *more > 0) {
+            hear(RunUpdate::Progress(&format!("{more} more are in the record: savoir runs")));
         }
         match done {
             Ok(mut done) => {
                 done.outcome.put_aside = put_aside;
                 done.mask(&in_output, &in_records);
                 let mut finished = action::complete(record, done);
-                let Finished { envelope, outcome, record, .. } = &mut finished;
+                let FinishedRun { envelope, outcome, record, .. } = &mut finished;
                 envelope.denied = surroundings.denied(envelope, outcome);
                 *record = std::mem::take(record).map_texts(&|text| mask(&in_records, text));
                 Ok(finished)
@@ -483,7 +484,7 @@ impl Plan {
     /// Installs the packages that it needs.
     fn install(
         &mut self,
-        subject: &LoadedSkill,
+        loaded_skill: &LoadedSkill,
         home: &Home,
         say: &mut dyn FnMut(&str),
     ) -> Result<(), RunError> {
@@ -491,17 +492,18 @@ impl Plan {
         let packages = std::mem::take(&mut self.packages);
         let Action::Command { program, .. } = &mut self.action else { return Ok(()) };
         let (cancel, policy) = (&self.cancel, &mut self.policy);
-        packages.provide(&mut packages::Run { subject, home, cancel, policy, program }, say)?;
+        packages
+            .provide(&mut packages::Run { loaded_skill, home, cancel, policy, program }, say)?;
         // It may have taken minutes.
-        subject.refuse_changed()?;
+        loaded_skill.refuse_changed()?;
         still_wanted(&self.cancel)
     }
 
     fn carry_out(
         mut self,
-        subject: &LoadedSkill,
+        loaded_skill: &LoadedSkill,
         home: &Home,
-        hear: &mut dyn FnMut(Heard<'_>),
+        hear: &mut dyn FnMut(RunUpdate<'_>),
     ) -> Result<action::Done, RunError> {
         still_wanted(&self.cancel)?;
         match std::mem::take(&mut self.action) {
@@ -520,11 +522,11 @@ impl Plan {
                 let mut tools = PythonTools::load_until(
                     &self.cancel,
                     self.policy,
-                    subject,
+                    loaded_skill,
                     &interpreter,
                     &functions,
                     home,
-                    &mut |line| hear(Heard::Progress(line)),
+                    &mut |line| hear(RunUpdate::Progress(line)),
                 )?;
                 let most = Duration::from_secs(self.seconds.into());
                 let answer = match tools.call(&function, &arguments, most) {
@@ -544,7 +546,7 @@ impl Plan {
     }
 
     /// The record of this run as far as it is known before it.
-    pub fn record(&self, subject: &LoadedSkill) -> Record {
+    pub fn record(&self, loaded_skill: &LoadedSkill) -> Record {
         let Request { tool, command, mut permissions, unasked, .. } = self.request.clone();
         permissions.extend(unasked);
         Record {
@@ -553,7 +555,7 @@ impl Plan {
             permissions,
             directory: Some(self.directory.clone()),
             policy: serde_json::to_value(&self.policy).unwrap_or_default(),
-            ..begin(subject)
+            ..begin(loaded_skill)
         }
     }
 }
@@ -569,35 +571,35 @@ fn still_wanted(cancel: &Cancel) -> Result<(), RunError> {
 /// Why a folder cannot be opened for writing, although it is granted.
 fn unheld((code, why): Unusable) -> RunError {
     RunError::refused(code, format!("a folder cannot be opened for writing: {why}"))
-        .way_out("grant a smaller folder with --allow-write")
+        .with_hint("grant a smaller folder with --allow-write")
 }
 
 /// What a record says of every run of a skill.
-fn begin(subject: &LoadedSkill) -> Record {
-    let skill = &subject.skill;
+fn begin(loaded_skill: &LoadedSkill) -> Record {
+    let skill = &loaded_skill.skill;
     Record {
         skill: skill.name.clone(),
         version: skill.version.clone(),
-        path: subject.path().to_owned(),
-        digest: subject.digest.clone(),
+        path: loaded_skill.path().to_owned(),
+        digest: loaded_skill.digest.clone(),
         dialect: skill.dialect.id().to_owned(),
-        trust: subject.trust,
-        tier: subject.tier,
+        trust: loaded_skill.trust,
+        tier: loaded_skill.tier,
         permissions: skill.permissions.clone(),
         ..Record::begin()
     }
 }
 
 /// The record of a prompt that a model answers. Nothing is executed, so it has no rights.
-pub fn prompt_record(subject: &LoadedSkill) -> Record {
+pub fn prompt_record(loaded_skill: &LoadedSkill) -> Record {
     let reason = "a model reads its text, and nothing is executed".to_owned();
     let decision = DecisionRecord { verdict: "run".to_owned(), reason, approved_by: None };
-    Record { decision, ..begin(subject) }
+    Record { decision, ..begin(loaded_skill) }
 }
 
 /// The record of a call for which the rules do not even allow a plan.
-pub fn refusal_record(subject: &LoadedSkill, tool: Option<&str>, error: &RunError) -> Record {
-    refused(begin(subject), tool, error)
+pub fn refusal_record(loaded_skill: &LoadedSkill, tool: Option<&str>, error: &RunError) -> Record {
+    refused(begin(loaded_skill), tool, error)
 }
 
 /// The record of a call of a skill that is not what was signed: there is no [`LoadedSkill`] then.

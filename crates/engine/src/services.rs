@@ -1,4 +1,4 @@
-//! What a run may ask: models, knowledge, the database.
+//! The language models, knowledge bases and database that a run can use.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 

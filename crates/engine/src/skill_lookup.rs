@@ -1,4 +1,4 @@
-//! Where a run finds skills by name.
+//! The `SkillLookup` trait: loads a skill by name.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What the tests of several rooms need.
+//! Shared helpers for unit tests.
 
 use savoir_skill::{Dialect, Skill, Source, read_as};
 

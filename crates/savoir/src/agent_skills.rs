@@ -161,7 +161,7 @@ impl AgentSkills {
         let place = folders.places().find(|(known, _)| *known == name);
         let (_, folder) = place.ok_or_else(|| {
             RunError::call("no-skill", format!("there is no skill `{name}`"))
-                .way_out("find skills with search_skills")
+                .with_hint("find skills with search_skills")
         })?;
         load_from_folder(folder, self.trust)
     }
@@ -182,7 +182,7 @@ fn load_from_folder(folder: &Path, how: Trust) -> Result<LoadedSkill, RunError> 
     let call_error = |code: &'static str| {
         move |error: CommandError| {
             let hint = error.hints().first().cloned().unwrap_or_default();
-            RunError::call(code, error).way_out(hint)
+            RunError::call(code, error).with_hint(hint)
         }
     };
     let loaded = load::load(folder, None).map_err(call_error("skill-unreadable"))?;
@@ -191,7 +191,7 @@ fn load_from_folder(folder: &Path, how: Trust) -> Result<LoadedSkill, RunError> 
     let loaded_skill = trust::load_skill(&loaded, how, &believed)?;
     trust::refuse_forbidden(&loaded_skill, None).map_err(|error| {
         let hint = error.hints().first().cloned().unwrap_or_default();
-        RunError::refused("policy", error).way_out(hint)
+        RunError::refused("policy", error).with_hint(hint)
     })?;
     Ok(loaded_skill)
 }
@@ -231,7 +231,7 @@ fn find_skills_below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, P
 }
 
 impl SkillFolders for AgentSkills {
-    fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError> {
+    fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         self.load_by_name(skill)
     }
 }

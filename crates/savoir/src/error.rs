@@ -168,13 +168,13 @@ impl From<StoreError> for CommandError {
 
 impl From<RunError> for CommandError {
     fn from(error: RunError) -> Self {
-        let RunError { fault, code, message, way_out } = error;
+        let RunError { fault, code, message, hint } = error;
         let failed = match fault {
             Fault::Call => Self::input(message),
             Fault::Refused => Self::refused(message),
             Fault::Failed => Self::findings(message),
         };
-        way_out.into_iter().fold(failed.named(code), Self::hint)
+        hint.into_iter().fold(failed.named(code), Self::hint)
     }
 }
 

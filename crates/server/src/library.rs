@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use futures::future::{BoxFuture, join_all};
 use savoir_agent::{
     disclosure::{Candidate, Unusable},
-    library::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened},
+    library::{CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened},
 };
 use savoir_skill::Skill;
 use savoir_store::{SkillFacts, StoreError, Timestamp};
@@ -74,7 +74,7 @@ impl PersonalLibrary {
         let entries =
             self.app.skills.skill_writer().files().resources(name).await.map_err(failed)?;
         let small: Vec<_> =
-            entries.into_iter().filter(|entry| entry.size <= MOST_FILE_BYTES).collect();
+            entries.into_iter().filter(|entry| entry.size <= MAX_SERVED_FILE_BYTES).collect();
         let mut texts = Vec::new();
         for some in small.chunks(CONCURRENT_READS) {
             let known = join_all(some.iter().map(|entry| self.is_text(name, &entry.path))).await;
@@ -86,8 +86,13 @@ impl PersonalLibrary {
 
     /// Whether a file can be read as a text.
     async fn is_text(&self, name: &str, path: &str) -> bool {
-        let found =
-            self.app.skills.skill_writer().files().resource(name, path, MOST_FILE_BYTES).await;
+        let found = self
+            .app
+            .skills
+            .skill_writer()
+            .files()
+            .resource(name, path, MAX_SERVED_FILE_BYTES)
+            .await;
         matches!(found, Ok(Some(found)) if std::str::from_utf8(&found.bytes).is_ok())
     }
 
@@ -106,10 +111,10 @@ impl PersonalLibrary {
         let Some(entry) = entries.into_iter().find(|entry| entry.path == path) else {
             return Err(LibraryError::NoFile { name: own, path: given });
         };
-        if entry.size > MOST_FILE_BYTES {
+        if entry.size > MAX_SERVED_FILE_BYTES {
             return Err(LibraryError::TooLarge { path: given, size: entry.size });
         }
-        let found = files.resource(name, path, MOST_FILE_BYTES).await.map_err(failed)?;
+        let found = files.resource(name, path, MAX_SERVED_FILE_BYTES).await.map_err(failed)?;
         let Some(found) = found else {
             return Err(LibraryError::NoFile { name: own, path: given });
         };

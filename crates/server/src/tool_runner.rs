@@ -46,7 +46,7 @@ impl ToolRunner {
     /// A workshop with the approvals and records of a home. Of the ground, only its folders of Savoir
     /// and a few variables count.
     pub fn new(home: Home, run_env: RunEnvironment, reader: Arc<dyn ReadFolder>) -> Self {
-        Self { home, run_env, reader, queue: Queue::with_places(MAX_CONCURRENT_RUNS) }
+        Self { home, run_env, reader, queue: Queue::with_slots(MAX_CONCURRENT_RUNS) }
     }
 
     /// What tools left for a person.
@@ -68,13 +68,13 @@ impl ToolRunner {
         let library = PersonalLibrary::new(app.clone(), caller.clone());
         let reader = Arc::clone(&self.reader);
         let bench = SkillToolEnvironment {
-            subjects: Arc::new(OfferedTool { app: app.clone(), library, reader }),
+            skill_folders: Arc::new(OfferedTool { app: app.clone(), library, reader }),
             asker: Arc::new(Nobody),
             home: self.home.clone(),
             run_env,
             mode: MODES[0].to_owned(),
         };
-        Ok(SkillTools::new(bench).sharing(self.queue.clone()).with_workspaces(workspaces))
+        Ok(SkillTools::new(bench).with_queue(self.queue.clone()).with_workspaces(workspaces))
     }
 }
 
@@ -107,7 +107,7 @@ struct OfferedTool {
 }
 
 impl SkillFolders for OfferedTool {
-    fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError> {
+    fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         // Somebody may have disabled it since its tools were offered. Whoever may call it was looked at
         // when it was loaded.
         let there = Handle::current().block_on(self.library.is_there(skill));
@@ -118,7 +118,7 @@ impl SkillFolders for OfferedTool {
                 "skill-not-here",
                 "tools run where a skill lies in a folder, and those of this server lie in a bucket",
             )
-            .way_out("do without the tool"));
+            .with_hint("do without the tool"));
         }
         let place = files.place(skill).map_err(|error| {
             tracing::error!(skill, %error, "the folder of a skill cannot be read");

@@ -1,4 +1,4 @@
-//! A skill that a model writes: checked like any other, and nothing that it says of itself counts.
+//! Creates a skill that a model wrote, after the same checks as for any other skill.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::library::{Draft, LibraryError};
 
 /// Bytes of the instructions.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
 /// Writes the SKILL.md of what a model gave, or says what is wrong.
 pub fn write(given: &Map<String, Value>) -> Result<Draft, LibraryError> {
@@ -24,8 +24,8 @@ pub fn write(given: &Map<String, Value>) -> Result<Draft, LibraryError> {
     };
     let name = slugify(needed("name")?).ok_or_else(|| refused("its name has no letters".into()))?;
     let instructions = needed("instructions")?;
-    if instructions.len() > MOST_BYTES {
-        return Err(refused(format!("the instructions have more than {MOST_BYTES} bytes")));
+    if instructions.len() > MAX_BYTES {
+        return Err(refused(format!("the instructions have more than {MAX_BYTES} bytes")));
     }
     let mut head = format!("name: {name}\ndescription: {}\n", scalar(needed("description")?));
     for (key, field) in [("when_to_use", "when_to_use"), ("allowed_tools", "allowed-tools")] {
@@ -90,7 +90,7 @@ mod tests {
             json!({"name": "x", "description": "y"}),
             json!({"name": "!!", "description": "y", "instructions": "z"}),
             json!({"name": "x", "description": " ", "instructions": "z"}),
-            json!({"name": "x", "description": "y", "instructions": "z".repeat(MOST_BYTES + 1)}),
+            json!({"name": "x", "description": "y", "instructions": "z".repeat(MAX_BYTES + 1)}),
             json!({"name": "x", "description": "a\u{1b}[31mred", "instructions": "z"}),
         ] {
             assert_eq!(draft(&wrong).unwrap_err().code(), "draft-refused", "{wrong}");

@@ -1,4 +1,4 @@
-//! Finding a skill by words among those that are there.
+//! Searches the available skills by keywords.
 
 use std::cmp::Reverse;
 
@@ -11,8 +11,8 @@ const LINE: usize = 2;
 const BEGINNING: usize = 1;
 
 /// Bytes and words of a query that are looked at: more than anybody writes to find something.
-const MOST_QUERY_BYTES: usize = 2_000;
-const MOST_WORDS: usize = 64;
+const MAX_QUERY_BYTES: usize = 2_000;
+const MAX_WORDS: usize = 64;
 
 /// The skills that fit best. One that fits in nothing is not found; without words the first are.
 pub fn search<'a>(skills: &'a [Candidate], query: &str, most: usize) -> Vec<&'a Candidate> {
@@ -52,8 +52,8 @@ fn score(skill: &Candidate, wanted: &[String]) -> usize {
 
 /// The words that somebody looks for.
 fn wanted(query: &str) -> Vec<String> {
-    let mut words = words(&query[..query.floor_char_boundary(MOST_QUERY_BYTES)]);
-    words.truncate(MOST_WORDS);
+    let mut words = words(&query[..query.floor_char_boundary(MAX_QUERY_BYTES)]);
+    words.truncate(MAX_WORDS);
     words
 }
 

@@ -94,7 +94,7 @@ fn given(value: Value) -> Map<String, Value> {
 }
 
 async fn call(builtin_tools: &BuiltinTools, name: &str, arguments: Value) -> ToolAnswer {
-    builtin_tools.call(name, &given(arguments), Fence::open()).await
+    builtin_tools.call(name, &given(arguments), CallGuard::unrestricted()).await
 }
 
 #[tokio::test]
@@ -116,9 +116,9 @@ async fn a_skill_is_told_marked_and_followed() {
         }))
     );
     assert_eq!(*shelf.happened.lock().unwrap(), ["used report"]);
-    assert_eq!(allowed_tools.now().skill(), Some("report"));
+    assert_eq!(allowed_tools.snapshot().skill(), Some("report"));
     call(&builtin_tools, "use_skill", json!({"name": "plain"})).await;
-    assert_eq!(allowed_tools.now().skill(), None);
+    assert_eq!(allowed_tools.snapshot().skill(), None);
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_skill_that_is_not_there_changes_nothing() {
     let answer = call(&builtin_tools, "use_skill", json!({"name": "reprot"})).await;
     assert_eq!(answer.failure.as_deref(), Some("unknown-skill"));
     assert!(answer.text.contains("did you mean `report`"), "{}", answer.text);
-    assert_eq!(allowed_tools.now().skill(), Some("report"), "a failure frees nobody");
+    assert_eq!(allowed_tools.snapshot().skill(), Some("report"), "a failure frees nobody");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! A conversation with tools: an agent answers, with the skills of a library and the knowledge base of
-//! the conversation. Nobody can be asked there, so nothing runs that needs a person's word.
+//! Answers chat messages with an agent that can use skills and the knowledge base of the conversation.
+//! Nobody can be asked for approval here, so tools that need approval do not run.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use savoir_engine::{
 use savoir_skill::dialect::agent_flow::parse_at_skill;
 use serde_json::{Map, Value, json};
 
-use super::{MOST_MESSAGES, Room, TEMPERATURE, Turn, spoken};
+use super::{ChatService, ChatTurn, MAX_MESSAGES, TEMPERATURE, to_model_message};
 use crate::{
-    allowed_tools::Fence,
+    allowed_tools::CallGuard,
     library::Library,
     skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
     turn::{Agent, Conversation, Forks, TurnLimits},
 };
 
-impl Room {
+impl ChatService {
     /// As [`answer`](Self::answer), by an agent with the skills of a library, and with what runs their
     /// tools if that is there.
     pub async fn answer_with_tools(
         &self,
-        turn: &Turn,
+        turn: &ChatTurn,
         library: Arc<dyn Library>,
         skill_tools: Option<SkillTools>,
         out: &Emitter,
@@ -34,20 +34,20 @@ impl Room {
         let (out, transcript) = out.with_transcript();
         let ended = match parse_at_skill(&turn.message) {
             (Some(name), text) => self.call_skill(turn, name, text, &out).await,
-            (None, _) => self.work(turn, self.agent(turn, library, skill_tools), &out).await,
+            (None, _) => self.run_agent(turn, self.agent(turn, library, skill_tools), &out).await,
         };
         // Whoever reads the conversation after the last event finds the answer.
-        self.keep(turn, &transcript.text()).await;
+        self.store_answer(turn, &transcript.text()).await;
         if let Ok(done) = ended {
             // Nobody is left to tell when this fails.
             let _ = out.emit(Event::Done(done)).await;
         }
     }
 
-    async fn work(&self, turn: &Turn, agent: Agent, out: &Emitter) -> Result<Done, Gone> {
-        let said = self.database.sessions().messages(&turn.session, Some(MOST_MESSAGES)).await;
-        let mut said = match said {
-            Ok(said) => said,
+    async fn run_agent(&self, turn: &ChatTurn, agent: Agent, out: &Emitter) -> Result<Done, Gone> {
+        let messages = self.database.sessions().messages(&turn.session, Some(MAX_MESSAGES)).await;
+        let mut messages = match messages {
+            Ok(messages) => messages,
             Err(error) => {
                 tracing::error!(session = turn.session, %error, "a conversation cannot be read");
                 let message = "Chat generation failed".to_owned();
@@ -56,16 +56,16 @@ impl Room {
             }
         };
         // It was kept when it was heard, and is heard again.
-        if said.last().is_some_and(|last| last.content == turn.message) {
-            said.pop();
+        if messages.last().is_some_and(|last| last.content == turn.message) {
+            messages.pop();
         }
-        let mut conversation = Conversation::new(said.iter().map(spoken).collect());
+        let mut conversation = Conversation::new(messages.iter().map(to_model_message).collect());
         Ok(agent.turn(&mut conversation, &turn.message, out).await?.done())
     }
 
     fn agent(
         &self,
-        turn: &Turn,
+        turn: &ChatTurn,
         library: Arc<dyn Library>,
         skill_tools: Option<SkillTools>,
     ) -> Agent {
@@ -82,7 +82,7 @@ impl Room {
             skill_tools: skill_tools.map(Arc::new),
             tools: search.into_iter().collect(),
             limits: TurnLimits { time: self.services.limits.answer, ..TurnLimits::default() },
-            forks: Forks::Apart,
+            forks: Forks::SeparateAgent,
         }
     }
 }
@@ -131,7 +131,7 @@ impl Toolset for KnowledgeSearch {
         &'a self,
         _: &'a str,
         arguments: &'a Map<String, Value>,
-        _: Fence<'a>,
+        _: CallGuard<'a>,
     ) -> BoxFuture<'a, ToolAnswer> {
         Box::pin(self.search(arguments))
     }

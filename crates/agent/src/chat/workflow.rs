@@ -1,4 +1,4 @@
-//! A workflow answers in a conversation: its events are told in the words of conversations.
+//! Answers chat messages with a workflow, and translates its events into chat events.
 
 use savoir_engine::{
     event::{Done, Emitter, Event, Gone, Thought},
@@ -8,54 +8,56 @@ use savoir_store::StoreError;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
-use super::{Room, Turn};
+use super::{ChatService, ChatTurn};
 
-impl Room {
+impl ChatService {
     /// Lets a workflow answer, and keeps what came of it: its output, or the words so far.
     pub async fn answer_by_workflow(
         &self,
-        turn: &Turn,
+        turn: &ChatTurn,
         host: &Host,
         mut run: WorkflowRun<'_>,
         journal: &dyn Journal,
         out: &Emitter,
     ) {
-        match self.said_before(turn).await {
-            Ok(said) => run.checkpoint.history = said,
+        match self.history_before(turn).await {
+            Ok(messages) => run.checkpoint.history = messages,
             Err(error) => {
                 tracing::warn!(session = turn.session, %error, "a conversation cannot be read");
             }
         }
         let (out, transcript) = out.with_transcript();
         let (inner, events) = Emitter::channel();
-        let work = async move { workflow::run(host, run, journal, &inner).await };
+        let run_agent = async move { workflow::run(host, run, journal, &inner).await };
         // Whoever went away takes the events along, and the workflow learns of it.
-        let (outcome, told) = tokio::join!(work, tell(events, &out));
+        let (outcome, told) = tokio::join!(run_agent, forward_events(events, &out));
         match &outcome {
-            Ok(WorkflowOutcome::Completed { output }) => self.keep(turn, &text_of(output)).await,
-            _ => self.keep(turn, &transcript.text()).await,
+            Ok(WorkflowOutcome::Completed { output }) => {
+                self.store_answer(turn, &text_of(output)).await
+            }
+            _ => self.store_answer(turn, &transcript.text()).await,
         }
         if let (Ok(outcome), Ok(())) = (outcome, told) {
             // Nobody is left to tell when this fails.
-            let _ = out.emit(Event::Done(end_of(outcome))).await;
+            let _ = out.emit(Event::Done(done_event(outcome))).await;
         }
     }
 
     /// The conversation up to a message, for nodes that are to know it.
-    async fn said_before(&self, turn: &Turn) -> Result<Vec<Value>, StoreError> {
+    async fn history_before(&self, turn: &ChatTurn) -> Result<Vec<Value>, StoreError> {
         let most = limits::HISTORY_MESSAGES as u32 + 1;
-        let mut said = self.database.sessions().messages(&turn.session, Some(most)).await?;
-        if let Some(at) = said.iter().rposition(|message| message.content == turn.message) {
-            said.truncate(at);
+        let mut messages = self.database.sessions().messages(&turn.session, Some(most)).await?;
+        if let Some(at) = messages.iter().rposition(|message| message.content == turn.message) {
+            messages.truncate(at);
         }
-        let kept = said
+        let kept = messages
             .iter()
             .map(|message| json!({"role": message.speaker.as_str(), "content": message.content}));
         Ok(kept.collect())
     }
 }
 
-async fn tell(mut events: Receiver<Event>, out: &Emitter) -> Result<(), Gone> {
+async fn forward_events(mut events: Receiver<Event>, out: &Emitter) -> Result<(), Gone> {
     loop {
         let event = tokio::select! {
             biased;
@@ -64,14 +66,14 @@ async fn tell(mut events: Receiver<Event>, out: &Emitter) -> Result<(), Gone> {
             event = events.recv() => event,
         };
         let Some(event) = event else { return Ok(()) };
-        if let Some(event) = in_conversation(event) {
+        if let Some(event) = to_chat_event(event) {
             out.emit(event).await?;
         }
     }
 }
 
 /// The event as a conversation tells it.
-fn in_conversation(event: Event) -> Option<Event> {
+fn to_chat_event(event: Event) -> Option<Event> {
     let of_node = |status, node_id: String| Thought::new("node", status).with("node_id", node_id);
     Some(match event {
         Event::WorkflowStart { workflow_name, .. } => {
@@ -90,7 +92,7 @@ fn in_conversation(event: Event) -> Option<Event> {
     })
 }
 
-fn end_of(outcome: WorkflowOutcome) -> Done {
+fn done_event(outcome: WorkflowOutcome) -> Done {
     match outcome {
         WorkflowOutcome::Completed { .. } => Done::Success { message: "Workflow completed" },
         WorkflowOutcome::Failed { error } => Done::Error { message: error },

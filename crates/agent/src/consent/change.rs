@@ -1,4 +1,4 @@
-//! [`Change`]: what a write changes, short enough to be read before a yes.
+//! [`FileDiff`]: the lines that a write changes, short enough to review before consenting.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use savoir_lint::visible;
 use similar::{ChangeTag, TextDiff};
 
 /// Lines that are shown; a person reads no more before they agree.
-const MOST_LINES: usize = 60;
+const MAX_LINES: usize = 60;
 /// Characters of a shown line. What is longer goes on in the next one, which says so: a terminal that
 /// broke it would let a stranger begin a line.
-const MOST_CHARACTERS: usize = 72;
+const MAX_CHARACTERS: usize = 72;
 /// Lines around a change.
 const CONTEXT: usize = 1;
 /// How long the shortest difference is looked for.
@@ -17,14 +17,14 @@ const TIME: Duration = Duration::from_millis(500);
 
 /// Lines that come and go, harmless for a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct FileDiff {
     /// Each begins with `+`, `-` or a space, and is followed by `…` where it continues the one before.
     pub lines: Vec<String>,
     /// How many lines are not shown.
     pub more: usize,
 }
 
-impl Change {
+impl FileDiff {
     /// What makes a text another; without the first, all of it is new.
     pub fn between(before: &str, after: &str) -> Self {
         let diff = TextDiff::configure().timeout(TIME).diff_lines(before, after);
@@ -50,7 +50,7 @@ impl Change {
         let mut rest = line.as_str();
         let mut mark = ' ';
         loop {
-            let end = rest.char_indices().nth(MOST_CHARACTERS).map_or(rest.len(), |(at, _)| at);
+            let end = rest.char_indices().nth(MAX_CHARACTERS).map_or(rest.len(), |(at, _)| at);
             self.push(format!("{sign}{mark}{}", &rest[..end]));
             rest = &rest[end..];
             mark = '…';
@@ -61,7 +61,7 @@ impl Change {
     }
 
     fn push(&mut self, line: String) {
-        if self.lines.len() < MOST_LINES {
+        if self.lines.len() < MAX_LINES {
             self.lines.push(line);
         } else {
             self.more += 1;
@@ -76,22 +76,22 @@ mod tests {
     #[test]
     fn it_shows_what_comes_and_goes() {
         let before = "a\nb\nc\nd\ne\nf\n";
-        let change = Change::between(before, "a\nB\nc\nd\ne\nf\ng\u{1b}[2J");
+        let change = FileDiff::between(before, "a\nB\nc\nd\ne\nf\ng\u{1b}[2J");
         assert_eq!(
             change.lines,
             ["  a", "- b", "+ B", "  c", "  ⋮", "  f", "+ g\\u{1b}[2J"],
             "{change:?}"
         );
         assert_eq!(change.more, 0);
-        assert_eq!(Change::between("", "x\r\n").lines, ["+ x\\r"]);
-        assert_eq!(Change::between("x", "x"), Change::default());
+        assert_eq!(FileDiff::between("", "x\r\n").lines, ["+ x\\r"]);
+        assert_eq!(FileDiff::between("x", "x"), FileDiff::default());
     }
 
     #[test]
     fn it_is_bounded_and_says_so() {
-        let change = Change::between("", &"x\n".repeat(100));
-        assert_eq!((change.lines.len(), change.more), (MOST_LINES, 40));
-        let change = Change::between("", &format!("{}- y", "é".repeat(MOST_CHARACTERS)));
+        let change = FileDiff::between("", &"x\n".repeat(100));
+        assert_eq!((change.lines.len(), change.more), (MAX_LINES, 40));
+        let change = FileDiff::between("", &format!("{}- y", "é".repeat(MAX_CHARACTERS)));
         assert_eq!(change.lines[1], "+…- y", "no part of a line begins like another line");
     }
 }

@@ -1,4 +1,4 @@
-//! What agents of others show their models of the skills that are installed for them.
+//! Simulates which installed skills other agents (Claude Code, Codex, …) show to their models.
 //!
 //! Each rule stands here with where it is known from. Sizes in tokens are estimates: every host counts
 //! with a tokenizer of its own.

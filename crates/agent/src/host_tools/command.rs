@@ -1,4 +1,4 @@
-//! Commands, in the sandbox: the programs of the system, the workspace, and nothing else.
+//! Runs shell commands in a sandbox that can write only to the workspace.
 
 use std::{
     collections::BTreeMap,
@@ -19,33 +19,33 @@ use savoir_sandbox::{
 };
 use serde_json::json;
 
-use super::{HostTools, Wrong, unusable};
-use crate::{allowed_tools::Fence, consent::HostAction, toolset::ToolAnswer};
+use super::{HostTools, ToolFailure, unusable};
+use crate::{allowed_tools::CallGuard, consent::HostAction, toolset::ToolAnswer};
 
 /// Seconds that a command may take, and if nothing is said.
-pub(super) const MOST_SECONDS: u64 = 300;
+pub(super) const MAX_SECONDS: u64 = 300;
 const SECONDS: u64 = 60;
 /// Bytes that a command may print before it is ended; a model reads the first and last of them.
 const PRINTED: u64 = 8 << 20;
 /// Things that were put aside of which a model reads.
-const MOST_TOLD: usize = 40;
+const MAX_TOLD: usize = 40;
 
 impl HostTools {
     pub(super) async fn run_command(
         &self,
         command: &str,
         seconds: Option<u64>,
-        fence: Fence<'_>,
-    ) -> Result<ToolAnswer, Wrong> {
+        call_guard: CallGuard<'_>,
+    ) -> Result<ToolAnswer, ToolFailure> {
         if command.trim().is_empty() || command.contains('\0') {
             return Err(("missing-argument", "the command is empty, or has a NUL".to_owned()));
         }
-        let seconds = seconds.unwrap_or(SECONDS).clamp(1, MOST_SECONDS);
+        let seconds = seconds.unwrap_or(SECONDS).clamp(1, MAX_SECONDS);
         let shells = TRUSTED_PATH.map(PathBuf::from);
         let shell = find("bash", &shells).or_else(|| find("sh", &shells));
         let shell = shell.ok_or_else(|| ("no-shell", "there is no shell".to_owned()))?;
         let policy = self.policy(&shell, Duration::from_secs(seconds))?;
-        self.agree(HostAction::Run { command: command.to_owned() }, fence).await?;
+        self.ask_consent(HostAction::Run { command: command.to_owned() }, call_guard).await?;
         let cancel = Cancel::default();
         // Whoever stops waiting for it ends it.
         let _guard = cancel.guard();
@@ -58,7 +58,7 @@ impl HostTools {
             let before = |enforced: &[PathGrant]| {
                 baseline.before(root, protected, &home, enforced).map_err(unusable)
             };
-            let ran = run_and_look(policy, &shell, &words, &cancel, root, before);
+            let ran = run_protected(policy, &shell, &words, &cancel, root, before);
             drop(turn);
             ran
         };
@@ -67,7 +67,7 @@ impl HostTools {
         Ok(answer(&ran, seconds))
     }
 
-    fn policy(&self, shell: &Path, wall: Duration) -> Result<Policy, Wrong> {
+    fn policy(&self, shell: &Path, wall: Duration) -> Result<Policy, ToolFailure> {
         let root = self.workspace.root().to_owned();
         // A repository of the workspace itself can be worked with; what git executes stays as it is.
         let opened = [root.join(".git")];
@@ -113,7 +113,7 @@ impl HostTools {
 }
 
 /// What came of a command.
-struct Ran {
+struct CommandResult {
     end: End,
     captured: Captured,
     /// What was put aside, in words.
@@ -121,14 +121,14 @@ struct Ran {
 }
 
 /// Runs a command with everything held that other programs obey, and puts aside what it adds to that.
-fn run_and_look<'a>(
+fn run_protected<'a>(
     mut policy: Policy,
     shell: &Path,
     words: &[String],
     cancel: &Cancel,
     root: &Root,
-    before: impl FnOnce(&[PathGrant]) -> Result<(Before<'a>, Vec<PathGrant>), Wrong>,
-) -> Result<Ran, Wrong> {
+    before: impl FnOnce(&[PathGrant]) -> Result<(Before<'a>, Vec<PathGrant>), ToolFailure>,
+) -> Result<CommandResult, ToolFailure> {
     let is_protected = |grant: &&PathGrant| grant.access == Access::Protected;
     let protected: Vec<PathGrant> = policy.paths.iter().filter(is_protected).cloned().collect();
     let (before, more) = before(&protected)?;
@@ -138,7 +138,7 @@ fn run_and_look<'a>(
     ran.map(|(outcome, captured)| {
         aside.extend(outcome.put_aside);
         let aside = aside.iter().map(|one| told(one, root.path())).chain(failed).collect();
-        Ran { end: outcome.end, captured, aside }
+        CommandResult { end: outcome.end, captured, aside }
     })
 }
 
@@ -148,7 +148,7 @@ fn run(
     shell: &Path,
     words: &[String],
     cancel: &Cancel,
-) -> Result<(Outcome, Captured), Wrong> {
+) -> Result<(Outcome, Captured), ToolFailure> {
     let failed = |error: &dyn std::fmt::Display| ("sandbox-failed", error.to_string());
     let sandbox = Sandbox::new(policy).map_err(|error| failed(&error))?;
     let process = sandbox.start(shell, words).map_err(|error| failed(&error))?;
@@ -164,8 +164,8 @@ fn run(
     Ok((outcome, capture.finish()))
 }
 
-fn answer(ran: &Ran, seconds: u64) -> ToolAnswer {
-    let Ran { end, captured, aside } = ran;
+fn answer(ran: &CommandResult, seconds: u64) -> ToolAnswer {
+    let CommandResult { end, captured, aside } = ran;
     let (ended, failure) = match *end {
         End::Exited(0) => ("exit code 0".to_owned(), None),
         End::Exited(code) => (format!("exit code {code}"), Some("command-failed")),
@@ -184,8 +184,8 @@ fn answer(ran: &Ran, seconds: u64) -> ToolAnswer {
     if aside.is_empty() {
         return ToolAnswer { text, data: Some(data), failure: failure.map(str::to_owned) };
     }
-    let mut told: Vec<String> = aside.iter().take(MOST_TOLD).cloned().collect();
-    if let Some(more) = aside.len().checked_sub(MOST_TOLD + 1) {
+    let mut told: Vec<String> = aside.iter().take(MAX_TOLD).cloned().collect();
+    if let Some(more) = aside.len().checked_sub(MAX_TOLD + 1) {
         told.push(format!("{} more were found", more + 1));
     }
     data["put_aside"] = json!(told);

@@ -1,21 +1,21 @@
-//! Files of the workspace.
+//! Reads and writes files of the workspace.
 
 use std::{path::Path, sync::Arc};
 
 use savoir_engine::grant::{self, ProtectedPaths, WritePolicy};
 
 use super::{
-    HostTools, Wrong, unusable,
+    HostTools, ToolFailure, unusable,
     workspace::{self, Inside},
 };
 use crate::{
-    allowed_tools::Fence,
-    consent::{Change, HostAction},
+    allowed_tools::CallGuard,
+    consent::{FileDiff, HostAction},
     toolset::ToolAnswer,
 };
 
 /// Whether git takes a folder above a path for a repository once something lies there.
-fn makes_a_repository(path: &Path, root: &Path) -> bool {
+fn would_create_repository(path: &Path, root: &Path) -> bool {
     path.ancestors().take_while(|part| *part != root).any(|part| {
         let folder = part.parent().unwrap_or(root);
         let there =
@@ -25,7 +25,7 @@ fn makes_a_repository(path: &Path, root: &Path) -> bool {
 }
 
 impl HostTools {
-    pub(super) fn read_file(&self, path: &str) -> Result<ToolAnswer, Wrong> {
+    pub(super) fn read_file(&self, path: &str) -> Result<ToolAnswer, ToolFailure> {
         let inside = self.workspace.inside(path)?;
         let whole = inside.below(self.workspace.root());
         if grant::stored_secrets(&self.run_env).any(|secrets| whole.starts_with(secrets)) {
@@ -37,7 +37,7 @@ impl HostTools {
         Ok(ToolAnswer::text(self.workspace.read(&inside)?))
     }
 
-    pub(super) fn list_dir(&self, path: &str) -> Result<ToolAnswer, Wrong> {
+    pub(super) fn list_dir(&self, path: &str) -> Result<ToolAnswer, ToolFailure> {
         let names = self.workspace.list(&self.workspace.inside(path)?)?;
         Ok(ToolAnswer::text(if names.is_empty() { "(empty)".to_owned() } else { names.join("\n") }))
     }
@@ -46,10 +46,10 @@ impl HostTools {
         &self,
         path: &str,
         text: &str,
-        fence: Fence<'_>,
-    ) -> Result<ToolAnswer, Wrong> {
+        call_guard: CallGuard<'_>,
+    ) -> Result<ToolAnswer, ToolFailure> {
         workspace::fits(text)?;
-        let protected = self.led().await?;
+        let protected = self.find_protected_paths().await?;
         let before = self.workspace.read(&self.writable(path, &protected)?);
         let shown = match &before {
             Ok(text) => text,
@@ -57,7 +57,7 @@ impl HostTools {
             Err(("link-not-followed", _)) => return before.map(ToolAnswer::text),
             Err((_, why)) => &format!("[it cannot be shown: {why}]"),
         };
-        self.agree_to_write(path, (shown, text), &protected, fence).await?;
+        self.agree_to_write(path, (shown, text), &protected, call_guard).await?;
         let _turn = self.writes.lock().await;
         let inside = self.writable(path, &protected)?;
         // Who agreed saw what it replaces.
@@ -65,7 +65,7 @@ impl HostTools {
             let message = format!("`{path}` was changed by others meanwhile; read it again");
             return Err(("file-changed", message));
         }
-        self.keep(&inside, text, &protected)
+        self.write_text(&inside, text, &protected)
     }
 
     pub(super) async fn edit_file(
@@ -73,25 +73,25 @@ impl HostTools {
         path: &str,
         old: &str,
         new: &str,
-        fence: Fence<'_>,
-    ) -> Result<ToolAnswer, Wrong> {
-        let protected = self.led().await?;
+        call_guard: CallGuard<'_>,
+    ) -> Result<ToolAnswer, ToolFailure> {
+        let protected = self.find_protected_paths().await?;
         let edited = || {
             let inside = self.writable(path, &protected)?;
             let before = self.workspace.read(&inside)?;
-            let after = edited(path, &before, old, new)?;
+            let after = replace_once(path, &before, old, new)?;
             Ok((inside, before, after))
         };
         let (_, before, after) = edited()?;
-        self.agree_to_write(path, (&before, &after), &protected, fence).await?;
+        self.agree_to_write(path, (&before, &after), &protected, call_guard).await?;
         // Others may have changed it while somebody thought.
         let _turn = self.writes.lock().await;
         let (inside, _, after) = edited()?;
-        self.keep(&inside, &after, &protected)
+        self.write_text(&inside, &after, &protected)
     }
 
     /// What is obeyed now, also because a link or a setting leads there.
-    async fn led(&self) -> Result<ProtectedPaths, Wrong> {
+    async fn find_protected_paths(&self) -> Result<ProtectedPaths, ToolFailure> {
         let (workspace, baseline) = (Arc::clone(&self.workspace), Arc::clone(&self.baseline));
         let (protected, home) = (self.protected(), self.run_env.home.clone());
         let look =
@@ -101,13 +101,13 @@ impl HostTools {
     }
 
     /// A path that may be written: nothing that others execute or obey.
-    fn writable(&self, path: &str, protected: &ProtectedPaths) -> Result<Inside, Wrong> {
+    fn writable(&self, path: &str, protected: &ProtectedPaths) -> Result<Inside, ToolFailure> {
         let inside = self.workspace.inside(path)?;
         let root = self.workspace.root();
         let whole = inside.below(root);
         let is_kept = grant::is_protected(&whole, &self.run_env)
-            || self.care(&whole, protected) == Some(WritePolicy::Kept)
-            || makes_a_repository(&whole, root);
+            || self.write_policy(&whole, protected) == Some(WritePolicy::Kept)
+            || would_create_repository(&whole, root);
         if is_kept {
             let message =
                 format!("`{path}` is never written by tools, since other programs obey it");
@@ -117,7 +117,7 @@ impl HostTools {
     }
 
     /// How a path is kept, also by the repositories around it.
-    fn care(&self, path: &Path, protected: &ProtectedPaths) -> Option<WritePolicy> {
+    fn write_policy(&self, path: &Path, protected: &ProtectedPaths) -> Option<WritePolicy> {
         let (root, mut protected) = (self.workspace.root(), protected.clone());
         for folder in path.ancestors().skip(1).take_while(|folder| *folder != root) {
             let led = grant::led_by_repository(folder, &self.run_env.home);
@@ -131,20 +131,25 @@ impl HostTools {
         path: &str,
         (before, after): (&str, &str),
         protected: &ProtectedPaths,
-        fence: Fence<'_>,
-    ) -> Result<(), Wrong> {
+        call_guard: CallGuard<'_>,
+    ) -> Result<(), ToolFailure> {
         let inside = self.workspace.inside(path)?;
-        let is_obeyed = self.care(&inside.below(self.workspace.root()), protected).is_some();
-        let (path, change) = (inside.text(), Change::between(before, after));
-        self.agree(HostAction::Write { path, bytes: after.len(), change, is_obeyed }, fence).await
+        let is_obeyed =
+            self.write_policy(&inside.below(self.workspace.root()), protected).is_some();
+        let (path, change) = (inside.text(), FileDiff::between(before, after));
+        self.ask_consent(
+            HostAction::Write { path, bytes: after.len(), change, is_obeyed },
+            call_guard,
+        )
+        .await
     }
 
-    fn keep(
+    fn write_text(
         &self,
         path: &Inside,
         text: &str,
         protected: &ProtectedPaths,
-    ) -> Result<ToolAnswer, Wrong> {
+    ) -> Result<ToolAnswer, ToolFailure> {
         let root = self.workspace.root();
         let write = || self.workspace.write(path, text);
         if protected.strictest(&path.below(root), root).is_some() {
@@ -163,7 +168,7 @@ impl HostTools {
 }
 
 /// A text with a passage replaced that must be there once.
-fn edited(path: &str, text: &str, old: &str, new: &str) -> Result<String, Wrong> {
+fn replace_once(path: &str, text: &str, old: &str, new: &str) -> Result<String, ToolFailure> {
     let unfit = |message: String| Err(("passage-not-found", message));
     match text.matches(old).count() {
         _ if old.is_empty() => unfit("`old_text` is empty".to_owned()),

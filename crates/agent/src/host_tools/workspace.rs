@@ -1,4 +1,4 @@
-//! One folder, and nothing outside of it.
+//! Opens paths inside the workspace and rejects paths that lead out of it.
 //!
 //! Paths are walked part by part from the open folder, and no link is followed, so that nobody can
 //! exchange a folder for a link in between.
@@ -16,13 +16,13 @@ use rustix::{
 };
 use savoir_engine::protection::Root;
 
-use super::Wrong;
-use crate::library::MOST_FILE_BYTES;
+use super::ToolFailure;
+use crate::library::MAX_SERVED_FILE_BYTES;
 
 /// Entries of a folder that are listed.
-const MOST_ENTRIES: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 /// Bytes of a file that is written.
-const MOST_WRITTEN: usize = 4 << 20;
+const MAX_WRITTEN: usize = 4 << 20;
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -70,7 +70,7 @@ impl Workspace {
     }
 
     /// A path as a model writes it: relative, or absolute and inside.
-    pub(super) fn inside(&self, path: &str) -> Result<Inside, Wrong> {
+    pub(super) fn inside(&self, path: &str) -> Result<Inside, ToolFailure> {
         let outside = || {
             let message =
                 format!("`{path}` is not inside the workspace; write a path relative to it");
@@ -95,7 +95,7 @@ impl Workspace {
         Ok(Inside(parts))
     }
 
-    fn folder(&self, parts: &[String], missing: Missing) -> Result<OwnedFd, Wrong> {
+    fn folder(&self, parts: &[String], missing: Missing) -> Result<OwnedFd, ToolFailure> {
         let mut folder =
             openat(self.root.folder(), ".", FOLDER, Mode::empty()).map_err(|e| failed(".", e))?;
         for (at, part) in parts.iter().enumerate() {
@@ -115,7 +115,11 @@ impl Workspace {
     }
 
     /// The folder and the name of a file.
-    fn place<'a>(&self, path: &'a Inside, missing: Missing) -> Result<(OwnedFd, &'a str), Wrong> {
+    fn place<'a>(
+        &self,
+        path: &'a Inside,
+        missing: Missing,
+    ) -> Result<(OwnedFd, &'a str), ToolFailure> {
         let Some((name, above)) = path.0.split_last() else {
             return Err(("no-such-file", "the workspace itself is a folder".to_owned()));
         };
@@ -123,7 +127,7 @@ impl Workspace {
     }
 
     /// A text file.
-    pub(super) fn read(&self, path: &Inside) -> Result<String, Wrong> {
+    pub(super) fn read(&self, path: &Inside) -> Result<String, ToolFailure> {
         let shown = path.text();
         let (folder, name) = self.place(path, Missing::Fails)?;
         // Opening a pipe would wait for someone to write into it.
@@ -135,13 +139,13 @@ impl Workspace {
             return Err(("no-such-file", format!("`{shown}` is no file; list it with list_dir")));
         }
         let mut bytes = Vec::new();
-        file.take(MOST_FILE_BYTES + 1)
+        file.take(MAX_SERVED_FILE_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| unreadable(&shown, &error))?;
-        if bytes.len() as u64 > MOST_FILE_BYTES {
+        if bytes.len() as u64 > MAX_SERVED_FILE_BYTES {
             let size = known.len();
             let message =
-                format!("`{shown}` has {size} bytes, at most {MOST_FILE_BYTES} can be read");
+                format!("`{shown}` has {size} bytes, at most {MAX_SERVED_FILE_BYTES} can be read");
             return Err(("file-too-large", message));
         }
         String::from_utf8(bytes)
@@ -150,7 +154,7 @@ impl Workspace {
 
     /// Writes a text file beside its place, then moves it there: whoever reads it finds the old text or
     /// the new one.
-    pub(super) fn write(&self, path: &Inside, text: &str) -> Result<(), Wrong> {
+    pub(super) fn write(&self, path: &Inside, text: &str) -> Result<(), ToolFailure> {
         let shown = path.text();
         fits(text)?;
         let (folder, name) = self.place(path, Missing::IsMade)?;
@@ -178,7 +182,7 @@ impl Workspace {
     }
 
     /// The names in a folder: folders end with a slash, links with an at sign.
-    pub(super) fn list(&self, path: &Inside) -> Result<Vec<String>, Wrong> {
+    pub(super) fn list(&self, path: &Inside) -> Result<Vec<String>, ToolFailure> {
         let shown = path.text();
         let folder = self.folder(&path.0, Missing::Fails)?;
         let entries = Dir::read_from(&folder).map_err(|error| failed(&shown, error))?;
@@ -196,9 +200,9 @@ impl Workspace {
             }
         }
         names.sort();
-        if names.len() > MOST_ENTRIES {
-            let more = names.len() - MOST_ENTRIES;
-            names.truncate(MOST_ENTRIES);
+        if names.len() > MAX_ENTRIES {
+            let more = names.len() - MAX_ENTRIES;
+            names.truncate(MAX_ENTRIES);
             names.push(format!("[{more} more]"));
         }
         Ok(names)
@@ -206,16 +210,16 @@ impl Workspace {
 }
 
 /// Whether a text is short enough to be written.
-pub(super) fn fits(text: &str) -> Result<(), Wrong> {
-    if text.len() > MOST_WRITTEN {
+pub(super) fn fits(text: &str) -> Result<(), ToolFailure> {
+    if text.len() > MAX_WRITTEN {
         let message =
-            format!("the text has {} bytes, at most {MOST_WRITTEN} are written", text.len());
+            format!("the text has {} bytes, at most {MAX_WRITTEN} are written", text.len());
         return Err(("file-too-large", message));
     }
     Ok(())
 }
 
-fn failed(path: &str, error: Errno) -> Wrong {
+fn failed(path: &str, error: Errno) -> ToolFailure {
     match error {
         Errno::NOENT => ("no-such-file", format!("there is no `{path}` in the workspace")),
         Errno::LOOP | Errno::NOTDIR => {
@@ -226,7 +230,7 @@ fn failed(path: &str, error: Errno) -> Wrong {
     }
 }
 
-fn unreadable(path: &str, error: &io::Error) -> Wrong {
+fn unreadable(path: &str, error: &io::Error) -> ToolFailure {
     ("file-failed", format!("`{path}`: {error}"))
 }
 

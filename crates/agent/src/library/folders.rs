@@ -12,7 +12,7 @@ use std::{
 use futures::future::BoxFuture;
 use savoir_skill::{Folder, Source, folder::is_skill_file, limits::MAX_FILE_BYTES, read};
 
-use super::{CalledBy, Draft, Library, LibraryError, MOST_FILE_BYTES, Opened, Served, serve};
+use super::{CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened, Served, serve};
 use crate::{
     disclosure::{Candidate, Unusable},
     usage::Usage,
@@ -119,10 +119,10 @@ impl Folders {
             None => return Err(LibraryError::NoFile { name: own, path: given }),
         }
         let size = fs::metadata(folder.root().join(path)).map_or(0, |known| known.len());
-        if size > MOST_FILE_BYTES {
+        if size > MAX_SERVED_FILE_BYTES {
             return Err(LibraryError::TooLarge { path: given, size });
         }
-        let bytes = folder.read_up_to(path, MOST_FILE_BYTES as usize).map_err(broken)?;
+        let bytes = folder.read_up_to(path, MAX_SERVED_FILE_BYTES as usize).map_err(broken)?;
         String::from_utf8(bytes).map_err(|_| LibraryError::NoText { path: given })
     }
 
@@ -230,7 +230,7 @@ mod tests {
         };
         write("good/SKILL.md", b"---\nname: good\ndescription: Does it.\n---\nDo it.\n");
         write("good/references/a.md", b"reference");
-        write("good/big.txt", &vec![b'x'; MOST_FILE_BYTES as usize + 1]);
+        write("good/big.txt", &vec![b'x'; MAX_SERVED_FILE_BYTES as usize + 1]);
         write("good/picture.bin", &[0xff, 0xfe, 0x00]);
         write("broken/SKILL.md", b"---\nname: [\n---\n");
         write(

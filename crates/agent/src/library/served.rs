@@ -1,4 +1,4 @@
-//! What a model gets of a skill that was read, also of one that is only formally wrong.
+//! Prepares a skill for a model, including skills with only formal errors.
 //!
 //! A version that is none is no reason to keep a text from a model. What a skill may do is another
 //! thing: its tools stay closed until it is correct, and where it cannot be read whom and what it

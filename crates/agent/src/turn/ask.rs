@@ -1,4 +1,4 @@
-//! One question to the model, and its answer as it comes.
+//! Sends one request to the model and collects its streamed reply.
 
 use std::{collections::HashSet, panic::AssertUnwindSafe};
 
@@ -6,30 +6,30 @@ use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 use savoir_engine::{event::Gone, knowledge::chunk::estimate_tokens, services::broken};
 use savoir_model::{ChatRequest, Chunk, Message, ModelError, ToolCall, ToolDefinition, Usage};
 
-use super::{Run, conversation::tokens, limits::Limit};
+use super::{TurnRun, conversation::tokens, limits::Limit};
 
 /// What a model said, as far as it came.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ModelReply {
     pub(super) text: String,
     pub(super) calls: Vec<ToolCall>,
     pub(super) error: Option<ModelError>,
     pub(super) limit: Option<Limit>,
 }
 
-impl Run<'_> {
+impl TurnRun<'_> {
     /// Asks, and tells each piece of the answer. Ends as soon as nobody listens or a limit is reached.
     pub(super) async fn ask(
         &self,
         messages: Vec<Message>,
         tools: Vec<ToolDefinition>,
-    ) -> Result<Said, Gone> {
+    ) -> Result<ModelReply, Gone> {
         // What was told so far goes out before the question is put together.
         tokio::task::yield_now().await;
-        let failed = |error| Said { error: Some(error), ..Said::default() };
+        let failed = |error| ModelReply { error: Some(error), ..ModelReply::default() };
         let asked = input_tokens(&messages, &tools);
         if asked > self.meter.rest_of_tokens() {
-            return Ok(Said { limit: Some(self.meter.spent()), ..Said::default() });
+            return Ok(ModelReply { limit: Some(self.meter.spent()), ..ModelReply::default() });
         }
         let services = &self.agent.services;
         let choice = match services.models.choose(self.agent.model.as_deref()).await {
@@ -43,12 +43,12 @@ impl Run<'_> {
         // A client that breaks down is a model that fails.
         let stream = std::panic::catch_unwind(AssertUnwindSafe(|| client.answer(request)));
         let Ok(stream) = stream else { return Ok(failed(broken(&choice.provider))) };
-        let mut heard = Heard { asked, ..Heard::default() };
-        let told = self.receive(stream, &choice.provider, &mut heard).await;
-        self.meter.spend(heard.cost());
-        services.note(self.agent.user, &choice.provider, &choice.model, heard.usage).await;
-        name_calls(&mut heard.said.calls);
-        told.map(|()| heard.said)
+        let mut partial = PartialReply { asked, ..PartialReply::default() };
+        let told = self.receive(stream, &choice.provider, &mut partial).await;
+        self.meter.spend(partial.cost());
+        services.note(self.agent.user, &choice.provider, &choice.model, partial.usage).await;
+        name_calls(&mut partial.reply.calls);
+        told.map(|()| partial.reply)
     }
 
     /// Hears an answer to its end, or until something ends it.
@@ -56,14 +56,14 @@ impl Run<'_> {
         &self,
         mut stream: BoxStream<'static, Result<Chunk, ModelError>>,
         provider: &str,
-        heard: &mut Heard,
+        partial: &mut PartialReply,
     ) -> Result<(), Gone> {
         loop {
             let chunk = tokio::select! {
                 biased;
-                () = self.voice.out.gone() => return Err(Gone),
+                () = self.events.out.gone() => return Err(Gone),
                 () = tokio::time::sleep_until(self.meter.deadline()) => {
-                    heard.said.limit = Some(self.meter.late());
+                    partial.reply.limit = Some(self.meter.late());
                     return Ok(());
                 }
                 chunk = AssertUnwindSafe(stream.next()).catch_unwind() => {
@@ -72,24 +72,24 @@ impl Run<'_> {
             };
             match chunk {
                 Some(Ok(Chunk::Text(text))) => {
-                    heard.received += estimate_tokens(&text) as u64;
-                    heard.said.text.push_str(&text);
-                    self.voice.words(&text).await?;
+                    partial.received += estimate_tokens(&text) as u64;
+                    partial.reply.text.push_str(&text);
+                    self.events.send_text(&text).await?;
                 }
                 Some(Ok(Chunk::ToolCall(call))) => {
-                    heard.received += estimate_tokens(&call.arguments.to_string()) as u64;
-                    heard.said.calls.push(call);
+                    partial.received += estimate_tokens(&call.arguments.to_string()) as u64;
+                    partial.reply.calls.push(call);
                 }
-                Some(Ok(Chunk::Usage(usage))) => heard.usage = Some(usage),
+                Some(Ok(Chunk::Usage(usage))) => partial.usage = Some(usage),
                 Some(Ok(Chunk::End(_))) | None => return Ok(()),
                 Some(Err(error)) => {
-                    heard.said.error = Some(error);
+                    partial.reply.error = Some(error);
                     return Ok(());
                 }
             }
             // Who never ends is ended.
-            if heard.asked + heard.received > self.meter.rest_of_tokens() {
-                heard.said.limit = Some(self.meter.spent());
+            if partial.asked + partial.received > self.meter.rest_of_tokens() {
+                partial.reply.limit = Some(self.meter.spent());
                 return Ok(());
             }
         }
@@ -98,8 +98,8 @@ impl Run<'_> {
 
 /// An answer as it is heard, and what it costs.
 #[derive(Debug, Default)]
-struct Heard {
-    said: Said,
+struct PartialReply {
+    reply: ModelReply,
     /// Tokens of the question, by estimate.
     asked: u64,
     /// Tokens of the answer so far, by estimate.
@@ -108,7 +108,7 @@ struct Heard {
     usage: Option<Usage>,
 }
 
-impl Heard {
+impl PartialReply {
     /// What the provider tells counts; one that tells nothing, or nothing but zeros, is estimated.
     fn cost(&self) -> u64 {
         let told = self.usage.map_or(0, |usage| usage.input.saturating_add(usage.output));

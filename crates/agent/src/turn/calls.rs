@@ -1,4 +1,4 @@
-//! The calls of one answer: held to what is allowed, run at once, answered in their order.
+//! Runs the tool calls of one model reply: checks the allow-list, runs in parallel, answers in order.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -10,20 +10,20 @@ use savoir_skill::allow_list::NotAllowed;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{Conversation, Forks, Limit, Offer, Run, offer::Found};
+use super::{Conversation, Forks, Limit, Offer, TurnRun, offer::Found};
 use crate::{
-    allowed_tools::{Fence, Moment},
+    allowed_tools::{AllowListSnapshot, CallGuard},
     builtin_tools::noted,
     library::Opened,
     toolset::{Origin, ToolAnswer},
 };
 
 /// Calls of one answer that are carried out.
-const MOST_CALLS: usize = 64;
+const MAX_CALLS: usize = 64;
 /// Characters of arguments that whoever watches is shown.
-const SHOWN: usize = 200;
+const MAX_SHOWN_ARGUMENT_CHARS: usize = 200;
 /// What a model reads in place of delegating.
-const TOLD: &str = "This skill is meant to be carried out apart, which is not possible here. Do it \
+const FORK_RUNS_INLINE_NOTE: &str = "This skill is meant to be carried out apart, which is not possible here. Do it \
     within this conversation, and tell only what came of it.";
 
 /// What is to be done for a call.
@@ -33,10 +33,10 @@ enum Job<'a> {
     /// A tool is called.
     Tool(&'a Found, Map<String, Value>),
     /// A skill is carried out apart.
-    Apart(Arc<Opened>, String),
+    Fork(Arc<Opened>, String),
 }
 
-impl Run<'_> {
+impl TurnRun<'_> {
     /// Carries out calls; gives the limit that was reached.
     ///
     /// Skills are loaded first, one after the other. All other calls are held to what was allowed
@@ -46,23 +46,23 @@ impl Run<'_> {
         &self,
         calls: &[ToolCall],
         offer: &Offer,
-        mut moments: Vec<Moment>,
+        mut snapshots: Vec<AllowListSnapshot>,
         first: usize,
         conversation: &mut Conversation,
     ) -> Result<Option<Limit>, Gone> {
         let mut jobs: Vec<Job<'_>> = Vec::with_capacity(calls.len());
         for (place, call) in calls.iter().enumerate() {
-            let job = match prepare(place, call, offer, &moments) {
+            let job = match prepare(place, call, offer, &snapshots) {
                 Ok((found, given)) if found.loads_skills() => {
-                    if let Some((opened, task)) = self.apart(&given).await {
-                        Job::Apart(opened, task)
+                    if let Some((opened, task)) = self.find_forked_skill(&given).await {
+                        Job::Fork(opened, task)
                     } else {
-                        let loading = self.run_tool(call, found, &given, Fence::open());
+                        let loading = self.run_tool(call, found, &given, CallGuard::unrestricted());
                         match self.unless_over(loading).await? {
                             Ok(text) => conversation.answer(first + place, text),
                             Err(limit) => return Ok(Some(limit)),
                         }
-                        moments.push(self.allowed_tools.now());
+                        snapshots.push(self.allowed_tools.snapshot());
                         Job::Answered
                     }
                 }
@@ -77,8 +77,8 @@ impl Run<'_> {
         }
         for batch in batches(&jobs) {
             let running = batch.into_iter().map(|place| {
-                let (call, job, moments) = (&calls[place], &jobs[place], moments.as_slice());
-                async move { (place, self.one(call, job, moments).await) }
+                let (call, job, snapshots) = (&calls[place], &jobs[place], snapshots.as_slice());
+                async move { (place, self.run_job(call, job, snapshots).await) }
             });
             let mut running =
                 stream::iter(running).buffer_unordered(self.agent.limits.parallel.max(1));
@@ -100,39 +100,44 @@ impl Run<'_> {
     ) -> Result<Result<T, Limit>, Gone> {
         tokio::select! {
             biased;
-            () = self.voice.out.gone() => Err(Gone),
+            () = self.events.out.gone() => Err(Gone),
             () = tokio::time::sleep_until(self.meter.deadline()) => Ok(Err(self.meter.late())),
             done = work => Ok(Ok(done)),
         }
     }
 
     /// The skill that a call wants to load, if it is one that is carried out apart here.
-    async fn apart(&self, given: &Map<String, Value>) -> Option<(Arc<Opened>, String)> {
-        if self.is_apart || self.agent.forks != Forks::Apart {
+    async fn find_forked_skill(&self, given: &Map<String, Value>) -> Option<(Arc<Opened>, String)> {
+        if self.is_fork || self.agent.forks != Forks::SeparateAgent {
             return None;
         }
         let name = given.get("name")?.as_str()?;
         let opened = self.agent.library.open(name).await.ok()?;
         let task = given.get("task").and_then(Value::as_str).map(str::trim);
-        let task = task.filter(|task| !task.is_empty()).unwrap_or(self.wish);
+        let task = task.filter(|task| !task.is_empty()).unwrap_or(self.user_message);
         opened.skill.policy.context_fork.then(|| (opened, task.to_owned()))
     }
 
     /// The answer of a call, as the model reads it.
-    async fn one(&self, call: &ToolCall, job: &Job<'_>, moments: &[Moment]) -> String {
+    async fn run_job(
+        &self,
+        call: &ToolCall,
+        job: &Job<'_>,
+        snapshots: &[AllowListSnapshot],
+    ) -> String {
         match job {
             Job::Answered => String::new(),
-            Job::Apart(opened, task) => self.carry_out_apart(call, opened, task, moments).await,
+            Job::Fork(opened, task) => self.run_forked_skill(call, opened, task, snapshots).await,
             Job::Tool(found, given) => {
-                let fence = Fence::around(&self.allowed_tools, moments, &found.spec, given);
-                let checked = match fence.check() {
-                    Err(refused) if refused.needs_approval() && found.set.settles_doubts() => {
+                let call_guard = CallGuard::new(&self.allowed_tools, snapshots, &found.spec, given);
+                let checked = match call_guard.check() {
+                    Err(refused) if refused.needs_approval() && found.set.asks_about_doubts() => {
                         Ok(())
                     }
                     checked => checked,
                 };
                 match checked {
-                    Ok(()) => self.run_tool(call, found, given, fence).await,
+                    Ok(()) => self.run_tool(call, found, given, call_guard).await,
                     Err(refused) => {
                         let words = self.refusal(&refused, found);
                         let refused = ToolAnswer::failed(refused.code(), words);
@@ -147,15 +152,17 @@ impl Run<'_> {
     /// allow.
     fn refusal(&self, refused: &NotAllowed, found: &Found) -> String {
         match refused {
-            NotAllowed::Tool { tool, list } if !self.may_be_freed(found) => format!(
-                "the tool `{tool}` is not among those that this skill allows ({list}); use one of \
+            NotAllowed::Tool { tool, list } if !self.can_be_allowed_by_other_skill(found) => {
+                format!(
+                    "the tool `{tool}` is not among those that this skill allows ({list}); use one of \
                  these, or do without it: no other skill frees it here"
-            ),
+                )
+            }
             refused => refused.to_string(),
         }
     }
 
-    fn may_be_freed(&self, found: &Found) -> bool {
+    fn can_be_allowed_by_other_skill(&self, found: &Found) -> bool {
         self.ceilings.iter().all(|ceiling| ceiling.offers(&found.spec))
     }
 
@@ -164,22 +171,22 @@ impl Run<'_> {
         call: &ToolCall,
         found: &Found,
         given: &Map<String, Value>,
-        fence: Fence<'_>,
+        call_guard: CallGuard<'_>,
     ) -> String {
         let name = found.spec.definition.name.as_str();
         let begun = Instant::now();
         self.tell(Thought::new("tool", "start"), call, Some(given)).await;
-        let called = AssertUnwindSafe(async { found.set.call(name, given, fence).await });
+        let called = AssertUnwindSafe(async { found.set.call(name, given, call_guard).await });
         let called = called.catch_unwind();
         let limit = self.agent.limits.call;
         let answer = match tokio::time::timeout(limit, called).await {
-            Ok(Ok(answer)) if found.loads_skills() => told(answer),
+            Ok(Ok(answer)) if found.loads_skills() => add_fork_note(answer),
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
                 tracing::error!(tool = name, "a tool broke down");
                 ToolAnswer::failed("tool-broken", format!("`{name}` broke down; do without it"))
             }
-            Err(_) => hung(name, limit),
+            Err(_) => timed_out_answer(name, limit),
         };
         if let Some(code) = answer.failure.as_deref() {
             tracing::info!(tool = name, code, "a call failed");
@@ -195,7 +202,7 @@ impl Run<'_> {
         tracing::info!(tool = call.name, code, "a call is refused");
         let thought = Thought::new("tool", "refused").with("tool", shown_name(&call.name));
         let thought = thought.with("call_id", call.id.as_str()).with("code", code);
-        self.voice.step(thought.with("message", refused.text.as_str())).await?;
+        self.events.send_thought(thought.with("message", refused.text.as_str())).await?;
         Ok(marked("savoir", refused, self.agent.limits.answer_bytes))
     }
 
@@ -212,7 +219,7 @@ impl Run<'_> {
             Some(given) => thought.with("arguments", short(&given)),
             None => thought,
         };
-        let _ = self.voice.step(thought).await;
+        let _ = self.events.send_thought(thought).await;
     }
 
     pub(super) async fn tell_end(&self, call: &ToolCall, answer: &ToolAnswer, took: Duration) {
@@ -232,14 +239,14 @@ fn prepare<'o>(
     place: usize,
     call: &ToolCall,
     offer: &'o Offer,
-    moments: &[Moment],
+    snapshots: &[AllowListSnapshot],
 ) -> Result<(&'o Found, Map<String, Value>), ToolAnswer> {
-    if place >= MOST_CALLS {
-        let message = format!("only {MOST_CALLS} calls are carried out at once; call it again");
+    if place >= MAX_CALLS {
+        let message = format!("only {MAX_CALLS} calls are carried out at once; call it again");
         return Err(ToolAnswer::failed("too-many-calls", message));
     }
     let Some(found) = offer.find(&call.name) else {
-        return Err(unknown(&call.name, offer, moments));
+        return Err(unknown(&call.name, offer, snapshots));
     };
     match &call.arguments {
         Value::Object(given) => Ok((found, given.clone())),
@@ -261,7 +268,7 @@ fn batches(jobs: &[Job<'_>]) -> Vec<Vec<usize>> {
                 batches.push(vec![place]);
                 batches.push(Vec::new());
             }
-            Job::Tool(..) | Job::Apart(..) => {
+            Job::Tool(..) | Job::Fork(..) => {
                 if let Some(last) = batches.last_mut() {
                     last.push(place);
                 }
@@ -272,27 +279,27 @@ fn batches(jobs: &[Job<'_>]) -> Vec<Vec<usize>> {
 }
 
 /// A skill that is told although it is meant to be carried out apart.
-fn told(answer: ToolAnswer) -> ToolAnswer {
+fn add_fork_note(answer: ToolAnswer) -> ToolAnswer {
     match answer.data {
         Some(Value::Object(mut told)) if told.get("context_fork") == Some(&Value::Bool(true)) => {
             let before = told.get("note").and_then(Value::as_str);
-            told.insert("note".to_owned(), noted(before, TOLD).into());
+            told.insert("note".to_owned(), noted(before, FORK_RUNS_INLINE_NOTE).into());
             ToolAnswer::data(Value::Object(told))
         }
         data => ToolAnswer { data, ..answer },
     }
 }
 
-fn unknown(name: &str, offer: &Offer, moments: &[Moment]) -> ToolAnswer {
+fn unknown(name: &str, offer: &Offer, snapshots: &[AllowListSnapshot]) -> ToolAnswer {
     let shown = shown_name(name);
-    let instead = match nearest(name, offer.names(moments)) {
+    let instead = match nearest(name, offer.names(snapshots)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "call one of those that you are given, by its exact name".to_owned(),
     };
     ToolAnswer::failed("unknown-tool", format!("there is no tool `{shown}`; {instead}"))
 }
 
-fn hung(name: &str, limit: Duration) -> ToolAnswer {
+fn timed_out_answer(name: &str, limit: Duration) -> ToolAnswer {
     let seconds = limit.as_secs();
     let message =
         format!("`{name}` did not end within {seconds} s; ask it for less, or do without it");
@@ -339,7 +346,7 @@ pub(super) fn shown_name(name: &str) -> String {
 }
 
 fn short(text: &str) -> String {
-    let short: String = text.chars().take(SHOWN).collect();
+    let short: String = text.chars().take(MAX_SHOWN_ARGUMENT_CHARS).collect();
     if short.len() == text.len() { short } else { format!("{short}…") }
 }
 

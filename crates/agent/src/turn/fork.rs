@@ -13,12 +13,12 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Conversation, Ended, Run, Voice, builtin_tools,
+    Conversation, Ended, EventOutput, TurnRun, builtin_tools,
     calls::{cut, marked, shown_name},
     last_words,
 };
 use crate::{
-    allowed_tools::{AllowedTools, Moment},
+    allowed_tools::{AllowListSnapshot, AllowedTools},
     builtin_tools::SkillInstructions,
     library::Opened,
     toolset::ToolAnswer,
@@ -27,25 +27,30 @@ use crate::{
 /// Bytes of the task that is passed on.
 const TASK_BYTES: usize = 16 * 1024;
 
-impl Run<'_> {
+impl TurnRun<'_> {
     /// Carries out a skill apart, and gives what the model reads of it.
-    pub(super) async fn carry_out_apart(
+    pub(super) async fn run_forked_skill(
         &self,
         call: &ToolCall,
         opened: &Opened,
         task: &str,
-        moments: &[Moment],
+        snapshots: &[AllowListSnapshot],
     ) -> String {
         let name = opened.skill.name.as_str();
         let begun = Instant::now();
         self.tell(Thought::new("tool", "start").with("skill_name", name), call, None).await;
-        let answer = self.result_of(opened, task, moments).await;
+        let answer = self.result_of(opened, task, snapshots).await;
         self.tell_end(call, &answer, begun.elapsed()).await;
         let origin = format!("skill `{}`", shown_name(name));
         marked(&origin, &answer, self.agent.limits.answer_bytes)
     }
 
-    async fn result_of(&self, opened: &Opened, task: &str, moments: &[Moment]) -> ToolAnswer {
+    async fn result_of(
+        &self,
+        opened: &Opened,
+        task: &str,
+        snapshots: &[AllowListSnapshot],
+    ) -> ToolAnswer {
         let skill = &opened.skill;
         let resources = match self.agent.library.resources(&skill.name).await {
             Ok(resources) => resources,
@@ -54,24 +59,28 @@ impl Run<'_> {
         self.agent.library.used(&skill.name).await;
         let list = AllowList::of(&skill.policy);
         let allowed_tools = Arc::new(AllowedTools::of(&skill.name, list));
-        let skill_tools = self.skill_tools.as_ref().map(|tools| Arc::new(tools.apart()));
-        let brought = skill_tools.as_ref().map(|tools| tools.bring(skill)).unwrap_or_default();
-        let run = Run {
+        let skill_tools = self.skill_tools.as_ref().map(|tools| Arc::new(tools.without_skills()));
+        let brought =
+            skill_tools.as_ref().map(|tools| tools.offer_skill(skill)).unwrap_or_default();
+        let run = TurnRun {
             agent: self.agent,
-            wish: task,
+            user_message: task,
             builtin_tools: builtin_tools(self.agent, &allowed_tools, skill_tools.as_ref()),
-            ceilings: moments.iter().cloned().chain([allowed_tools.now()]).collect(),
-            is_apart: true,
+            ceilings: snapshots.iter().cloned().chain([allowed_tools.snapshot()]).collect(),
+            is_fork: true,
             allowed_tools,
             skill_tools,
             meter: Arc::new(self.meter.part(self.agent.limits.apart_steps)),
-            voice: Voice { out: self.voice.out.clone(), apart: Some(skill.name.as_str().into()) },
+            events: EventOutput {
+                out: self.events.out.clone(),
+                forked_skill: Some(skill.name.as_str().into()),
+            },
         };
         let told = SkillInstructions::of(opened, resources);
         let told = SkillInstructions { tools: brought, ..told };
         let mut conversation = Conversation::default();
         conversation.hear(&order(&told, task));
-        let Ok(ended) = run.go(&mut conversation).await else {
+        let Ok(ended) = run.run_to_end(&mut conversation).await else {
             return ToolAnswer::failed("stopped", "nobody waits for it any more");
         };
         let words = last_words(conversation.messages());

@@ -1,4 +1,4 @@
-//! What ends a turn.
+//! Limits on the steps, tokens and time of a turn.
 
 use std::{
     fmt,

@@ -1,13 +1,13 @@
-//! What can be called at a moment.
+//! The tools that a model can call in the current step.
 
 use std::{collections::HashMap, sync::Arc};
 
 use savoir_model::ToolDefinition;
 use serde_json::json;
 
-use super::{Forks, Run};
+use super::{Forks, TurnRun};
 use crate::{
-    allowed_tools::Moment,
+    allowed_tools::AllowListSnapshot,
     toolset::{Origin, ToolSpec, Toolset},
 };
 
@@ -25,11 +25,11 @@ pub(super) struct Found {
 }
 
 impl Offer {
-    pub(super) fn new(run: &Run<'_>) -> Self {
+    pub(super) fn new(run: &TurnRun<'_>) -> Self {
         let mut offer = Self { tools: Vec::new(), by_name: HashMap::new() };
         let builtin_tools: Arc<dyn Toolset> = run.builtin_tools.clone();
         for mut spec in builtin_tools.tools() {
-            if spec.definition.name == "use_skill" && run.agent.forks == Forks::Apart {
+            if spec.definition.name == "use_skill" && run.agent.forks == Forks::SeparateAgent {
                 let task = "What it is to be done for, if it is carried out apart";
                 let task = json!({"type": "string", "description": task});
                 spec.definition.parameters["properties"]["task"] = task;
@@ -61,18 +61,25 @@ impl Offer {
     }
 
     /// What the model is told of: what some call would be let through of.
-    pub(super) fn definitions(&self, moments: &[Moment]) -> Vec<ToolDefinition> {
-        self.offered(moments).map(|found| found.spec.definition.clone()).collect()
+    pub(super) fn definitions(&self, snapshots: &[AllowListSnapshot]) -> Vec<ToolDefinition> {
+        self.offered(snapshots).map(|found| found.spec.definition.clone()).collect()
     }
 
-    fn offered<'a>(&'a self, moments: &'a [Moment]) -> impl Iterator<Item = &'a Found> {
-        let is_offered = |found: &&Found| moments.iter().all(|moment| moment.offers(&found.spec));
+    fn offered<'a>(
+        &'a self,
+        snapshots: &'a [AllowListSnapshot],
+    ) -> impl Iterator<Item = &'a Found> {
+        let is_offered =
+            |found: &&Found| snapshots.iter().all(|snapshot| snapshot.offers(&found.spec));
         self.tools.iter().filter(is_offered)
     }
 
     /// The names that a model can act on.
-    pub(super) fn names<'a>(&'a self, moments: &'a [Moment]) -> impl Iterator<Item = &'a str> {
-        self.offered(moments).map(|found| found.spec.definition.name.as_str())
+    pub(super) fn names<'a>(
+        &'a self,
+        snapshots: &'a [AllowListSnapshot],
+    ) -> impl Iterator<Item = &'a str> {
+        self.offered(snapshots).map(|found| found.spec.definition.name.as_str())
     }
 
     /// The tool of exactly this name.

@@ -1,10 +1,10 @@
-//! What a model is told before anything else.
+//! Builds the system prompt of a turn.
 
 use std::fmt::Write as _;
 
 use savoir_lint::words::one_line;
 
-use super::Run;
+use super::TurnRun;
 use crate::disclosure::Preamble;
 
 /// Who it is, and what text of others is.
@@ -27,11 +27,11 @@ const SKILLS: &str = "\
 Skills are instructions for certain tasks. If one of these fits, load it with use_skill before you begin. \
 While you follow it, only the tools that it allows can be called. This is what they say of themselves:";
 
-impl Run<'_> {
+impl TurnRun<'_> {
     /// The system text, with a line for each skill as far as there is room.
     pub(super) async fn system(&self) -> String {
         let mut text = SELF.to_owned();
-        if self.is_apart {
+        if self.is_fork {
             text = format!("{text}\n\n{APART}");
         }
         let skills = match self.agent.library.skills().await {

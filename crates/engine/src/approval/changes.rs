@@ -1,4 +1,4 @@
-//! What is different from the skill that was approved.
+//! Describes what changed in a skill since it was approved.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The rules: run, ask or refuse.
+//! Decides whether a run is allowed, needs approval or is refused.
 
 use savoir_skill::permission::{Decision, Permission, Tier, contradictions, decision};
 use serde::Serialize;

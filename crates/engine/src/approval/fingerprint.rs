@@ -1,4 +1,4 @@
-//! What an answer is kept for.
+//! Fingerprint of a skill and its permissions; an approval is valid only while it is unchanged.
 
 use std::{fmt, path::Path};
 

@@ -1,4 +1,4 @@
-//! Programs that run whatever they are told, so that granting one of them grants everything.
+//! Recognizes interpreters and shells: granting one of them grants running any code.
 
 /// Without version: `python3.12` is `python`.
 const INTERPRETERS: &[&str] = &[

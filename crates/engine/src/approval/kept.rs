@@ -1,4 +1,4 @@
-//! The answers that are kept.
+//! Stores approvals on disk.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! Names of hosts and programs that look like others.
+//! Detects host and program names that imitate others with similar letters.
 //!
 //! A letter of another script can look exactly like a Latin one, and a host hides such letters behind
 //! `xn--`. A person who is asked reads what such a name looks like, and that it is another one.

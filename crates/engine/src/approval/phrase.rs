@@ -1,4 +1,4 @@
-//! Rights in plain words.
+//! Describes permissions in plain English.
 
 use savoir_skill::permission::{Domain, Level, Permission};
 

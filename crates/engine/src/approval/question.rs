@@ -1,4 +1,4 @@
-//! The question that a person answers before a run.
+//! The approval question that is shown to the user before a run.
 
 use super::{Line, Request, why, words};
 

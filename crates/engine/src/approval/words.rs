@@ -1,4 +1,4 @@
-//! The text of the question.
+//! Renders the text of the approval question.
 //!
 //! Nearly everything in it was written by a stranger, who would like the question to look like
 //! another one. So nothing that a terminal obeys gets through, no text is long enough to push the
@@ -15,21 +15,21 @@ use super::{
 };
 
 /// Longest name, path or scope, in characters.
-const MOST_TEXT: usize = 160;
+const MAX_TEXT: usize = 160;
 /// Longest description.
-const MOST_DESCRIPTION: usize = 400;
+const MAX_DESCRIPTION: usize = 400;
 /// Longest argument; both of its ends are shown.
-const MOST_ARGUMENT: usize = 240;
+const MAX_ARGUMENT: usize = 240;
 /// Most arguments.
-const MOST_ARGUMENTS: usize = 24;
+const MAX_ARGUMENTS: usize = 24;
 /// Longest command in a list of tools: many of them must not push the rights out of sight.
-const MOST_COMMAND: usize = 160;
+const MAX_COMMAND: usize = 160;
 /// Most lines of one list, beside those that are never cut.
-const MOST_LINES: usize = 16;
+const MAX_LINES: usize = 16;
 /// Harmless rights that are shown one by one; more are grouped by kind.
-const MOST_HARMLESS: usize = 8;
+const MAX_HARMLESS: usize = 8;
 /// Names in a group.
-const MOST_NAMED: usize = 6;
+const MAX_NAMED: usize = 6;
 /// Rights that fit on a screen beside the rest of the question.
 const SCREEN: usize = 24;
 /// Where values begin.
@@ -233,7 +233,7 @@ impl Page {
         self.fact("tool", request.tool.as_deref().map(shown).unwrap_or_default());
         self.fact("runs", command(&request.command));
         let most = match self.length {
-            Length::Question => MOST_COMMAND,
+            Length::Question => MAX_COMMAND,
             Length::Full => usize::MAX,
         };
         let tools = request.tools.iter().map(|preview| {
@@ -269,7 +269,7 @@ impl Page {
     fn phrases(&mut self, label: &'static str, mut phrases: Vec<Phrase>) {
         let harmless = phrases.split_off(phrases.partition_point(Phrase::is_grave));
         let grave = phrases.iter().map(|phrase| (Role::Grave, phrase.text()));
-        let is_grouped = harmless.len() > MOST_HARMLESS && self.length == Length::Question;
+        let is_grouped = harmless.len() > MAX_HARMLESS && self.length == Length::Question;
         let harmless = if is_grouped {
             grouped(&harmless)
         } else {
@@ -282,7 +282,7 @@ impl Page {
     /// A list that is cut if it is long.
     fn list(&mut self, label: &'static str, items: impl ExactSizeIterator<Item = (Role, String)>) {
         let most = match self.length {
-            Length::Question => MOST_LINES,
+            Length::Question => MAX_LINES,
             Length::Full => usize::MAX,
         };
         let more = items.len().saturating_sub(most);
@@ -309,8 +309,8 @@ fn grouped(phrases: &[Phrase]) -> Vec<String> {
         }
     }
     let line = |(Phrase { verb, objects: noun, .. }, objects): (&Phrase, Vec<&str>)| {
-        let named = objects.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join("; ");
-        match objects.len().saturating_sub(MOST_NAMED) {
+        let named = objects.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join("; ");
+        match objects.len().saturating_sub(MAX_NAMED) {
             0 => format!("{verb} {named}").trim_end().to_owned(),
             more => format!("{verb} {} {noun}: {named}; and {more} more", objects.len()),
         }
@@ -366,15 +366,14 @@ fn columns_of(character: char) -> usize {
 
 /// A name, path or scope: harmless, on one line, and cut in its middle if it is long.
 pub fn shown(text: &str) -> String {
-    cut_middle(&visible(text), MOST_TEXT)
+    cut_middle(&visible(text), MAX_TEXT)
 }
 
 /// A command with every argument unambiguous.
 fn command(words: &[String]) -> String {
-    let mut text: Vec<String> =
-        words.iter().take(MOST_ARGUMENTS).map(|word| quoted(word)).collect();
-    if words.len() > MOST_ARGUMENTS {
-        text.push(format!("… (and {} more arguments)", words.len() - MOST_ARGUMENTS));
+    let mut text: Vec<String> = words.iter().take(MAX_ARGUMENTS).map(|word| quoted(word)).collect();
+    if words.len() > MAX_ARGUMENTS {
+        text.push(format!("… (and {} more arguments)", words.len() - MAX_ARGUMENTS));
     }
     text.join(" ")
 }
@@ -384,10 +383,10 @@ fn command(words: &[String]) -> String {
 pub fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-{}".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {
-        return cut_middle(argument, MOST_ARGUMENT);
+        return cut_middle(argument, MAX_ARGUMENT);
     }
     let escaped = argument.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{}\"", cut_middle(&visible(&escaped), MOST_ARGUMENT))
+    format!("\"{}\"", cut_middle(&visible(&escaped), MAX_ARGUMENT))
 }
 
 /// A word as a POSIX shell takes it, for commands that somebody is told to run.
@@ -407,11 +406,11 @@ fn prose(text: &str) -> String {
     let joined = text.replace("\r\n", " ").replace(['\n', '\t'], " ");
     let line = visible(&joined).split_whitespace().collect::<Vec<_>>().join(" ");
     let count = line.chars().count();
-    if count <= MOST_DESCRIPTION {
+    if count <= MAX_DESCRIPTION {
         return line;
     }
-    let head: String = line.chars().take(MOST_DESCRIPTION).collect();
-    format!("{}… (cut, {} more characters)", head.trim_end(), count - MOST_DESCRIPTION)
+    let head: String = line.chars().take(MAX_DESCRIPTION).collect();
+    format!("{}… (cut, {} more characters)", head.trim_end(), count - MAX_DESCRIPTION)
 }
 
 /// Keeps both ends: what matters in a path or an argument is as often last as it is first.

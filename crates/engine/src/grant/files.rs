@@ -244,8 +244,8 @@ fn unscoped(
 ) -> Result<PathGrant, Refusal> {
     let path = grants.run_env.home.clone();
     if permission.domain == Domain::Database {
-        let way_out = "name the file: database:read:./data/app.sqlite";
-        return Err(Refusal::new(permission, "it does not say which database", way_out));
+        let hint = "name the file: database:read:./data/app.sqlite";
+        return Err(Refusal::new(permission, "it does not say which database", hint));
     }
     if is_unproven(grants.tier) || path.parent().is_none() {
         return Err(Refusal::new(
@@ -310,7 +310,7 @@ fn add_tree(
     (path, access): (PathBuf, Access),
     paths: &mut Vec<PathGrant>,
 ) -> Result<Option<PathBuf>, Refusal> {
-    let refuse = |reason: String, way_out: &str| Err(Refusal::new(permission, reason, way_out));
+    let refuse = |reason: String, hint: &str| Err(Refusal::new(permission, reason, hint));
     if path.components().any(|part| part == Component::ParentDir) {
         return refuse("`..` is not allowed".to_owned(), "write the path without it");
     }
@@ -318,8 +318,8 @@ fn add_tree(
         return refuse("it means every file".to_owned(), "name the folder that is needed");
     }
     if secret_folders(grants.run_env).any(|secrets| path.starts_with(secrets)) {
-        let way_out = "let the skill declare the variable: savoir secret list";
-        return refuse("your stored secrets are in it".to_owned(), way_out);
+        let hint = "let the skill declare the variable: savoir secret list";
+        return refuse("your stored secrets are in it".to_owned(), hint);
     }
     if access == Access::Write {
         if let Some(protected) = protected_above(&path, grants.run_env, &opened(grants)) {

@@ -1,4 +1,4 @@
-//! Where the settings of git lead: hooks that lie elsewhere, and settings that are read besides.
+//! Finds files that git configuration points to: hook folders and included configuration files.
 
 use std::{
     env,
@@ -10,17 +10,17 @@ use std::{
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 /// Bytes of a file of settings; what git reads beyond is not understood here either.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// Files that lead to one another, as many as git follows.
-const MOST_INCLUDES: usize = 10;
+const MAX_INCLUDES: usize = 10;
 /// Places that are taken from one repository.
-const MOST_PLACES: usize = 100;
+const MAX_PLACES: usize = 100;
 
 /// Where the settings lead that hold for a folder of work: its own, and those of the person.
 pub(super) fn led_by_all(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let mut places = led_by_repository(folder, home);
     for file in of_person(home) {
-        follow(&file, folder, home, &mut places, MOST_INCLUDES);
+        follow(&file, folder, home, &mut places, MAX_INCLUDES);
     }
     places
 }
@@ -39,7 +39,7 @@ fn of_person(home: &Path) -> Vec<PathBuf> {
 pub fn led_by_repository(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let mut places = Vec::new();
     for file in settings(folder) {
-        follow(&file, folder, home, &mut places, MOST_INCLUDES);
+        follow(&file, folder, home, &mut places, MAX_INCLUDES);
     }
     places
 }
@@ -68,7 +68,7 @@ fn follow(file: &Path, folder: &Path, home: &Path, places: &mut Vec<PathBuf>, mo
             Some(rest) => home.join(rest),
             None => base.join(&value),
         };
-        if places.len() >= MOST_PLACES {
+        if places.len() >= MAX_PLACES {
             return;
         }
         if is_settings && more > 0 {
@@ -101,7 +101,7 @@ fn read(path: &Path) -> Option<String> {
         return None;
     }
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

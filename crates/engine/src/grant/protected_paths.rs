@@ -1,4 +1,4 @@
-//! [`ProtectedPaths`]: what other programs execute or obey, wherever it lies.
+//! [`ProtectedPaths`]: files that other programs execute or read as configuration.
 
 use std::{
     collections::{HashMap, HashSet},

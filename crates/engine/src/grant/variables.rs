@@ -115,9 +115,9 @@ pub(super) fn build(
         // A stored secret is asked for by its name: a pattern does not reach it.
         if let Some(secret) = grants.run_env.secret(&pattern, grants.skill) {
             let value = secret.value().map_err(|error| {
-                let way_out =
+                let hint =
                     format!("unlock it, or store the value again: savoir secret set {pattern}");
-                Refusal::new(&permission, error.to_string(), way_out)
+                Refusal::new(&permission, error.to_string(), hint)
             })?;
             let variable = match secrets {
                 Secrets::Masked => Variable::Masked(Secret::new(&value)),

@@ -1,4 +1,4 @@
-//! Two lists of what was found become one.
+//! Merges the results of keyword search and vector search.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Everything of a skill that a run can see.
+//! Reads and hashes all files of a skill that a run can see.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path};
 

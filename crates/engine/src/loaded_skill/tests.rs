@@ -59,7 +59,7 @@ impl Place {
         savoir_skill::read(savoir_skill::Source::from_bytes(bytes).unwrap(), None)
     }
 
-    fn subject(&self) -> Result<LoadedSkill, LoadSkillError> {
+    fn loaded_skill(&self) -> Result<LoadedSkill, LoadSkillError> {
         self.subject_of(&self.reading())
     }
 
@@ -69,13 +69,13 @@ impl Place {
     }
 
     fn tier(&self) -> Tier {
-        self.subject().unwrap().tier
+        self.loaded_skill().unwrap().tier
     }
 
     /// The code, the kind and the message of the error that there is.
     #[track_caller]
     fn fails(&self, code: &str, fault: Fault) -> String {
-        let error = self.subject().expect_err(code);
+        let error = self.loaded_skill().expect_err(code);
         assert_eq!(error.code(), code, "{error}");
         let error = RunError::from(error);
         assert_eq!((&*error.code, error.fault), (code, fault), "{error}");
@@ -125,7 +125,7 @@ fn the_lower_of_claim_and_signature() {
 #[test]
 fn who_signed_is_told_in_our_words() {
     let place = Place::new("verified");
-    let signed = || place.subject().unwrap().vouching.signed();
+    let signed = || place.loaded_skill().unwrap().vouching.signed();
     let id = place.key.key_id();
     assert_eq!(signed(), None);
     place.sign("1.0.0");
@@ -188,10 +188,10 @@ fn what_a_run_sees_and_nobody_signed_makes_it_experimental() {
     ] {
         let place = verified();
         place.write(path, "x");
-        let subject = place.subject().unwrap();
-        assert_eq!(subject.tier, Experimental, "{path}");
-        assert_eq!(subject.vouching.uncovered, [path]);
-        assert_eq!(subject.vouching.attestation.tier, Verified, "{path}");
+        let loaded_skill = place.loaded_skill().unwrap();
+        assert_eq!(loaded_skill.tier, Experimental, "{path}");
+        assert_eq!(loaded_skill.vouching.uncovered, [path]);
+        assert_eq!(loaded_skill.vouching.attestation.tier, Verified, "{path}");
     }
     // Notes, and what a run does not see.
     let place = verified();
@@ -243,23 +243,23 @@ fn what_was_read_is_what_is_there() {
 #[test]
 fn what_changes_after_the_answer_does_not_run() {
     let place = verified();
-    let subject = place.subject().unwrap();
-    assert_eq!(subject.refuse_changed(), Ok(()));
+    let loaded_skill = place.loaded_skill().unwrap();
+    assert_eq!(loaded_skill.refuse_changed(), Ok(()));
     let tools = fs::read_to_string(place.folder().join("tools.py")).unwrap();
     for path in ["tools.py", "__pycache__/tools.pyc", "SKILL.md", "signature.json"] {
         let before = fs::read(place.folder().join(path)).ok();
         place.write(path, "x");
-        let error = subject.refuse_changed().unwrap_err();
+        let error = loaded_skill.refuse_changed().unwrap_err();
         assert_eq!((&*error.code, error.fault), ("skill-changed", Fault::Refused), "{path}");
         match before {
             Some(bytes) => fs::write(place.folder().join(path), bytes).unwrap(),
             None => fs::remove_dir_all(place.folder().join("__pycache__")).unwrap(),
         }
-        assert_eq!(subject.refuse_changed(), Ok(()), "{path}");
+        assert_eq!(loaded_skill.refuse_changed(), Ok(()), "{path}");
     }
     assert_eq!(fs::read_to_string(place.folder().join("tools.py")).unwrap(), tools);
     fs::remove_dir_all(place.folder()).unwrap();
-    assert!(subject.refuse_changed().is_err());
+    assert!(loaded_skill.refuse_changed().is_err());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Who vouches for a skill, and for what of it.
+//! Signers of a skill, and the files that their signatures cover.
 
 use savoir_package::trust::{self, Attestation, Signer};
 use savoir_skill::{Skill, permission::Tier};

@@ -1,4 +1,4 @@
-//! Whether the files of an environment are those that were installed.
+//! Checks whether the files of an environment are still those that were installed.
 //!
 //! An environment can have thousands of files, and it is checked before every run, so nothing is
 //! read: whoever changes a file changes its time of change, which no program can set.

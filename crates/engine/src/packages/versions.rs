@@ -1,5 +1,4 @@
-//! Versions of interpreters. To start one takes longer than everything else before a run, so what it
-//! said is remembered until its file changes.
+//! Caches interpreter versions until the interpreter's file changes, because starting one is slow.
 
 use std::{
     fs,

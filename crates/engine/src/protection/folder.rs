@@ -16,12 +16,12 @@ use rustix::{
 };
 
 /// Names that are tried for something that is put aside. All but the first are made by chance.
-const MOST_NAMES: usize = 100;
+const MAX_NAMES: usize = 100;
 /// Bytes of a folder that are read at once.
 #[cfg(target_os = "linux")]
-const MOST_READ: usize = 16 * 1024;
+const MAX_READ: usize = 16 * 1024;
 /// Bytes of a name.
-const MOST_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 /// Who owns a folder can list it and go through it.
 const OPEN: Mode = Mode::RUSR.union(Mode::XUSR);
 const FOLDER: OFlags =
@@ -102,7 +102,7 @@ impl Folder {
     /// Gives something in it another name, in a folder that may be the same. Nobody can take all of the
     /// names before.
     pub(super) fn put_aside(&self, name: &OsStr, to: &Self) -> Result<OsString, Errno> {
-        for number in 0..MOST_NAMES {
+        for number in 0..MAX_NAMES {
             let new = other_name(name, number);
             let attempt = || renameat_with(&self.fd, name, &to.fd, &new, RenameFlags::NOREPLACE);
             let done = match attempt() {
@@ -140,7 +140,7 @@ impl Drop for Folder {
 fn each_entry(folder: &OwnedFd, mut each: impl FnMut(&CStr, FileType)) -> Result<(), Errno> {
     // The workspace itself is read again and again.
     rustix::fs::seek(folder, rustix::fs::SeekFrom::Start(0))?;
-    let mut buffer = Vec::with_capacity(MOST_READ);
+    let mut buffer = Vec::with_capacity(MAX_READ);
     let mut entries = rustix::fs::RawDir::new(folder, buffer.spare_capacity_mut());
     while let Some(entry) = entries.next() {
         let entry = entry?;
@@ -163,7 +163,7 @@ fn other_name(name: &OsStr, number: usize) -> OsString {
     if number > 0 {
         end.push(format!("-{}", uuid::Uuid::new_v4().simple()));
     }
-    let begin = if name.len() + end.len() > MOST_NAME { OsStr::new("long-name") } else { name };
+    let begin = if name.len() + end.len() > MAX_NAME { OsStr::new("long-name") } else { name };
     let mut new = begin.to_owned();
     new.push(end);
     new

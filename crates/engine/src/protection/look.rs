@@ -27,17 +27,17 @@ use super::{
 use crate::grant::{ProtectedPaths, SIGNS_OF_GIT, WritePolicy, is_repository, led_by_repository};
 
 /// Places that are held for one command; each is a mount.
-const MOST_PLACES: usize = 1000;
+const MAX_PLACES: usize = 1000;
 /// Folders that are looked through before a command.
-const MOST_FOLDERS: usize = 400_000;
+const MAX_FOLDERS: usize = 400_000;
 /// Folders in one another; each is open while something below it is looked at.
-const MOST_DEPTH: usize = 200;
+const MAX_DEPTH: usize = 200;
 /// Looks before a command, each for what the one before it led to.
-const MOST_ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 /// Bytes of a path on which something can be mounted.
-const MOST_PATH: usize = 4000;
+const MAX_PATH: usize = 4000;
 /// Characters of a path that are told.
-const MOST_TOLD: usize = 300;
+const MAX_TOLD: usize = 300;
 
 /// What was there before the commands that run now. They share it, so that none takes for granted what
 /// another planted.
@@ -202,7 +202,7 @@ fn follow(
     held: &HashSet<PathBuf>,
 ) -> Result<(Vec<Found>, Vec<Identity>), Unusable> {
     let root = at.path();
-    for _ in 0..=MOST_ROUNDS {
+    for _ in 0..=MAX_ROUNDS {
         let mut look = Look::new(root, protected, held, None);
         look.walk(at)?;
         let Look { found, closed, .. } = look;
@@ -239,11 +239,11 @@ fn grants(
     paths.sort();
     // What lies in another that is held needs nothing.
     paths.dedup_by(|inner, outer| inner.starts_with(outer));
-    if paths.len() > MOST_PLACES {
-        let message = format!("it has more than {MOST_PLACES} repositories and folders of agents");
+    if paths.len() > MAX_PLACES {
+        let message = format!("it has more than {MAX_PLACES} repositories and folders of agents");
         return Err(too_much(root, &message));
     }
-    if let Some(path) = paths.iter().find(|path| path.as_os_str().len() > MOST_PATH) {
+    if let Some(path) = paths.iter().find(|path| path.as_os_str().len() > MAX_PATH) {
         return Err(too_much(root, &format!("the path of `{}` is too long", shown(path))));
     }
     Ok(paths.into_iter().map(PathGrant::protected).collect())
@@ -326,7 +326,7 @@ impl<'a> Look<'a> {
                 open.pop();
                 continue;
             };
-            if depth > MOST_DEPTH {
+            if depth > MAX_DEPTH {
                 self.flatten(&mut open, &name)?;
                 continue;
             }
@@ -350,8 +350,8 @@ impl<'a> Look<'a> {
         entries: Vec<Entry>,
     ) -> Result<Left, Unusable> {
         self.folders += 1;
-        if self.baseline.is_none() && self.folders > MOST_FOLDERS {
-            let message = format!("it has more than {MOST_FOLDERS} folders");
+        if self.baseline.is_none() && self.folders > MAX_FOLDERS {
+            let message = format!("it has more than {MAX_FOLDERS} folders");
             return Err(too_much(self.root, &message));
         }
         let (mut left, mut signs) = (Vec::new(), HashSet::new());
@@ -465,7 +465,7 @@ impl<'a> Look<'a> {
     /// Moves what lies too deep up to the workspace, where the walk goes on.
     fn flatten(&mut self, open: &mut [(Folder, Left)], name: &OsStr) -> Result<(), Unusable> {
         if self.baseline.is_none() {
-            let message = format!("it has more than {MOST_DEPTH} folders in one another");
+            let message = format!("it has more than {MAX_DEPTH} folders in one another");
             return Err(too_much(self.root, &message));
         }
         let moved = match &*open {
@@ -519,9 +519,9 @@ where
 pub fn shown(path: &Path) -> String {
     let text = visible(&path.to_string_lossy()).into_owned();
     let length = text.chars().count();
-    if length <= MOST_TOLD {
+    if length <= MAX_TOLD {
         return text;
     }
-    let end: String = text.chars().skip(length - MOST_TOLD).collect();
+    let end: String = text.chars().skip(length - MAX_TOLD).collect();
     format!("…{end}")
 }

@@ -1,4 +1,4 @@
-//! The records that are kept: one file for each run.
+//! Stores run records on disk, one file per run.
 
 use std::{
     fs::{self, File},

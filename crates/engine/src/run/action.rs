@@ -1,4 +1,4 @@
-//! What a call comes down to: a program with arguments, or a function of a Python module.
+//! Turns a call into a command or a Python function call, and executes commands.
 
 use std::{
     collections::BTreeSet,
@@ -22,7 +22,7 @@ use savoir_skill::{
 use serde_json::{Map, Value};
 
 use super::{
-    Finished, Heard,
+    FinishedRun, RunUpdate,
     script::{self, Start},
     terminal::{self, LineEnds, ProgramTerminal, RawMode},
 };
@@ -107,13 +107,13 @@ impl Action {
 
 /// What a tool with these arguments comes down to.
 pub(super) fn of(
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     tool: &Tool,
     arguments: Map<String, Value>,
 ) -> Result<Action, RunError> {
     match &tool.runner {
         Runner::Command(template) => {
-            let template = &template.map_texts(|word| script::fill_folder(subject, word));
+            let template = &template.map_texts(|word| script::fill_folder(loaded_skill, word));
             let filled = template.interpolate(&tool.name, &tool.parameters, &arguments);
             let mut filled =
                 filled.map_err(|error: InterpolateError| RunError::call(error.code(), &error))?;
@@ -126,21 +126,23 @@ pub(super) fn of(
                 }
                 None => &template.program,
             };
-            let mut start = script::start(subject, program)?;
-            script::locate_script(subject, &start.program, &mut filled, written);
+            let mut start = script::start(loaded_skill, program)?;
+            script::locate_script(loaded_skill, &start.program, &mut filled, written);
             start.arguments.extend(filled);
             Ok(command(start, String::new()))
         }
         Runner::Python { function } => {
             // One tool that does not fit blocks the whole skill.
-            subject.source.as_ref().map_err(|error| {
-                RunError::failed("skill-blocked", error)
-                    .way_out(format!("savoir check {} shows each place", subject.path().display()))
+            loaded_skill.source.as_ref().map_err(|error| {
+                RunError::failed("skill-blocked", error).with_hint(format!(
+                    "savoir check {} shows each place",
+                    loaded_skill.path().display()
+                ))
             })?;
             python_call(Functions::Module, function, arguments)
         }
         Runner::Handler { path } if crate::python::host::is_python_handler(path) => {
-            let handlers = subject.skill.tools.iter().filter_map(|tool| match &tool.runner {
+            let handlers = loaded_skill.skill.tools.iter().filter_map(|tool| match &tool.runner {
                 Runner::Handler { path } if crate::python::host::is_python_handler(path) => {
                     Some((tool.name.clone(), path.clone()))
                 }
@@ -150,7 +152,7 @@ pub(super) fn of(
         }
         // A handler in another language gets its arguments as JSON.
         Runner::Handler { path } => {
-            let start = script::start(subject, &format!("./{path}"))?;
+            let start = script::start(loaded_skill, &format!("./{path}"))?;
             Ok(command(start, Value::Object(arguments).to_string()))
         }
     }
@@ -158,11 +160,11 @@ pub(super) fn of(
 
 /// A script of the skill's folder.
 pub(super) fn script(
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     path: &str,
     words: &[String],
 ) -> Result<Action, RunError> {
-    let mut start = script::start(subject, &format!("./{path}"))?;
+    let mut start = script::start(loaded_skill, &format!("./{path}"))?;
     start.arguments.extend_from_slice(words);
     Ok(command(start, String::new()))
 }
@@ -280,7 +282,7 @@ pub(super) fn run_command(
     policy: Policy,
     (program, arguments, input): (&Program, &[String], Input<'_>),
     cancel: &Cancel,
-    hear: &mut dyn FnMut(Heard<'_>),
+    hear: &mut dyn FnMut(RunUpdate<'_>),
 ) -> Result<Done, RunError> {
     let seconds = policy.limits.wall.map_or(0, |wall| wall.as_secs() as u32);
     let limit = policy.limits.output;
@@ -315,7 +317,7 @@ pub(super) fn run_command(
             Stream::Output => Captured::Stdout,
             Stream::Error => Captured::Stderr,
         };
-        hear(Heard::Printed(stream, bytes));
+        hear(RunUpdate::Printed(stream, bytes));
         if is_on_terminal {
             capture.push(stream, &lines.plain(bytes));
         } else {
@@ -367,7 +369,7 @@ fn moved(PutAside { from, to, .. }: &PutAside) -> String {
 }
 
 /// Puts what happened into the record.
-pub(super) fn complete(mut record: Record, done: Done) -> Finished {
+pub(super) fn complete(mut record: Record, done: Done) -> FinishedRun {
     let Done { envelope, outcome, value } = done;
     let texts = |paths: &BTreeSet<PathBuf>| {
         paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
@@ -392,5 +394,5 @@ pub(super) fn complete(mut record: Record, done: Done) -> Finished {
         more: outcome.files.more,
     };
     record.programs = texts(&outcome.files.executed);
-    Finished { envelope, record, outcome, value }
+    FinishedRun { envelope, record, outcome, value }
 }

@@ -1,4 +1,4 @@
-//! What a run was denied, with the options that allow it.
+//! Lists what the sandbox denied a run, with the option that would allow each item.
 
 use std::{
     collections::BTreeSet,
@@ -58,7 +58,7 @@ pub struct Denial {
     /// Why a user should think twice before allowing it.
     pub risk: Option<Risk>,
     /// What can be done where no option allows it.
-    pub way_out: Option<&'static str>,
+    pub hint: Option<&'static str>,
 }
 
 /// Why allowing something is not an everyday answer.
@@ -162,8 +162,8 @@ impl Surroundings {
         }
         // A hint must not lead to a skill that may write the whole home.
         if self.home.starts_with(folder) {
-            let way_out = "run it in the folder of a project, or name a folder with --allow-write";
-            return Denial::without_option(&format!("writing {name}"), way_out);
+            let hint = "run it in the folder of a project, or name a folder with --allow-write";
+            return Denial::without_option(&format!("writing {name}"), hint);
         }
         let option = short(folder, &self.here);
         let what = match option.as_str() {
@@ -273,12 +273,12 @@ impl Denial {
     /// not offered.
     fn new(what: &str, option: (&'static str, String)) -> Self {
         let option = Some(option).filter(|(_, value)| !value.contains(char::is_control));
-        Self { what: visible(what).into_owned(), option, risk: None, way_out: None }
+        Self { what: visible(what).into_owned(), option, risk: None, hint: None }
     }
 
-    fn without_option(what: &str, way_out: &'static str) -> Self {
+    fn without_option(what: &str, hint: &'static str) -> Self {
         let what = visible(what).into_owned();
-        Self { what, option: None, risk: None, way_out: Some(way_out) }
+        Self { what, option: None, risk: None, hint: Some(hint) }
     }
 
     fn with_risk(self, risk: Option<Risk>) -> Self {

@@ -88,13 +88,13 @@ struct Code {
 /// What an action needs. A script that says itself which interpreter starts it is started by that
 /// interpreter, if it needs packages: the one of the environment must take its place. So is a script
 /// of Node, which has other limits of memory.
-pub(super) fn needs(subject: &LoadedSkill, action: &mut Action) -> Result<Packages, RunError> {
+pub(super) fn needs(loaded_skill: &LoadedSkill, action: &mut Action) -> Result<Packages, RunError> {
     let Action::Command { program, arguments, .. } = action else { return Ok(Packages::None) };
-    let Some(code) = code(subject, program, arguments) else { return Ok(Packages::None) };
+    let Some(code) = code(loaded_skill, program, arguments) else { return Ok(Packages::None) };
     let lists = &mut Lists::default();
     let needs = match code.language {
-        Language::Python => python_needs(subject, &code, lists)?.map(Packages::Python),
-        Language::Node => node_needs(subject, &code, lists)?.map(Packages::Node),
+        Language::Python => python_needs(loaded_skill, &code, lists)?.map(Packages::Python),
+        Language::Node => node_needs(loaded_skill, &code, lists)?.map(Packages::Node),
     };
     let is_replaced = needs.is_some() || code.language == Language::Node;
     if is_replaced && code.script.as_ref() == Some(&program.path) {
@@ -107,16 +107,17 @@ pub(super) fn needs(subject: &LoadedSkill, action: &mut Action) -> Result<Packag
 
 /// The packages of all scripts of a skill, for the question before a run. What is refused is left
 /// out: such a script does not run.
-pub(crate) fn names(subject: &LoadedSkill) -> Vec<String> {
+pub(crate) fn names(loaded_skill: &LoadedSkill) -> Vec<String> {
     let mut names: BTreeSet<String> =
-        subject.skill.requirements.python_packages.iter().cloned().collect();
-    let Some(folder) = subject.folder.as_deref() else { return names.into_iter().collect() };
-    let files = subject.skill.resources.iter().take(limits::SCRIPTS).map(|path| folder.join(path));
+        loaded_skill.skill.requirements.python_packages.iter().cloned().collect();
+    let Some(folder) = loaded_skill.folder.as_deref() else { return names.into_iter().collect() };
+    let files =
+        loaded_skill.skill.resources.iter().take(limits::SCRIPTS).map(|path| folder.join(path));
     let files = files.filter_map(|path| {
         let language = language_of_file(&path)?;
         Some(Code { language, script: Some(path), text: None })
     });
-    let blocks = fences(&subject.skill.body, None).into_iter().filter_map(|fence| {
+    let blocks = fences(&loaded_skill.skill.body, None).into_iter().filter_map(|fence| {
         let language = language_of_program(fence.interpreter)?;
         Some(Code { language, script: None, text: Some(fence.code) })
     });
@@ -124,11 +125,12 @@ pub(crate) fn names(subject: &LoadedSkill) -> Vec<String> {
     for code in files.chain(blocks) {
         match code.language {
             Language::Python => {
-                let needs = python_needs(subject, &code, lists).ok().flatten().unwrap_or_default();
+                let needs =
+                    python_needs(loaded_skill, &code, lists).ok().flatten().unwrap_or_default();
                 names.extend(needs.requirements.iter().map(ToString::to_string));
             }
             Language::Node => {
-                let needs = node_needs(subject, &code, lists).ok().flatten();
+                let needs = node_needs(loaded_skill, &code, lists).ok().flatten();
                 let npm = needs.iter().flat_map(|needs| &needs.manifest.names);
                 names.extend(npm.map(|name| format!("{name} (npm)")));
             }
@@ -137,8 +139,8 @@ pub(crate) fn names(subject: &LoadedSkill) -> Vec<String> {
     names.into_iter().collect()
 }
 
-fn code(subject: &LoadedSkill, program: &Program, arguments: &[String]) -> Option<Code> {
-    let folder = subject.folder.as_deref();
+fn code(loaded_skill: &LoadedSkill, program: &Program, arguments: &[String]) -> Option<Code> {
+    let folder = loaded_skill.folder.as_deref();
     let is_own = |path: &Path| folder.is_some_and(|folder| path.starts_with(folder));
     if is_own(&program.path) {
         let language = language_of_file(&program.path)?;
@@ -211,20 +213,20 @@ impl ListFile {
 
 /// The text of a list of packages. One that cannot be read is refused: without it, other packages or
 /// versions would be installed than its author wrote.
-fn list(subject: &LoadedSkill, path: &Path, limit: u64) -> Result<Option<String>, RunError> {
+fn list(loaded_skill: &LoadedSkill, path: &Path, limit: u64) -> Result<Option<String>, RunError> {
     let refused = |what: String| {
-        let message = format!("{} {what}", shown(subject, path));
+        let message = format!("{} {what}", shown(loaded_skill, path));
         RunError::refused("requirement-refused", message)
     };
     match ListFile::read(path, limit) {
         Ok(ListFile::Missing) => Ok(None),
         Ok(ListFile::Text(text)) => Ok(Some(text)),
         Ok(ListFile::NotAFile) => {
-            Err(refused("is a link or no file".to_owned()).way_out("put the file itself there"))
+            Err(refused("is a link or no file".to_owned()).with_hint("put the file itself there"))
         }
         Ok(ListFile::TooLarge) => {
             let what = format!("is larger than {} MiB", limit >> 20);
-            Err(refused(what).way_out("list fewer packages"))
+            Err(refused(what).with_hint("list fewer packages"))
         }
         Err(error) => Err(refused(format!("cannot be read: {error}"))),
     }
@@ -240,25 +242,25 @@ struct Lists {
 impl Lists {
     fn python(
         &mut self,
-        subject: &LoadedSkill,
+        loaded_skill: &LoadedSkill,
         folder: &Path,
     ) -> Result<Option<Vec<String>>, RunError> {
-        let read = || read_requirements(subject, folder);
+        let read = || read_requirements(loaded_skill, folder);
         self.python.entry(folder.to_owned()).or_insert_with(read).clone()
     }
 
     fn node(
         &mut self,
-        subject: &LoadedSkill,
+        loaded_skill: &LoadedSkill,
         folder: &Path,
     ) -> Result<Option<Arc<Manifest>>, RunError> {
-        let read = || Ok(read_manifest(subject, folder)?.map(Arc::new));
+        let read = || Ok(read_manifest(loaded_skill, folder)?.map(Arc::new));
         self.node.entry(folder.to_owned()).or_insert_with(read).clone()
     }
 }
 
 fn python_needs(
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     code: &Code,
     lists: &mut Lists,
 ) -> Result<Option<PythonNeeds>, RunError> {
@@ -266,15 +268,16 @@ fn python_needs(
         Some(script) => head(script),
         None => code.text.clone(),
     };
-    let name = || code.script.as_deref().map_or("the code".into(), |path| shown(subject, path));
+    let name =
+        || code.script.as_deref().map_or("the code".into(), |path| shown(loaded_skill, path));
     let inline = inline::read(&text.unwrap_or_default()).map_err(|error| {
         RunError::refused("requirement-refused", format!("{}: {error}", name()))
-            .way_out("correct the block, or remove it and list packages in requirements.txt")
+            .with_hint("correct the block, or remove it and list packages in requirements.txt")
     })?;
-    let mut all = subject.skill.requirements.python_packages.clone();
+    let mut all = loaded_skill.skill.requirements.python_packages.clone();
     let (list, range) = match inline {
         Some(inline) => (inline.dependencies, inline.requires_python),
-        None => (listed(subject, code.script.as_deref(), lists)?, None),
+        None => (listed(loaded_skill, code.script.as_deref(), lists)?, None),
     };
     all.extend(list);
     if all.is_empty() && range.is_none() {
@@ -282,7 +285,7 @@ fn python_needs(
     }
     let requirements = requirements(&all, Places::Refused).map_err(|error| {
         RunError::refused("requirement-refused", format!("{}: {error}", name()))
-            .way_out(ONLY_THE_INDEX)
+            .with_hint(ONLY_THE_INDEX)
     })?;
     Ok(Some(PythonNeeds { requirements, range }))
 }
@@ -291,14 +294,14 @@ const ONLY_THE_INDEX: &str = "list packages of the index by name and version: si
 
 /// What the `requirements.txt` beside a script says, or else that of the skill's root.
 fn listed(
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     script: Option<&Path>,
     lists: &mut Lists,
 ) -> Result<Vec<String>, RunError> {
-    let Some(root) = subject.folder.as_deref() else { return Ok(Vec::new()) };
+    let Some(root) = loaded_skill.folder.as_deref() else { return Ok(Vec::new()) };
     let beside = script.and_then(Path::parent).filter(|folder| folder.starts_with(root));
     for folder in beside.into_iter().chain([root]) {
-        if let Some(lines) = lists.python(subject, folder)? {
+        if let Some(lines) = lists.python(loaded_skill, folder)? {
             return Ok(lines);
         }
     }
@@ -307,43 +310,43 @@ fn listed(
 
 /// The `requirements.txt` of a folder.
 fn read_requirements(
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     folder: &Path,
 ) -> Result<Option<Vec<String>>, RunError> {
     let path = folder.join("requirements.txt");
-    let Some(text) = list(subject, &path, MAX_SCRIPT)? else { return Ok(None) };
+    let Some(text) = list(loaded_skill, &path, MAX_SCRIPT)? else { return Ok(None) };
     let lines = requirements_file::lines(&text);
     for (number, line) in &lines {
         // One by one, so that the line can be named.
         requirements(&[line], Places::Refused).map_err(|error| {
-            let place = format!("{}:{number}", shown(subject, &path));
+            let place = format!("{}:{number}", shown(loaded_skill, &path));
             RunError::refused("requirement-refused", format!("{place}: {error}"))
-                .way_out(ONLY_THE_INDEX)
+                .with_hint(ONLY_THE_INDEX)
         })?;
     }
     Ok(Some(lines.into_iter().map(|(_, line)| line).collect()))
 }
 
 /// A file of the skill by its path in there.
-fn shown(subject: &LoadedSkill, path: &Path) -> String {
-    let folder = subject.folder.as_deref();
+fn shown(loaded_skill: &LoadedSkill, path: &Path) -> String {
+    let folder = loaded_skill.folder.as_deref();
     let inside = folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
     inside.display().to_string()
 }
 
 fn node_needs(
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     code: &Code,
     lists: &mut Lists,
 ) -> Result<Option<NodeNeeds>, RunError> {
-    let Some(root) = subject.folder.as_deref() else { return Ok(None) };
+    let Some(root) = loaded_skill.folder.as_deref() else { return Ok(None) };
     let start = code.script.as_deref().and_then(Path::parent).unwrap_or(root);
     for folder in start.ancestors().take_while(|folder| folder.starts_with(root)) {
         // Packages that the author put there are found as they are.
         if folder.join("node_modules").is_dir() {
             return Ok(None);
         }
-        if let Some(manifest) = lists.node(subject, folder)? {
+        if let Some(manifest) = lists.node(loaded_skill, folder)? {
             let (folder, is_argument) = (folder.to_owned(), code.script.is_none());
             return Ok(Some(NodeNeeds { folder, manifest, is_argument }));
         }
@@ -352,20 +355,20 @@ fn node_needs(
 }
 
 /// The `package.json` of a folder and its lock file, if it needs packages.
-fn read_manifest(subject: &LoadedSkill, folder: &Path) -> Result<Option<Manifest>, RunError> {
+fn read_manifest(loaded_skill: &LoadedSkill, folder: &Path) -> Result<Option<Manifest>, RunError> {
     let path = folder.join("package.json");
-    let Some(text) = list(subject, &path, MAX_SCRIPT)? else { return Ok(None) };
-    let lock = list(subject, &folder.join("package-lock.json"), MAX_LIST)?;
+    let Some(text) = list(loaded_skill, &path, MAX_SCRIPT)? else { return Ok(None) };
+    let lock = list(loaded_skill, &folder.join("package-lock.json"), MAX_LIST)?;
     npm::read(&text, lock.as_deref()).map_err(|error| {
-        let place = shown(subject, &path);
+        let place = shown(loaded_skill, &path);
         RunError::refused("requirement-refused", format!("{place}: {error}"))
-            .way_out("name packages of the registry and their versions: \"left-pad\": \"^1.3\"")
+            .with_hint("name packages of the registry and their versions: \"left-pad\": \"^1.3\"")
     })
 }
 
 /// What the packages are made ready for.
 pub(super) struct Run<'a> {
-    pub(super) subject: &'a LoadedSkill,
+    pub(super) loaded_skill: &'a LoadedSkill,
     pub(super) home: &'a Home,
     pub(super) cancel: &'a Cancel,
     pub(super) policy: &'a mut Policy,
@@ -432,7 +435,7 @@ pub(super) fn host_interpreter(host: &HostPath, path: &Path) -> Result<PathBuf, 
         let path = path.display();
         let message = format!("{path} is where runs can write, so only the sandbox may start it");
         RunError::failed("python-unusable", message)
-            .way_out("install Python outside of the project")
+            .with_hint("install Python outside of the project")
     })
 }
 
@@ -459,7 +462,7 @@ fn check_range(
         Ok(false) => {
             let path = interpreter.display();
             Err(failed(format!("the script needs Python {range}, {path} is {found}"))
-                .way_out("install a Python that fits, first on PATH"))
+                .with_hint("install a Python that fits, first on PATH"))
         }
         Err(error) => Err(failed(error.to_string())),
     }
@@ -492,7 +495,7 @@ pub(super) fn python_environment(
 fn failed(error: &EnvironmentError) -> RunError {
     let failed = RunError::failed("environment-failed", error);
     match error.hint() {
-        Some(hint) => failed.way_out(hint),
+        Some(hint) => failed.with_hint(hint),
         None => failed,
     }
 }
@@ -505,7 +508,7 @@ impl NodeNeeds {
             host.find(name).ok_or_else(|| {
                 let message = format!("the script needs npm packages, and there is no `{name}`");
                 RunError::failed("program-not-found", message)
-                    .way_out(format!("install `{name}`, or remove package.json from the skill"))
+                    .with_hint(format!("install `{name}`, or remove package.json from the skill"))
             })
         };
         let (node, npm) = (program("node")?, program("npm")?);
@@ -533,14 +536,14 @@ impl NodeNeeds {
 fn show_entries(run: &mut Run<'_>, folder: &Path) -> Result<(), RunError> {
     let failed = |message: String| RunError::failed("packages-not-shown", message);
     let unreadable = |error| failed(format!("cannot read {}: {error}", folder.display()));
-    let root = run.subject.folder.as_deref().unwrap_or(folder);
+    let root = run.loaded_skill.folder.as_deref().unwrap_or(folder);
     run.policy.paths.push(PathGrant::hidden(folder));
     for (count, entry) in fs::read_dir(folder).map_err(unreadable)?.enumerate() {
         let entry = entry.map_err(unreadable)?;
         if count >= MAX_ENTRIES {
             let folder = folder.display();
             let message = format!("{folder} has more than {MAX_ENTRIES} files beside package.json");
-            return Err(failed(message).way_out("put them into folders"));
+            return Err(failed(message).with_hint("put them into folders"));
         }
         let (path, name) = (entry.path(), entry.file_name());
         if HISTORY.iter().any(|history| name == OsStr::new(history)) {

@@ -61,21 +61,21 @@ impl PythonTools {
     /// Makes the environment if the skill wants packages, and loads the module in the sandbox.
     pub fn load(
         policy: Policy,
-        subject: &LoadedSkill,
+        loaded_skill: &LoadedSkill,
         interpreter: &Program,
         functions: &Functions,
         home: &Home,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, RunError> {
         let cancel = Cancel::default();
-        Self::load_until(&cancel, policy, subject, interpreter, functions, home, progress)
+        Self::load_until(&cancel, policy, loaded_skill, interpreter, functions, home, progress)
     }
 
     /// As [`load`](Self::load), for somebody who may stop waiting for it.
     pub(super) fn load_until(
         cancel: &Cancel,
         mut policy: Policy,
-        subject: &LoadedSkill,
+        loaded_skill: &LoadedSkill,
         interpreter: &Program,
         functions: &Functions,
         home: &Home,
@@ -85,9 +85,9 @@ impl PythonTools {
         let failed = |error: &dyn std::fmt::Display| RunError::failed("python-host", error);
         let program = host::install(&cache).map_err(|error| failed(&error))?;
         let host = HostPath::of(&policy);
-        let base = base_interpreter(subject, &host, &interpreter.path)?;
-        check_version(subject, &host, &base)?;
-        let python = match environment(cancel, subject, (&host, &base), &cache, progress)? {
+        let base = base_interpreter(loaded_skill, &host, &interpreter.path)?;
+        check_version(loaded_skill, &host, &base)?;
+        let python = match environment(cancel, loaded_skill, (&host, &base), &cache, progress)? {
             None => base,
             Some(environment) => {
                 policy.paths.push(PathGrant::read(&environment.root));
@@ -100,9 +100,9 @@ impl PythonTools {
         // A loaded module waits for calls; each call has its own clock.
         policy.limits.wall = None;
         let limit = policy.limits.output;
-        let arguments = arguments(subject, &program, functions);
+        let arguments = arguments(loaded_skill, &program, functions);
         // Packages may have taken minutes to install.
-        subject.refuse_changed()?;
+        loaded_skill.refuse_changed()?;
         still_wanted(cancel)?;
         let mut process = Sandbox::new(policy)?.start(&python, &arguments)?;
         cancel.hold(process.killer().map_err(|error| failed(&error))?);
@@ -183,7 +183,7 @@ impl PythonTools {
     }
 }
 
-fn arguments(subject: &LoadedSkill, program: &Path, functions: &Functions) -> Vec<String> {
+fn arguments(loaded_skill: &LoadedSkill, program: &Path, functions: &Functions) -> Vec<String> {
     let pairs: Vec<(&str, &str)> = match functions {
         Functions::Module => Vec::new(),
         Functions::Handlers(list) => list.iter().map(|(name, path)| (&**name, &**path)).collect(),
@@ -194,7 +194,7 @@ fn arguments(subject: &LoadedSkill, program: &Path, functions: &Functions) -> Ve
     };
     // Bytecode beside the module might be another program than its source.
     let own = ["-X", "pycache_prefix=/tmp/.bytecode"].map(str::to_owned);
-    let arguments = host::arguments(program, subject.path(), &serves);
+    let arguments = host::arguments(program, loaded_skill.path(), &serves);
     own.into_iter()
         .chain(arguments.into_iter().map(|text| text.to_string_lossy().into_owned()))
         .collect()
@@ -203,11 +203,11 @@ fn arguments(subject: &LoadedSkill, program: &Path, functions: &Functions) -> Ve
 /// The interpreter of the module. It is started outside of the sandbox, too, if the skill asks for a
 /// version or for packages.
 fn base_interpreter(
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     host: &HostPath,
     found: &Path,
 ) -> Result<PathBuf, RunError> {
-    let requirements = &subject.skill.requirements;
+    let requirements = &loaded_skill.skill.requirements;
     if requirements.python.is_none() && requirements.python_packages.is_empty() {
         return Ok(found.to_owned());
     }
@@ -215,11 +215,11 @@ fn base_interpreter(
 }
 
 fn check_version(
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     host: &HostPath,
     interpreter: &Path,
 ) -> Result<(), RunError> {
-    let Some(range) = &subject.skill.requirements.python else { return Ok(()) };
+    let Some(range) = &loaded_skill.skill.requirements.python else { return Ok(()) };
     let found = packages::python_version(host, interpreter)
         .map_err(|error| RunError::failed("python-unusable", &error))?;
     match version::satisfies(range, &found) {
@@ -228,7 +228,7 @@ fn check_version(
             "python-version",
             format!("the skill needs Python {range}, {} is {found}", interpreter.display()),
         )
-        .way_out("install a Python that fits, first on PATH")),
+        .with_hint("install a Python that fits, first on PATH")),
         Err(error) => Err(RunError::failed("python-version", &error)),
     }
 }
@@ -236,12 +236,12 @@ fn check_version(
 /// The environment with the packages that the skill wants, if it wants any.
 fn environment(
     cancel: &Cancel,
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     base: (&HostPath, &Path),
     cache: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Option<environment::Environment>, RunError> {
-    let wanted = &subject.skill.requirements.python_packages;
+    let wanted = &loaded_skill.skill.requirements.python_packages;
     if wanted.is_empty() {
         return Ok(None);
     }

@@ -62,8 +62,8 @@ pub(crate) struct Start {
 }
 
 /// How a word of a skill is started: a program of the system, or a file of the skill.
-pub(crate) fn start(subject: &LoadedSkill, word: &str) -> Result<Start, RunError> {
-    let folder = subject.folder.as_deref();
+pub(crate) fn start(loaded_skill: &LoadedSkill, word: &str) -> Result<Start, RunError> {
+    let folder = loaded_skill.folder.as_deref();
     match resolve(word, folder) {
         Err(ProgramError::NotExecutable(path)) if path.is_file() => interpreted(&path),
         // The system cannot start it without a line that names its interpreter.
@@ -89,7 +89,7 @@ fn is_python(word: &str) -> bool {
 /// authors write `python3 scripts/x.py`, and the program starts in the user's folder. Only the first
 /// arguments count, which the skill's author wrote.
 pub(super) fn locate_script(
-    subject: &LoadedSkill,
+    loaded_skill: &LoadedSkill,
     program: &Program,
     arguments: &mut [String],
     written: usize,
@@ -102,7 +102,8 @@ pub(super) fn locate_script(
     let written = arguments.iter_mut().take(written);
     let written = written.take_while(|word| !no_script.contains(&word.as_str()));
     for word in written.filter(|word| !word.starts_with('-')) {
-        if let Some(path) = subject.folder.as_deref().and_then(|folder| file_in(folder, word)) {
+        if let Some(path) = loaded_skill.folder.as_deref().and_then(|folder| file_in(folder, word))
+        {
             *word = path.to_string_lossy().into_owned();
             return;
         }
@@ -111,8 +112,8 @@ pub(super) fn locate_script(
 
 /// A word of the author with the folder of the skill put in, as authors write it. No shell does it; in a
 /// text of several words, which is code, variables are left to the shell.
-pub(super) fn fill_folder(subject: &LoadedSkill, word: &str) -> String {
-    let Some(folder) = &subject.folder else { return word.to_owned() };
+pub(super) fn fill_folder(loaded_skill: &LoadedSkill, word: &str) -> String {
+    let Some(folder) = &loaded_skill.folder else { return word.to_owned() };
     let folder = folder.to_string_lossy();
     let mut word = word.replace("{baseDir}", &folder);
     if !word.contains(char::is_whitespace) {
@@ -157,7 +158,7 @@ fn by_first_line(script: &Path, line: &str) -> Result<(Program, Vec<String>), Ru
     let program = grant::resolve(name, None).or_else(|_| resolve(base, None));
     let program = program.map_err(|error| {
         let message = format!("{} needs `{base}`: {error}", script.display());
-        RunError::failed(error.code(), message).way_out(format!("install `{base}`"))
+        RunError::failed(error.code(), message).with_hint(format!("install `{base}`"))
     })?;
     Ok((program, words.map(str::to_owned).collect()))
 }
@@ -225,12 +226,12 @@ fn by_end(script: &Path) -> Result<Program, RunError> {
     let Some((_, names)) = BY_END.iter().find(|(known, _)| *known == end) else {
         let message = format!("it is not known which program runs {}", script.display());
         let hint = "begin the file with a line such as #!/usr/bin/env python3";
-        return Err(RunError::failed("program-not-executable", message).way_out(hint));
+        return Err(RunError::failed("program-not-executable", message).with_hint(hint));
     };
     let found = names.iter().find_map(|name| grant::resolve(name, None).ok());
     found.ok_or_else(|| {
         let message = format!("{} needs `{}`, which is not installed", script.display(), names[0]);
-        RunError::failed("program-not-found", message).way_out(format!("install `{}`", names[0]))
+        RunError::failed("program-not-found", message).with_hint(format!("install `{}`", names[0]))
     })
 }
 

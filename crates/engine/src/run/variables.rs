@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Bytes of a script in which names are looked for.
-const MOST_BYTES: u64 = 256 << 10;
+const MAX_BYTES: u64 = 256 << 10;
 
 /// Names that every shell sets, and that say nothing.
 const OF_THE_SHELL: [&str; 9] =
@@ -55,12 +55,12 @@ pub(super) struct Variable {
 
 impl Unseen {
     pub(super) fn of(
-        subject: &LoadedSkill,
+        loaded_skill: &LoadedSkill,
         action: &Action,
         run_env: &RunEnvironment,
         policy: &Policy,
     ) -> Self {
-        let texts: Vec<String> = scripts(subject, action).iter().filter_map(head).collect();
+        let texts: Vec<String> = scripts(loaded_skill, action).iter().filter_map(head).collect();
         let in_scripts: BTreeSet<&str> = texts.iter().flat_map(|text| named(text)).collect();
         let set = run_env.variables.iter().filter(|(_, value)| !value.is_empty());
         let set = set.map(|(name, _)| (name, false));
@@ -92,16 +92,16 @@ impl Unseen {
 }
 
 /// Files of the skill that an action executes.
-fn scripts(subject: &LoadedSkill, action: &Action) -> Vec<PathBuf> {
+fn scripts(loaded_skill: &LoadedSkill, action: &Action) -> Vec<PathBuf> {
     let Action::Command { program, arguments, .. } = action else { return Vec::new() };
     let words = arguments.iter().map(PathBuf::from).chain([program.path.clone()]);
-    let Some(folder) = &subject.folder else { return Vec::new() };
+    let Some(folder) = &loaded_skill.folder else { return Vec::new() };
     words.filter(|path| path.starts_with(folder) && path.is_file()).collect()
 }
 
 fn head(path: &PathBuf) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

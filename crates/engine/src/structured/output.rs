@@ -1,4 +1,4 @@
-//! What a skill answers with, held against what it promised.
+//! Validates the answer of a skill against its declared outputs.
 
 use std::{fmt, fs, io::Read as _, path::PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 /// Most places that are told, and most characters of each.
-const MOST_VIOLATIONS: usize = 10;
+const MAX_VIOLATIONS: usize = 10;
 const LONGEST_MESSAGE: usize = 200;
 
 /// The largest file that is read to hold it against a schema.
@@ -165,7 +165,7 @@ fn hold(schema: &Value, value: &Value) -> Result<(), OutputError> {
         .map_err(|error| OutputError::BadSchema(error.to_string()))?;
     let violations: Vec<Violation> = validator
         .iter_errors(value)
-        .take(MOST_VIOLATIONS)
+        .take(MAX_VIOLATIONS)
         .map(|error| Violation {
             pointer: shortened(error.instance_path().as_str()),
             message: shortened(&error.to_string()),

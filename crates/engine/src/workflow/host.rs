@@ -1,4 +1,4 @@
-//! What a run of a workflow may use.
+//! Services and policies that a workflow run can use.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How far a run is, kept so that it can go on later.
+//! Stores checkpoints of a workflow run so that it can resume.
 
 use std::{fmt, time::Duration};
 

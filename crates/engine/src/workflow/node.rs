@@ -1,4 +1,4 @@
-//! What each type of node does.
+//! Executes workflow nodes by type.
 
 mod code;
 mod condition;

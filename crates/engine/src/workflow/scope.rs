@@ -1,4 +1,4 @@
-//! What placeholders stand for.
+//! Resolves the values of placeholders.
 
 use std::borrow::Cow;
 

@@ -161,10 +161,10 @@ impl ChatSession {
         let skills = Arc::new(if args.untrusted { skills.untrusted() } else { skills });
         // Protect skills: a model that changes a skill could change its own permissions.
         let found = skills.folders().map_err(|error| CommandError::input(&error))?;
-        let host = Arc::new(host.keeping(found.places().map(|(_, place)| place)));
+        let host = Arc::new(host.protecting(found.places().map(|(_, place)| place)));
         let library = Arc::clone(&skills);
         let bench = SkillToolEnvironment {
-            subjects: skills,
+            skill_folders: skills,
             asker: person,
             home,
             run_env: host.run_env().clone(),
@@ -185,7 +185,7 @@ impl ChatSession {
             skill_tools: Some(Arc::new(SkillTools::new(bench))),
             tools: vec![Arc::clone(&host) as _],
             limits: args.limits(),
-            forks: if args.untrusted { Forks::Told } else { Forks::Apart },
+            forks: if args.untrusted { Forks::Inline } else { Forks::SeparateAgent },
         };
         let form = EventFormat::new(args.json, false);
         Ok(Self { agent, host, conversation: Conversation::default(), failure, form })
@@ -216,7 +216,7 @@ async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
         turn = session.turn(question) => turn,
         () = hangup.wait() => Ok((RunEnd::Stopped, Printer::new(session.form))),
     };
-    session.host.settled().await;
+    session.host.wait_for_commands().await;
     let (ended, printer) = turn?;
     let error = match ended {
         RunEnd::Well => match printer.unapproved() {
@@ -249,7 +249,7 @@ async fn converse(args: &Args) -> Result<ExitCode, CommandError> {
         ended = converse_in_turns(&mut session, &lines) => ended,
         () = hangup.wait() => Err(stopped()),
     };
-    session.host.settled().await;
+    session.host.wait_for_commands().await;
     ended
 }
 

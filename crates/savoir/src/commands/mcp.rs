@@ -66,7 +66,7 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     let home = Home::from_environment()?;
     let skills = Arc::new(AgentSkills::new(args.which.clone(), home.clone())?.with_later_skills());
     let bench = SkillToolEnvironment {
-        subjects: Arc::clone(&skills) as _,
+        skill_folders: Arc::clone(&skills) as _,
         asker: Arc::new(mcp::Elicitation),
         run_env: trust::run_env(&home)?,
         home,

@@ -12,7 +12,7 @@ use savoir_engine::{
     approval::ExtraGrants,
     envelope::{Envelope, Stream},
     record::ErrorRecord,
-    run::{Call, Given, plan, prompt_record},
+    run::{Call, CallInput, plan, prompt_record},
     run_environment::RunEnvironment,
     structured::{self, Answer, Fence, Host, PrepareError, fences_of, permission_lines},
 };
@@ -58,7 +58,7 @@ pub(super) fn run(
         Ok(prepared) => prepared,
         Err(error @ (PrepareError::Inputs(_) | PrepareError::RepeatedInput(_))) => {
             let wrong = RunError::call(error.code(), &error);
-            return Err(wrong.way_out("pass an input with --input NAME=VALUE").into());
+            return Err(wrong.with_hint("pass an input with --input NAME=VALUE").into());
         }
         Err(error) => return Err(RunError::failed(error.code(), &error).into()),
     };
@@ -108,7 +108,7 @@ fn run_fences(
 ) -> Result<ExitCode, CommandError> {
     if fences.is_empty() {
         return Err(RunError::call("no-code", "the skill has no code block that can be run")
-            .way_out("mark blocks as bash, sh, python or node")
+            .with_hint("mark blocks as bash, sh, python or node")
             .into());
     }
     let declared = context.loaded_skill.skill.outputs.as_ref();
@@ -116,9 +116,9 @@ fn run_fences(
     let mut took = Duration::ZERO;
     for fence in fences {
         let call = Call {
-            subject: context.loaded_skill,
+            loaded_skill: context.loaded_skill,
             tool: fence.interpreter,
-            given: Given::Code { fence: fence.clone(), inputs: inputs.clone() },
+            input: CallInput::Code { fence: fence.clone(), inputs: inputs.clone() },
             run_env,
             mode: context.mode(),
             extra,

@@ -7,7 +7,7 @@ use savoir_engine::{
     approval::{ExtraGrants, shell_word},
     contract::{Noted, options, smallest, unsaid, widen},
     envelope::Envelope,
-    run::Plan,
+    run::RunPlan,
     run_environment::RunEnvironment,
 };
 use savoir_skill::{
@@ -54,7 +54,7 @@ impl<'a> Recorded<'a> {
 
 pub(super) fn run(
     context: &RunContext<'_>,
-    mut plan: Plan,
+    mut plan: RunPlan,
     run_env: &RunEnvironment,
     extra: &ExtraGrants,
     reading: &Reading,

@@ -21,10 +21,11 @@ use savoir_engine::{
     manifest,
     record::{DecisionRecord, Record, Records},
     run::{
-        Call, Denial, Finished, Given, Heard, Plan, Stdin, plan, refusal_record, unsound_record,
+        Call, CallInput, Denial, FinishedRun, RunPlan, RunUpdate, Stdin, plan, refusal_record,
+        unsound_record,
     },
     run_environment::RunEnvironment,
-    session::{Agreed, Earlier, Session, Weighed},
+    session::{ApprovalDuration, RunDecision, SavedApprovals, Session},
 };
 use savoir_skill::Reading;
 use serde_json::{Map, Value};
@@ -281,7 +282,7 @@ pub(super) struct RunContext<'a> {
     fetched: Option<&'a Fetched>,
     user_home: &'a Path,
     /// The answer to the offer to repeat a failed run with more permissions.
-    again: Cell<Option<Agreed>>,
+    again: Cell<Option<ApprovalDuration>>,
     /// Whether the permissions of the last run are approved for later runs as well.
     is_approved_for_later: Cell<bool>,
 }
@@ -335,8 +336,8 @@ impl RunContext<'_> {
         extra: &ExtraGrants,
         reading: &Reading,
     ) -> Result<ExitCode, CommandError> {
-        let (given, mode) = (self.given(tool)?, self.mode());
-        let call = Call { subject: self.loaded_skill, tool, given, run_env, mode, extra };
+        let (input, mode) = (self.input(tool)?, self.mode());
+        let call = Call { loaded_skill: self.loaded_skill, tool, input, run_env, mode, extra };
         match plan(&call) {
             Ok(plan) if self.args.record => {
                 let output = if self.args.write { Output::File } else { Output::Print };
@@ -433,10 +434,10 @@ impl RunContext<'_> {
             && folder.is_some_and(|folder| folder.join(name).is_file())
     }
 
-    fn given(&self, tool: &str) -> Result<Given, CommandError> {
+    fn input(&self, tool: &str) -> Result<CallInput, CommandError> {
         let Args { params, params_json, words, .. } = self.args;
         if self.is_script(tool) {
-            return Ok(Given::Words(words.clone()));
+            return Ok(CallInput::ScriptArguments(words.clone()));
         }
         if tool.contains('/') && call::tool(&self.loaded_skill.skill, tool).is_err() {
             let folder = self.loaded_skill.path().display();
@@ -450,13 +451,13 @@ impl RunContext<'_> {
                     .named("invalid-json")
                     .hint(r#"write it as '{"name": "value"}'"#)
             })?;
-            return Ok(Given::Json(map));
+            return Ok(CallInput::Json(map));
         }
-        Ok(Given::Pairs(params.clone()))
+        Ok(CallInput::Pairs(params.clone()))
     }
 
     /// Runs a tool. If it fails after something was denied, the user can allow that and run it again.
-    fn run_and_offer(&self, call: &Call<'_>, first: Plan) -> Result<ExitCode, CommandError> {
+    fn run_and_offer(&self, call: &Call<'_>, first: RunPlan) -> Result<ExitCode, CommandError> {
         let (mut plan, mut extra) = (first, call.extra.clone());
         // The hint for later runs includes what the user allowed once.
         let mut all: Vec<Denial> = Vec::new();
@@ -493,7 +494,10 @@ impl RunContext<'_> {
     }
 
     /// Offers to allow what was denied, except for risky permissions, and to run the tool again.
-    fn offer(&self, denials: &[Denial]) -> Result<Option<(Agreed, ExtraGrants)>, CommandError> {
+    fn offer(
+        &self,
+        denials: &[Denial],
+    ) -> Result<Option<(ApprovalDuration, ExtraGrants)>, CommandError> {
         let allowed: Vec<&Denial> =
             denials.iter().filter(|one| one.option.is_some() && one.risk.is_none()).collect();
         if allowed.is_empty() {
@@ -517,8 +521,8 @@ impl RunContext<'_> {
         let question =
             format!("Allow {}, and run it again? {choices}: ", output::sanitize(&what.join(", ")));
         let meant = |line: &str| match line.trim().to_ascii_lowercase().as_str() {
-            "o" | "once" | "y" | "yes" => Some(Some(Agreed::Once)),
-            "a" | "always" if is_approved_for_later => Some(Some(Agreed::Always)),
+            "o" | "once" | "y" | "yes" => Some(Some(ApprovalDuration::Once)),
+            "a" | "always" if is_approved_for_later => Some(Some(ApprovalDuration::Always)),
             "" | "n" | "no" => Some(None),
             _ => None,
         };
@@ -533,7 +537,7 @@ impl RunContext<'_> {
     }
 
     /// Asks for approval if needed, runs, and prints the result.
-    fn run(&self, plan: Plan) -> Result<ExitCode, FailedRun> {
+    fn run(&self, plan: RunPlan) -> Result<ExitCode, FailedRun> {
         let empty = plan.starts_empty().then_some(
             "it cannot see the files in the current folder; to allow that: --allow-read .",
         );
@@ -563,7 +567,7 @@ impl RunContext<'_> {
     }
 
     /// Prints the result of a failed run, and what the sandbox denied.
-    pub(super) fn print_failed(&self, finished: &Finished) -> Result<ExitCode, CommandError> {
+    pub(super) fn print_failed(&self, finished: &FinishedRun) -> Result<ExitCode, CommandError> {
         self.print(finished).map_err(|error| {
             let error = self.missing_package(finished).into_iter().fold(error, CommandError::hint);
             self.with_hints(error, &finished.envelope.denied)
@@ -571,12 +575,12 @@ impl RunContext<'_> {
     }
 
     /// A hint on how to declare a package that a script did not find.
-    fn missing_package(&self, finished: &Finished) -> Option<String> {
+    fn missing_package(&self, finished: &FinishedRun) -> Option<String> {
         missing_package::hint(&finished.envelope.output, &self.loaded_skill.skill.resources)
     }
 
     /// Applies --timeout to a plan.
-    pub(super) fn in_time(&self, mut plan: Plan) -> Plan {
+    pub(super) fn in_time(&self, mut plan: RunPlan) -> RunPlan {
         if let Some(seconds) = self.args.timeout {
             plan.limit_time(seconds);
         }
@@ -592,7 +596,7 @@ impl RunContext<'_> {
         };
         let mut options = String::new();
         let mut hints = Vec::new();
-        for Denial { what, option, risk, way_out } in denials {
+        for Denial { what, option, risk, hint: advice } in denials {
             let mut hint = format!("the sandbox denied {what}");
             let words =
                 option.as_ref().map(|(name, value)| format!(" {name} {}", shell_word(value)));
@@ -603,7 +607,7 @@ impl RunContext<'_> {
                     let _ = write!(hint, ", which {which}; only if you trust the skill: {allow}");
                 }
                 (Some(words), None) => options.push_str(&words),
-                (None, _) => hint.extend(way_out.map(|way_out| format!("; {way_out}"))),
+                (None, _) => hint.extend(advice.map(|advice| format!("; {advice}"))),
             }
             hints.push(hint);
         }
@@ -616,16 +620,16 @@ impl RunContext<'_> {
     /// Asks for approval if needed, and runs.
     pub(super) fn run_quietly(
         &self,
-        plan: Plan,
+        plan: RunPlan,
         mut printed: impl FnMut(Stream, &[u8]),
-    ) -> Result<Finished, CommandError> {
+    ) -> Result<FinishedRun, CommandError> {
         for warning in &plan.warnings {
             output::note(warning);
         }
         let decision = self.decide(&plan)?;
-        let mut hear = |heard: Heard<'_>| match heard {
-            Heard::Progress(line) => output::note(line),
-            Heard::Printed(stream, bytes) => printed(stream, bytes),
+        let mut hear = |heard: RunUpdate<'_>| match heard {
+            RunUpdate::Progress(line) => output::note(line),
+            RunUpdate::Printed(stream, bytes) => printed(stream, bytes),
         };
         let ran = self.session().run(plan, decision, &mut hear);
         screen::reset();
@@ -633,7 +637,11 @@ impl RunContext<'_> {
     }
 
     pub(super) fn session(&self) -> Session<'_> {
-        Session { subject: self.loaded_skill, home: self.home, on_unkept: &warn_not_recorded }
+        Session {
+            loaded_skill: self.loaded_skill,
+            home: self.home,
+            on_record_error: &warn_not_recorded,
+        }
     }
 
     /// The mode of --mode; without it, one in which the tools of the skill can run.
@@ -661,7 +669,7 @@ impl RunContext<'_> {
             modes.join(", "),
             modes.first().map_or("Global", String::as_str)
         );
-        Some(RunError::refused("not-in-mode", message).way_out(hint))
+        Some(RunError::refused("not-in-mode", message).with_hint(hint))
     }
 
     /// Warns before a model reads the text of an untrusted skill.
@@ -693,27 +701,27 @@ impl RunContext<'_> {
     }
 
     /// Asks for approval of a plan if needed.
-    fn decide(&self, plan: &Plan) -> Result<DecisionRecord, CommandError> {
+    fn decide(&self, plan: &RunPlan) -> Result<DecisionRecord, CommandError> {
         // A recording has almost all permissions, so an earlier answer does not count.
-        let earlier = if self.args.record { Earlier::IsForgotten } else { Earlier::Counts };
-        let mut question = match self.session().weigh(plan, earlier)? {
-            Weighed::Run(decision) => {
+        let earlier = if self.args.record { SavedApprovals::Ignore } else { SavedApprovals::Use };
+        let mut question = match self.session().check_approval(plan, earlier)? {
+            RunDecision::Run(decision) => {
                 self.is_approved_for_later.set(true);
                 trust::show_banner(plan.request.trust);
                 return Ok(decision);
             }
-            Weighed::Ask(question) => question,
+            RunDecision::Ask(question) => question,
         };
         if self.args.record {
             question.reasons = vec!["a recording has almost all permissions".to_owned()];
         }
         match self.answer(&question)? {
             Ok(agreed) => {
-                self.is_approved_for_later.set(agreed == Agreed::Always);
-                Ok(self.session().agree(&question, agreed)?)
+                self.is_approved_for_later.set(agreed == ApprovalDuration::Always);
+                Ok(self.session().record_approval(&question, agreed)?)
             }
             Err(NotAgreed { verdict, error }) => {
-                self.session().turn_down(plan, verdict, "not-approved", &error.to_string());
+                self.session().record_rejection(plan, verdict, "not-approved", &error.to_string());
                 Err(error)
             }
         }
@@ -729,7 +737,7 @@ impl RunContext<'_> {
     fn answer(
         &self,
         question: &ApprovalQuestion,
-    ) -> Result<Result<Agreed, NotAgreed>, CommandError> {
+    ) -> Result<Result<ApprovalDuration, NotAgreed>, CommandError> {
         let ApprovalQuestion { request, reasons, warnings } = question;
         let refused = |error| Ok(Err(NotAgreed { verdict: "refused", error }));
         // A question shows the banner itself.
@@ -742,7 +750,7 @@ impl RunContext<'_> {
         let fingerprint = Fingerprint::of(request);
         if let Some(short) = &self.args.approve {
             if agrees(&fingerprint, short) {
-                return Ok(Ok(Agreed::Once));
+                return Ok(Ok(ApprovalDuration::Once));
             }
             // A few digits are not safe: another skill can be made with the same first digits.
             let is_short = fingerprint.as_str().starts_with(&short.to_ascii_lowercase());
@@ -755,7 +763,7 @@ impl RunContext<'_> {
             return refused(CommandError::refused(message).hint(hint));
         }
         if self.fetched.is_some() && self.args.yes {
-            return Ok(Ok(Agreed::Once));
+            return Ok(Ok(ApprovalDuration::Once));
         }
         if !ask::can_ask() {
             return refused(match self.fetched {
@@ -769,8 +777,8 @@ impl RunContext<'_> {
         let warnings: Vec<String> = scanned.chain(warnings.iter().cloned()).collect();
         let page = Page { request, reasons, warnings: &warnings, length: Length::Question };
         Ok(match ask::ask(page, choices)? {
-            Answer::Once => Ok(Agreed::Once),
-            Answer::Always => Ok(Agreed::Always),
+            Answer::Once => Ok(ApprovalDuration::Once),
+            Answer::Always => Ok(ApprovalDuration::Always),
             Answer::No => Err(NotAgreed { verdict: "declined", error: declined(&request.skill) }),
         })
     }
@@ -810,8 +818,8 @@ impl RunContext<'_> {
     }
 
     /// Prints the result of a run. Without --json, the output was printed while it ran.
-    pub(super) fn print(&self, finished: &Finished) -> Result<ExitCode, CommandError> {
-        let Finished { envelope, value, .. } = finished;
+    pub(super) fn print(&self, finished: &FinishedRun) -> Result<ExitCode, CommandError> {
+        let FinishedRun { envelope, value, .. } = finished;
         if self.args.json {
             output::json(envelope)?;
         } else if let Some(value) = value {

@@ -6,7 +6,7 @@ use savoir_engine::{
     Home,
     approval::{ExtraGrants, Trust},
     loaded_skill::LoadedSkill,
-    run::{self, Finished, Given},
+    run::{self, CallInput, FinishedRun},
     run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
@@ -78,9 +78,9 @@ fn exec(execution: &Execution) -> OperationResult {
     let names = execution.parent_env_names.iter().flatten();
     run_env.variables = names.map(|name| (name.clone(), "value".to_owned())).collect();
     let call = run::Call {
-        subject: &loaded_skill,
+        loaded_skill: &loaded_skill,
         tool: "run",
-        given: Given::Pairs(Vec::new()),
+        input: CallInput::Pairs(Vec::new()),
         run_env: &run_env,
         mode: "Global",
         extra: &ExtraGrants::default(),
@@ -91,10 +91,10 @@ fn exec(execution: &Execution) -> OperationResult {
         Err(error) => {
             json!({"ok": false, "error": report::code(&error.code), "message": error.message})
         }
-        Ok(Finished { envelope, .. }) if envelope.code.as_deref() == Some("timeout") => {
+        Ok(FinishedRun { envelope, .. }) if envelope.code.as_deref() == Some("timeout") => {
             json!({"ok": false, "error": "timeout", "message": envelope.error})
         }
-        Ok(Finished { envelope, .. }) => {
+        Ok(FinishedRun { envelope, .. }) => {
             let mut names: Vec<&str> =
                 envelope.output.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
             names.sort_unstable();

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use savoir_agent::{
     builtin_tools::BuiltinTools,
-    library::{Draft, Library as _, MOST_FILE_BYTES},
+    library::{Draft, Library as _, MAX_SERVED_FILE_BYTES},
 };
 use savoir_model::Models;
 use savoir_skill::dialect::personal_agent::Lifecycle;
@@ -49,7 +49,7 @@ impl Stage {
         };
         let resources = vec![
             file("references/a.md", b"reference"),
-            file("big.txt", &vec![b'x'; MOST_FILE_BYTES as usize + 1]),
+            file("big.txt", &vec![b'x'; MAX_SERVED_FILE_BYTES as usize + 1]),
             file("picture.bin", &[0xff, 0xfe]),
         ];
         let owner = owner.map(Caller::owner_id);

@@ -168,7 +168,7 @@ impl McpSession {
         let rounds = Arc::new(Rounds::default());
         let lasting = Arc::new(ExpiringSession::default());
         let service = |mode| {
-            let tools = tools.as_ref().map(|tools| Arc::new(tools.in_mode(mode)));
+            let tools = tools.as_ref().map(|tools| Arc::new(tools.with_mode(mode)));
             let (skills, lacking) = (Arc::clone(&skills), lacking.clone());
             let (rounds, lasting) = (Arc::clone(&rounds), Arc::clone(&lasting));
             let new = move || {

@@ -11,7 +11,7 @@ use rmcp::{
         ResourceContents, ResourceTemplate,
     },
 };
-use savoir_agent::library::{Library, LibraryError, MOST_FILE_BYTES};
+use savoir_agent::library::{Library, LibraryError, MAX_SERVED_FILE_BYTES};
 use savoir_skill::{Source, name::shorten_name, read};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -288,7 +288,7 @@ pub(super) fn template() -> ResourceTemplate {
 
 /// Whether a text is more than a model should be given at once.
 fn is_too_long(text: &str) -> bool {
-    text.len() as u64 > MOST_FILE_BYTES
+    text.len() as u64 > MAX_SERVED_FILE_BYTES
 }
 
 fn too_long(path: &str, text: &str) -> LibraryError {

@@ -6,7 +6,7 @@ use rmcp::model::{
     CallToolResult, ContentBlock, JsonObject, MetaObject, TextContent, Tool, ToolAnnotations,
 };
 use savoir_agent::{
-    allowed_tools::{AllowedTools, Fence, Moment},
+    allowed_tools::{AllowListSnapshot, AllowedTools, CallGuard},
     builtin_tools::BuiltinTools,
     library::{Library, LibraryError, Opened},
     skill_tools::SkillTools,
@@ -93,13 +93,13 @@ impl Answered {
 impl Counter {
     pub(super) fn new(context: McpContext, allowed_tools: Arc<AllowedTools>) -> Self {
         let McpContext { library, tools, lacking, pinned, .. } = context;
-        let tools = tools.map(|tools| Arc::new(tools.apart()));
+        let tools = tools.map(|tools| Arc::new(tools.without_skills()));
         let builtin_tools =
             BuiltinTools::new(Arc::clone(&library), Some(Arc::clone(&allowed_tools)));
         // Whether an agent of others can start another one, only that agent knows.
         let builtin_tools = builtin_tools.leaving_forks();
         let builtin_tools = match &tools {
-            Some(tools) => builtin_tools.bringing(Arc::clone(tools)),
+            Some(tools) => builtin_tools.with_skill_tools(Arc::clone(tools)),
             None => builtin_tools,
         };
         let edition = Turn::default();
@@ -107,8 +107,8 @@ impl Counter {
     }
 
     /// What holds now.
-    pub(super) fn now(&self) -> Moment {
-        self.allowed_tools.now()
+    pub(super) fn now(&self) -> AllowListSnapshot {
+        self.allowed_tools.snapshot()
     }
 
     /// Follows a skill that a person chose; tells whether there are other tools now.
@@ -137,8 +137,8 @@ impl Counter {
         let in_use = tools.in_use();
         for skill in &in_use {
             match self.library.open(&skill.name).await {
-                Ok(opened) => drop(tools.bring(&opened.skill)),
-                Err(LibraryError::Unknown { .. }) => tools.forget(&skill.name),
+                Ok(opened) => drop(tools.offer_skill(&opened.skill)),
+                Err(LibraryError::Unknown { .. }) => tools.remove_skill(&skill.name),
                 // One that a person chose, or that is being written.
                 Err(_) => {}
             }
@@ -146,7 +146,7 @@ impl Counter {
         let is_in_use = |name: &String| in_use.iter().any(|skill| skill.name == *name);
         for name in self.pinned.iter().filter(|name| !is_in_use(name)) {
             match self.library.open(name).await {
-                Ok(opened) => drop(tools.bring(&opened.skill)),
+                Ok(opened) => drop(tools.offer_skill(&opened.skill)),
                 Err(error) => tracing::warn!(%error, "a pinned skill is not offered"),
             }
         }
@@ -158,12 +158,12 @@ impl Counter {
         let Some(own) = &self.tools else { return tools };
         tools.push(of_machinery(&run_tool()));
         self.renew(own, ToolListReason::List).await;
-        let (moment, specs) = (self.now(), own.tools());
+        let (snapshot, specs) = (self.now(), own.tools());
         let mut size = ORIGIN_NOTE_BYTES + tools.iter().map(bytes).sum::<usize>();
         for skill in own.in_use().iter().rev() {
             for entry in Manifest::new([skill]).entries() {
                 let spec = specs.iter().find(|spec| is(spec, &entry.name.skill, &entry.name.tool));
-                let Some(spec) = spec.filter(|spec| moment.offers(spec)) else { continue };
+                let Some(spec) = spec.filter(|spec| snapshot.offers(spec)) else { continue };
                 let tool = of_skill(spec, entry);
                 let with = size + bytes(&tool);
                 if with <= MAX_TOOL_LIST_BYTES {
@@ -180,14 +180,14 @@ impl Counter {
         self: Arc<Self>,
         name: String,
         arguments: JsonObject,
-        moment: Moment,
+        snapshot: AllowListSnapshot,
     ) -> Answered {
         let answered = match name.as_str() {
             name if BUILTIN_TOOL_NAMES.contains(&name) => {
                 self.ask_for_skills(name, &arguments).await
             }
-            RUN_TOOL_NAME => self.run_by_names(&arguments, &moment).await,
-            name => self.run_by_name(name, &arguments, &moment).await,
+            RUN_TOOL_NAME => self.run_by_names(&arguments, &snapshot).await,
+            name => self.run_by_name(name, &arguments, &snapshot).await,
         };
         if let Some(code) = &answered.answer.failure {
             let (tool, why) = (shown(&name), approval::shown(&answered.answer.text));
@@ -197,7 +197,7 @@ impl Counter {
     }
 
     async fn ask_for_skills(&self, name: &str, arguments: &JsonObject) -> Answered {
-        let answer = self.builtin_tools.call(name, arguments, Fence::open()).await;
+        let answer = self.builtin_tools.call(name, arguments, CallGuard::unrestricted()).await;
         if answer.failure.is_some() || name == "save_skill" {
             return Answered::ours(answer);
         }
@@ -213,7 +213,12 @@ impl Counter {
     }
 
     /// A tool that is offered, or would be if there were room.
-    async fn run_by_name(&self, name: &str, arguments: &JsonObject, moment: &Moment) -> Answered {
+    async fn run_by_name(
+        &self,
+        name: &str,
+        arguments: &JsonObject,
+        snapshot: &AllowListSnapshot,
+    ) -> Answered {
         let unknown = || {
             Answered::ours(ToolAnswer::failed(
                 "unknown-tool",
@@ -232,11 +237,11 @@ impl Counter {
         let Some(spec) = specs.iter().find(|spec| spec.definition.name == name) else {
             return unknown();
         };
-        self.run(tools, spec, arguments, moment).await
+        self.run(tools, spec, arguments, snapshot).await
     }
 
     /// A tool by the names of its skill and its own, whether it is offered or not.
-    async fn run_by_names(&self, given: &JsonObject, moment: &Moment) -> Answered {
+    async fn run_by_names(&self, given: &JsonObject, snapshot: &AllowListSnapshot) -> Answered {
         let wrong =
             |message: String| Answered::ours(ToolAnswer::failed("missing-argument", message));
         let text = |name: &str| given.get(name).and_then(Value::as_str);
@@ -257,13 +262,13 @@ impl Counter {
             Ok(opened) => opened,
             Err(error) => return Answered::ours(ToolAnswer::failed(error.code(), error)),
         };
-        if let Some(reason) = tools.not_in_mode(&opened.skill) {
+        if let Some(reason) = tools.explain_not_in_mode(&opened.skill) {
             return Answered::ours(ToolAnswer::failed("not-in-mode", reason));
         }
         let specs = tools.tools_of(&opened.skill);
         let named = |spec: &&ToolSpec| spec.definition.name == tool || is(spec, skill, tool);
         match specs.iter().find(named) {
-            Some(spec) => self.run(tools, spec, &arguments, moment).await,
+            Some(spec) => self.run(tools, spec, &arguments, snapshot).await,
             None => {
                 Answered::ours(ToolAnswer::failed("unknown-tool", missing(skill, tool, &specs)))
             }
@@ -281,17 +286,17 @@ impl Counter {
         tools: &SkillTools,
         spec: &ToolSpec,
         arguments: &JsonObject,
-        moment: &Moment,
+        snapshot: &AllowListSnapshot,
     ) -> Answered {
-        let moments = std::slice::from_ref(moment);
-        let fence = Fence::around(&self.allowed_tools, moments, spec, arguments);
-        if let Err(refused) = fence.check() {
+        let snapshots = std::slice::from_ref(snapshot);
+        let call_guard = CallGuard::new(&self.allowed_tools, snapshots, spec, arguments);
+        if let Err(refused) = call_guard.check() {
             return Answered::ours(ToolAnswer::failed(refused.code(), &refused));
         }
         let Origin::Skill { skill, tool } = &spec.origin else {
             return Answered::ours(ToolAnswer::failed("unknown-tool", "it is no tool of a skill"));
         };
-        let answer = tools.call_of(skill, tool, arguments, fence).await;
+        let answer = tools.call_skill_tool(skill, tool, arguments, call_guard).await;
         match answer.failure.as_deref() {
             // It has run: these are its words, also if it failed.
             None | Some("tool-failed") => Answered::of(skill, answer),

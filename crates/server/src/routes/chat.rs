@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json as JsonResponse, extract::State, response::Response};
-use savoir_agent::chat::{Room, Turn};
+use savoir_agent::chat::{ChatService, ChatTurn};
 use savoir_engine::{event::Event, manifest::mode};
 use savoir_skill::dialect::agent_flow::parse_at_skill;
 use savoir_store::Session;
@@ -99,27 +99,31 @@ async fn complete(
         None => None,
     };
     let session = session(&app, &caller, &said.session_id).await?;
-    let shelf = Arc::new(PersonalSkills { app: app.clone(), caller: caller.clone() });
-    let room = Room { services: app.services.clone(), shelf, database: app.database.clone() };
-    let turn = Turn {
+    let skill_lookup = Arc::new(PersonalSkills { app: app.clone(), caller: caller.clone() });
+    let chat = ChatService {
+        services: app.services.clone(),
+        skill_lookup,
+        database: app.database.clone(),
+    };
+    let turn = ChatTurn {
         session: session.id,
         message: said.message,
         kb_id: said.kb_id,
         model: said.model,
         user: caller.user.id,
     };
-    room.hear(&turn, workflow.as_ref().map(|workflow| workflow.id.as_str())).await?;
+    chat.store_message(&turn, workflow.as_ref().map(|workflow| workflow.id.as_str())).await?;
     let Some(workflow_id) = said.workflow_id else {
         // Whoever may not run a skill does not get one by talking to a model.
         if app.config.chat_tools && caller.must_have(Scope::SkillsRun).is_ok() {
-            let tools = tool_runner::tools(&app, &caller).map(|tools| tools.in_mode(mode));
+            let tools = tool_runner::tools(&app, &caller).map(|tools| tools.with_mode(mode));
             let library = Arc::new(PersonalLibrary::new(app.clone(), caller));
             return Ok(stream::answer(&app, Running::Chat, async move |out| {
-                room.answer_with_tools(&turn, library, tools, &out).await;
+                chat.answer_with_tools(&turn, library, tools, &out).await;
             }));
         }
         return Ok(stream::answer(&app, Running::Chat, async move |out| {
-            room.answer(&turn, &out).await;
+            chat.answer(&turn, &out).await;
         }));
     };
     let Some(workflow) = workflow else {
@@ -134,7 +138,7 @@ async fn complete(
         executions::begin(&app, &caller, workflow, &turn.message, turn.model.as_deref()).await?;
     Ok(stream::answer(&app, Running::Chat, async move |out| {
         let RunningExecution { host, journal, .. } = &begun;
-        room.answer_by_workflow(&turn, host, begun.run(), journal, &out).await;
+        chat.answer_by_workflow(&turn, host, begun.run(), journal, &out).await;
     }))
 }
 

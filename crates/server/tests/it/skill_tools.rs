@@ -7,7 +7,7 @@ use savoir_engine::{
     Home, RunError,
     approval::{Approval, Approvals, ExtraGrants, Trust},
     loaded_skill::LoadedSkill,
-    run::{Call, Given, plan},
+    run::{Call, CallInput, plan},
     run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
@@ -67,11 +67,11 @@ impl Stage {
     }
 
     fn approve_in(&self, skill: &str, mode: &str) {
-        let subject = Disk.read(&self.server.skills_folder().join(skill)).unwrap();
+        let loaded_skill = Disk.read(&self.server.skills_folder().join(skill)).unwrap();
         let call = Call {
-            subject: &subject,
+            loaded_skill: &loaded_skill,
             tool: "hello",
-            given: Given::Json(Map::new()),
+            input: CallInput::Json(Map::new()),
             run_env: &self.run_env,
             mode,
             extra: &ExtraGrants::default(),

@@ -1,4 +1,4 @@
-//! How hosts read the files of a skill: by their own rules, not by the checks of Savoir.
+//! Reads skill files by the rules of other agents instead of Savoir's own checks.
 
 use savoir_skill::{
     frontmatter::{Fences, Layout, Unclosed},

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use savoir_skill::{Folder, folder::is_skill_file};
 
-use super::{Folders, LibraryError, MOST_FILE_BYTES};
+use super::{Folders, LibraryError, MAX_SERVED_FILE_BYTES};
 
 impl Folders {
     /// Where a skill is.
@@ -38,9 +38,9 @@ impl Folders {
 pub(super) fn readable(folder: &Folder) -> Vec<String> {
     let is_text = |path: &str| {
         let known = fs::metadata(folder.root().join(path));
-        known.is_ok_and(|known| known.len() <= MOST_FILE_BYTES)
+        known.is_ok_and(|known| known.len() <= MAX_SERVED_FILE_BYTES)
             && folder
-                .read_up_to(path, MOST_FILE_BYTES as usize)
+                .read_up_to(path, MAX_SERVED_FILE_BYTES as usize)
                 .is_ok_and(|bytes| std::str::from_utf8(&bytes).is_ok())
     };
     let files = folder.files().iter().filter(|file| !file.link && !is_skill_file(&file.path));

@@ -6,7 +6,7 @@ mod cases;
 use std::{collections::HashSet, sync::Arc};
 
 use savoir_agent::{
-    allowed_tools::Fence,
+    allowed_tools::CallGuard,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
     turn::Ended,
 };
@@ -162,7 +162,7 @@ impl Toolset for Pretender {
         &'a self,
         name: &'a str,
         _: &'a Map<String, Value>,
-        _: Fence<'a>,
+        _: CallGuard<'a>,
     ) -> futures::future::BoxFuture<'a, ToolAnswer> {
         Box::pin(async move { panic!("`{name}` of a pretender was called") })
     }

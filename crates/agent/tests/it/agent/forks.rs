@@ -189,7 +189,7 @@ async fn what_is_taken_apart_is_taken_from_the_whole() {
 #[tokio::test]
 async fn where_nobody_is_trusted_skills_are_told() {
     let mut stage = Stage::new();
-    stage.forks = Forks::Told;
+    stage.forks = Forks::Inline;
     stage.skill("report", FORK, "Do.");
     stage.says([use_skill("report")]).says([command("id"), read()]);
     let told = stage.turn().await;

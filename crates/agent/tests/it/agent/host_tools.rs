@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use savoir_agent::{
-    allowed_tools::{AllowedTools, Fence},
+    allowed_tools::{AllowedTools, CallGuard},
     consent::{Asker, Consent, HostQuestion, Nobody},
     host_tools::{Autonomy, HostTools},
     toolset::{ToolAnswer, Toolset},
@@ -66,7 +66,9 @@ impl Place {
     }
 
     pub(super) async fn call(&self, name: &str, given: Value) -> ToolAnswer {
-        self.tools.call(name, given.as_object().expect("an object"), Fence::open()).await
+        self.tools
+            .call(name, given.as_object().expect("an object"), CallGuard::unrestricted())
+            .await
     }
 
     /// The stable word of a failure.
@@ -390,19 +392,19 @@ async fn a_command_for_which_nobody_waits_plants_nothing_either() {
         answer = waiting => panic!("it ended: {}", answer.text),
         () = begun => {}
     }
-    place.tools.settled().await;
+    place.tools.wait_for_commands().await;
     assert!(!place.work("sub/.git").exists() && place.work("sub/.git.held").exists());
 }
 
 /// A command as a skill with a list calls it.
 async fn run_with(place: &Place, list: &str, command: &str) -> ToolAnswer {
     let allowed_tools = AllowedTools::of("finder", AllowList::new(Some(&split(list))));
-    let (specs, moments) = (place.tools.tools(), [allowed_tools.now()]);
+    let (specs, snapshots) = (place.tools.tools(), [allowed_tools.snapshot()]);
     let spec = specs.iter().find(|spec| spec.definition.name == "run_command").expect("a tool");
     let given = json!({"command": command});
     let given = given.as_object().expect("an object");
-    let fence = Fence::around(&allowed_tools, &moments, spec, given);
-    place.tools.call("run_command", given, fence).await
+    let call_guard = CallGuard::new(&allowed_tools, &snapshots, spec, given);
+    place.tools.call("run_command", given, call_guard).await
 }
 
 #[tokio::test]
@@ -461,12 +463,12 @@ async fn a_list_that_comes_while_somebody_thinks_holds() {
         ("web_fetch", json!({"url": "https://example.com"})),
     ] {
         allowed_tools.follow("free", None);
-        let (specs, moments) = (tools.tools(), [allowed_tools.now()]);
+        let (specs, snapshots) = (tools.tools(), [allowed_tools.snapshot()]);
         let spec = specs.iter().find(|spec| spec.definition.name == name).unwrap();
         let given = given.as_object().unwrap();
-        let fence = Fence::around(&allowed_tools, &moments, spec, given);
-        assert!(fence.check().is_ok(), "{name}");
-        let answer = tools.call(name, given, fence).await;
+        let call_guard = CallGuard::new(&allowed_tools, &snapshots, spec, given);
+        assert!(call_guard.check().is_ok(), "{name}");
+        let answer = tools.call(name, given, call_guard).await;
         assert_eq!(answer.failure.as_deref(), Some("tool-not-allowed"), "{name}: {}", answer.text);
     }
     assert!(!work.join("x").exists());
@@ -571,10 +573,10 @@ async fn pages_are_read_and_redirects_are_told() {
         }
     });
     let Place { dir, tools, .. } = Place::new(Consent::Once);
-    let tools = tools.asking(HttpPolicy { private: true, ..HttpPolicy::default() });
+    let tools = tools.with_http_policy(HttpPolicy { private: true, ..HttpPolicy::default() });
     let fetch = async |path: &str| {
         let given = json!({"url": format!("http://{address}{path}")});
-        tools.call("web_fetch", given.as_object().unwrap(), Fence::open()).await
+        tools.call("web_fetch", given.as_object().unwrap(), CallGuard::unrestricted()).await
     };
     assert_eq!(fetch("/page").await.text, "HTTP 200\n\nhello");
     assert_eq!(

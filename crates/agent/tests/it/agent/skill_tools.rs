@@ -32,7 +32,7 @@ use super::stage::{Stage, Told, call, use_skill};
 struct InFolder(PathBuf);
 
 impl SkillFolders for InFolder {
-    fn subject(&self, skill: &str) -> Result<LoadedSkill, RunError> {
+    fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         let (folder, file) = (self.0.join(skill), self.0.join(skill).join("SKILL.md"));
         let bytes = fs::read(&file).map_err(|error| RunError::call("unknown-skill", error))?;
         let source = Source::from_bytes(bytes).expect("text");
@@ -80,7 +80,7 @@ impl Bringing {
         let home = Home::at(&root.join("savoir"));
         let person = Arc::new(Person(consent, Mutex::default()));
         let bench = SkillToolEnvironment {
-            subjects: Arc::new(InFolder(root.join("skills"))),
+            skill_folders: Arc::new(InFolder(root.join("skills"))),
             asker: person.clone(),
             home: home.clone(),
             run_env: RunEnvironment::at(&root.join("work"), &root.join("home")).keeping(&home),
@@ -162,7 +162,7 @@ async fn a_lasting_yes_holds_until_the_skill_changes() {
 
 #[tokio::test]
 async fn without_a_yes_nothing_runs_and_the_model_is_told() {
-    for (consent, code, way_out) in [
+    for (consent, code, hint) in [
         (Consent::Declined, "declined", "ask the person what they want instead"),
         (Consent::Unanswered, "declined", "savoir approve "),
         (Consent::Nobody, "approval-needed", "savoir approve "),
@@ -171,7 +171,7 @@ async fn without_a_yes_nothing_runs_and_the_model_is_told() {
         let told = bringing.greet(1).await;
         let mark = format!("failed: {code}]");
         assert!(told.answers[1].lines().next().unwrap().ends_with(&mark), "{}", told.answers[1]);
-        assert!(told.answers[1].contains(way_out), "{}", told.answers[1]);
+        assert!(told.answers[1].contains(hint), "{}", told.answers[1]);
         let records = bringing.records();
         assert_eq!(records.len(), 1, "what was not run is written down, too");
         assert_eq!(records[0]["decision"]["verdict"], "declined");

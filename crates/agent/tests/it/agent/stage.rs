@@ -15,7 +15,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use savoir_agent::{
-    allowed_tools::Fence,
+    allowed_tools::CallGuard,
     library::Folders,
     skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
@@ -113,7 +113,7 @@ impl Toolset for Recorder {
         &'a self,
         name: &'a str,
         arguments: &'a Map<String, Value>,
-        _: Fence<'a>,
+        _: CallGuard<'a>,
     ) -> BoxFuture<'a, ToolAnswer> {
         Box::pin(async move {
             let note = |what: String| {
@@ -203,7 +203,7 @@ impl Stage {
             more: Vec::new(),
             skill_tools: None,
             limits: TurnLimits::default(),
-            forks: Forks::Apart,
+            forks: Forks::SeparateAgent,
             conversation: Conversation::default(),
         }
     }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Files and folders beside one that does not exist; each is a mount.
-const MOST_BESIDE: usize = 1000;
+const MAX_BESIDE: usize = 1000;
 
 /// Lets a run make a path that does not exist.
 pub(super) fn open_folder(
@@ -35,14 +35,14 @@ pub(super) fn open_folder(
     let refuse = |reason: String| {
         // A name with a dot in it is most often a file.
         let make = if path.extension().is_some() { "touch" } else { "mkdir -p" };
-        let way_out = format!("make it first: {make} {}", shell_word(&path.to_string_lossy()));
-        Err(Refusal::new(&format!("filesystem:write:{}", path.display()), reason, way_out))
+        let hint = format!("make it first: {make} {}", shell_word(&path.to_string_lossy()));
+        Err(Refusal::new(&format!("filesystem:write:{}", path.display()), reason, hint))
     };
     if !is_in_project(folder, grants) {
         return refuse(format!("{} does not exist", path.display()));
     }
     let beside = match entries(folder) {
-        Ok(beside) if beside.len() <= MOST_BESIDE => beside,
+        Ok(beside) if beside.len() <= MAX_BESIDE => beside,
         Ok(_) => return refuse(format!("{} has too many files in it", folder.display())),
         Err(error) => return refuse(format!("{} cannot be read: {error}", folder.display())),
     };

@@ -1,4 +1,4 @@
-//! What a node is told: the member `data`, with a default for whatever is missing or senseless.
+//! Reads the `data` member of a node, with defaults for missing or invalid values.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! How far a run is.
+//! Progress of a workflow run.
 
 use std::borrow::Cow;
 

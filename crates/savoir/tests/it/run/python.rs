@@ -9,7 +9,7 @@ use savoir_engine::{
     Home,
     approval::{ExtraGrants, Trust},
     loaded_skill::LoadedSkill,
-    run::{Action, Answer, Call, Given, PythonTools, plan},
+    run::{Action, Answer, Call, CallInput, PythonTools, plan},
     run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
@@ -136,16 +136,16 @@ fn a_tool_that_never_returns() {
     let source = Source::from_bytes(fs::read(&file).expect("a file")).expect("text");
     let reading = read(source, Some(&folder));
     let store = TrustStore::default();
-    let subject = LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store)
+    let loaded_skill = LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store)
         .expect("a subject");
     let run_env = RunEnvironment::at(&stage.path("work"), &stage.path("home"));
     let loops = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n    time.sleep(1)\n";
     let given = json!({"code": loops}).as_object().cloned().expect("an object");
     let extra = ExtraGrants::default();
     let call = Call {
-        subject: &subject,
+        loaded_skill: &loaded_skill,
         tool: "probe",
-        given: Given::Json(given.clone()),
+        input: CallInput::Json(given.clone()),
         run_env: &run_env,
         mode: "Global",
         extra: &extra,
@@ -155,7 +155,7 @@ fn a_tool_that_never_returns() {
     let home = Home::at(&stage.path(".savoir"));
     let mut tools = PythonTools::load(
         plan.policy,
-        &subject,
+        &loaded_skill,
         &python.interpreter,
         &python.functions,
         &home,

@@ -6,7 +6,7 @@ use savoir_engine::{
     Home,
     approval::{ExtraGrants, Trust},
     loaded_skill::LoadedSkill,
-    run::{Call, Given, plan},
+    run::{Call, CallInput, plan},
     run_environment::RunEnvironment,
 };
 use savoir_package::trust::TrustStore;
@@ -352,16 +352,16 @@ fn what_changes_before_the_start_does_not_run() {
         read(Source::from_bytes(fs::read(&file).expect("a file")).expect("text"), Some(&folder));
     let list = stage.path(".config/savoir/trusted-keys.json");
     let store = TrustStore::read(&list).expect("a list");
-    let subject = LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store)
+    let loaded_skill = LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store)
         .expect("a subject");
-    assert_eq!(subject.tier, Tier::Verified);
+    assert_eq!(loaded_skill.tier, Tier::Verified);
     let run_env = RunEnvironment::at(&stage.path("work"), &stage.path("home"));
     let code = json!({"code": "import os; os.mkdir('out'); open('out/ran', 'w').close()"});
     let extra = ExtraGrants::default();
     let call = Call {
-        subject: &subject,
+        loaded_skill: &loaded_skill,
         tool: "probe",
-        given: Given::Json(code.as_object().cloned().expect("an object")),
+        input: CallInput::Json(code.as_object().cloned().expect("an object")),
         run_env: &run_env,
         mode: "Global",
         extra: &extra,
@@ -370,11 +370,11 @@ fn what_changes_before_the_start_does_not_run() {
     let tools = stage.sandbox.read("skills/probe/tools.py");
     let first = plan(&call).expect("a plan");
     stage.write("skills/probe/tools.py", format!("{tools}\n# changed\n"));
-    let error = first.run(&subject, &home, &mut |_| {}).expect_err("a refusal");
+    let error = first.run(&loaded_skill, &home, &mut |_| {}).expect_err("a refusal");
     assert_eq!(error.code, "skill-changed", "{error}");
     assert!(!stage.path("work/out/ran").exists());
     stage.write("skills/probe/tools.py", tools);
     let second = plan(&call).expect("a plan");
-    second.run(&subject, &home, &mut |_| {}).expect("a run");
+    second.run(&loaded_skill, &home, &mut |_| {}).expect("a run");
     assert!(stage.path("work/out/ran").exists());
 }

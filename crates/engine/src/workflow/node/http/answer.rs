@@ -1,4 +1,4 @@
-//! What a server says.
+//! Reads the HTTP response.
 
 use reqwest::Response;
 use serde_json::Value;

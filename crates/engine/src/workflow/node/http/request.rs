@@ -1,4 +1,4 @@
-//! What is asked.
+//! Builds the HTTP request.
 
 use reqwest::{
     Method, Url,

@@ -1,4 +1,4 @@
-//! Who is asked: the host of an address, judged before anything is sent.
+//! Checks the target host of an HTTP request before anything is sent.
 
 use std::{
     net::{IpAddr, SocketAddr},

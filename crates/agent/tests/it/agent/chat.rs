@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use savoir_agent::chat::{Room, Turn};
+use savoir_agent::chat::{ChatService, ChatTurn};
 use savoir_engine::{
     event::{Emitter, Event},
     skill_lookup::NoSkills,
@@ -24,12 +24,12 @@ async fn a_conversation_with_tools_is_kept_and_goes_on() {
     let database = Database::open_folder(&stage.folder().join("data")).await.unwrap();
     let account = database.accounts().create("ada@example.org", "h", Role::User).await;
     let user = account.unwrap().unwrap().id;
-    let room = Room {
+    let chat = ChatService {
         services: agent.services.clone(),
-        shelf: Arc::new(NoSkills),
+        skill_lookup: Arc::new(NoSkills),
         database: database.clone(),
     };
-    let turn = |message: &str| Turn {
+    let turn = |message: &str| ChatTurn {
         session: "s".to_owned(),
         message: message.to_owned(),
         kb_id: Some("manuals".to_owned()),
@@ -39,7 +39,7 @@ async fn a_conversation_with_tools_is_kept_and_goes_on() {
     database.sessions().ensure("s", user).await.unwrap();
     for message in ["Is it so?", "Sure?"] {
         let turn = turn(message);
-        room.hear(&turn, None).await.unwrap();
+        chat.store_message(&turn, None).await.unwrap();
         let (out, mut events) = Emitter::channel();
         let listening = async {
             let mut last = None;
@@ -49,7 +49,7 @@ async fn a_conversation_with_tools_is_kept_and_goes_on() {
             last
         };
         let answering = async {
-            room.answer_with_tools(&turn, agent.library.clone(), None, &out).await;
+            chat.answer_with_tools(&turn, agent.library.clone(), None, &out).await;
             drop(out);
         };
         let ((), last) = tokio::join!(answering, listening);
