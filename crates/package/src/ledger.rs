@@ -84,17 +84,17 @@ pub struct Ledger {
     entries: Vec<LedgerEntry>,
     /// The ledgers of each folder.
     books: Vec<Vec<Arc<ToolLedger>>>,
-    ledger_cache: LedgerCache,
+    cache: LedgerCache,
     warnings: Vec<Warning>,
 }
 
 impl Ledger {
     /// Finds all skills.
     pub fn open(places: &SearchRoots) -> Self {
-        let SearchResult { mut entries, books, ledger_cache, warnings } = search::all(places);
+        let SearchResult { mut entries, books, cache, warnings } = search::all(places);
         entries
             .sort_unstable_by(|a, b| a.name().cmp(b.name()).then_with(|| a.path().cmp(b.path())));
-        Self { entries, books, ledger_cache, warnings }
+        Self { entries, books, cache, warnings }
     }
 
     /// The skills, sorted by name. A folder that a link leads to stands here once.
@@ -125,7 +125,7 @@ impl Ledger {
             books.into_iter().any(|known| Arc::ptr_eq(known, book))
         };
         let mut missing = Vec::new();
-        for (path, book) in self.ledger_cache.books() {
+        for (path, book) in self.cache.books() {
             for key in book.skills.keys() {
                 let name = key.rsplit('/').next().unwrap_or(key);
                 let is_there = self.named(name).iter().any(|entry| is_named_by(book, entry));

@@ -33,7 +33,7 @@ impl ChatService {
         let (outcome, told) = tokio::join!(run_agent, forward_events(events, &out));
         match &outcome {
             Ok(WorkflowOutcome::Completed { output }) => {
-                self.store_answer(turn, &text_of(output)).await
+                self.store_answer(turn, &text_of(output)).await;
             }
             _ => self.store_answer(turn, &transcript.text()).await,
         }

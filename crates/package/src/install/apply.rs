@@ -151,8 +151,8 @@ impl SkillSet {
         journal: &Journal,
     ) -> Result<JournalRecord, InstallFailure> {
         let prepared = journal.prepare(plan)?;
-        let staged = prepare(plan, prepared.place());
-        let (stages, written) = staged.inspect_err(|_| prepared.clean_up())?;
+        let preparation = prepare(plan, prepared.place());
+        let (stages, written) = preparation.inspect_err(|_| prepared.clean_up())?;
         let record = match journal.open(prepared) {
             Ok(record) => record,
             Err(error) => {

@@ -53,7 +53,7 @@ pub(super) struct SearchResult {
     /// The ledgers that may name the skills of each folder, the most likely first.
     pub(super) books: Vec<Vec<Arc<ToolLedger>>>,
     /// Every ledger that was read.
-    pub(super) ledger_cache: LedgerCache,
+    pub(super) cache: LedgerCache,
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -80,21 +80,20 @@ pub(super) fn all(places: &SearchRoots) -> SearchResult {
     search.follow_links(&books);
     let Search { entries, mut warnings, .. } = search;
     warnings.append(&mut ledgers.warnings);
-    SearchResult { entries, books, ledger_cache: ledgers.ledger_cache, warnings }
+    SearchResult { entries, books, cache: ledgers.cache, warnings }
 }
 
 /// The ledgers of other tools.
 struct Ledgers<'a> {
     places: &'a SearchRoots,
-    ledger_cache: LedgerCache,
+    cache: LedgerCache,
     warnings: Vec<Warning>,
 }
 
 impl<'a> Ledgers<'a> {
     /// Those of the project and of the user. The others are beside folders of skills.
     fn read(places: &'a SearchRoots) -> Self {
-        let mut ledgers =
-            Self { places, ledger_cache: LedgerCache::default(), warnings: Vec::new() };
+        let mut ledgers = Self { places, cache: LedgerCache::default(), warnings: Vec::new() };
         ledgers.npx(Scope::User);
         ledgers.npx(Scope::Project);
         if let Some(project) = &places.project {
@@ -125,11 +124,11 @@ impl<'a> Ledgers<'a> {
         match (scope, self.places.project.as_deref()) {
             (Scope::Project, Some(project)) => {
                 let path = project.join(npx::PROJECT_LEDGER);
-                self.ledger_cache.book(path, &npx::Project(project), &mut self.warnings)
+                self.cache.book(path, &npx::Project(project), &mut self.warnings)
             }
             (Scope::User, _) => {
                 let path = npx::user_ledger(agents);
-                self.ledger_cache.book(path, &npx::User(agents.home()), &mut self.warnings)
+                self.cache.book(path, &npx::User(agents.home()), &mut self.warnings)
             }
             _ => None,
         }
@@ -138,7 +137,7 @@ impl<'a> Ledgers<'a> {
     fn clawhub(&mut self, folder: &Path) -> Option<Arc<ToolLedger>> {
         clawhub::FOLDERS.iter().find_map(|name| {
             let path = folder.join(name).join("lock.json");
-            self.ledger_cache.book(path, &clawhub::Lock, &mut self.warnings)
+            self.cache.book(path, &clawhub::Lock, &mut self.warnings)
         })
     }
 }

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// Folder of a skill
     path: PathBuf,
     #[command(flatten)]
-    key_args: KeyArgs,
+    key: KeyArgs,
     /// Your name, stored in the signature [default: the trusted publisher of the key, else the
     /// name of the key]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["ssh_key", "ssh_signature", "print"], value_parser = super::publisher)]
@@ -136,11 +136,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Err(error) => ExistingSignatures::Stale(error),
     };
     let work = SigningJob { signed_folder: &signed_folder, name, version, store, before };
-    if args.key_args.print {
+    if args.key.print {
         output::content(&String::from_utf8_lossy(&work.message()?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let made = match &args.key_args {
+    let made = match &args.key {
         KeyArgs { ssh_key: Some(path), .. } => {
             let signature = ssh::sign(path, &work.message()?).map_err(ssh_failed)?;
             work.with_ssh(signature)?

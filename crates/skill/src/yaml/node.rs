@@ -193,7 +193,9 @@ impl Node {
         match &mut self.data {
             NodeData::Scalar { .. } => {}
             NodeData::Sequence { items, .. } => {
-                items.iter_mut().for_each(|item| item.map_spans(map));
+                for item in items {
+                    item.map_spans(map);
+                }
             }
             NodeData::Mapping { entries, .. } => {
                 for entry in entries {

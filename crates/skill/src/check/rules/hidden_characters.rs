@@ -433,7 +433,9 @@ fn escapes(node: &Node, text: &str, found: &mut Vec<Diagnostic>) {
         }
         NodeData::Scalar { .. } => {}
         NodeData::Sequence { items, .. } => {
-            items.iter().for_each(|item| escapes(item, text, found));
+            for item in items {
+                escapes(item, text, found);
+            }
         }
         NodeData::Mapping { entries, .. } => {
             for entry in entries {

@@ -174,7 +174,9 @@ fn visit(context: &Context<'_>, node: &Node, found: &mut Vec<Diagnostic>) {
         }
         NodeData::Scalar { .. } => {}
         NodeData::Sequence { items, .. } => {
-            items.iter().for_each(|item| visit(context, item, found));
+            for item in items {
+                visit(context, item, found);
+            }
         }
         NodeData::Mapping { entries, .. } => {
             for entry in entries {
