@@ -38,10 +38,9 @@ install -D -m 755 contents/savoir "$package/usr/bin/savoir"
 install -D -m 644 contents/completions/savoir.bash "$package/usr/share/bash-completion/completions/savoir"
 install -D -m 644 contents/completions/_savoir "$package/usr/share/zsh/vendor-completions/_savoir"
 install -D -m 644 contents/completions/savoir.fish "$package/usr/share/fish/vendor_completions.d/savoir.fish"
-for page in contents/man/*; do
-	mkdir -p "$package/usr/share/man/man1"
-	gzip -9 -n <"$page" >"$package/usr/share/man/man1/$(basename "$page").gz"
-done
+mkdir -p "$package/usr/share/man/man1"
+cp contents/man/* "$package/usr/share/man/man1"
+gzip -9 -n "$package"/usr/share/man/man1/*
 install -m 644 contents/README.md "$doc/README.md"
 gzip -9 -n <contents/CHANGELOG.md >"$doc/changelog.gz"
 
