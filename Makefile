@@ -7,7 +7,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: test setup lint unit docs generated bench bench-registry-scale soak fuzz clean
+.PHONY: test setup lint unit docs generated bench bench-registry-scale soak fuzz clean dist test-dist
 
 test: setup lint unit docs
 	@echo "all checks passed"
@@ -71,6 +71,15 @@ soak: fuzz
 	SAVOIR_TEST_SOAK=1 scripts/services.sh $(CARGO) test --locked --package savoir --test it faults
 	$(CARGO) build --profile dist --locked --workspace
 	python3 benches/compare.py --skills 1000,10000,100000 --no-peers
+
+# Packages for this machine, in target/dist-packages. BINARY=path packages an existing binary,
+# GLIBC=2.28 builds with zig for older systems; packaging/README.md explains both.
+dist:
+	BINARY="$(BINARY)" GLIBC="$(GLIBC)" CARGO="$(CARGO)" packaging/dist.sh $(TARGET)/dist-packages
+
+# Installs each package that `make dist` wrote into an empty environment, and runs it there.
+test-dist:
+	packaging/test.sh $(TARGET)/dist-packages
 
 SECONDS_PER_TARGET ?= 60
 

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# The steps of the GitHub Action (action.yml): check and scan skills, and write SARIF files.
+#
+# Input variables: SAVOIR_PATH (folder), SAVOIR_CHECK (on, strict, off), SAVOIR_SCAN (block, review,
+# off), RUNNER_TEMP, GITHUB_OUTPUT. Outputs: check-sarif and scan-sarif, the paths of the files.
+# The exit code is 1 if there are errors.
+set -euo pipefail
+
+path=${SAVOIR_PATH:-.}
+failed=0
+
+fail() {
+	echo "::error title=savoir::$1; hint: $2"
+	exit 1
+}
+
+case ${SAVOIR_CHECK:=on} in
+on | strict | off) ;;
+*) fail "the input check is \"$SAVOIR_CHECK\"" "use on, strict or off" ;;
+esac
+case ${SAVOIR_SCAN:=block} in
+block | review | off) ;;
+*) fail "the input scan is \"$SAVOIR_SCAN\"" "use block, review or off" ;;
+esac
+[ -e "$path" ] || fail "the path $path does not exist" "set the input path to a folder with skills"
+
+if [ "$SAVOIR_CHECK" != off ]; then
+	strict=
+	[ "$SAVOIR_CHECK" = on ] || strict=--strict
+	# Annotations for the pull request, and the exit code.
+	savoir check ${strict:+"$strict"} --format github -- "$path" || failed=1
+	sarif=$RUNNER_TEMP/savoir-check.sarif
+	savoir check ${strict:+"$strict"} --format sarif -- "$path" >"$sarif" || true
+	[ ! -s "$sarif" ] || echo "check-sarif=$sarif" >>"$GITHUB_OUTPUT"
+fi
+
+if [ "$SAVOIR_SCAN" != off ]; then
+	verdict=0
+	savoir scan -- "$path" || verdict=$?
+	sarif=$RUNNER_TEMP/savoir-scan.sarif
+	savoir scan --format sarif -- "$path" >"$sarif" || true
+	[ ! -s "$sarif" ] || echo "scan-sarif=$sarif" >>"$GITHUB_OUTPUT"
+	case $verdict in
+	0) ;;
+	1)
+		if [ "$SAVOIR_SCAN" = review ]; then
+			failed=1
+		else
+			echo "::warning title=savoir scan::the verdict is review; read the findings"
+		fi
+		;;
+	3)
+		echo "::error title=savoir scan::the verdict is block"
+		failed=1
+		;;
+	*)
+		echo "::error title=savoir scan::$path was not scanned"
+		failed=1
+		;;
+	esac
+fi
+
+exit "$failed"
