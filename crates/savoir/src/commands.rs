@@ -94,6 +94,16 @@ pub(crate) struct Cli {
     command: Command,
 }
 
+impl Cli {
+    /// Whether the command may ask a question on the terminal although it prints JSON.
+    pub(crate) fn asks_with_json(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Run(_) | Command::Approve(_) | Command::Chat(_) | Command::Secret(_)
+        )
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     #[command(visible_aliases = ["validate", "lint"])]

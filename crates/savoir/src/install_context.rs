@@ -317,21 +317,3 @@ fn note_waiting() {
     static NOTED: Once = Once::new();
     NOTED.call_once(|| output::note("waiting for another savoir process that is changing skills"));
 }
-
-/// Runs a command. With --json, it asks no questions, and errors are also printed as JSON.
-pub(crate) fn run_with_json_errors<T>(
-    json: bool,
-    work: impl FnOnce() -> Result<T, CommandError>,
-) -> Result<T, CommandError> {
-    if json {
-        ask::disable_questions();
-    }
-    let outcome = work();
-    if json
-        && let Err(error) = &outcome
-        && let Some(json) = error.to_json()
-    {
-        output::json(&json)?;
-    }
-    outcome
-}

@@ -20,6 +20,7 @@ mod findings;
 mod gibberish_mode;
 mod install_context;
 mod installed;
+mod json_errors;
 mod load;
 mod locked_copies;
 mod log_file;
@@ -53,12 +54,24 @@ fn main() -> ExitCode {
     let command = commands::help::command();
     let parsed = command.clone().try_get_matches_from(&args);
     let cli = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
+    let json = json_errors::are_wanted(&args);
     let cli = cli.unwrap_or_else(|mut error| {
         commands::suggest::improve(&mut error, &command, &args);
+        if json && error.use_stderr() {
+            json_errors::print_usage_error(&error);
+        }
         error.exit()
     });
+    if json && !cli.asks_with_json() {
+        ask::disable_questions();
+    }
     match commands::run(cli) {
         Ok(code) => code,
-        Err(error) => error.report(),
+        Err(error) => {
+            if json {
+                json_errors::print(&error);
+            }
+            error.report()
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     io::{self, BufWriter, IsTerminal as _, StdoutLock, Write},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use anstream::{AutoStream, ColorChoice};
@@ -11,8 +12,16 @@ use serde::Serialize;
 
 use crate::error::CommandError;
 
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether something was printed on standard output.
+pub(crate) fn has_printed() -> bool {
+    HAS_PRINTED.load(Ordering::Relaxed)
+}
+
 /// Buffered standard output that strips colour when it is not a terminal.
 pub(crate) fn stdout() -> BufWriter<AutoStream<StdoutLock<'static>>> {
+    HAS_PRINTED.store(true, Ordering::Relaxed);
     let stdout = io::stdout().lock();
     BufWriter::new(AutoStream::new(stdout, ColorChoice::Auto))
 }
@@ -45,6 +54,7 @@ pub(crate) fn text(text: &str) -> Result<(), CommandError> {
 
 /// Prints a long text without colour in one piece.
 pub(crate) fn long_text(text: &str) -> Result<(), CommandError> {
+    HAS_PRINTED.store(true, Ordering::Relaxed);
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     flush(out)
@@ -52,6 +62,7 @@ pub(crate) fn long_text(text: &str) -> Result<(), CommandError> {
 
 /// Prints text from a file: escaped on a terminal, unchanged otherwise.
 pub(crate) fn content(content: &str) -> Result<(), CommandError> {
+    HAS_PRINTED.store(true, Ordering::Relaxed);
     let mut out = io::stdout().lock();
     if out.is_terminal() {
         out.write_all(sanitize(content).as_bytes())?;

@@ -159,7 +159,7 @@ fn result(finding: &Finding) -> Value {
         "ruleId": finding.rule.id,
         "ruleIndex": all_rules().iter().position(|rule| *rule == finding.rule),
         "level": level(finding.severity),
-        "message": { "text": format!("{}\nhelp: {}", finding.message, finding.rule.fix()) },
+        "message": { "text": format!("{}\nhint: {}", finding.message, finding.rule.fix()) },
         "locations": [{
             "physicalLocation": {
                 "artifactLocation": { "uri": uri(&finding.path) },

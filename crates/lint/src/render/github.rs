@@ -32,7 +32,7 @@ impl Renderer for GithubRenderer {
                 escape_text(&diagnostic.message)
             )?;
             if let Some(help) = &diagnostic.help {
-                write!(out, "%0Ahelp: {}", escape_text(help))?;
+                write!(out, "%0Ahint: {}", escape_text(help))?;
             }
             out.write_all(b"\n")?;
         }

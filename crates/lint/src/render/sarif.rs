@@ -194,7 +194,7 @@ fn sarif_result<'a>(
     rule_index: Option<usize>,
 ) -> SarifResult<'a> {
     let text = match &diagnostic.help {
-        Some(help) => format!("{}\nhelp: {help}", diagnostic.message),
+        Some(help) => format!("{}\nhint: {help}", diagnostic.message),
         None => diagnostic.message.clone(),
     };
     let physical_location = PhysicalLocation {

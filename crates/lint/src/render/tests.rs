@@ -92,7 +92,7 @@ fn text_shows_the_line_and_the_hint() {
     2 | name: demo
       |       ^^^^
       |
-      = help: `--fix --unsafe` replaces `demo` with `example`
+      = hint: `--fix --unsafe` replaces `demo` with `example`
 
     error[unquoted-colon]: the value has a colon in it
      --> a/SKILL.md:3:14
@@ -100,12 +100,12 @@ fn text_shows_the_line_and_the_hint() {
     3 | description: Use for: demos
       |              ^^^^^^^^^^^^^^
       |
-      = help: put the whole value in quotes
-      = help: `--fix` does this
+      = hint: put the whole value in quotes
+      = hint: `--fix` does this
 
     error[unreadable-file]: byte 7 is not valid UTF-8
     --> c/SKILL.md
-     = help: save the file as UTF-8
+     = hint: save the file as UTF-8
 
     checked 3 skills: 2 errors, 1 warning
     ");
@@ -120,7 +120,7 @@ fn text_has_colors_when_wanted() {
     ESC[1mESC[94m2ESC[0m ESC[1mESC[94m|ESC[0m name: demo
       ESC[1mESC[94m|ESC[0m       ESC[1mESC[33m^^^^ESC[0m
       ESC[1mESC[94m|ESC[0m
-      ESC[1mESC[94m= ESC[0mESC[1mhelpESC[0m: `--fix --unsafe` replaces `demo` with `example`
+      ESC[1mESC[94m= ESC[0mESC[1mhintESC[0m: `--fix --unsafe` replaces `demo` with `example`
 
     ESC[1mESC[91merror[unquoted-colon]ESC[0mESC[1m: the value has a colon in itESC[0m
      ESC[1mESC[94m-->ESC[0m a/SKILL.md:3:14
@@ -128,12 +128,12 @@ fn text_has_colors_when_wanted() {
     ESC[1mESC[94m3ESC[0m ESC[1mESC[94m|ESC[0m description: Use for: demos
       ESC[1mESC[94m|ESC[0m              ESC[1mESC[91m^^^^^^^^^^^^^^ESC[0m
       ESC[1mESC[94m|ESC[0m
-      ESC[1mESC[94m= ESC[0mESC[1mhelpESC[0m: put the whole value in quotes
-      ESC[1mESC[94m= ESC[0mESC[1mhelpESC[0m: `--fix` does this
+      ESC[1mESC[94m= ESC[0mESC[1mhintESC[0m: put the whole value in quotes
+      ESC[1mESC[94m= ESC[0mESC[1mhintESC[0m: `--fix` does this
 
     ESC[1mESC[91merror[unreadable-file]ESC[0mESC[1m: byte 7 is not valid UTF-8ESC[0m
     ESC[1mESC[94m--> ESC[0mc/SKILL.md
-     ESC[1mESC[94m= ESC[0mESC[1mhelpESC[0m: save the file as UTF-8
+     ESC[1mESC[94m= ESC[0mESC[1mhintESC[0m: save the file as UTF-8
 
     checked 3 skills: ESC[1mESC[91m2 errorsESC[0m, ESC[1mESC[33m1 warningESC[0m
     ");
@@ -286,8 +286,8 @@ fn text_escapes_control_characters_of_the_file() {
     1 | a\u{1b}[31mred\u{7}\u{9b}2J\u{202e}evil\u{2066}\u{200b}\u{e0041}z
       |  ^^^^^^^^^^
       |
-      = help: a\u{1b}[31mred\u{7}\u{9b}2J\u{202e}evil\u{2066}\u{200b}\u{e0041}z
-      = help: `--fix` replaces `\u{1b}[31m` with `\u{1b}]0;title\u{7}`
+      = hint: a\u{1b}[31mred\u{7}\u{9b}2J\u{202e}evil\u{2066}\u{200b}\u{e0041}z
+      = hint: `--fix` replaces `\u{1b}[31m` with `\u{1b}]0;title\u{7}`
 
     checked 1 skill: 1 error
     ");
@@ -298,7 +298,7 @@ fn text_describes_what_a_fix_does() {
     let fixed = |edits: Vec<Edit>| {
         let found = Diagnostic::warning("code", Span::new(0, 4), "look").fix(Fix::safe(edits));
         let shown = text("name: demo\nmore\n", &[found]);
-        let line = shown.lines().find_map(|line| line.split_once("= help: "));
+        let line = shown.lines().find_map(|line| line.split_once("= hint: "));
         line.map(|(_, help)| help.to_owned()).unwrap_or_default()
     };
     assert_eq!(fixed(vec![Edit::insert(0, "my-")]), "`--fix` inserts `my-`");
@@ -429,7 +429,7 @@ fn sarif_results_have_rules_places_and_fixes() {
         "ruleId": "unquoted-colon",
         "level": "error",
         "message": {
-          "text": "the value has a colon in it\nhelp: put the whole value in quotes"
+          "text": "the value has a colon in it\nhint: put the whole value in quotes"
         },
         "locations": [
           {
@@ -492,7 +492,7 @@ fn sarif_results_have_rules_places_and_fixes() {
         "ruleId": "unreadable-file",
         "level": "error",
         "message": {
-          "text": "byte 7 is not valid UTF-8\nhelp: save the file as UTF-8"
+          "text": "byte 7 is not valid UTF-8\nhint: save the file as UTF-8"
         },
         "locations": [
           {
@@ -530,8 +530,8 @@ fn sarif_describes_rules() {
 fn github_gets_commands() {
     assert_snapshot!(every(Format::Github, PLAIN), @"
     ::warning file=a/SKILL.md,line=2,col=7,endLine=2,endColumn=11,title=byte-order-mark::the name is `demo`
-    ::error file=a/SKILL.md,line=3,col=14,endLine=3,endColumn=28,title=unquoted-colon::the value has a colon in it%0Ahelp: put the whole value in quotes
-    ::error file=c/SKILL.md,title=unreadable-file::byte 7 is not valid UTF-8%0Ahelp: save the file as UTF-8
+    ::error file=a/SKILL.md,line=3,col=14,endLine=3,endColumn=28,title=unquoted-colon::the value has a colon in it%0Ahint: put the whole value in quotes
+    ::error file=c/SKILL.md,title=unreadable-file::byte 7 is not valid UTF-8%0Ahint: save the file as UTF-8
     ");
 }
 
@@ -541,7 +541,7 @@ fn github_commands_cannot_be_forged() {
         [Diagnostic::error("code", Span::new(0, 12), "50%\r\n::set-output name=x::y\u{1b}")
             .help("write 100%, or: nothing")];
     let shown = one(Format::Github, "a:b,c%\n::error ::d.md", DEMO, &found);
-    assert_snapshot!(shown, @r"::error file=a%3Ab%2Cc%25%0A%3A%3Aerror %3A%3Ad.md,line=1,endLine=2,title=code::50%25%0D%0A::set-output name=x::y\u{1b}%0Ahelp: write 100%25, or: nothing");
+    assert_snapshot!(shown, @r"::error file=a%3Ab%2Cc%25%0A%3A%3Aerror %3A%3Ad.md,line=1,endLine=2,title=code::50%25%0D%0A::set-output name=x::y\u{1b}%0Ahint: write 100%25, or: nothing");
 }
 
 /// Text in which everything that is difficult is frequent.

@@ -67,7 +67,7 @@ impl TextRenderer {
         let fix_note =
             diagnostic.fix.as_ref().and_then(|fix| describe_fix(fix, diagnostic, report.source));
         let notes = help.into_iter().chain(fix_note.map(Cow::Owned));
-        group = group.elements(notes.map(|text| Level::HELP.message(text)));
+        group = group.elements(notes.map(|text| Level::HELP.with_name("hint").message(text)));
         let rendered = self.snippets.render(&[group]);
         // The snippet counts columns of the cut line, so the real position is inserted here.
         match (origin, rendered.split_once('\n')) {

@@ -165,7 +165,8 @@ fn list(common: &Common) -> Result<(), CommandError> {
         [] => "no accounts; create one with: savoir admin create EMAIL\n".to_owned(),
         users => users.iter().map(row).collect(),
     };
-    common.print(&users.iter().map(as_json).collect(), &text)
+    let accounts: Vec<Value> = users.iter().map(as_json).collect();
+    common.print(&json!({ "accounts": accounts }), &text)
 }
 
 fn reset_password(email: &str, common: &Common) -> Result<(), CommandError> {

@@ -12,9 +12,7 @@ use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    install_context::{
-        Consent, InstallContext, OutputArgs, Report, ScopeArgs, run_with_json_errors,
-    },
+    install_context::{Consent, InstallContext, OutputArgs, Report, ScopeArgs},
     installed::Installed,
     lookup::unknown,
     output,
@@ -51,7 +49,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.output.json, || adopt(args))
+    adopt(args)
 }
 
 fn adopt(args: &Args) -> Result<ExitCode, CommandError> {

@@ -6,7 +6,7 @@ use savoir_engine::Home;
 use savoir_package::source::{CleanMode, Cleaned, clean};
 use serde_json::json;
 
-use crate::{error::CommandError, install_context::run_with_json_errors, output};
+use crate::{error::CommandError, install_context::output};
 
 /// Downloads, and copies of skills that were run once. Python environments in the cache are not
 /// removed, because running tools may use them.
@@ -44,7 +44,7 @@ struct CleanArgs {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let Command::Clean(args) = &args.command;
-    run_with_json_errors(args.json, || run_clean(args))
+    run_clean(args)
 }
 
 fn run_clean(args: &CleanArgs) -> Result<ExitCode, CommandError> {

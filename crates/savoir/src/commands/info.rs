@@ -18,8 +18,7 @@ use serde_json::{Value, json};
 use super::{show::Page, status::clash_json};
 use crate::{
     error::CommandError,
-    install_context::run_with_json_errors,
-    installed::{ExaminedSkill, Installed, Json, Locked, few, source, state},
+    install_context::installed::{ExaminedSkill, Installed, Json, Locked, few, source, state},
     load,
     lookup::{self, ordered},
     offline, output,
@@ -61,11 +60,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let wanted = published::PublishedRef::parse(&args.skill);
     let network = offline::network(args.offline);
     if args.remote.registry.is_some() {
-        return run_with_json_errors(args.json, || {
-            let wanted = wanted.ok_or_else(|| no_name(&args.skill))?;
-            let client = args.remote.client_on(network, wanted.name())?;
-            published::run(&wanted, &client, &args.remote, args.json)
-        });
+        let wanted = wanted.ok_or_else(|| no_name(&args.skill))?;
+        let client = args.remote.client_on(network, wanted.name())?;
+        return published::run(&wanted, &client, &args.remote, args.json);
     }
     let installed = Installed::open(args.project.as_deref())?;
     installed.warn();
@@ -78,9 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             && let Some(wanted) = wanted
             && let Some(client) = published::home(&wanted, &args.remote, network, &installed)?
         {
-            return run_with_json_errors(args.json, || {
-                published::run(&wanted, &client?, &args.remote, args.json)
-            });
+            return published::run(&wanted, &client?, &args.remote, args.json);
         }
         let folder = match found {
             Some(folder) => folder,

@@ -22,7 +22,7 @@ use crate::{
     install_context::{
         Choice, Chosen, Consent, FetchedSkills, ForAgents, InstallContext, OutputArgs, Proposal,
         RegistryArgs, Report, ScopeArgs, Skipped, SourceListing, agent, arrived, lacks_needs, list,
-        one_per_name, run_with_json_errors, take_replacing, without_culprits, without_unmet_needs,
+        one_per_name, take_replacing, without_culprits, without_unmet_needs,
     },
     output,
 };
@@ -78,12 +78,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(mut args: Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.output.json, || {
-        if let Some(line) = parse_pasted_command(&args.sources)? {
-            args.take_line(line)?;
-        }
-        install(&args)
-    })
+    if let Some(line) = parse_pasted_command(&args.sources)? {
+        args.take_line(line)?;
+    }
+    install(&args)
 }
 
 impl Args {

@@ -186,7 +186,8 @@ async fn list(open: &Open, base: Option<&str>, common: &Common) -> Result<ExitCo
             [] => "no knowledge bases yet; create one with: savoir kb create NAME\n".to_owned(),
             bases => bases.iter().map(row).collect(),
         };
-        common.print(&bases.iter().map(base_json).collect(), &text)?;
+        let bases: Vec<Value> = bases.iter().map(base_json).collect();
+        common.print(&json!({ "knowledge_bases": bases }), &text)?;
         return Ok(ExitCode::SUCCESS);
     };
     let base = open.base(name).await?;
@@ -195,7 +196,8 @@ async fn list(open: &Open, base: Option<&str>, common: &Common) -> Result<ExitCo
         [] => format!("{name} has no documents; add one with: savoir kb add {name} FILE\n"),
         documents => lines(documents.iter().map(row)),
     };
-    common.print(&documents.iter().map(document_json).collect(), &text)?;
+    let documents: Vec<Value> = documents.iter().map(document_json).collect();
+    common.print(&json!({ "documents": documents }), &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

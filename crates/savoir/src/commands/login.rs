@@ -8,8 +8,7 @@ use serde_json::json;
 use crate::{
     credentials::{self, StoredToken},
     error::CommandError,
-    install_context::run_with_json_errors,
-    output,
+    install_context::output,
     remote::Remote,
     runtime,
     session::{self, TokenArgs},
@@ -52,10 +51,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || login(args))
-}
-
-fn login(args: &Args) -> Result<ExitCode, CommandError> {
     let client = args.remote.trusted()?;
     let address = client.address();
     let (stored, who) = if let Some(email) = &args.email {

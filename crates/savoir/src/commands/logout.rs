@@ -9,8 +9,7 @@ use serde_json::json;
 use crate::{
     credentials::{self, StoredToken, TOKEN},
     error::CommandError,
-    install_context::run_with_json_errors,
-    output,
+    install_context::output,
     remote::Remote,
     runtime, session,
 };
@@ -53,10 +52,6 @@ enum Revocation {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || logout(args))
-}
-
-fn logout(args: &Args) -> Result<ExitCode, CommandError> {
     let client = args.remote.trusted()?;
     let address = client.address();
     let Some(stored) = credentials::load_token(&address)? else {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::update::warn_if_not_stored;
 use crate::{
     error::CommandError,
-    install_context::{InstallContext, RegistryArgs, ScopeArgs, run_with_json_errors, withdrawn},
+    install_context::{InstallContext, RegistryArgs, ScopeArgs, withdrawn},
     output,
 };
 
@@ -41,11 +41,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || {
-        let context = args.scope.open()?.with_registry_args(&args.ask);
-        let state = context.skill_set.state()?;
-        look(args, &context, &state)
-    })
+    let context = args.scope.open()?.with_registry_args(&args.ask);
+    let state = context.skill_set.state()?;
+    look(args, &context, &state)
 }
 
 /// Lists skills with newer versions, and stores the result for `savoir list`.

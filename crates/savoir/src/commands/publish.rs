@@ -22,13 +22,8 @@ use savoir_skill::folder::is_skill_file;
 use serde_json::{Value, json};
 
 use crate::{
-    ask, config, credentials,
-    error::CommandError,
-    install_context::{Progress, run_with_json_errors},
-    installed, output,
-    remote::Remote,
-    runtime, skill_archive,
-    trust::Keyring,
+    ask, config, credentials, error::CommandError, install_context::Progress, installed, output,
+    remote::Remote, runtime, skill_archive, trust::Keyring,
 };
 
 use super::sign::AnyKey;
@@ -106,7 +101,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || publish(args))
+    publish(args)
 }
 
 /// A package that passed every check.

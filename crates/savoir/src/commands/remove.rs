@@ -10,7 +10,7 @@ use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    install_context::{InstallContext, OutputArgs, Report, ScopeArgs, agent, run_with_json_errors},
+    install_context::{InstallContext, OutputArgs, Report, ScopeArgs, agent},
 };
 
 /// Remove installed skills and the dependencies that only they need
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.output.json, || remove(args))
+    remove(args)
 }
 
 fn remove(args: &Args) -> Result<ExitCode, CommandError> {

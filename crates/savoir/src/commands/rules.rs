@@ -90,7 +90,7 @@ impl Rule {
         let Self { code, command, severity, docs, .. } = self;
         let fix = match self.fix {
             Some(Safety::Safe) => "\n\nFix: `savoir check --fix`.",
-            Some(Safety::Unsafe) => "\n\nFix: `savoir check --fix --unsafe-fixes`.",
+            Some(Safety::Unsafe) => "\n\nFix: `savoir check --fix --unsafe`.",
             None => "",
         };
         format!(

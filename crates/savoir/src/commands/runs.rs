@@ -12,7 +12,7 @@ use savoir_engine::{
     record::{Record, Records},
 };
 use savoir_lint::visible;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{error::CommandError, output};
 
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                     writeln!(io::stderr(), "warning: {}", output::sanitize(&problem.to_string()));
             }
             if args.json {
-                output::json(&listing.records)?;
+                output::json(&json!({ "runs": listing.records }))?;
             } else if listing.records.is_empty() {
                 output::text("nothing has been run yet\n")?;
             } else {

@@ -20,10 +20,7 @@ use savoir_package::{
 };
 use serde_json::{Value, json};
 
-use crate::{
-    error::CommandError, install_context::run_with_json_errors, offline, output, remote::Remote,
-    runtime,
-};
+use crate::{error::CommandError, install_context::offline, output, remote::Remote, runtime};
 
 /// Width of the table if standard output is not a terminal.
 const DEFAULT_WIDTH: usize = 100;
@@ -89,10 +86,6 @@ struct UnreachableRegistry {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || search(args))
-}
-
-fn search(args: &Args) -> Result<ExitCode, CommandError> {
     let registries = args.remote.all(offline::network(args.offline))?;
     // --registry searches only that registry.
     let most = if args.remote.registry.is_some() { 1 } else { usize::MAX };

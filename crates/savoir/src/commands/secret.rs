@@ -148,7 +148,7 @@ fn list(args: &List, secrets: &Secrets) -> Result<ExitCode, CommandError> {
             let place = word(secret.place());
             json!({ "name": name, "skill": skill, "stored_at": stored_at, "in": place })
         });
-        return print(&shown.collect());
+        return print(&json!({ "secrets": shown.collect::<Vec<_>>() }));
     }
     let width = found.iter().map(|secret| secret.name.len()).max().unwrap_or_default();
     let mut text = String::new();

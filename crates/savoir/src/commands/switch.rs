@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     agent_settings::{Disabled, SettingsScope, Skill, Switch, must_be, put, read, refuse_link_out},
     error::CommandError,
-    install_context::{agent, run_with_json_errors},
+    install_context::agent,
     installed::Installed,
     lookup::unknown,
     output,
@@ -86,11 +86,11 @@ impl DesiredState {
 }
 
 pub(crate) fn enable(command: &Enable) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(command.args.json, || run(&command.args, DesiredState::Enabled))
+    run(&command.args, DesiredState::Enabled)
 }
 
 pub(crate) fn disable(command: &Disable) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(command.args.json, || run(&command.args, DesiredState::Disabled))
+    run(&command.args, DesiredState::Disabled)
 }
 
 /// A change to a settings file.

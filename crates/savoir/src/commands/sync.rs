@@ -20,7 +20,6 @@ use crate::{
     error::CommandError,
     install_context::{
         Consent, ForAgents, InstallContext, OutputArgs, Proposal, RegistryArgs, Report, ScopeArgs,
-        run_with_json_errors,
     },
     output,
 };
@@ -82,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             args.frozen,
         )
     };
-    run_with_json_errors(args.output.json, open)
+    open()
 }
 
 /// Updates savoir.lock to match savoir.toml, and the installed files to match savoir.lock.

@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use crate::{
     error::CommandError,
-    install_context::{Report, ScopeArgs, run_with_json_errors},
+    install_context::{Report, ScopeArgs},
 };
 
 /// Undo the last install, update, remove, sync or adopt
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || undo(args))
+    undo(args)
 }
 
 fn undo(args: &Args) -> Result<ExitCode, CommandError> {

@@ -13,7 +13,7 @@ use crate::{
     error::CommandError,
     install_context::{
         Consent, FetchedSkills, InstallContext, OnFailure, OutputArgs, Proposal, RegistryArgs,
-        Report, ScopeArgs, Skipped, arrived, diff, run_with_json_errors, summary,
+        Report, ScopeArgs, Skipped, arrived, diff, summary,
     },
     output,
 };
@@ -53,10 +53,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.output.json, || update(args))
-}
-
-fn update(args: &Args) -> Result<ExitCode, CommandError> {
     let context = args.scope.open()?.with_registry_args(&args.ask);
     let state = context.skill_set.state()?;
     context.check_installed(&args.names, "update")?;

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     error::CommandError,
-    install_context::run_with_json_errors,
-    installed::few,
+    install_context::installed::few,
     lookup::{Candidate, Lookup},
     output,
 };
@@ -41,10 +40,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || which(args))
-}
-
-fn which(args: &Args) -> Result<ExitCode, CommandError> {
     let lookup = Lookup::open(args.project.as_deref())?;
     lookup.installed.warn();
     let candidates = lookup.all(&args.name);

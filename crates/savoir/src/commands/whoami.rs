@@ -5,9 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::show::Page;
-use crate::{
-    error::CommandError, install_context::run_with_json_errors, output, remote::Remote, runtime,
-};
+use crate::{error::CommandError, install_context::output, remote::Remote, runtime};
 
 /// Show your account and permissions at a registry
 #[derive(Debug, clap::Args)]
@@ -27,7 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || whoami(args))
+    whoami(args)
 }
 
 fn whoami(args: &Args) -> Result<ExitCode, CommandError> {

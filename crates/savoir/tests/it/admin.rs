@@ -18,6 +18,7 @@ fn accounts_are_made_listed_and_changed() {
     let short = create_account(&sandbox, "bob@example.com", "abc");
     assert!(short.starts_with("error: the password must have at least 6 characters\n"), "{short}");
     let list = sandbox.run(&["admin", "list", "--json"]).json();
+    let list = &list["accounts"];
     assert_eq!(list.as_array().map(Vec::len), Some(1));
     assert_eq!((&list[0]["role"], &list[0]["active"]), (&"admin".into(), &true.into()));
 }

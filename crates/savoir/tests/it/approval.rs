@@ -348,7 +348,7 @@ fn runs_begin_with_none() {
     let sandbox = Sandbox::new();
     let run = sandbox.run(&["runs"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "nothing has been run yet\n"), "{run}");
-    assert_eq!(sandbox.run(&["runs", "--json"]).json(), serde_json::json!([]));
+    assert_eq!(sandbox.run(&["runs", "--json"]).json(), serde_json::json!({ "runs": [] }));
     let run = sandbox.run(&["runs", "show", "2026"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("there is no run `2026`"), "{run}");
@@ -380,7 +380,7 @@ fn runs_are_listed_and_shown() {
     );
     assert!(run.stderr.contains("warning: ") && run.stderr.contains("is damaged"), "{run}");
     let newest = sandbox.run(&["runs", "--limit", "2", "--json"]).json();
-    assert_eq!(newest.as_array().map(Vec::len), Some(1));
+    assert_eq!(newest["runs"].as_array().map(Vec::len), Some(1));
     let shown = sandbox.run(&["runs", "show", "20261115-060102"]);
     assert!(shown.stdout.contains("decision      verdict: run\n"), "{shown}");
     assert!(shown.stdout.contains("command       git\n              log\n"), "{shown}");

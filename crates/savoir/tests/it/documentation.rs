@@ -111,7 +111,7 @@ fn add_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
 
 #[test]
 fn every_transcript_is_true() {
-    let mut count = 0;
+    let (mut count, mut wrong) = (0, Vec::new());
     for page in pages(&["README.md"]) {
         let sandbox = Sandbox::with_examples();
         copy(&repository().join("docs/samples"), &sandbox.path("docs/samples"));
@@ -119,15 +119,17 @@ fn every_transcript_is_true() {
             count += 1;
             let got = run(&sandbox, &step.command);
             let lines: Vec<&str> = got.lines().map(str::trim_end).collect();
-            assert!(
-                matches(&step.expected, &lines),
-                "{}: `{}` prints\n{got}\ninstead of\n{}",
-                page.display(),
-                step.command,
-                step.expected.join("\n")
-            );
+            if !matches(&step.expected, &lines) {
+                wrong.push(format!(
+                    "{}: `{}` prints\n{got}\ninstead of\n{}",
+                    page.display(),
+                    step.command,
+                    step.expected.join("\n")
+                ));
+            }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(count >= 20, "only {count} commands are shown in the documentation");
 }
 
@@ -194,6 +196,7 @@ fn every_link_leads_somewhere() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(count >= 20, "only {count} links were found");
 }
 

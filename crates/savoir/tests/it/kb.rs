@@ -44,9 +44,10 @@ fn a_round_trip() {
     let run = sandbox.run(&["kb", "remove", "handbook", "broken.txt", "--json"]);
     assert_eq!(run.code, 0, "{run}");
     let list = sandbox.run(&["kb", "list", "handbook", "--json"]).json();
-    assert_eq!(list.as_array().map(Vec::len), Some(1));
+    assert_eq!(list["documents"].as_array().map(Vec::len), Some(1));
     assert_eq!(sandbox.run(&["kb", "remove", "handbook"]).code, 0);
-    assert_eq!(sandbox.run(&["kb", "list", "--json"]).json(), serde_json::json!([]));
+    let bases = sandbox.run(&["kb", "list", "--json"]).json();
+    assert_eq!(bases, serde_json::json!({ "knowledge_bases": [] }));
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn a_name_means_one_document() {
     let add = |words: &[&str]| sandbox.run(&[&["kb", "add", "handbook"], words].concat());
     let listed = || {
         let list = sandbox.run(&["kb", "list", "handbook", "--json"]).json();
-        let list = list.as_array().cloned().expect("a list");
+        let list = list["documents"].as_array().cloned().expect("a list");
         list.into_iter()
             .map(|one| one["status"].as_str().expect("a status").to_owned())
             .collect::<Vec<_>>()

@@ -151,3 +151,26 @@ fn completions_and_manual() {
     sandbox.run(&["man", "-o", "pages"]);
     assert!(sandbox.read("pages/savoir-check.1").contains("check"));
 }
+
+#[test]
+fn every_command_prints_its_error_as_json() {
+    let sandbox = Sandbox::new();
+    for command in [
+        &["scan", "nowhere"][..],
+        &["show", "nowhere"],
+        &["info", "nowhere"],
+        &["tools", "nowhere"],
+        &["sign", "nowhere"],
+        &["remove", "nowhere"],
+        &["which", "nowhere"],
+        &["runs", "show", "nowhere"],
+        &["list", "--no-such-option"],
+        &["context", "simulate"],
+    ] {
+        let run = sandbox.run(&[command, &["--json"]].concat());
+        assert_ne!(run.code, 0, "{run}");
+        let error = &run.json()["error"];
+        assert!(error["code"].is_string() && error["message"].is_string(), "{command:?}: {run}");
+        assert!(error["hints"].is_array(), "{command:?}: {run}");
+    }
+}

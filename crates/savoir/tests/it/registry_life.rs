@@ -96,7 +96,7 @@ fn administrators_are_administrators_again_after_a_restore() {
     let done = sandbox.run(&["registry", "restore", "b.tar", "--data", "new", "--json"]);
     assert_eq!(done.json()["administrators_made"], json!([ROOT]), "{done}");
     let accounts = sandbox.run(&["admin", "list", "--data", "new", "--json"]).json();
-    let mut roles: Vec<[&str; 2]> = accounts
+    let mut roles: Vec<[&str; 2]> = accounts["accounts"]
         .as_array()
         .expect("a list")
         .iter()

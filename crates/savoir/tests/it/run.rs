@@ -210,7 +210,7 @@ impl Stage {
 
     fn records(&self) -> Vec<Value> {
         let run = self.savoir(&["runs", "--json"]);
-        run.json().as_array().unwrap_or_else(|| panic!("{run}")).clone()
+        run.json()["runs"].as_array().unwrap_or_else(|| panic!("{run}")).clone()
     }
 }
 

@@ -182,7 +182,8 @@ fn the_link_makes_one_administrator() {
     let again = house.ask("POST", "/setup", "", Some(&form));
     assert!(again.status >= 400, "{}", again.body);
     let list = sandbox.run(&["admin", "list", "--json"]).json();
-    assert_eq!((&list[0]["email"], &list[0]["role"]), (&json!("ada@example.com"), &json!("admin")));
+    let first = &list["accounts"][0];
+    assert_eq!((&first["email"], &first["role"]), (&json!("ada@example.com"), &json!("admin")));
     drop(house);
     let house = House::start(&sandbox, &[], None);
     assert!(!house.greeting.contains("administrator"), "{}", house.greeting);

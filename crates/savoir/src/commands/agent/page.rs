@@ -129,7 +129,7 @@ fn skills(assembly: &Assembly<'_>) -> String {
             ]
         })
         .collect();
-    output::table(["  NAME", "VERSION", "TIER", "WHY", "PLACE", "PROVIDES"], &rows)
+    output::table(["  NAME", "VERSION", "TIER", "WHY", "PATH", "PROVIDES"], &rows)
 }
 
 fn why(member: &AssemblyMember<'_>) -> String {
@@ -205,7 +205,7 @@ fn finding(agent: &AgentFile, found: &AssemblyFinding) -> String {
     let message = found.message.replace('\n', "\n  ");
     let mut text = format!("{place}: {}[{}] {message}\n", found.level.as_str(), found.code);
     for hint in &found.hints {
-        let _ = writeln!(text, "  help: {hint}");
+        let _ = writeln!(text, "  hint: {hint}");
     }
     text
 }

@@ -10,10 +10,7 @@ use savoir_package::{
 use serde_json::json;
 
 use super::{Trust, as_json, line};
-use crate::{
-    ask, error::CommandError, install_context::run_with_json_errors, output, runtime,
-    trust::Keyring,
-};
+use crate::{ask, error::CommandError, install_context::output, runtime, trust::Keyring};
 
 /// The keys that a registry lists for a namespace.
 struct OfferedTool {
@@ -24,7 +21,7 @@ struct OfferedTool {
 }
 
 pub(super) fn run(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || trust(namespace, args))
+    trust(namespace, args)
 }
 
 fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {

@@ -7,8 +7,7 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
-    install_context::run_with_json_errors,
-    output::{self, plural},
+    install_context::output::{self, plural},
     progress::Progress,
     runtime,
     storage_args::StorageArgs,
@@ -39,10 +38,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || backup(args))
-}
-
-fn backup(args: &Args) -> Result<ExitCode, CommandError> {
     let (file, place) = (&args.file, args.place.place()?);
     if file.is_dir() {
         return Err(CommandError::input(format!("{} is a folder", file.display()))

@@ -6,9 +6,7 @@ use savoir_package::registry::{Client, Name, RegistryError};
 use semver::Version;
 use serde_json::Value;
 
-use crate::{
-    error::CommandError, install_context::run_with_json_errors, output, remote::Remote, runtime,
-};
+use crate::{error::CommandError, install_context::output, remote::Remote, runtime};
 
 /// Options for the registry and the output.
 #[derive(Debug, clap::Args)]
@@ -26,15 +24,13 @@ impl Common {
         &self,
         work: impl FnOnce() -> Result<(Value, String), CommandError>,
     ) -> Result<ExitCode, CommandError> {
-        run_with_json_errors(self.json, || {
-            let (value, text) = work()?;
-            if self.json {
-                output::json(&value)?;
-            } else {
-                output::text(&output::sanitize(&text))?;
-            }
-            Ok(ExitCode::SUCCESS)
-        })
+        let (value, text) = work()?;
+        if self.json {
+            output::json(&value)?;
+        } else {
+            output::text(&output::sanitize(&text))?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Does something with the registry of a version and prints the result.

@@ -15,7 +15,7 @@ use savoir_registry::conformance::{
 };
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, install_context::run_with_json_errors, output, runtime};
+use crate::{error::CommandError, install_context::output, runtime};
 
 /// Environment variables for the tokens.
 const TOKEN: &str = "SAVOIR_TOKEN";
@@ -87,10 +87,6 @@ fn group_parser() -> impl TypedValueParser<Value = Group> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || conform(args))
-}
-
-fn conform(args: &Args) -> Result<ExitCode, CommandError> {
     let is_wanted =
         |check: &ConformanceCheck| args.only.is_empty() || args.only.contains(&check.group);
     let checks: Vec<ConformanceCheck> =

@@ -8,8 +8,7 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
-    install_context::run_with_json_errors,
-    output::{self, plural},
+    install_context::output::{self, plural},
     progress::Progress,
     runtime,
     storage_args::StorageArgs,
@@ -55,7 +54,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || import(args))
+    import(args)
 }
 
 fn import(args: &Args) -> Result<ExitCode, CommandError> {

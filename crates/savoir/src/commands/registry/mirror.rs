@@ -8,9 +8,7 @@ use savoir_package::registry::{
 };
 use serde_json::json;
 
-use crate::{
-    error::CommandError, install_context::run_with_json_errors, output, remote::Remote, runtime,
-};
+use crate::{error::CommandError, install_context::output, remote::Remote, runtime};
 
 /// Copy a registry into a folder that any web server can serve
 #[derive(Debug, clap::Args)]
@@ -44,17 +42,15 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || {
-        let remote = Remote { registry: Some(args.registry.clone()), allow_http: args.allow_http };
-        let client = remote.client()?;
-        let what = match args.skill.as_slice() {
-            [] => MirrorSelection::Everything,
-            names => MirrorSelection::Skills(names.to_vec()),
-        };
-        let copied = runtime::block_on(async { Ok(mirror(&client, &args.folder, &what).await?) })?;
-        print(args, &copied)?;
-        Ok(ExitCode::from(u8::from(!copied.failed.is_empty())))
-    })
+    let remote = Remote { registry: Some(args.registry.clone()), allow_http: args.allow_http };
+    let client = remote.client()?;
+    let what = match args.skill.as_slice() {
+        [] => MirrorSelection::Everything,
+        names => MirrorSelection::Skills(names.to_vec()),
+    };
+    let copied = runtime::block_on(async { Ok(mirror(&client, &args.folder, &what).await?) })?;
+    print(args, &copied)?;
+    Ok(ExitCode::from(u8::from(!copied.failed.is_empty())))
 }
 
 fn print(args: &Args, copied: &MirrorReport) -> Result<(), CommandError> {

@@ -7,8 +7,7 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
-    install_context::run_with_json_errors,
-    output::{self, plural},
+    install_context::output::{self, plural},
     progress::Progress,
     runtime,
     storage_args::StorageArgs,
@@ -50,7 +49,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(args.json, || restore(args))
+    restore(args)
 }
 
 fn restore(args: &Args) -> Result<ExitCode, CommandError> {

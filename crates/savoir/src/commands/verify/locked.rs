@@ -5,11 +5,7 @@ use std::process::ExitCode;
 use savoir_package::install::{VerifyFault, VerifyProblem};
 use serde_json::{Value, json};
 
-use crate::{
-    error::CommandError,
-    install_context::{ScopeArgs, run_with_json_errors},
-    output,
-};
+use crate::{error::CommandError, install_context::ScopeArgs, output};
 
 /// Verifies the skills of these names; without any, all skills in the lock.
 pub(super) fn verify(
@@ -17,7 +13,7 @@ pub(super) fn verify(
     names: &[String],
     as_json: bool,
 ) -> Result<ExitCode, CommandError> {
-    run_with_json_errors(as_json, || verify_locked(scope, names, as_json))
+    verify_locked(scope, names, as_json)
 }
 
 /// Whether all of these skills are in the lock.

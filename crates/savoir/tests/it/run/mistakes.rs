@@ -141,7 +141,7 @@ fn an_edit_asks_again_and_says_so() {
     assert_eq!((run.code, code(&run).as_str()), (3, "not-approved"), "{run}");
     assert!(run.stderr.contains("a file of the skill changed"), "{run}");
     let records = sandbox.run(&["runs", "--json"]).json();
-    let verdicts: Vec<_> = records.as_array().into_iter().flatten().collect();
+    let verdicts: Vec<_> = records["runs"].as_array().into_iter().flatten().collect();
     let verdicts: Vec<_> =
         verdicts.iter().map(|record| record["decision"]["verdict"].as_str()).collect();
     assert_eq!(verdicts, [Some("refused"), Some("run")]);
