@@ -288,10 +288,14 @@ pub struct InstallPlan {
 }
 
 impl InstallPlan {
-    /// Whether everything is as it should be.
+    /// Whether nothing is to do.
     pub fn is_empty(&self) -> bool {
-        let told = self.before == self.after && self.undoes.is_none();
-        told && self.steps.is_empty() && self.keep.is_empty()
+        !self.changes_project() && self.keep.is_empty()
+    }
+
+    /// Whether savoir.toml, savoir.lock or installed files change. The store may change without that.
+    pub fn changes_project(&self) -> bool {
+        self.before != self.after || self.undoes.is_some() || !self.steps.is_empty()
     }
 
     /// What it does, for people.

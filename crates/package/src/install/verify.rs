@@ -150,7 +150,7 @@ impl SkillSet {
     ) -> Result<Vec<VerifyProblem>, InstallFailure> {
         let targets = self.targets(name, &locked.agents)?;
         let mut check = Check { name, locked, trust, signers: Vec::new(), problems: Vec::new() };
-        let kept = check.kept(&self.store())?;
+        let kept = check.kept(reference_tree(&self.store(), locked, &targets)?);
         for target in &targets {
             check.folder(target, kept.as_ref())?;
         }
@@ -159,6 +159,26 @@ impl SkillSet {
         }
         Ok(check.problems)
     }
+}
+
+/// The files that the lock pins: from the store, or from an installed folder with the same hash. A
+/// fresh clone of a project has the folders, and nothing in the store.
+fn reference_tree(
+    store: &Store,
+    locked: &LockedSkill,
+    targets: &[Target],
+) -> Result<Option<Tree>, InstallFailure> {
+    if let Some(tree) = store.get(&locked.integrity)? {
+        return Ok(Some(tree));
+    }
+    for target in targets {
+        if let FolderContents::Tree(tree) = FolderContents::at(&target.folder)?
+            && tree.integrity() == locked.integrity
+        {
+            return Ok(Some(tree));
+        }
+    }
+    Ok(None)
 }
 
 /// A list whose order does not matter, sorted.
@@ -186,17 +206,17 @@ impl Check<'_> {
         self.problems.push(VerifyProblem { skill: self.name.to_owned(), folder, fault });
     }
 
-    /// What the store has.
-    fn kept(&mut self, store: &Store) -> Result<Option<(Tree, SkillSummary)>, InstallFailure> {
-        let Some(tree) = store.get(&self.locked.integrity)? else {
+    /// Checks the files that the lock pins, and reads their summary.
+    fn kept(&mut self, reference: Option<Tree>) -> Option<(Tree, SkillSummary)> {
+        let Some(tree) = reference else {
             self.tell(None, VerifyFault::NotKept);
-            return Ok(None);
+            return None;
         };
         let summary = match SkillSummary::read(&tree, self.name) {
             Ok(summary) => summary,
             Err(error) => {
                 self.tell(None, VerifyFault::Unusable(error.to_string()));
-                return Ok(None);
+                return None;
             }
         };
         match trust::verify(&tree, summary.signed_name(), summary.written_version(), self.trust) {
@@ -210,7 +230,7 @@ impl Check<'_> {
             }
         }
         self.check_lock_fields(&summary);
-        Ok(Some((tree, summary)))
+        Some((tree, summary))
     }
 
     /// The lock is a text that anybody can edit: what it says about a skill must be what its files

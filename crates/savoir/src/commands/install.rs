@@ -195,7 +195,7 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::SUCCESS);
     }
     let chosen = if listings.is_empty() { Chosen::default() } else { args.choice.of(&listings)? };
-    let how = install_options(args, &context)?;
+    let mut how = install_options(args, &context)?;
     let state = context.skill_set.state()?;
     let by_name = chosen.by_name || !requested.is_empty();
     let FetchedSkills { ready, mut skipped } = fetch_chosen(&context, chosen.offers, &listings)?;
@@ -213,6 +213,7 @@ fn install(args: &Args) -> Result<ExitCode, CommandError> {
     if args.choice.all {
         skipped.extend(take_replacing(&mut ready, &state.lock));
     }
+    how.agents = context.without_source_agents(&ready, how.agents)?;
     skipped.extend(context.take_own_folders(&mut ready, &how.agents)?);
     let ready = without_unmet_needs(ready, &state.lock, &mut skipped);
     let extras = listings.into_iter().flat_map(|listing| listing.not_installed).collect();

@@ -70,18 +70,11 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let open = || {
-        if args.check {
-            return check(args);
-        }
-        sync(
-            &args.scope.open()?.with_registry_args(&args.ask),
-            &args.sync_request(),
-            args.output,
-            args.frozen,
-        )
-    };
-    open()
+    if args.check {
+        return check(args);
+    }
+    let context = args.scope.open()?.with_registry_args(&args.ask);
+    sync(&context, &args.sync_request(), args.output, args.frozen)
 }
 
 /// Updates savoir.lock to match savoir.toml, and the installed files to match savoir.lock.
@@ -291,7 +284,7 @@ fn check(args: &Args) -> Result<ExitCode, CommandError> {
     let plan = plan(&context, &args.sync_request(), args.output.edits())?;
     context.done();
     let left = plan.changes().iter().any(|change| matches!(change, PlannedChange::EditsLeft(_)));
-    let differs = !stale.is_empty() || !plan.is_empty() || left;
+    let differs = !stale.is_empty() || plan.changes_project() || left;
     let mut more = Map::new();
     let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();
     more.insert("stale".into(), json!(lines));

@@ -164,6 +164,34 @@ impl InstallContext {
         Ok(offers)
     }
 
+    /// Leaves out agents that read the folder the skills come from, if other agents remain.
+    pub(crate) fn without_source_agents(
+        &self,
+        ready: &[CheckedSkill],
+        agents: Vec<&'static Agent>,
+    ) -> Result<Vec<&'static Agent>, CommandError> {
+        let mut others = Vec::new();
+        let mut notes = Vec::new();
+        for agent in &agents {
+            let folder = self.skill_set.agent_folder(agent)?;
+            let is_source = |one: &&CheckedSkill| {
+                self.skill_set.is_source(&one.source, &folder.join(&one.summary.name))
+            };
+            match ready.iter().find(is_source) {
+                None => others.push(*agent),
+                Some(skill) => notes.push(format!(
+                    "{} already reads `{}` where it is",
+                    agent.title, skill.summary.name
+                )),
+            }
+        }
+        if others.is_empty() {
+            return Ok(agents);
+        }
+        notes.iter().for_each(|note| output::note(note));
+        Ok(others)
+    }
+
     /// Removes skills whose source is the folder in which they would be installed: removing them later
     /// would remove the original.
     pub(crate) fn take_own_folders(

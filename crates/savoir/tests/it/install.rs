@@ -498,3 +498,14 @@ fn removing_an_edited_skill_needs_force() {
     machine.well(&["undo"]);
     assert_eq!(machine.read(PDF), GOOD, "nothing is lost");
 }
+
+#[test]
+fn an_agent_that_reads_the_source_folder_does_not_stop_the_others() {
+    let machine = Machine::new();
+    machine.skill("project/skills/pdf", "1.0.0", "Read it.");
+    let agents = "claude-code,openclaw";
+    let args = ["install", "./skills/pdf", "--agent", agents, "--allow-experimental"];
+    let installed = machine.well(&args);
+    assert!(installed.stderr.contains("OpenClaw already reads `pdf` where it is"), "{installed}");
+    assert!(machine.has(PDF), "{installed}");
+}

@@ -146,7 +146,7 @@ fn what_the_store_lost_is_fetched_again() {
     let tree = skill("pdf", "1.0.0", BODY);
     bench.install(vec![tree.clone()], &["claude-code"]);
     fs::remove_dir_all(bench.data().join("store")).unwrap();
-    assert_eq!(bench.problems(), ["`pdf` is not in the store, or is damaged there"]);
+    assert_eq!(bench.problems(), [""; 0], "the folder has the same files");
     bench.apply(&bench.sync(UserEdits::Keep));
     assert_eq!(bench.problems(), [""; 0], "the folder has it still");
 

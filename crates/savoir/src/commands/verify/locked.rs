@@ -68,7 +68,9 @@ fn verify_locked(
         };
         output::text(&format!("{text}{}: {end}\n", output::plural(skills, "skill")))?;
         if !problems.is_empty() {
-            output::note("`savoir sync` restores missing files; with --force, also edited ones");
+            output::note(
+                "`savoir sync` installs missing skills; `savoir sync --force` also restores deleted and edited files",
+            );
         }
     }
     Ok(ExitCode::from(problems.iter().map(severity).max().unwrap_or_default()))

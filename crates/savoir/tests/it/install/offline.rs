@@ -51,3 +51,17 @@ fn what_is_on_this_system_needs_no_network() {
     machine.well(&args);
     assert!(machine.has(PDF));
 }
+
+#[test]
+fn a_fresh_clone_with_committed_skills_matches_the_lock() {
+    let machine = Machine::with_pdf();
+    fs::create_dir_all(machine.sandbox.path("colleague/.claude")).expect("a folder");
+    let run = |args: &[&str]| machine.sandbox.run_as("colleague", "project", args);
+    let verified = run(&["verify"]);
+    assert_eq!(verified.code, 0, "{verified}");
+    let compared = run(&["sync", "--check"]);
+    assert_eq!((compared.code, &*compared.stdout), (0, "everything matches savoir.lock\n"));
+    machine.sandbox.write("project/.claude/skills/pdf/SKILL.md", "changed");
+    assert_eq!(run(&["verify"]).code, 1);
+    assert_eq!(run(&["sync", "--check"]).code, 1);
+}
