@@ -60,10 +60,7 @@ pub enum RegistryError {
     #[error("this is not a token: it has letters, digits and signs, and nothing else")]
     Token,
     /// There is no registry to ask.
-    #[error(
-        "no registry is set for `{0}`; write `[registries]` with `default = \"https://…\"` into \
-         savoir.toml, or give --registry"
-    )]
+    #[error("no registry is set for `{0}`")]
     None(String),
     /// There are registries, and none of them is asked about a name.
     #[error(

@@ -9,6 +9,10 @@ use crate::error::CommandError;
 
 /// Show what a model sees of the installed skills
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  savoir context show                        skills that any agent sees here
+  savoir context simulate --agent codex      what one agent shows and cuts")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -313,9 +313,9 @@ impl From<RegistryError> for CommandError {
         };
         let failed = failed.named(error.code().to_owned());
         match error {
-            RegistryError::None(_) => {
-                failed.hint("use --registry URL, or add one to [registries] in savoir.toml")
-            }
+            RegistryError::None(_) => failed
+                .hint("for a folder, give its path: ./NAME; for a repository: OWNER/REPO")
+                .hint("for a registry: --registry URL, or add one to [registries] in savoir.toml"),
             RegistryError::NotARegistry { instead: Some(instead), .. } => {
                 failed.hint(format!("the registry is at {instead}: --registry {instead}"))
             }

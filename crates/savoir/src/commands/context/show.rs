@@ -71,6 +71,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         output::json(&preamble)?;
     } else {
         output::content(&output::sanitize(&preamble.text()))?;
+        if preamble.text().is_empty() {
+            output::note("no skills are installed here; install one: savoir install SOURCE");
+        }
         for Unusable { name, reason } in &preamble.unusable {
             output::note(&format!("{} is left out: {}", output::cell(name), output::cell(reason)));
         }
