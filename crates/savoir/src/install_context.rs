@@ -43,9 +43,7 @@ pub(crate) use self::{
     report::Report,
     skipped::{Skipped, one_per_name, without_culprits, without_unmet_needs},
 };
-use crate::{
-    ask, config, error::CommandError, installed, offline, output, runtime, trust::Keyring,
-};
+use crate::{config, error::CommandError, installed, offline, output, runtime, trust::Keyring};
 
 /// The folder of the store and the journal, in the data folder.
 pub(crate) const STORE_FOLDER: &str = "shelf";

@@ -6,7 +6,7 @@ use savoir_engine::Home;
 use savoir_package::source::{CleanMode, Cleaned, clean};
 use serde_json::json;
 
-use crate::{error::CommandError, install_context::output};
+use crate::{error::CommandError, output};
 
 /// Downloads, and copies of skills that were run once. Python environments in the cache are not
 /// removed, because running tools may use them.

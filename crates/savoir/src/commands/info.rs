@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{show::Page, status::clash_json};
 use crate::{
     error::CommandError,
-    install_context::installed::{ExaminedSkill, Installed, Json, Locked, few, source, state},
+    installed::{ExaminedSkill, Installed, Json, Locked, few, source, state},
     load,
     lookup::{self, ordered},
     offline, output,

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     credentials::{self, StoredToken},
     error::CommandError,
-    install_context::output,
+    output,
     remote::Remote,
     runtime,
     session::{self, TokenArgs},

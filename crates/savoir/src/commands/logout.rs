@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{
     credentials::{self, StoredToken, TOKEN},
     error::CommandError,
-    install_context::output,
+    output,
     remote::Remote,
     runtime, session,
 };

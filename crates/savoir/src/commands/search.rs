@@ -20,7 +20,7 @@ use savoir_package::{
 };
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, install_context::offline, output, remote::Remote, runtime};
+use crate::{error::CommandError, offline, output, remote::Remote, runtime};
 
 /// Width of the table if standard output is not a terminal.
 const DEFAULT_WIDTH: usize = 100;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     error::CommandError,
-    install_context::installed::few,
+    installed::few,
     lookup::{Candidate, Lookup},
     output,
 };

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::show::Page;
-use crate::{error::CommandError, install_context::output, remote::Remote, runtime};
+use crate::{error::CommandError, output, remote::Remote, runtime};
 
 /// Show your account and permissions at a registry
 #[derive(Debug, clap::Args)]

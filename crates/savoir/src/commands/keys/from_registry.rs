@@ -10,7 +10,7 @@ use savoir_package::{
 use serde_json::json;
 
 use super::{Trust, as_json, line};
-use crate::{ask, error::CommandError, install_context::output, runtime, trust::Keyring};
+use crate::{ask, error::CommandError, output, runtime, trust::Keyring};
 
 /// The keys that a registry lists for a namespace.
 struct OfferedTool {

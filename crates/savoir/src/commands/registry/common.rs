@@ -6,7 +6,7 @@ use savoir_package::registry::{Client, Name, RegistryError};
 use semver::Version;
 use serde_json::Value;
 
-use crate::{error::CommandError, install_context::output, remote::Remote, runtime};
+use crate::{error::CommandError, output, remote::Remote, runtime};
 
 /// Options for the registry and the output.
 #[derive(Debug, clap::Args)]

@@ -15,7 +15,7 @@ use savoir_registry::conformance::{
 };
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, install_context::output, runtime};
+use crate::{error::CommandError, output, runtime};
 
 /// Environment variables for the tokens.
 const TOKEN: &str = "SAVOIR_TOKEN";

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     error::CommandError,
-    install_context::output::{self, plural},
+    output::{self, plural},
     progress::Progress,
     runtime,
     storage_args::StorageArgs,

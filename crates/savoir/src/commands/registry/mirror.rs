@@ -8,7 +8,7 @@ use savoir_package::registry::{
 };
 use serde_json::json;
 
-use crate::{error::CommandError, install_context::output, remote::Remote, runtime};
+use crate::{error::CommandError, output, remote::Remote, runtime};
 
 /// Copy a registry into a folder that any web server can serve
 #[derive(Debug, clap::Args)]
