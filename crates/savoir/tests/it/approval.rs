@@ -414,7 +414,7 @@ fn a_tool_that_fills_the_disk_does_not_get_rid_of_its_record() {
         return;
     }
     let records = run.json();
-    let records = records.as_array().unwrap_or_else(|| panic!("{run}"));
+    let records = records["runs"].as_array().unwrap_or_else(|| panic!("{run}"));
     assert_eq!(records.len(), 1, "{run}");
     assert_eq!(records[0]["skill"], "demo", "{run}");
     assert!(!run.stderr.contains("could not be recorded"), "{run}");
