@@ -64,7 +64,7 @@ fn permissions(request: &Request, kept: &Approval, found: &mut Vec<String>) {
     // What matters most is named, however many there are.
     new.sort_by_key(|entry| phrase::permission(entry, &request.secrets).first().map(|p| p.weight));
     let wanted = new.into_iter().map(|entry| shown(&entry.to_string()));
-    let wanted = wanted.map(|entry| format!("wants a new permission: {entry}")).collect();
+    let wanted = wanted.map(|entry| format!("new permission: {entry}")).collect();
     found.extend(limited(wanted, "new permissions, all of them below"));
     let gone = then.difference(&now).map(|entry| shown(&entry.to_string()));
     let gone = gone.map(|entry| format!("no longer wants: {entry}")).collect();

@@ -58,7 +58,7 @@ pub fn decide(request: &Request, kept: Option<&Approval>) -> Verdict {
     let ask = |reasons: Vec<String>, warnings: Vec<String>| {
         let news = match (kept, unchanged) {
             (Some(kept), None) => changes(request, kept),
-            (None, _) => vec!["it is new: it has not been approved yet".to_owned()],
+            (None, _) => vec!["it has not been approved yet".to_owned()],
             (Some(_), Some(_)) => Vec::new(),
         };
         Verdict::Ask { reasons: reasons.into_iter().chain(news).collect(), warnings }

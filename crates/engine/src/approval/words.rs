@@ -149,7 +149,7 @@ fn in_order(mut phrases: Vec<Phrase>) -> Vec<Phrase> {
 /// Why the question comes, and what to shout, to be shown above the [`words`].
 pub fn why(reasons: &[String], warnings: &[String]) -> Vec<Line> {
     let line = |role, label, text: &String| Line { role, label, text: visible(text).into_owned() };
-    let reasons = reasons.iter().map(|text| line(Role::Reason, "asks because", text));
+    let reasons = reasons.iter().map(|text| line(Role::Reason, "reason", text));
     reasons.chain(warnings.iter().map(|text| line(Role::Warning, "warning", text))).collect()
 }
 
@@ -249,9 +249,9 @@ impl Page {
     fn rights(&mut self, request: &Request, rights: Rights) {
         let count = rights.count();
         match (rights.declared.is_empty(), rights.added.is_empty()) {
-            (true, true) => self.fact("rights", "none".to_owned()),
-            (true, false) => self.fact("rights", "none but what you add".to_owned()),
-            (false, _) => self.phrases("rights", rights.declared),
+            (true, true) => self.fact("permissions", "none".to_owned()),
+            (true, false) => self.fact("permissions", "none but what you add".to_owned()),
+            (false, _) => self.phrases("permissions", rights.declared),
         }
         if let Some(elsewhere) = request.elsewhere {
             self.fact("elsewhere", elsewhere.to_owned());

@@ -36,7 +36,7 @@ fn without_a_terminal_nothing_is_approved() {
     assert!(run.stdout.contains("tools        hello: echo \"hello world\"\n"), "{run}");
     assert!(run.stdout.contains("programs     may run echo: /"), "{run}");
     assert!(run.stdout.contains("you add      may send any request to example.com and"), "{run}");
-    assert!(run.stdout.contains("asks because it is new: it has not been approved yet\n"), "{run}");
+    assert!(run.stdout.contains("reason       it has not been approved yet\n"), "{run}");
     assert!(!sandbox.path(".savoir").exists(), "a no leaves no trace");
     // A pipe that says yes is not a person.
     let mut child = sandbox
@@ -69,7 +69,7 @@ fn a_flood_of_rights_names_the_command_that_shows_them_all() {
     sandbox.write("demo/tools.py", "def hello():\n    return {}\n");
     let asked = sandbox.run(&["approve", "demo"]);
     assert_eq!(asked.code, 3, "{asked}");
-    let rights = asked.stdout.split("rights  ").nth(1).unwrap_or_else(|| panic!("{asked}"));
+    let rights = asked.stdout.split("permissions  ").nth(1).unwrap_or_else(|| panic!("{asked}"));
     let hidden = rights.find("may fetch from 40 hosts").unwrap_or_else(|| panic!("{asked}"));
     assert!(rights.find("~/.ssh").is_some_and(|at| at < hidden), "{asked}");
     assert!(rights.find("evil.example").is_some_and(|at| at < hidden), "{asked}");
@@ -97,13 +97,13 @@ fn an_answer_holds_elsewhere_and_says_so() {
     let elsewhere = "files below the repository in which it is run\n";
     let reads = format!("elsewhere    reads the {elsewhere}");
     let demo = page("demo");
-    assert!(demo.contains("rights       may read files below") && demo.contains(&reads), "{demo}");
+    assert!(demo.contains("permissions  may read files below") && demo.contains(&reads), "{demo}");
     let writes = page("writer");
     assert!(writes.contains("elsewhere    reads, creates, changes and deletes files"), "{writes}");
     // In a repository they are rights like any others.
     sandbox.write(".git/HEAD", "ref: refs/heads/main\n");
     let here = page("writer");
-    assert!(!here.contains("elsewhere") && !here.contains("rights       none"), "{here}");
+    assert!(!here.contains("elsewhere") && !here.contains("permissions  none"), "{here}");
 }
 
 #[test]
@@ -155,9 +155,9 @@ fn a_change_of_the_skill_is_a_reason() {
     let run = sandbox.run(&["approve", "demo"]);
     assert_eq!(run.code, 3, "{run}");
     for reason in [
-        "asks because wants a new permission: network:read\n",
-        "asks because wants a new permission: network:write\n",
-        "asks because a file of the skill changed: SKILL.md\n",
+        "reason       new permission: network:read\n",
+        "reason       new permission: network:write\n",
+        "reason       a file of the skill changed: SKILL.md\n",
     ] {
         assert!(run.stdout.contains(reason), "{run}");
     }
@@ -193,7 +193,7 @@ fn a_change_of_the_skill_is_a_reason() {
     fs::write(&own, "#!/bin/sh\nevil\n").expect("written");
     let output = approve(&[]);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("asks because the content of own-echo changed: /"), "{text}");
+    assert!(text.contains("reason       the content of own-echo changed: /"), "{text}");
 }
 
 /// Its owner may do everything, others may not write.

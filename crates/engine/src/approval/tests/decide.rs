@@ -92,11 +92,11 @@ fn reasons_say_what_changed() {
         change(&mut now);
         reasons(&now, Some(&then))
     };
-    assert_eq!(reasons(&request(), None), ["it is new: it has not been approved yet"]);
+    assert_eq!(reasons(&request(), None), ["it has not been approved yet"]);
     assert_eq!(after(|r| r.digest = "00".repeat(32)), ["SKILL.md or a file of the skill changed"]);
     assert_eq!(
         after(|r| r.permissions.push("network:write:api.example.com".parse().unwrap())),
-        ["wants a new permission: network:write:api.example.com"]
+        ["new permission: network:write:api.example.com"]
     );
     assert_eq!(
         after(|r| r.permissions.truncate(1)),
@@ -127,7 +127,7 @@ fn reasons_say_what_changed() {
     });
     assert_eq!(flood.len(), 10, "{flood:?}");
     assert_eq!(flood[0], "SKILL.md or a file of the skill changed");
-    assert!(flood[1].starts_with("wants a new permission"), "{flood:?}");
+    assert!(flood[1].starts_with("new permission"), "{flood:?}");
     assert_eq!(flood[7], "and 494 more new permissions, all of them below");
     // What matters is named, however much stands before it.
     let hidden = after(|r| {
@@ -135,7 +135,7 @@ fn reasons_say_what_changed() {
             (0..500).map(|n| format!("network:read:h{n}.example").parse().unwrap()).collect();
         r.permissions.extend(permissions(&["filesystem:read:~/.ssh/**"]));
     });
-    assert_eq!(hidden[0], "wants a new permission: filesystem:read:~/.ssh/**");
+    assert_eq!(hidden[0], "new permission: filesystem:read:~/.ssh/**");
     // A kept answer whose digits were tampered with, or are of an older format.
     let mut odd = then.clone();
     odd.fingerprint = Fingerprint::of(&Request { path: "/".into(), ..request() });

@@ -68,7 +68,7 @@ fn one_right_that_is_asked_about_is_enough() {
         reasons(&community),
         [
             "its tier is community, which asks about filesystem:write:./out/**",
-            "it is new: it has not been approved yet"
+            "it has not been approved yet"
         ]
     );
     let verified = Request { tier: Tier::Verified, ..community };
@@ -97,7 +97,7 @@ fn what_no_signature_covers_is_told() {
         reasons(&request),
         [
             "its signature does not cover node_modules/x/index.js and 1 more, which a run would see; remove it",
-            "it is new: it has not been approved yet"
+            "it has not been approved yet"
         ]
     );
     let page = plain(&words(&request), 80);

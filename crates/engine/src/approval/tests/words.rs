@@ -17,7 +17,7 @@ trust        user, tier experimental, dialect gibberish
 tool         git_log
 runs         git log -n 10
 programs     may run git: /usr/bin/git, sha256 abababababab
-rights       may read files below ~/data
+permissions  may read files below ~/data
              may run git
 content      sha256 cdcdcdcdcdcd, fingerprint 1e75e218ae5f
 "
@@ -76,7 +76,7 @@ tools        fetch: curl {{url}}
 programs     may run python3, which can run any other code: /usr/bin/python3,
              sha256 abababababab
              may run curl: /usr/bin/curl, sha256 abababababab
-rights       may read the secret in API_KEY
+permissions  may read the secret in API_KEY
              may read the environment variables that match APP_*
              may send data (POST, PUT, DELETE…) to api.example.com
              may read any file that you can read
@@ -147,7 +147,7 @@ runs         git "" "a b" "\"quo\\ted\"" "\\u{1b}" "\u{1b}[A"
              characters)…BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB
              BBBBBBBBBBBBBBBBBBBBBBBBBB
 programs     may run git: /usr/bin/git, sha256 abababababab
-rights       may read files below ~/data
+permissions  may read files below ~/data
              may run git
 content      sha256 cdcdcdcdcdcd, fingerprint 1e75e218ae5f
 "#
@@ -187,7 +187,7 @@ fn nothing_scrolls_the_question_away() {
     assert!(text.len() < 60_000, "{}", text.len());
     assert!(text.lines().all(|line| line.chars().count() <= 80));
     // What matters most is not what is cut off.
-    assert!(text.contains("rights       may run any program of the system\n"), "{text}");
+    assert!(text.contains("permissions  may run any program of the system\n"), "{text}");
     assert!(text.contains("more that have no room here"), "{text}");
 }
 
@@ -203,7 +203,7 @@ fn only_our_own_labels_begin_at_the_margin() {
         .collect();
     assert_eq!(
         labels,
-        ["skill", "says", "from", "trust", "tool", "runs", "programs", "rights", "content"]
+        ["skill", "says", "from", "trust", "tool", "runs", "programs", "permissions", "content"]
     );
 }
 
@@ -293,7 +293,7 @@ fn what_matters_is_never_hidden_by_a_flood() {
     let first = "\nwarning      this asks for 45 rights, 4 of which need a second look, far more\n";
     assert!(text.starts_with(first), "{text}");
     at("`savoir approve\n             /home/me/skills/git-helper --details`");
-    assert!(at("rights       may read files below ~/.ssh, where credentials are kept") > 0);
+    assert!(at("permissions  may read files below ~/.ssh, where credentials are kept") > 0);
     let harmless = at("may fetch from 20 hosts: h0.example.com; ");
     assert!(at("may read the secret in API_KEY") < harmless, "{text}");
     assert!(at("to evil.example") < harmless, "{text}");
@@ -344,13 +344,13 @@ fn paths_that_reach_far_are_grave_however_they_are_written() {
     ] {
         let request = Request { permissions: permissions(&[scope]), ..request() };
         let lines = words(&request);
-        let right = lines.iter().find(|line| line.label == "rights").unwrap();
+        let right = lines.iter().find(|line| line.label == "permissions").unwrap();
         assert_eq!(right.role, Role::Grave, "{scope}: {}", right.text);
     }
     for scope in ["filesystem:read:./docs/**", "filesystem:read:/usr/share/dict/words"] {
         let request = Request { permissions: permissions(&[scope]), ..request() };
         let lines = words(&request);
-        let right = lines.iter().find(|line| line.label == "rights").unwrap();
+        let right = lines.iter().find(|line| line.label == "permissions").unwrap();
         assert_eq!(right.role, Role::Fact, "{scope}: {}", right.text);
     }
 }
@@ -359,7 +359,7 @@ fn paths_that_reach_far_are_grave_however_they_are_written() {
 fn hosts_say_what_they_look_like() {
     let permissions = permissions(&["network:write:xn--pypal-4ve.com"]);
     let lines = words(&Request { permissions, ..request() });
-    let right = lines.iter().find(|line| line.label == "rights").unwrap();
+    let right = lines.iter().find(|line| line.label == "permissions").unwrap();
     assert!(right.text.ends_with("looks like paypal.com, but has Cyrillic letters)"), "{right:?}");
 }
 
@@ -368,6 +368,6 @@ fn additions_are_part_of_the_rights() {
     let extra = ExtraGrants { write: vec!["/work".to_owned()], ..ExtraGrants::default() };
     let request = Request { permissions: Vec::new(), extra, ..request() };
     let text = text(&request);
-    assert!(text.contains("rights       none but what you add\n"), "{text}");
+    assert!(text.contains("permissions  none but what you add\n"), "{text}");
     assert!(text.contains("you add      may create, change and delete /work\n"), "{text}");
 }
