@@ -315,7 +315,7 @@ fn a_deleted_signature_comes_back_as_the_hint_says() {
     fs::remove_file(machine.sandbox.path(signature)).expect("it was there");
     let faults = machine.run(&["verify"]);
     assert_eq!(faults.code, 3, "{faults}");
-    assert!(faults.stderr.contains("with --force, also edited ones"), "{faults}");
+    assert!(faults.stderr.contains("`savoir sync --force` also restores deleted"), "{faults}");
     machine.well(&["sync"]);
     assert!(!machine.has(signature), "an edit stays");
     let restored = machine.well(&["sync", "--force"]);
