@@ -87,7 +87,7 @@ impl HostQuestion {
             HostAction::Run { command } => vec![
                 grave("command", command),
                 place,
-                fact("held by", "the sandbox: no network, no other files of yours"),
+                fact("runs in", "the sandbox: no network, no other files of yours"),
             ],
             HostAction::Write { path, bytes, change, is_obeyed } => {
                 let mut lines =

@@ -427,7 +427,7 @@ impl RunPlan {
         if loaded_skill.tier == Tier::Experimental && savoir_sandbox::landlock().is_none() {
             return Err(RunError::refused(
                 "sandbox-incomplete",
-                "this machine has no Landlock, and nobody vouches for this skill",
+                "this machine has no Landlock, and the skill is unsigned",
             )
             .with_hint("savoir doctor tells what this machine can hold"));
         }

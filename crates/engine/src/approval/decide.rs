@@ -145,7 +145,7 @@ fn refusal(request: &Request) -> Option<Verdict> {
         if let Some(problem) = permission.scope_problem() {
             let (entry, problem) = (entry_text(permission), shown(&problem));
             return refuse(
-                format!("the permission {entry} cannot be held: {problem}"),
+                format!("the permission {entry} cannot be enforced: {problem}"),
                 "correct the permission in SKILL.md; `savoir check` shows where",
             );
         }
@@ -168,7 +168,7 @@ fn refusal(request: &Request) -> Option<Verdict> {
             if let Some(problem) = problem(added, entry) {
                 let entry = shown(entry);
                 return refuse(
-                    format!("{} {entry} cannot be held: {}", added.option(), shown(&problem)),
+                    format!("{} {entry} cannot be enforced: {}", added.option(), shown(&problem)),
                     "correct the option",
                 );
             }

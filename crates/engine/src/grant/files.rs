@@ -250,7 +250,7 @@ fn unscoped(
     if is_unproven(grants.tier) || path.parent().is_none() {
         return Err(Refusal::new(
             permission,
-            "it means every file, and nobody vouches for this skill",
+            "it means every file, and the skill is unsigned",
             "name the folder in the skill (filesystem:read:./data/**), or grant one yourself: \
              savoir approve SKILL --allow-read FOLDER",
         ));

@@ -233,7 +233,7 @@ fn what_cannot_be_held_is_refused_even_with_yes() {
     for bad in [["--allow-host", "*"], ["--allow-read", "a/../../b"], ["--allow-env", "A B"]] {
         let run = sandbox.run(&["approve", "demo", "--yes", bad[0], bad[1]]);
         assert_eq!(run.code, 3, "{run}");
-        assert!(run.stderr.contains("cannot be held"), "{run}");
+        assert!(run.stderr.contains("cannot be enforced"), "{run}");
     }
     assert_eq!(sandbox.run(&["approve", "nothing-such"]).code, 2);
     sandbox.write("bad/SKILL.md", "---\n{{{\n");

@@ -120,7 +120,7 @@ fn bounds(code: &Code) -> Limits {
 fn run(job: Job, cancel: &Cancel) -> Result<String, Stop> {
     // Nobody vouches for code that anyone can draw into a workflow, so both locks must hold.
     if savoir_sandbox::landlock().is_none() {
-        return Err(failed("this machine has no Landlock, and nobody vouches for this code"));
+        return Err(failed("this machine has no Landlock, and the code is unsigned"));
     }
     let python = grant::resolve("python3", None).map_err(failed)?.path;
     let folder = tempfile::tempdir().map_err(failed)?;
