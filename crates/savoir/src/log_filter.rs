@@ -1,12 +1,16 @@
 //! The default filter of log messages.
 
 /// Our own crates; others log only warnings.
-const OWN_CRATES: [&str; 8] = [
+const OWN_CRATES: [&str; 12] = [
     "savoir",
+    "savoir_agent",
     "savoir_engine",
+    "savoir_lint",
     "savoir_model",
     "savoir_package",
+    "savoir_registry",
     "savoir_sandbox",
+    "savoir_scan",
     "savoir_server",
     "savoir_skill",
     "savoir_store",
@@ -34,6 +38,6 @@ mod tests {
             .collect();
         found.sort();
         assert_eq!(found, OWN_CRATES);
-        assert!(from("info").starts_with("warn,savoir=info,savoir_engine=info,"));
+        assert!(from("info").starts_with("warn,savoir=info,savoir_agent=info,"));
     }
 }
