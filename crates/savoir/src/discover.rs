@@ -35,10 +35,21 @@ pub(crate) enum Candidate {
 }
 
 /// Walks `paths` in order and passes every candidate to `found`, which returns whether to go on.
+/// Skips what `.gitignore` excludes.
 pub(crate) fn walk(paths: &[PathBuf], found: &mut dyn FnMut(Candidate) -> bool) {
+    walk_with(paths, true, found);
+}
+
+/// As [`walk`], including what `.gitignore` excludes: a line there must not hide a skill.
+pub(crate) fn walk_all(paths: &[PathBuf], found: &mut dyn FnMut(Candidate) -> bool) {
+    walk_with(paths, false, found);
+}
+
+fn walk_with(paths: &[PathBuf], uses_gitignore: bool, found: &mut dyn FnMut(Candidate) -> bool) {
     for path in paths {
         let absolute = path.canonicalize().unwrap_or_else(|_| path.clone());
-        let mut walk = Walk { root: path.clone(), absolute, count: 0, found, stopped: false };
+        let mut walk =
+            Walk { root: path.clone(), absolute, uses_gitignore, count: 0, found, stopped: false };
         walk.start(path);
         if walk.stopped {
             return;
@@ -50,6 +61,7 @@ struct Walk<'a> {
     root: PathBuf,
     /// `root` as an absolute path, to match ignore rules.
     absolute: PathBuf,
+    uses_gitignore: bool,
     count: usize,
     found: &'a mut dyn FnMut(Candidate) -> bool,
     stopped: bool,
@@ -61,7 +73,7 @@ impl Walk<'_> {
             Err(error) => self.unreadable(path, &error),
             Ok(metadata) if metadata.is_dir() => {
                 let mut above = InheritedRules {
-                    rules: ancestors(&self.absolute),
+                    rules: if self.uses_gitignore { ancestors(&self.absolute) } else { Vec::new() },
                     plugin: agents::is_in_plugin(&self.absolute),
                 };
                 self.folder(path, &mut above, 0, None);
@@ -129,7 +141,9 @@ impl Walk<'_> {
         above.plugin =
             has_folder(PLUGIN_FOLDER) || above.plugin && !(depth > 0 && has_folder(".git"));
         let rules = &mut above.rules;
-        if entries.iter().any(|entry| entry.name == ".gitignore" && !entry.is_dir) {
+        if self.uses_gitignore
+            && entries.iter().any(|entry| entry.name == ".gitignore" && !entry.is_dir)
+        {
             rules.extend(gitignore(&self.absolute_of(dir)));
         }
         if !rules.is_empty() {

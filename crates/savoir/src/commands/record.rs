@@ -43,6 +43,7 @@ struct Recorded<'a> {
     permissions: Option<&'a [Permission]>,
     /// The same in the syntax of the skill's dialect.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "declaration")]
     declaration_lines: Option<&'a str>,
 }
 

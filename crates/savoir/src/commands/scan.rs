@@ -124,7 +124,7 @@ fn skills_below(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() || lookup::is_skill(path) {
         return found;
     }
-    discover::walk(&[path.to_owned()], &mut |candidate| {
+    discover::walk_all(&[path.to_owned()], &mut |candidate| {
         if let Candidate::Skill { path, .. } = candidate
             && let Some(folder) = path.parent()
         {

@@ -174,16 +174,16 @@ impl InstallContext {
         let mut notes = Vec::new();
         for agent in &agents {
             let folder = self.skill_set.agent_folder(agent)?;
-            let is_source = |one: &&CheckedSkill| {
+            let is_source = |one: &CheckedSkill| {
                 self.skill_set.is_source(&one.source, &folder.join(&one.summary.name))
             };
-            match ready.iter().find(is_source) {
-                None => others.push(*agent),
-                Some(skill) => notes.push(format!(
-                    "{} already reads `{}` where it is",
-                    agent.title, skill.summary.name
-                )),
+            // Skills of other folders still need this agent.
+            if ready.is_empty() || !ready.iter().all(is_source) {
+                others.push(*agent);
+                continue;
             }
+            let names: Vec<&str> = ready.iter().map(|one| one.summary.name.as_str()).collect();
+            notes.push(format!("{} already reads {} there", agent.title, names.join(", ")));
         }
         if others.is_empty() {
             return Ok(agents);

@@ -506,6 +506,6 @@ fn an_agent_that_reads_the_source_folder_does_not_stop_the_others() {
     let agents = "claude-code,openclaw";
     let args = ["install", "./skills/pdf", "--agent", agents, "--allow-experimental"];
     let installed = machine.well(&args);
-    assert!(installed.stderr.contains("OpenClaw already reads `pdf` where it is"), "{installed}");
+    assert!(installed.stderr.contains("OpenClaw already reads pdf there"), "{installed}");
     assert!(machine.has(PDF), "{installed}");
 }

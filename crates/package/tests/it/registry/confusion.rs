@@ -310,7 +310,7 @@ async fn without_a_registry() {
     let none = registries(&bench, Vec::new());
     let error = gathered(&bench, &none, &["notes"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "no_registry");
-    assert!(error.to_string().contains("[registries]"), "{error}");
+    assert_eq!(error.to_string(), "no registry is set for `notes`");
     assert!(gathered(&bench, &none, &[], Update::All).await.unwrap().arrivals.is_empty());
     // What is installed stays, whatever became of its registry.
     let site = Site::start().await;

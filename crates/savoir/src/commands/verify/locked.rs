@@ -40,6 +40,12 @@ fn verify_locked(
     uncovered.retain(|path| {
         path.components().any(|part| part.as_os_str().to_str().is_some_and(is_meant))
     });
+    let store = context.skill_set.store();
+    let not_stored: Vec<&String> = locked
+        .iter()
+        .filter(|(name, skill)| is_meant(name) && !store.has(&skill.integrity))
+        .map(|(name, _)| name)
+        .collect();
     if as_json {
         output::json(&json!({
             "lock": context.skill_set.root().join(savoir_package::lock::FILE),
@@ -47,6 +53,7 @@ fn verify_locked(
             "ok": problems.is_empty(),
             "problems": problems.iter().map(problem).collect::<Vec<_>>(),
             "not_covered": uncovered,
+            "not_installed_here": not_stored,
         }))?;
     } else {
         let mut text = String::new();
@@ -67,6 +74,12 @@ fn verify_locked(
             count => output::plural(count, "problem"),
         };
         output::text(&format!("{text}{}: {end}\n", output::plural(skills, "skill")))?;
+        for name in &not_stored {
+            output::note(&format!(
+                "`{}` was not installed on this machine; review it: savoir scan {0}",
+                output::cell(name)
+            ));
+        }
         if !problems.is_empty() {
             output::note(
                 "`savoir sync` installs missing skills; `savoir sync --force` also restores deleted and edited files",

@@ -59,6 +59,7 @@ fn a_fresh_clone_with_committed_skills_matches_the_lock() {
     let run = |args: &[&str]| machine.sandbox.run_as("colleague", "project", args);
     let verified = run(&["verify"]);
     assert_eq!(verified.code, 0, "{verified}");
+    assert!(verified.stderr.contains("`pdf` was not installed on this machine"), "{verified}");
     let compared = run(&["sync", "--check"]);
     assert_eq!((compared.code, &*compared.stdout), (0, "everything matches savoir.lock\n"));
     machine.sandbox.write("project/.claude/skills/pdf/SKILL.md", "changed");
