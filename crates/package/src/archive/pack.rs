@@ -22,7 +22,7 @@ const UTF8: u16 = 1 << 11;
 /// The files of a skill as a zip with one folder. The same files always give the same bytes.
 pub fn pack(name: &str, tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
     if name.contains('/') || is_junk(name) {
-        let why = "it is no name of a skill's folder".to_owned();
+        let why = "it is not the name of a skill's folder".to_owned();
         return Err(ArchiveError::path(name, PathProblem::Characters(why)));
     }
     let mut zip = Zip::default();
