@@ -8,8 +8,8 @@
 //!   namespaces.
 //! - `launch` starts the process and `process` supervises it; `watch` records the files that the
 //!   process opens; `group` enforces limits on all processes of a run together.
-//! - `guard` restores protected paths that cannot be mounted over; `trial` tests what this machine
-//!   supports.
+//! - `guard` moves aside files that the program created at protected paths; `tally` counts memory
+//!   and processes where there is no control group; `trial` tests what this machine supports.
 
 #![expect(
     clippy::cast_sign_loss,
