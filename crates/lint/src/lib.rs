@@ -1,4 +1,5 @@
-//! The parts that all checkers share: source text with positions, diagnostics, fixes and reports.
+//! Provides the parts that all checkers share: source text with positions, diagnostics, fixes and
+//! reports.
 //!
 //! - [`Source`] is the text of one file; a [`Span`] is a range of it, a [`Position`] its line and column.
 //! - A [`Diagnostic`] is one problem; its [`Fix`] is a list of [`Edit`]s, which [`edit::apply`] applies.

@@ -99,7 +99,7 @@ pub enum Userland {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// None: the program cannot create network sockets.
+    /// None: the program cannot create a socket of any family.
     #[default]
     None,
     /// These hosts, through the filtering proxy only.
@@ -171,7 +171,7 @@ pub struct Limits {
     pub cpu: Option<u64>,
     /// Bytes of memory for all processes together.
     pub memory: u64,
-    /// What `memory` counts for each process where there is no cgroup.
+    /// Which memory counts for each process where there is no cgroup.
     pub counted: Counted,
     /// Number of processes and threads at the same time.
     pub processes: u64,
@@ -185,7 +185,7 @@ pub struct Limits {
     pub output: u64,
 }
 
-/// What the memory limit counts where there is no cgroup.
+/// Which memory the limit counts where there is no cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
