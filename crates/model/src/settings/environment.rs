@@ -43,7 +43,7 @@ impl Settings {
         Ok(self)
     }
 
-    /// Replaces the provider with the same name, or adds the provider.
+    /// Replaces the provider with the same name, which came from a file, or adds the provider.
     fn replace_or_add(&mut self, mut provider: ProviderSettings) {
         let Some(existing) =
             self.providers.iter_mut().find(|existing| existing.name == provider.name)

@@ -103,8 +103,8 @@ fn connect(
     Err(unreachable(host, &last.to_string()))
 }
 
-/// Returns whether a secret may be sent on this connection: others cannot read it in transit, or the
-/// user accepted plain HTTP.
+/// Returns whether a secret may be sent on this connection: others cannot read it in transit, or
+/// the user accepted plain HTTP.
 pub(super) fn may_see_secrets(address: IpAddr, scheme: Scheme, permit: Permit) -> bool {
     scheme == Scheme::Https || permit.plain || address.is_loopback()
 }
