@@ -25,7 +25,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Whether a fix may be applied without asking.
+/// Whether a fix may be applied without asking the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Safety {
@@ -45,7 +45,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Puts `text` before the byte `at`.
+    /// Inserts `text` before the byte `at`.
     pub fn insert(at: usize, text: impl Into<String>) -> Self {
         Self { span: Span::at(at), text: text.into() }
     }
@@ -64,49 +64,49 @@ impl Edit {
 /// Edits that together solve a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// Whether it may be applied without asking.
+    /// Whether the fix may be applied without asking the user.
     pub safety: Safety,
     /// The edits, which never overlap.
     pub edits: Vec<Edit>,
 }
 
 impl Fix {
-    /// A fix that keeps the meaning.
+    /// Creates a fix that does not change what the file means.
     pub fn safe(edits: Vec<Edit>) -> Self {
         Self { safety: Safety::Safe, edits }
     }
 
-    /// A fix that a person should review.
+    /// Creates a fix that a person should review.
     pub fn risky(edits: Vec<Edit>) -> Self {
         Self { safety: Safety::Unsafe, edits }
     }
 }
 
-/// One problem at one position.
+/// One problem at one position of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Stable kebab-case code of the rule.
     pub code: &'static str,
     pub severity: Severity,
-    /// What is wrong, in one sentence without a full stop.
+    /// A description of the problem, in one sentence without a full stop.
     pub message: String,
-    /// The bytes that it is about.
+    /// The bytes that the problem is about.
     pub span: Span,
-    /// A hint how to solve it.
+    /// A hint how to solve the problem.
     pub help: Option<String>,
-    /// Edits that solve it.
+    /// Edits that solve the problem.
     pub fix: Option<Fix>,
     /// Dotted path of the frontmatter field, if the diagnostic is about one.
     pub field: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error.
+    /// Creates an error.
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Error, span, message)
     }
 
-    /// A warning.
+    /// Creates a warning.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Warning, span, message)
     }
@@ -137,7 +137,6 @@ impl Diagnostic {
         self
     }
 
-    /// Whether it is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

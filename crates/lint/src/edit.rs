@@ -2,16 +2,16 @@
 
 use crate::{Edit, Span};
 
-/// Applies edits that do not overlap; edits that overlap an earlier one are left out.
+/// Applies edits to a text. An edit that overlaps an earlier one is left out.
 pub fn apply(text: &str, edits: &[Edit]) -> String {
     EditedText::new(text, edits).text
 }
 
-/// A text after edits, with a map from its offsets to those of the original.
+/// A text after edits, with a map from its offsets to the offsets of the original.
 #[derive(Debug, Clone)]
 pub struct EditedText {
     pub text: String,
-    /// Edits in order, with the offset in the new text where each begins.
+    /// The applied edits in order, each with the offset in the new text where it begins.
     applied_edits: Vec<(usize, Edit)>,
 }
 
@@ -40,7 +40,8 @@ impl EditedText {
         Self { text: result, applied_edits }
     }
 
-    /// The original offset of an offset in the new text. Inserted text maps to where it went in.
+    /// Returns the original offset of an offset in the new text. Inserted text maps to the place
+    /// where it was inserted.
     pub fn original_offset(&self, at: usize) -> usize {
         let mut removed = 0usize;
         let mut added = 0usize;
@@ -49,7 +50,7 @@ impl EditedText {
                 break;
             }
             if at < start + edit.text.len() {
-                // Inside replaced text: as near as the old text allows.
+                // Inside replaced text, the result is as near as the old text allows.
                 return (edit.span.start + (at - start)).min(edit.span.end);
             }
             removed += edit.span.len();
@@ -58,7 +59,7 @@ impl EditedText {
         (at + removed).saturating_sub(added)
     }
 
-    /// Whether a span of the new text overlaps text that an edit inserted.
+    /// Returns whether a span of the new text overlaps text that an edit inserted.
     pub fn overlaps_edit(&self, span: Span) -> bool {
         self.applied_edits.iter().any(|(start, edit)| {
             let end = start + edit.text.len();
@@ -72,7 +73,8 @@ impl EditedText {
         Span::new(start, end.max(start))
     }
 
-    /// The original offset of the end of a span, without text that was deleted right after it.
+    /// Returns the original offset of the end of a span, without text that was deleted right after
+    /// it.
     fn original_end_offset(&self, at: usize) -> usize {
         let mut removed = 0usize;
         let mut added = 0usize;

@@ -1,7 +1,10 @@
-//! The parts that all checkers share: source text with positions, diagnostics, fixes and reports.
+//! Provides the parts that all checkers share: source text with positions, diagnostics, fixes and
+//! reports.
 //!
-//! - [`Source`] is the text of one file; a [`Span`] is a range of it, a [`Position`] its line and column.
-//! - A [`Diagnostic`] is one problem; its [`Fix`] is a list of [`Edit`]s, which [`edit::apply`] applies.
+//! - [`Source`] is the text of one file; a [`Span`] is a range of it, a [`Position`] its line and
+//!   column.
+//! - A [`Diagnostic`] is one problem; its [`Fix`] is a list of [`Edit`]s, which [`edit::apply`]
+//!   applies.
 //! - [`RuleDocs`] is the documentation of a rule, written as the doc comment above it.
 //! - [`render`] writes reports as text, JSON, SARIF or GitHub annotations.
 //! - [`visible`] and [`harmless`] escape hidden and control characters.

@@ -1,7 +1,7 @@
 //! Renders diagnostics as text, JSON, SARIF or GitHub annotations.
 //!
-//! A [`Renderer`] writes one report after the other, so that a hundred thousand files take no more
-//! memory than one. It makes many small writes: give it a buffered writer.
+//! A [`Renderer`] writes one report after the other, so that a hundred thousand files need no more
+//! memory than one. It makes many small writes, so pass a buffered writer.
 //!
 //! ```
 //! use savoir_lint::{Diagnostic, Source, Span};
@@ -41,28 +41,29 @@ use thiserror::Error;
 
 use crate::{Diagnostic, Position, RuleDocs, Severity, Source, Span};
 
-/// What was found in one file.
+/// The diagnostics of one file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileReport<'a> {
-    /// The path as users know it.
+    /// The path as shown to users.
     pub path: &'a str,
-    /// The text that was checked, none when the file could not be read.
+    /// The text that was checked; `None` if the file could not be read.
     pub source: Option<&'a Source>,
-    /// The dialect in which it was read, none when unknown.
+    /// The dialect in which the file was parsed; `None` if unknown.
     pub dialect: Option<&'static str>,
-    /// Diagnostics in the order of the file.
+    /// Diagnostics in file order.
     pub diagnostics: &'a [Diagnostic],
 }
 
 impl FileReport<'_> {
-    /// The start and end of a span; `None` if the file could not be read.
+    /// Returns the start and end of a span; `None` if the file could not be read.
     fn range(&self, span: Span) -> Option<(Position, Position)> {
         let source = self.source?;
         let end = span.end.max(span.start);
         Some((source.position(span.start), source.position(end)))
     }
 
-    /// The same for formats that need a position even in a file that could not be read.
+    /// Returns the start and end of a span, or the start of the file if the file could not be read,
+    /// for formats that need a position.
     fn range_or_file_start(&self, span: Span) -> (Position, Position) {
         let beginning = Position { line: 1, column: 1 };
         self.range(span).unwrap_or((beginning, beginning))
@@ -72,31 +73,31 @@ impl FileReport<'_> {
 /// Totals over all files of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Files that were checked.
+    /// Number of checked files.
     pub files: usize,
-    /// Errors in all of them.
+    /// Number of errors in all files.
     pub errors: usize,
-    /// Warnings in all of them.
+    /// Number of warnings in all files.
     pub warnings: usize,
-    /// Diagnostics that a safe fix removes.
+    /// Number of diagnostics that a safe fix removes.
     pub fixable: usize,
-    /// Further diagnostics that only an unsafe fix removes.
+    /// Number of further diagnostics that only an unsafe fix removes.
     pub fixable_unsafe: usize,
 }
 
 /// Writes reports: one start, any number of files, one finish.
 pub trait Renderer {
-    /// Writes what comes before the first file.
+    /// Writes the text before the first file.
     fn start(&mut self, out: &mut dyn Write) -> io::Result<()>;
 
-    /// Writes the findings of one file.
+    /// Writes the diagnostics of one file.
     fn file(&mut self, out: &mut dyn Write, report: &FileReport<'_>) -> io::Result<()>;
 
-    /// Writes what comes after the last file.
+    /// Writes the text after the last file.
     fn finish(&mut self, out: &mut dyn Write, summary: &Summary) -> io::Result<()>;
 }
 
-/// How findings are written.
+/// The output format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// For people: the source line, the position in it, and a hint.
@@ -111,10 +112,9 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
     pub const ALL: [Self; 4] = [Self::Text, Self::Json, Self::Sarif, Self::Github];
 
-    /// The word that users type.
+    /// Returns the name that users type.
     pub fn id(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -131,7 +131,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// The word is not the name of a format.
+/// The error for a word that is not the name of a format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is not a format; there are {known}", known = Format::ALL.map(Format::id).join(", "))]
 pub struct UnknownFormat(String);
@@ -150,29 +150,28 @@ impl FromStr for Format {
 pub struct TextStyle {
     /// Whether to write ANSI colour codes.
     pub color: bool,
-    /// Columns of the terminal; longer lines of the file are cut around the finding.
+    /// Columns of the terminal; longer source lines are cut around the diagnostic.
     pub width: usize,
 }
 
 impl Default for TextStyle {
-    /// No colour, and lines as wide as rustc's.
+    /// Returns a style without colour and with the line width of rustc.
     fn default() -> Self {
         Self { color: false, width: 140 }
     }
 }
 
-/// A rule as reports describe it.
+/// The description of a rule in reports.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleDescription {
-    /// Stable kebab-case id.
+    /// The stable kebab-case ID of the rule.
     pub id: &'static str,
-    /// Its documentation.
     pub docs: RuleDocs,
-    /// How much its findings matter.
+    /// The severity of its diagnostics.
     pub severity: Severity,
 }
 
-/// The renderer of a format. `rules` are all rules that may be named, sorted by id.
+/// Creates the renderer of a format. `rules` are all rules that reports may name, sorted by ID.
 pub fn renderer(
     format: Format,
     style: TextStyle,

@@ -5,19 +5,19 @@
 pub struct RuleDocs(pub &'static str);
 
 impl RuleDocs {
-    /// The documentation as Markdown.
+    /// Returns the documentation as Markdown.
     pub fn markdown(self) -> String {
         let lines = self.0.lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
         lines.collect::<Vec<_>>().join("\n").trim().to_owned()
     }
 
-    /// The first paragraph, on one line.
+    /// Returns the first paragraph on one line.
     pub fn summary(self) -> String {
         let docs = self.markdown();
         docs.split("\n\n").next().unwrap_or_default().replace('\n', " ")
     }
 
-    /// The text below a heading of the second level, if there is one.
+    /// Returns the text below a second-level heading, if there is one.
     pub fn section(self, heading: &str) -> Option<String> {
         let docs = self.markdown();
         let (_, section) = docs.split_once(&format!("## {heading}\n"))?;

@@ -5,87 +5,87 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Largest SKILL.md that is read. The largest of 183,655 real files has 145 KB; beyond a mebibyte
-/// a file is data, not instructions, and no agent loads it.
+/// Size limit of SKILL.md. The largest of 183,655 real files has 145 KB; a file of more than a
+/// mebibyte is data, not instructions, and no agent loads it.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 /// A half-open range of byte offsets into a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
-    /// First byte.
+    /// The first byte.
     pub start: usize,
-    /// One past the last byte.
+    /// The offset after the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// The bytes from `start` up to `end`.
+    /// Creates the span from `start` up to `end`.
     pub const fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 
-    /// The empty span before `at`.
+    /// Creates the empty span before `at`.
     pub const fn at(at: usize) -> Self {
         Self { start: at, end: at }
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub const fn len(self) -> usize {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether the span covers nothing.
+    /// Returns whether the span contains no bytes.
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// Whether `at` is inside.
+    /// Returns whether `at` is inside the span.
     pub const fn contains(self, at: usize) -> bool {
         self.start <= at && at < self.end
     }
 
-    /// The span moved towards the end of the file.
+    /// Returns the span moved by `by` bytes towards the end of the file.
     #[must_use]
     pub const fn shifted(self, by: usize) -> Self {
         Self { start: self.start + by, end: self.end + by }
     }
 
-    /// The text under the span; empty when the span does not fit the text.
+    /// Returns the text of the span; empty if the span does not fit the text.
     pub fn slice(self, text: &str) -> &str {
         text.get(self.start..self.end).unwrap_or_default()
     }
 }
 
-/// A position as people count it: both numbers start at one, columns count characters.
+/// A line and column as users count them: both start at one, and columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// Line number, from one.
+    /// The line number, starting at one.
     pub line: usize,
-    /// Column in characters, from one.
+    /// The column in characters, starting at one.
     pub column: usize,
 }
 
 /// Why the bytes of a file are not accepted as text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SourceError {
-    /// More bytes than [`MAX_FILE_BYTES`].
+    /// The file has more bytes than [`MAX_FILE_BYTES`].
     #[error("the file has {size} bytes, the limit is {limit}", limit = MAX_FILE_BYTES)]
     TooLarge {
         /// Size of the file in bytes.
         size: u64,
     },
-    /// Bytes that are not UTF-8.
+    /// The file is not valid UTF-8.
     #[error("byte {offset} is not valid UTF-8{hint}", hint = utf16_hint(*.utf16))]
     NotUtf8 {
-        /// Offset of the first bad byte.
+        /// The offset of the first invalid byte.
         offset: usize,
-        /// Whether the file begins like UTF-16.
+        /// Whether the file begins with a UTF-16 byte order mark.
         utf16: bool,
     },
 }
 
 impl SourceError {
-    /// The code of the rule that explains it.
+    /// Returns the code of the rule that explains the error.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "file-too-large",
@@ -93,7 +93,7 @@ impl SourceError {
         }
     }
 
-    /// A hint how to solve it.
+    /// Returns a hint how to solve the error.
     pub fn help(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "move data and reference text into files of the skill",
@@ -133,12 +133,12 @@ impl Source {
         Self { text, lines: OnceLock::new() }
     }
 
-    /// The whole text, including a byte order mark.
+    /// Returns the whole text, including a byte order mark.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Line and column of a byte offset; an offset past the end counts as the end.
+    /// Returns the line and column of a byte offset; an offset past the end counts as the end.
     pub fn position(&self, offset: usize) -> Position {
         let lines = self.line_starts();
         let offset = floor_char_boundary(&self.text, offset.min(self.text.len()));
@@ -157,7 +157,7 @@ impl Source {
     }
 }
 
-/// The nearest character boundary at or before `at`.
+/// Returns the nearest character boundary at or before `at`.
 pub fn floor_char_boundary(text: &str, mut at: usize) -> usize {
     at = at.min(text.len());
     while !text.is_char_boundary(at) {

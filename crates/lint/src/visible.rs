@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-/// Whether a terminal would interpret, drop or hide the character instead of printing it.
+/// Returns whether a terminal would interpret, drop or hide the character instead of printing it.
 pub(crate) fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -23,7 +23,7 @@ pub(crate) fn is_hidden(character: char) -> bool {
         )
 }
 
-/// Appends a character, escaped if it is hidden: `\r`, `\u{1b}`.
+/// Appends a character and escapes it if it is hidden, for example as `\r` or `\u{1b}`.
 pub(crate) fn push_visible(out: &mut String, character: char) {
     match character {
         '\n' => out.push_str("\\n"),

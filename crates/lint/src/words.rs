@@ -3,7 +3,7 @@
 /// Longer texts are not compared, because the time grows with the square of the length.
 const MAX_COMPARED_BYTES: usize = 128;
 
-/// The word closest to `text`, if one is close enough to be meant.
+/// Returns the word closest to `text`, if it is close enough to be a misspelling.
 pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if text.len() > MAX_COMPARED_BYTES {
         return None;
@@ -18,12 +18,12 @@ pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, word)| word)
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins words as `a`, `a and b` or `a, b and c`.
 pub fn and(words: &[impl AsRef<str>]) -> String {
     join(words, "and")
 }
 
-/// `a`, `a or b`, `a, b or c`.
+/// Joins words as `a`, `a or b` or `a, b or c`.
 pub fn or(words: &[impl AsRef<str>]) -> String {
     join(words, "or")
 }
@@ -39,7 +39,7 @@ fn join(words: &[impl AsRef<str>], conjunction: &str) -> String {
     }
 }
 
-/// The text on one line, with single blanks.
+/// Returns the text on one line, with single blanks.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

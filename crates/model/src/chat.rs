@@ -1,4 +1,4 @@
-//! Requests to language models and their streamed answers.
+//! Defines requests to language models and their streamed answers.
 
 use std::fmt;
 
@@ -9,24 +9,24 @@ use crate::ModelError;
 
 /// A client of a language model provider.
 pub trait LanguageModel: fmt::Debug + Send + Sync {
-    /// Streams an answer. The request is sent when the stream is first polled and cancelled when it
-    /// is dropped. The last item of a complete answer is [`Chunk::End`].
+    /// Streams an answer. The request is sent when the stream is first polled and cancelled when
+    /// the stream is dropped. The last item of a complete answer is [`Chunk::End`].
     fn answer(&self, request: ChatRequest) -> BoxStream<'static, Result<Chunk, ModelError>>;
 
-    /// The names of the models that it offers.
+    /// Lists the names of the models that the provider offers.
     fn models(&self) -> BoxFuture<'_, Result<Vec<String>, ModelError>>;
 }
 
-/// A conversation to continue.
+/// A conversation that the model continues.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatRequest {
-    /// The model, as its provider names it.
+    /// The model name that the provider uses.
     pub model: String,
     /// Messages, oldest first.
     pub messages: Vec<Message>,
-    /// Sampling temperature; the provider's own if there is none.
+    /// Sampling temperature; `None` uses the provider's default.
     pub temperature: Option<f64>,
-    /// Most tokens of the answer; the provider's own if there is none.
+    /// Maximum number of tokens of the answer; `None` uses the provider's default.
     pub max_tokens: Option<u32>,
     /// Tools that the model may call.
     pub tools: Vec<ToolDefinition>,
@@ -37,20 +37,18 @@ pub struct ChatRequest {
 pub enum Message {
     /// The system prompt.
     System(String),
-    /// A message of the user.
+    /// A message from the user.
     User(String),
     /// An answer of the model.
     Assistant {
-        /// Its text.
         text: String,
-        /// The tools that it calls.
+        /// The tool calls that the model asks for.
         tool_calls: Vec<ToolCall>,
     },
     /// The result of a tool call.
     Tool {
-        /// The call that it answers.
+        /// The ID of the call that this message answers.
         call_id: String,
-        /// The result.
         content: String,
     },
 }
@@ -58,11 +56,10 @@ pub enum Message {
 /// A tool that a model may call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDefinition {
-    /// Its name.
     pub name: String,
-    /// What it does.
+    /// A description for the model.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub parameters: Value,
 }
 
@@ -71,26 +68,26 @@ pub struct ToolDefinition {
 pub struct ToolCall {
     /// Identifies the call within one answer.
     pub id: String,
-    /// The function.
+    /// The name of the tool.
     pub name: String,
-    /// Its arguments: an object, unless the model wrote something else.
+    /// The arguments: an object, unless the model wrote something else.
     pub arguments: Value,
 }
 
 /// A part of a streamed answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chunk {
-    /// Some text; never empty.
+    /// A piece of the text; never empty.
     Text(String),
-    /// A whole call: its arguments are complete.
+    /// A complete tool call.
     ToolCall(ToolCall),
-    /// Token usage. Comes once, before the end, from providers that report it.
+    /// Token usage. Sent once, before the end, by providers that report it.
     Usage(Usage),
     /// The answer is complete.
     End(Finish),
 }
 
-/// Tokens that a request used.
+/// The number of tokens that a request used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tokens of the prompt.
@@ -102,12 +99,12 @@ pub struct Usage {
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// The answer is complete.
+    /// The model finished its answer.
     Stop,
-    /// The limit of tokens was reached.
+    /// The token limit was reached.
     Length,
     /// The model waits for the results of its tool calls.
     ToolCalls,
-    /// The provider cut it off, for example by a filter.
+    /// The provider cut the answer off, for example by a filter.
     Other,
 }

@@ -13,16 +13,16 @@ pub(crate) use self::{
 };
 use crate::ModelError;
 
-/// Turns texts into vectors of one dimension.
+/// Turns texts into vectors that all have the same dimension.
 pub trait Embedder: fmt::Debug + Send + Sync {
-    /// `provider:model`. Vectors of different identities must not be compared.
+    /// Returns the identity `provider:model`. Vectors of different identities must not be compared.
     fn identity(&self) -> &str;
 
-    /// One vector of length 1 for each text, in order.
+    /// Returns one vector of length 1 for each text, in order.
     fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, ModelError>>;
 }
 
-/// Scales a vector to length 1. `None` if its length is 0 or not finite.
+/// Scales a vector to length 1. Returns `None` if its length is 0 or not finite.
 fn normalise(mut vector: Vec<f32>) -> Option<Vec<f32>> {
     let squares: f64 = vector.iter().map(|x| f64::from(*x).powi(2)).sum();
     let length = squares.sqrt();

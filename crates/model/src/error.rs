@@ -1,8 +1,8 @@
-//! Errors of language models and embedders.
+//! Defines [`ModelError`], the errors of language models and embedders.
 
 use thiserror::Error;
 
-/// Errors of language models and embedders.
+/// An error of a language model or embedder.
 #[derive(Debug, Error)]
 pub enum ModelError {
     /// No provider is configured.
@@ -11,56 +11,56 @@ pub enum ModelError {
     /// No provider of this name is configured.
     #[error("there is no provider `{name}`; configured: {}", join_or_none(known))]
     UnknownProvider {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names that there are.
+        /// The names of the configured providers.
         known: Vec<String>,
     },
-    /// A setting cannot be used.
+    /// A setting is invalid.
     #[error("{0}")]
     Setting(String),
     /// The provider could not be reached.
     #[error("{provider} cannot be reached at {url}: {message}")]
     Unreachable {
-        /// Its name.
+        /// The provider's name.
         provider: String,
         /// The address that was tried.
         url: String,
-        /// Why not.
+        /// The reason.
         message: String,
     },
     /// The provider answered with an error status.
     #[error("{provider} answered {status}: {message}")]
     Refused {
-        /// Its name.
+        /// The provider's name.
         provider: String,
         /// The HTTP status.
         status: u16,
-        /// Its message, cut short.
+        /// The provider's message, shortened.
         message: String,
     },
     /// The provider sent nothing for too long.
     #[error("{provider} did not answer within {seconds} s")]
     TimedOut {
-        /// Its name.
+        /// The provider's name.
         provider: String,
-        /// How long was waited.
+        /// The timeout.
         seconds: u64,
     },
     /// The provider sent a response that cannot be parsed.
     #[error("{provider} sent an invalid response: {message}")]
     InvalidResponse {
-        /// Its name.
+        /// The provider's name.
         provider: String,
-        /// What was wrong.
+        /// Why the response cannot be parsed.
         message: String,
     },
     /// The answer has more tool calls than the limit.
     #[error("{provider} sent too many tool calls in one answer: at most {max} are accepted")]
     TooManyCalls {
-        /// Its name.
+        /// The provider's name.
         provider: String,
-        /// How many there may be.
+        /// The maximum number of calls.
         max: usize,
     },
     /// The local model failed.
@@ -69,7 +69,8 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// The message without the provider's address and response, for users who may not see them.
+    /// Returns the message without the provider's address and response, for users who may not see
+    /// them.
     pub fn public_message(&self) -> String {
         match self {
             Self::Unreachable { provider, .. } => format!("{provider} cannot be reached"),
@@ -86,7 +87,7 @@ impl ModelError {
         }
     }
 
-    /// A hint how to solve the problem.
+    /// Returns a hint how to solve the problem.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::NoProvider => Some(

@@ -1,4 +1,4 @@
-//! HTTP client for one provider, with retries, timeouts and size limits.
+//! Implements the HTTP client for one provider, with retries, timeouts and size limits.
 
 mod body;
 mod error_response;
@@ -25,14 +25,14 @@ pub(crate) use self::frames::{Frames, Framing};
 use self::{body::Body, error_response::MessageSanitizer};
 use crate::{ModelError, Secret, limits};
 
-/// How long to wait for the first byte and between bytes.
+/// How long to wait for the first byte of a response and between bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     pub(crate) first_byte: Duration,
     pub(crate) idle: Duration,
 }
 
-/// HTTP client for one provider. Cloning shares the connections.
+/// The HTTP client of one provider. Clones share the connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Http(Arc<Inner>);
 
@@ -143,7 +143,7 @@ impl Http {
         MessageSanitizer { key: self.0.key.as_ref() }
     }
 
-    /// Sends with retries. Once a response begins, nothing is sent again.
+    /// Sends a request with retries. Once a response has started, the request is not sent again.
     async fn send(
         &self,
         method: Method,
@@ -206,7 +206,7 @@ impl Http {
         if let Some(client) = self.0.client.get() {
             return Ok(client.clone());
         }
-        // A key must not follow a redirect to another host.
+        // Redirects are not followed, so that a key is never sent to another host.
         let mut builder = Client::builder()
             .connect_timeout(limits::CONNECT_TIMEOUT)
             .redirect(Policy::none())
@@ -277,7 +277,7 @@ fn retry_for_status(status: StatusCode, headers: &HeaderMap) -> Retry {
     }
 }
 
-/// Whether a server is on this machine, where no proxy can reach it.
+/// Returns whether a server is on this machine, where no proxy can reach it.
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -287,20 +287,21 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Exponential backoff with up to 50 % jitter, so that clients do not retry in step.
+/// Returns the pause before a retry: exponential backoff with up to 50 % jitter, so that clients do
+/// not retry at the same time.
 fn backoff(tries: u32) -> Duration {
     let pause = limits::FIRST_BACKOFF * 2_u32.pow(tries - 1);
     let jitter = RandomState::new().hash_one(tries) % 512;
     pause + pause * jitter as u32 / 1024
 }
 
-/// An error with its causes, without the URL.
+/// Returns an error with its causes, without the URL.
 fn describe_error_chain(error: &(dyn Error + 'static)) -> String {
     let mut message = String::new();
     let mut next = Some(error);
     while let Some(error) = next {
         let text = match error.downcast_ref::<reqwest::Error>() {
-            // It repeats the URL, which may contain a password.
+            // The text of a request error repeats the URL, which may contain a password.
             Some(_) if error.source().is_some() => String::new(),
             Some(_) => "the request failed".to_owned(),
             None => error.to_string(),
@@ -316,10 +317,10 @@ fn describe_error_chain(error: &(dyn Error + 'static)) -> String {
     message
 }
 
-/// The URL without user name, password and query, which may be secret.
+/// Returns the URL without user name, password and query, which may be secret.
 pub(crate) fn redact_url(url: &Url) -> String {
     let mut url = url.clone();
-    // Addresses of HTTP always have a host, so neither can fail.
+    // HTTP URLs always have a host, so neither call can fail.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);

@@ -1,13 +1,14 @@
-//! Clients for language models and embeddings behind two small traits.
+//! Provides clients for language models and embedding models behind two small traits.
 //!
 //! - [`LanguageModel`] answers a [`ChatRequest`] with a stream of [`Chunk`]s. Dropping the stream
 //!   ends the request.
 //! - [`Embedder`] turns texts into vectors.
-//! - [`Models`] holds the configured providers: it finds the provider for a name such as `openai:gpt-4o`.
-//! - [`Settings`] are what a person wrote into files and variables; [`Models::from_settings`] makes
-//!   them work.
+//! - [`Models`] contains the configured providers and finds the provider for a name such as
+//!   `openai:gpt-4o`.
+//! - [`Settings`] are the user's settings from files and environment variables;
+//!   [`Models::from_settings`] creates the clients from them.
 //!
-//! This crate knows nothing of skills.
+//! This crate knows nothing about skills.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Limits on the size and duration of what a provider sends, each with its reason.
+//! Limits the size and duration of provider responses, each with its reason.
 
 use std::time::Duration;
 
-/// A reachable server accepts the connection in a fraction of this time.
+/// Time to connect; a reachable server needs a fraction of it.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time to the first byte of an answer: long enough to load a local model and read a long prompt.
@@ -14,7 +14,7 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Time to wait for the token usage after the finish; the answer is complete without it.
 pub(crate) const USAGE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// More tries would only add to the load that made the request fail.
+/// Number of attempts; more would only add to the load that made the request fail.
 pub(crate) const MAX_TRIES: u32 = 3;
 
 /// Pause before the first retry; each further pause is twice as long.
@@ -23,25 +23,26 @@ pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 /// Longest `Retry-After` that is waited for; a longer one is reported as an error at once.
 pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(20);
 
-/// One line or event of a stream. A whole tool call can be in one; a word is a few hundred bytes.
+/// Bytes of one line or event of a stream. It may contain a whole tool call; usually it has a few
+/// hundred bytes.
 pub(crate) const MAX_EVENT_BYTES: usize = 1 << 20;
 
-/// All of a stream: 128 thousand tokens at half a kilobyte each.
+/// Bytes of a whole stream: 128 thousand tokens at half a kilobyte each.
 pub(crate) const MAX_STREAM_BYTES: usize = 64 << 20;
 
-/// An answer that is one document: 32 vectors of 4096 numbers take a tenth of it.
+/// Bytes of a response that is one document: 32 vectors of 4096 numbers take a tenth of it.
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 32 << 20;
 
-/// How much of an error response is read.
+/// Bytes of an error response that are read.
 pub(crate) const MAX_ERROR_BODY_BYTES: usize = 16 << 10;
 
-/// How much of an error response is shown: a few lines of a terminal.
+/// Characters of an error response that are shown: a few lines of a terminal.
 pub(crate) const MAX_ERROR_MESSAGE_CHARS: usize = 400;
 
 /// Shorter keys are not redacted in messages: they are test keys, and would match too much.
 pub(crate) const MIN_REDACTED_KEY_BYTES: usize = 6;
 
-/// Calls in one answer; models ask for a handful.
+/// Tool calls in one answer; models usually send a handful.
 pub(crate) const MAX_TOOL_CALLS: usize = 128;
 
 /// `max_tokens` for APIs that require it, when the request sets none.
@@ -50,7 +51,7 @@ pub(crate) const DEFAULT_MAX_TOKENS: u32 = 4096;
 /// How long the first listed model is cached as the default.
 pub(crate) const DEFAULT_MODEL_TTL: Duration = Duration::from_mins(5);
 
-/// Models whose quirks are remembered.
+/// Number of models whose quirks are cached.
 pub(crate) const MAX_REMEMBERED_MODELS: usize = 64;
 
 /// Texts per embedding request; servers accept from 32 to 2048.
@@ -59,11 +60,12 @@ pub(crate) const MAX_TEXTS_PER_REQUEST: usize = 32;
 /// Texts that a local model embeds before it checks for cancellation.
 pub(crate) const LOCAL_BATCH_TEXTS: usize = 8;
 
-/// A file with a key; a longer one is not a key.
+/// Bytes of a key file; a longer file is not a key.
 pub(crate) const MAX_KEY_FILE_BYTES: u64 = 16 << 10;
 
-/// A file that describes a local model; vocabularies of large ones take some 20 MB.
+/// Bytes of a file that describes a local model; vocabularies of large models take some 20 MB.
 pub(crate) const MAX_DESCRIPTION_FILE_BYTES: u64 = 64 << 20;
 
-/// The weights of a local model: beyond it, a sentence takes seconds without a graphics card.
+/// Bytes of the weights of a local model: with more, one sentence takes seconds without a graphics
+/// card.
 pub(crate) const MAX_WEIGHTS_BYTES: u64 = 4 << 30;

@@ -1,4 +1,4 @@
-//! Holds the configured providers and resolves model names such as `openai:gpt-4o`.
+//! Stores the configured providers and resolves model names such as `openai:gpt-4o`.
 
 use std::{sync::Arc, time::Instant};
 
@@ -29,7 +29,7 @@ pub struct Models {
 pub struct ChosenModel {
     /// The provider's name.
     pub provider: String,
-    /// The model's name, as the provider knows it.
+    /// The model name that the provider uses.
     pub model: String,
     /// The client to call.
     pub client: Arc<dyn LanguageModel>,
@@ -40,14 +40,13 @@ pub struct ChosenModel {
 pub struct ProviderModels {
     /// The provider's name.
     pub provider: String,
-    /// The model that is used when none is named.
+    /// The model that is used when the request names none.
     pub default_model: Option<String>,
-    /// Its models.
     pub models: Result<Vec<String>, ModelError>,
 }
 
 impl Models {
-    /// Adds a provider. Names are unique; a second one of a name replaces the first.
+    /// Adds a provider, or replaces the provider with the same name.
     pub fn add(
         &mut self,
         name: &str,
@@ -64,25 +63,24 @@ impl Models {
         });
     }
 
-    /// Sets the embedder.
     pub fn set_embedder(&mut self, embedder: Arc<dyn Embedder>) {
         self.embedder = Some(embedder);
     }
 
-    /// The embedder, if one is configured.
+    /// Returns the embedder, if one is configured.
     pub fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
         self.embedder.as_ref()
     }
 
-    /// Whether no provider is configured.
+    /// Returns whether no provider is configured.
     pub fn is_empty(&self) -> bool {
         self.providers.is_empty()
     }
 
     /// Resolves `provider:model`, a model name alone, or `None` for the default.
     ///
-    /// The text before the first colon is a provider only if one has that name: names of Ollama
-    /// models contain colons.
+    /// The text before the first colon is a provider only if one has that name, because names of
+    /// Ollama models contain colons.
     pub async fn choose(&self, name_or_default: Option<&str>) -> Result<ChosenModel, ModelError> {
         let first = self.providers.first().ok_or(ModelError::NoProvider)?;
         let (provider, model) =
@@ -118,8 +116,8 @@ impl Models {
     }
 }
 
-/// The configured model, else the first one that the provider offers. The list is cached, and
-/// concurrent callers share one request.
+/// Returns the configured model, or else the first one that the provider lists. The result is
+/// cached, and concurrent callers share one request.
 async fn default_model_of(provider: &Provider) -> Result<String, ModelError> {
     if let Some(model) = &provider.default_model {
         return Ok(model.clone());

@@ -1,4 +1,4 @@
-//! Clients of the providers, one per wire format, and the decoding of streamed answers.
+//! Contains one client for each wire format of providers, and the decoding of streamed answers.
 
 mod anthropic;
 mod ollama;
@@ -28,7 +28,7 @@ trait Decoder: Send {
     /// Decodes one frame.
     fn read(&mut self, frame: &str, answer: &mut AnswerState) -> Result<(), DecodeError>;
 
-    /// Called at the end of the stream: pending tool calls are complete.
+    /// Called at the end of the stream, when pending tool calls are complete.
     fn complete(&mut self, _answer: &mut AnswerState) -> Result<(), DecodeError> {
         Ok(())
     }
@@ -36,15 +36,15 @@ trait Decoder: Send {
 
 /// Why a frame of an answer cannot be used.
 enum DecodeError {
-    /// It cannot be read.
+    /// The frame cannot be parsed.
     InvalidResponse(String),
-    /// It has more tool calls than the limit.
+    /// The answer has more tool calls than the limit.
     TooManyCalls,
-    /// The provider reports an error in the middle of the stream.
+    /// The provider reported an error in the middle of the stream.
     Refused { status: u16, message: String },
 }
 
-/// The state of an answer that is being decoded, and chunks that were not yet returned.
+/// The state of an answer that is being decoded, and chunks that the stream has not returned yet.
 #[derive(Debug, Default)]
 struct AnswerState {
     ready_chunks: VecDeque<Chunk>,
@@ -110,8 +110,8 @@ impl AnswerState {
     }
 }
 
-/// Parses arguments, which come as an object or as its JSON text; no arguments are an empty object.
-/// `Err` returns anything else unchanged.
+/// Parses tool arguments, which are an object or its JSON text. Missing arguments become an empty
+/// object; `Err` returns anything else unchanged.
 fn parse_arguments(arguments: Value) -> Result<Value, Value> {
     let parsed = match &arguments {
         Value::Null => Some(json!({})),
@@ -154,7 +154,7 @@ impl<D: Decoder> AnswerStream<D> {
         }
     }
 
-    /// The next frame. After the finish reason, frames are awaited only briefly.
+    /// Returns the next frame. After the finish reason, it waits only briefly for further frames.
     async fn frame(&mut self) -> Result<Option<String>, ModelError> {
         if self.answer.finish.is_none() {
             return self.frames.next().await;
@@ -202,7 +202,7 @@ fn chunk_stream<D: Decoder + 'static>(
     .boxed()
 }
 
-/// The texts of `field` in the entries of a list.
+/// Returns the texts of `field` in the entries of a list.
 fn texts_of_field<'a>(
     list: Option<&'a Value>,
     field: &'a str,

@@ -1,18 +1,18 @@
-//! An API key that is never printed.
+//! Defines [`Secret`], an API key that is never printed.
 
 use std::fmt;
 
-/// A key. It is never printed.
+/// An API key. Its debug output does not contain the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a key, trimmed.
+    /// Wraps a key without surrounding white space.
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
     }
 
-    /// The key itself.
+    /// Returns the key itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }

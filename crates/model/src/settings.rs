@@ -1,4 +1,4 @@
-//! Settings of model providers, from files and the environment.
+//! Defines the settings of model providers, from files and the environment.
 
 mod address;
 mod connect;
@@ -16,27 +16,27 @@ use crate::Secret;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
-    /// Chat completions, as `OpenAI` and many others speak them.
+    /// The chat completions API of `OpenAI` and many other servers.
     OpenAi,
     /// The Messages API of Anthropic.
     Anthropic,
-    /// The native interface of Ollama.
+    /// The native API of Ollama.
     Ollama,
 }
 
-/// One provider, from a table `[models.NAME]` of a file or from environment variables.
+/// The settings of one provider, from a table `[models.NAME]` of a file or from environment
+/// variables.
 ///
-/// A file of someone else's project must not choose where a key is sent: read tables only from the
+/// A file of another user's project must not choose where a key is sent: read tables only from the
 /// files of the user who owns the keys.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ProviderSettings {
-    /// Its name. In files it is the name of the table.
+    /// The provider's name; in files, the name of the table.
     #[serde(skip)]
     pub name: String,
-    /// Its wire format.
     pub kind: ProviderKind,
-    /// Base URL; the provider's own if not set.
+    /// Base URL; `None` uses the provider's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// The API key; it cannot be set in a settings file.
@@ -48,13 +48,13 @@ pub struct ProviderSettings {
     /// File with the key, readable only by its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
-    /// The model that is used when none is named.
+    /// The model that is used when the request names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// How long to wait for the first byte of an answer, in seconds.
     #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
     pub first_byte_timeout: Option<Duration>,
-    /// How long an answer may pause, in seconds.
+    /// How long an answer may pause between bytes, in seconds.
     #[serde(default, with = "seconds", skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<Duration>,
     #[serde(skip)]
@@ -84,7 +84,7 @@ pub enum EmbeddingSettings {
     Folder(PathBuf),
 }
 
-/// [`EmbeddingSettings`] as they are written.
+/// [`EmbeddingSettings`] in the form of a settings file.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct EmbeddingTable {
@@ -103,13 +103,13 @@ pub struct Settings {
     pub providers: Vec<ProviderSettings>,
     /// The embedding model.
     pub embedding: Option<EmbeddingSettings>,
-    /// `provider:model`, a provider or a model that is taken when none is named. Without it the
-    /// first provider is the default.
+    /// The default `provider:model`, provider or model. If it is not set, the first provider is the
+    /// default.
     pub default: Option<String>,
 }
 
 impl ProviderSettings {
-    /// A provider with nothing but its name and kind.
+    /// Creates settings with only a name and a kind.
     pub fn new(name: &str, kind: ProviderKind) -> Self {
         Self {
             name: name.to_owned(),
@@ -125,7 +125,7 @@ impl ProviderSettings {
         }
     }
 
-    /// The name of a setting in messages.
+    /// Returns the name of a setting for error messages.
     fn setting_name(&self, field: &str) -> String {
         match self.origin {
             SettingsOrigin::File => format!("`{field}` of [models.{}]", self.name),
@@ -135,10 +135,9 @@ impl ProviderSettings {
 }
 
 impl ProviderKind {
-    /// All of them. Each is also the name of the provider that variables configure.
+    /// All kinds. Each name is also the name of the provider that environment variables configure.
     pub const ALL: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Ollama];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -147,7 +146,7 @@ impl ProviderKind {
         }
     }
 
-    /// The environment variable of a setting.
+    /// Returns the environment variable of a setting.
     fn variable_name(self, field: &str) -> &'static str {
         match (self, field) {
             (Self::OpenAi, "base-url") => "OPENAI_BASE_URL",
@@ -194,7 +193,7 @@ impl From<EmbeddingSettings> for EmbeddingTable {
 }
 
 impl Settings {
-    /// Settings from the tables `[models.NAME]` and other fields of a file.
+    /// Creates settings from the tables `[models.NAME]` and other fields of a file.
     pub fn from_tables(
         tables: impl IntoIterator<Item = (String, ProviderSettings)>,
         embedding: Option<EmbeddingSettings>,
@@ -208,7 +207,7 @@ impl Settings {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
-    /// Whether the name is a provider kind that is not configured.
+    /// Returns whether the name is a provider kind that is not configured.
     fn is_unconfigured_provider(&self, name: &str) -> bool {
         self.find(name).is_none() && ProviderKind::ALL.iter().any(|kind| kind.name() == name)
     }

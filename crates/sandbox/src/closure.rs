@@ -1,13 +1,15 @@
-//! [`Closure`]: what a program needs to start and to work, and nothing more.
+//! [`Closure`] lists the files that a program needs to start and to work, and nothing more.
 //!
-//! The new root of a run is built from nothing, so whatever is not named here does not exist there.
-//! Nothing is executed to find out, not even `ldd`, since that would start the very program:
-//! [`elf`] reads the headers, [`loader`] repeats the search of the dynamic loader, [`script`] the kernel's reading of `#!`,
-//! [`way`] notes the links that lead to each file, and [`helpers`] knows what git, Python, Node, Perl and Ruby
-//! open beside their own file. [`build`] holds these together and [`memory`] keeps the results of this process.
+//! The root file system of a run starts empty, so a file that is not listed here does not exist for
+//! the program. Nothing is executed to find the files, not even `ldd`, since `ldd` would start the
+//! program: [`elf`] reads the headers, [`loader`] repeats the search of the dynamic loader,
+//! [`script`] reads `#!` lines as the kernel does, [`way`] records the symbolic links that lead to
+//! each file, and [`helpers`] knows which files git, Python, Node, Perl and Ruby open besides their
+//! own. [`build`] combines these modules and [`memory`] caches the results in this process.
 //!
-//! The program may come from a skill and be any bytes. It can name libraries of this machine and, as a script, an interpreter;
-//! it cannot bring in a program as its library or loader, nor a folder that a link leads out to.
+//! The program may come from a skill and contain any bytes. It can name libraries of this machine
+//! and, if it is a script, an interpreter. It cannot add a program by naming it as its library or
+//! loader, nor a folder outside by a symbolic link.
 
 mod access;
 mod build;
@@ -38,33 +40,37 @@ pub use self::{
     find::{TRUSTED_PATH, find},
 };
 
-/// What a file is there for; what comes later can do what comes earlier can.
+/// How a file is used. Later variants include the rights of earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// It is read.
+    /// The file is read.
     Data,
-    /// It is mapped: a library or the loader.
+    /// The file is mapped into memory: a library or the loader.
     Library,
-    /// It is executed because the first line of a script names it; whether it may is for the caller to say.
+    /// The file is executed because the first line of a script names it. The caller decides whether
+    /// that is allowed.
     Interpreter,
-    /// It is executed because it was asked for.
+    /// The file is executed because the caller asked for it.
     Program,
 }
 
-/// What a folder that comes whole holds.
+/// The kind of files in a folder that is included as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Contents {
-    /// Only what is read.
+    /// Only files that are read.
     Data,
-    /// Also what is mapped or executed: modules of an interpreter, programs of git.
+    /// Also files that are mapped or executed, such as modules of an interpreter or programs of
+    /// git.
     Code,
 }
 
-/// What programs need in a root of their own; every path is bound at the path that it has outside.
+/// The files, folders and symbolic links that programs need in a new root. Each is mounted at the
+/// path that it has on the host.
 ///
-/// To build it: folders in the order of their paths, an empty folder over each hidden one, files, links.
+/// To build the root, mount the folders in path order, cover each hidden folder with an empty one,
+/// then add files and links.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Closure {
     files: BTreeMap<PathBuf, Kind>,
@@ -74,7 +80,7 @@ pub struct Closure {
 }
 
 impl Closure {
-    /// What these programs need, each named by an absolute path.
+    /// Finds the closure of these programs; each path must be absolute.
     pub fn of(programs: &[PathBuf]) -> Result<Self, ClosureError> {
         if let [program] = programs {
             return recall(program, || Builder::new(program).build());
@@ -87,27 +93,29 @@ impl Closure {
         Ok(all)
     }
 
-    /// Regular files by their real paths.
+    /// Returns the regular files by their real paths.
     pub fn files(&self) -> impl Iterator<Item = (&Path, Kind)> {
         self.files.iter().map(|(path, kind)| (path.as_path(), *kind))
     }
 
-    /// Folders that come whole, by their real paths.
+    /// Returns the folders that are included as a whole, by their real paths.
     pub fn folders(&self) -> impl Iterator<Item = (&Path, Contents)> {
         self.folders.iter().map(|(path, contents)| (path.as_path(), *contents))
     }
 
-    /// Folders within those that stay empty: packages that were installed beside a standard library.
+    /// Returns the subfolders of [`folders`](Self::folders) that stay empty: packages that were
+    /// installed next to a standard library.
     pub fn hidden(&self) -> impl Iterator<Item = &Path> {
         self.hidden.iter().map(PathBuf::as_path)
     }
 
-    /// Symbolic links, each with what it says.
+    /// Returns the symbolic links, each with its target as written in the link.
     pub fn links(&self) -> impl Iterator<Item = (&Path, &Path)> {
         self.links.iter().map(|(link, target)| (link.as_path(), target.as_path()))
     }
 
-    /// Joins another closure to this one: what one of them shows is shown.
+    /// Merges another closure into this one. A path that is visible in either closure is visible in
+    /// the result.
     fn add(&mut self, other: &Self) {
         self.hidden.retain(|path| !other.shows(path));
         let hidden: Vec<_> =
@@ -132,7 +140,8 @@ impl Closure {
         *entry = contents.max(*entry);
     }
 
-    /// The folder that brings a path along, if one does.
+    /// Returns the contents of the folder that includes a path, or `None` if no folder does or the
+    /// path is hidden.
     fn covering(&self, path: &Path) -> Option<Contents> {
         for above in path.ancestors() {
             if self.hidden.contains(above) {
@@ -151,7 +160,8 @@ impl Closure {
         self.covering(path).is_some()
     }
 
-    /// Leaves out what a folder brings along anyway; programs stay, so that it can be seen which they are.
+    /// Removes entries that an included folder already contains. Programs and interpreters stay
+    /// listed, so that callers can tell which files they are.
     fn tidy(&mut self) {
         let inner: Vec<_> = self
             .folders

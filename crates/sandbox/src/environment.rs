@@ -1,4 +1,4 @@
-//! The environment of a program: built, never inherited.
+//! Builds the environment variables of a program. None is inherited from the caller.
 
 use std::ffi::CString;
 
@@ -8,16 +8,17 @@ use crate::{
     proxy::{MaskedSecret, placeholder},
 };
 
-/// Where the proxy is inside.
+/// The address of the proxy inside the sandbox.
 const PROXY: &str = "http://127.0.0.1:3128";
 
-/// A script that makes Node use the proxy, and the option that loads it. No folder that can be granted has it.
+/// The path of a script that makes Node use the proxy. It is in the root folder, which cannot be
+/// granted.
 pub(crate) const NODE_PROXY: &str = "/.savoir-node-proxy.cjs";
 const NODE_OPTIONS: &str = "--require=/.savoir-node-proxy.cjs";
 
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// Names by which programs find the proxy and the certificates that they trust.
+/// Environment variables in which programs look for the proxy and for trusted certificates.
 const PROXY_NAMES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 const CERTIFICATE_NAMES: [&str; 7] = [
@@ -30,7 +31,7 @@ const CERTIFICATE_NAMES: [&str; 7] = [
     "CARGO_HTTP_CAINFO",
 ];
 
-/// The variables that a program sees, and the secrets behind placeholders.
+/// The variables that a program sees, and the secrets behind their placeholders.
 pub(crate) struct Built {
     variables: Vec<(String, String)>,
     secrets: Vec<MaskedSecret>,
@@ -72,7 +73,7 @@ pub(crate) fn build(policy: &Policy, has_proxy: bool) -> Result<Built, SandboxEr
 }
 
 impl Built {
-    /// The value of a variable as the program sees it.
+    /// Returns the value of a variable as the program sees it.
     pub(crate) fn plain(&self, name: &str) -> Option<&str> {
         self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -81,7 +82,7 @@ impl Built {
         self.secrets.clone()
     }
 
-    /// The variables as a program gets them.
+    /// Returns the variables as `NAME=value` strings for `execve`.
     pub(crate) fn entries(&self) -> Result<Vec<CString>, SandboxError> {
         let entries =
             self.variables.iter().map(|(name, value)| CString::new(format!("{name}={value}")));

@@ -1,4 +1,4 @@
-//! Why a program was not started.
+//! Defines [`SandboxError`]: why a program was not started.
 
 use std::{io, path::PathBuf};
 
@@ -6,67 +6,67 @@ use thiserror::Error;
 
 use crate::{closure::ClosureError, support::Missing};
 
-/// Why a program was not started. Nothing of it has run.
+/// Why a program was not started. The program has not run at all.
 #[derive(Debug, Error)]
 pub enum SandboxError {
-    /// This machine cannot hold the policy.
+    /// This machine lacks a feature that the sandbox needs.
     #[error("this machine cannot hold a sandbox: {0}")]
     Unsupported(#[from] Missing),
-    /// A path of the policy is not one.
+    /// A path of the policy is not absolute or contains `..`.
     #[error("{} cannot be granted: the path must be absolute and without `..`", path.display())]
     BadPath {
-        /// As given.
+        /// The path as passed.
         path: PathBuf,
     },
-    /// A path of the policy leads over a link.
+    /// A path of the policy contains a symbolic link.
     #[error("{} cannot be granted: {} is a link, grant its target instead", path.display(), link.display())]
     Link {
-        /// As given.
+        /// The path as passed.
         path: PathBuf,
-        /// Where the link is.
+        /// The path of the link.
         link: PathBuf,
     },
     /// A writable path does not exist.
     #[error("{} cannot be granted for writing: it does not exist", path.display())]
     MissingPath {
-        /// As given.
+        /// The path as passed.
         path: PathBuf,
     },
     /// The working directory is not visible.
     #[error("the working directory {} is not among the granted paths", path.display())]
     HiddenDirectory {
-        /// As given.
+        /// The path as passed.
         path: PathBuf,
     },
-    /// A program cannot be made visible.
+    /// The files that a program needs cannot be found.
     #[error(transparent)]
     Program(#[from] ClosureError),
-    /// A text contains NUL.
+    /// A text contains a NUL character.
     #[error("{what} contains a NUL character")]
     Nul {
         /// Which text.
         what: &'static str,
     },
-    /// An environment variable cannot be passed.
+    /// The name of an environment variable is invalid.
     #[error("`{name}` cannot be the name of an environment variable")]
     BadVariable {
-        /// As given.
+        /// The name as passed.
         name: String,
     },
     /// A step of building the sandbox failed.
     #[error("the sandbox cannot be built: {step}: {source}")]
     Build {
-        /// What was being done.
+        /// The step that failed.
         step: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The program could not be executed.
     #[error("{} cannot be executed: {source}", program.display())]
     Execute {
-        /// Which program.
+        /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The proxy could not be started.

@@ -1,8 +1,8 @@
-//! [`Host`] and [`HostPattern`]: names of hosts in the one spelling in which they are compared.
+//! Parses host names and host patterns into one canonical spelling, in which they are compared.
 //!
-//! Most holes in host filters come from two readers of one spelling: the filter sees a name, the
-//! resolver an address. So a host is read once, here; whatever has a second reading is refused, and
-//! everything after compares and dials the result.
+//! Most vulnerabilities of host filters come from two parsers that read one spelling differently:
+//! the filter sees a name, the resolver an address. So a host is parsed once, here. An ambiguous
+//! host is refused, and all later code compares and connects to the parsed result.
 
 mod address;
 
@@ -20,83 +20,84 @@ use serde::{Serialize, Serializer};
 
 pub use address::is_public;
 
-/// The longest name that DNS can carry.
+/// The longest name that DNS allows.
 const NAME: usize = 253;
-/// The longest label that DNS can carry.
+/// The longest label that DNS allows.
 const LABEL: usize = 63;
 
-/// A name or an address, checked, in its canonical spelling.
+/// A validated host name or address in canonical spelling.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Host(Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Kind {
-    /// Lower case, A-labels, no dot at the end.
+    /// Lower case, A-labels, no trailing dot.
     Name(String),
     Address(IpAddr),
 }
 
-/// Which hosts a grant is about.
+/// The hosts that a grant applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPattern {
     /// Every public host that has a name.
     Any,
-    /// This host alone.
+    /// Only this host.
     Exact(Host),
-    /// This domain and everything below it, at every depth.
+    /// This domain and all its subdomains, at any depth.
     Domain(Host),
 }
 
-/// Why a text is not a host or a pattern.
+/// Why a text is not a host or a host pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Nothing, or only a dot.
+    /// The text is empty or only a dot.
     #[error("a host is missing")]
     Empty,
-    /// Something that has no place in a name.
+    /// A character that is not allowed in a host name.
     #[error(
         "`{}` is not allowed in a host: only letters, digits, hyphens, underscores and dots are",
         .0.escape_default()
     )]
     Character(char),
-    /// Two dots in a row, or one at the front.
+    /// Two dots in a row, or a leading dot.
     #[error("a label of the host is empty: two dots in a row, or one at the front")]
     EmptyLabel,
-    /// `-example.com`
+    /// A label begins or ends with a hyphen, such as `-example.com`.
     #[error("the label `{0}` begins or ends with a hyphen")]
     Hyphen(String),
-    /// Longer than DNS can carry.
+    /// The name is longer than DNS allows.
     #[error("the host is too long: {LABEL} characters for each label, {NAME} for all")]
     TooLong,
-    /// A name that has no form in ASCII, or an `xn--` label that decodes to nothing.
+    /// A name that has no ASCII form, or an `xn--` label that cannot be decoded.
     #[error("`{}` is not a valid international name", .0.escape_default())]
     International(String),
-    /// `0x7f.1`, `2130706433`, `127.1`: an address for some readers and a name for others.
+    /// An address for some parsers and a name for others, such as `0x7f.1`, `2130706433` or
+    /// `127.1`.
     #[error("`{0}` looks like an address; write an IPv4 address as four decimal numbers")]
     OddAddress(String),
-    /// `::1`, `[::0001]`
+    /// An IPv6 address without brackets or not in its short form, such as `::1` or `[::0001]`.
     #[error("`{}` is not an IPv6 address in its short form in brackets, such as `[::1]`", .0.escape_default())]
     OddAddress6(String),
-    /// `[::ffff:127.0.0.1]`
+    /// An IPv4 address mapped to IPv6, such as `[::ffff:127.0.0.1]`.
     #[error("write the IPv4 address itself, `{0}`")]
     Mapped(Ipv4Addr),
-    /// `example.com:080`
+    /// An invalid port, such as `example.com:080`.
     #[error("`{}` is not a port: write a number from 1 to 65535", .0.escape_default())]
     Port(String),
-    /// `a.*.com`, `*example.com`
+    /// A `*` that is not a whole leading label, such as `a.*.com` or `*example.com`.
     #[error("`*` stands alone or for whole labels at the front, as in `*.example.com`")]
     Star,
-    /// `*.com`
+    /// A pattern that covers a whole top-level domain, such as `*.com`.
     #[error("`*.{0}` is too wide: name at least two labels, as in `*.example.{0}`")]
     TooWide(String),
-    /// `*.127.0.0.1`
+    /// A `*` before an address, such as `*.127.0.0.1`.
     #[error("`*` cannot stand before the address {0}")]
     StarAddress(IpAddr),
 }
 
 impl Host {
-    /// Reads a host as it stands in a URL, without a port.
+    /// Parses a host as written in a URL, without a port.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.starts_with('[') || text.matches(':').count() > 1 {
             return parse_six(text);
@@ -117,14 +118,14 @@ impl Host {
         if !ends_in_number(name) {
             return Ok(Self(Kind::Name(name.to_owned())));
         }
-        // Only what the caller wrote counts: fullwidth digits must not turn into an address.
+        // Only the original text counts: fullwidth digits must not turn into an address.
         match text.parse::<Ipv4Addr>() {
             Ok(address) if !dotted => Ok(Self(Kind::Address(address.into()))),
             _ => Err(HostError::OddAddress(name.to_owned())),
         }
     }
 
-    /// The address, if the host is one.
+    /// Returns the address, if the host is an address.
     pub fn address(&self) -> Option<IpAddr> {
         match self.0 {
             Kind::Name(_) => None,
@@ -132,7 +133,7 @@ impl Host {
         }
     }
 
-    /// The name, if the host has one.
+    /// Returns the name, if the host is a name.
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
             Kind::Name(name) => Some(name),
@@ -141,7 +142,7 @@ impl Host {
     }
 }
 
-/// An IPv6 address in brackets, in the spelling of RFC 5952 and in no other.
+/// Parses an IPv6 address in brackets, only in the spelling of RFC 5952.
 fn parse_six(text: &str) -> Result<Host, HostError> {
     let odd = || HostError::OddAddress6(text.chars().take(64).collect());
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(odd)?;
@@ -155,7 +156,7 @@ fn parse_six(text: &str) -> Result<Host, HostError> {
     Ok(Host(Kind::Address(address.into())))
 }
 
-/// The rules of a name in lower-case ASCII.
+/// Checks a name in lower-case ASCII.
 fn check(name: &str) -> Result<(), HostError> {
     if name.is_empty() {
         return Err(HostError::Empty);
@@ -182,8 +183,8 @@ fn check(name: &str) -> Result<(), HostError> {
     Ok(())
 }
 
-/// Whether some reader would take the name for an IPv4 address: its last label is a number in any
-/// of the bases of `inet_aton`.
+/// Returns whether some parser would treat the name as an IPv4 address: its last label is a number
+/// in one of the bases of `inet_aton`.
 fn ends_in_number(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     last.bytes().all(|b| b.is_ascii_digit())
@@ -209,7 +210,8 @@ impl FromStr for Host {
 }
 
 impl HostPattern {
-    /// Whether the host is meant. An address is meant only by itself.
+    /// Returns whether the pattern includes the host. An address matches only its own exact
+    /// pattern.
     pub fn matches(&self, host: &Host) -> bool {
         match self {
             Self::Any => host.name().is_some(),

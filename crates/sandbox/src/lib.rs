@@ -1,8 +1,9 @@
-//! The cage: one program, with the files, hosts, programs and limits of a [`Policy`], and nothing
-//! else. It knows nothing of skills.
+//! Runs one program in a sandbox that has only the files, hosts, programs and limits of a
+//! [`Policy`]. This crate knows nothing about skills.
 //!
-//! A [`Policy`] says what there is. [`Sandbox::new`] works out what the programs of the policy need
-//! to start, [`Sandbox::start`] starts one of them, and the [`Process`] ends in an [`Outcome`]:
+//! A [`Policy`] lists everything that the sandbox contains. [`Sandbox::new`] works out which files
+//! the programs of the policy need to start, [`Sandbox::start`] starts one of them, and the
+//! [`Process`] ends with an [`Outcome`]:
 //!
 //! ```
 //! use std::path::PathBuf;
@@ -45,25 +46,28 @@
 //! # }
 //! ```
 //!
-//! The rooms:
+//! The modules:
 //!
-//! - `policy` is what goes in, `outcome` what comes out, `error` why nothing started; [`limits`] has
-//!   every number with its reason.
-//! - `closure` finds what a program needs to start, by reading it: loader, libraries, interpreter.
-//!   What is not in the [`Closure`] is not in the sandbox, so the loader cannot run it either.
-//! - `environment` builds the variables; a [`Variable::Masked`] is a placeholder inside.
-//! - `host` reads the names of hosts in one way only; `proxy` is the only door to the network, and
-//!   decides about every request, inside TLS, too. It writes down a [`HostEvent`] for each.
-//! - `linux` builds the sandbox from namespaces, a root of its own, Landlock, a filter of system
-//!   calls and limits, and watches the process. On other systems `other` stands in its place and
-//!   refuses.
+//! - `policy` is the input, `outcome` the result, and `error` the reasons why nothing was started;
+//!   [`limits`] lists every numeric limit with its reason.
+//! - `closure` finds the files that a program needs to start by reading the program: its loader,
+//!   libraries and interpreter. A file that is not in the [`Closure`] does not exist in the
+//!   sandbox, so the loader cannot run it either.
+//! - `environment` builds the environment variables; a [`Variable::Masked`] appears inside the
+//!   sandbox as a placeholder.
+//! - `host` parses host names in exactly one way. `proxy` is the only connection to the network: it
+//!   allows or refuses every request, including requests inside TLS, and records a [`HostEvent`]
+//!   for each.
+//! - `linux` builds the sandbox from namespaces, a new root file system, Landlock, a system call
+//!   filter and limits, and supervises the process. Other systems compile `other` instead, which
+//!   refuses to start anything.
 //! - `memory` is for servers: [`give_memory_back`].
-//! - `support` tells what this machine can hold, by trying it.
+//! - `support` finds out which sandbox features this machine supports, by trying them.
 //!
-//! What none of this stops is written down in `docs/concepts/security.md`.
+//! `docs/concepts/security.md` lists the attacks that the sandbox does not stop.
 
 #![deny(missing_docs)]
-// Where there is no sandbox, most of what it is made of has no use.
+// On systems without a sandbox, most of this code is unused.
 #![cfg_attr(
     not(all(target_os = "linux", not(savoir_other_system))),
     allow(dead_code, unused_imports)

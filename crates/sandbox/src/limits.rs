@@ -1,104 +1,105 @@
-//! Bounds of a run and of what watches it, each with its reason.
+//! Numeric limits of a run and of its supervisor, each with its reason.
 
 use std::time::Duration;
 
-/// The default time of a tool (gibb.eri.sh's own).
+/// The default time limit of a tool (the same as in gibb.eri.sh).
 pub const WALL: Duration = Duration::from_secs(30);
 
-/// Between SIGTERM and SIGKILL, as gibb.eri.sh has it.
+/// The time between SIGTERM and SIGKILL (the same as in gibb.eri.sh).
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// Enough for a compiler or a data frame, not enough to make a laptop swap.
+/// Memory of a run: enough for a compiler or a data frame, not enough to make a laptop swap.
 pub const MEMORY: u64 = 4 << 30;
 
-/// Enough for `npm` or `make -j8`; a fork bomb ends here at once.
+/// Processes of a run: enough for `npm` or `make -j8`; a fork bomb reaches the limit immediately.
 pub const PROCESSES: u64 = 256;
 
-/// The usual soft limit of a login.
+/// Open files of a process: the usual soft limit of a login session.
 pub const OPEN_FILES: u64 = 1024;
 
-/// The largest file that a tool has a reason to write.
+/// Size of the largest file that a tool has a reason to write.
 pub const FILE_SIZE: u64 = 1 << 30;
 
-/// Each private folder is memory.
+/// Size of a private folder, which is in memory.
 pub const SCRATCH: u64 = 64 << 20;
 
-/// Files of each private folder: their names are memory, too.
+/// Number of files in a private folder: their names need memory, too.
 pub const SCRATCH_FILES: u64 = 16_384;
 
-/// What a tool may print before it is stopped: far more than anyone reads.
+/// Output of a tool before it is stopped: far more than anyone reads.
 pub const OUTPUT: u64 = 64 << 20;
 
-/// Events of a run that are kept; the rest is counted.
+/// Recorded events of a run; further ones are only counted.
 pub const EVENTS: usize = 4096;
 
-/// Code files that one program brings along: a browser needs 200, `/usr/bin/true` needs two.
+/// Code files that one program needs: a browser needs 200, `/usr/bin/true` needs two.
 pub const CODE_FILES: usize = 512;
 
-/// Symbolic links on the ways to them.
+/// Symbolic links that lead to those files.
 pub const LINKS: usize = 4096;
 
-/// What a path may lead through, as the kernel has it.
+/// Symbolic links that one path may go through, as in the kernel.
 pub const LINKS_OF_A_PATH: usize = 40;
 
-/// Entries that are looked at in the folders of an interpreter and its packages.
+/// Entries that are listed in the folders of an interpreter and its packages.
 pub const FOLDER_ENTRIES: usize = 65_536;
 
-/// How deep those folders are walked.
+/// Depth to which those folders are searched.
 pub const FOLDER_DEPTH: usize = 12;
 
-/// Loadable modules in those folders whose needs are read.
+/// Loadable modules in those folders whose libraries are read.
 pub const MODULES: usize = 4096;
 
-/// Scripts that interpret scripts.
+/// Depth of scripts whose interpreters are scripts.
 pub const SCRIPT_DEPTH: usize = 4;
 
-/// The first line of a script, as the kernel reads it.
+/// Bytes of the first line of a script that the kernel reads.
 pub const SCRIPT_LINE: usize = 256;
 
-/// Closures that a process remembers.
+/// Closures (lists of files that a program needs) in the cache of a process.
 pub const CLOSURES: usize = 256;
 
-/// Headers of programs and libraries that a process remembers.
+/// Headers of programs and libraries in the cache of a process.
 pub const IMAGES: usize = 2048;
 
-/// Connections to the proxy at once: more than a browser opens, few enough to bound memory.
+/// Simultaneous connections to the proxy: more than a browser opens, few enough to bound memory.
 pub const CONNECTIONS: usize = 64;
 
-/// Bytes of the first line and headers of a message; the largest servers stop at the same size.
+/// Bytes of the first line and headers of a message; the largest servers use the same limit.
 pub const HEAD: usize = 64 << 10;
 
-/// Headers of a message.
+/// Number of headers of a message.
 pub const HEADERS: usize = 128;
 
-/// Bytes of the URL and the headers of a request that only reads: more of them carry data away.
+/// Bytes of the URL and headers of a request that counts as reading: longer ones could carry data
+/// out.
 pub const READ_HEAD: usize = 8 << 10;
 
-/// Bytes of a body in which placeholders are looked for; it has to be held in memory.
+/// Bytes of a body in which placeholders are replaced; the body has to fit in memory.
 pub const MASKED_BODY: u64 = 1 << 20;
 
-/// How long a client may take to say what it wants, handshake included.
+/// Time for a client to send its request head, including the TLS handshake.
 pub const HEAD_TIME: Duration = Duration::from_secs(30);
 
-/// How long a client may say nothing while its body is awaited, or not read its answer.
+/// Time for which a client may send no data of its body, or not read its response.
 pub const CLIENT_SILENCE: Duration = Duration::from_mins(1);
 
-/// How long a host may say nothing; a language model thinks for minutes.
+/// Time for which a host may send nothing; a language model can think for minutes.
 pub const HOST_SILENCE: Duration = Duration::from_mins(5);
 
-/// How long a host may take to accept a connection.
+/// Time for a host to accept a connection.
 pub const DIAL: Duration = Duration::from_secs(10);
 
-/// How long the end of a run waits for the threads of its proxy.
+/// Time for which the end of a run waits for the threads of its proxy.
 pub const PROXY_STOP: Duration = Duration::from_secs(1);
 
-/// Requests that a trap keeps; the rest is only counted as events.
+/// Requests that a trap stores; further ones are only counted as events.
 pub const CAUGHT: usize = 256;
 
-/// Bytes of the body of a request that a trap keeps.
+/// Bytes of the body of one request that a trap stores.
 pub const CAUGHT_BODY: usize = 256 << 10;
 
-/// Bytes of all requests that a trap keeps.
+/// Bytes of all requests that a trap stores.
 pub const CAUGHT_BYTES: usize = 8 << 20;
 
 /// Characters of a path in an event.

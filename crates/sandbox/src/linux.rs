@@ -1,10 +1,15 @@
-//! Linux: namespaces, a root built from nothing, Landlock, a filter of system calls.
+//! Builds the sandbox on Linux from namespaces, a new root file system, Landlock and a system call
+//! filter.
 //!
-//! - `root` lays out what is visible, `plan` works out every step beforehand.
-//! - `child` is what the new process does; `sys` are the system calls that it uses.
-//! - `filter` and `landlock` are the second and third lock.
-//! - `launch` starts it, `process` watches over it; `watch` notes the files that it opens; `group` holds
-//!   limits for all its processes together.
+//! - `root` decides which paths are visible; `userland` lists the system folders among them; `plan`
+//!   prepares every step before the new process exists.
+//! - `child` is the code that the new process runs; `sys` has the system calls that it uses.
+//! - `filter` (system calls) and `landlock` are the second and third layer of protection, after the
+//!   namespaces.
+//! - `launch` starts the process and `process` supervises it; `watch` records the files that the
+//!   process opens; `group` enforces limits on all processes of a run together.
+//! - `guard` moves aside files that the program created at protected paths; `tally` counts memory
+//!   and processes where there is no control group; `trial` tests what this machine supports.
 
 #![expect(
     clippy::cast_sign_loss,
@@ -31,7 +36,7 @@ pub use launch::Sandbox;
 pub use process::{Killer, Process, Stream};
 pub(crate) use trial::examine;
 
-/// The version of Landlock that the kernel has.
+/// Returns the Landlock version of the running kernel.
 pub(crate) fn landlock_version() -> Option<u32> {
     sys::landlock_version().ok()
 }

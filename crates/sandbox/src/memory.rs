@@ -1,8 +1,8 @@
-//! Memory that this process does not need any more. It has nothing to do with sandboxes: it is here
-//! because unsafe code is.
+//! Returns unused memory to the system. This is unrelated to sandboxes, but needs unsafe code,
+//! which only this crate contains.
 
-/// Gives memory that was freed back to the system. The allocator of the C library keeps it otherwise,
-/// in each thread that ever needed much; it takes milliseconds where much was freed.
+/// Returns freed memory to the system. Otherwise the C library's allocator holds it, for each
+/// thread that ever needed much. Takes milliseconds if much was freed.
 pub fn give_memory_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

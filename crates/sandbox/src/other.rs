@@ -1,4 +1,5 @@
-//! Systems without a sandbox: everything compiles, and nothing runs.
+//! Replaces the `linux` module on systems without a sandbox: everything compiles, but nothing can
+//! be started.
 
 use std::{convert::Infallible, fs::File, io, path::Path, time::Duration};
 
@@ -12,7 +13,7 @@ use crate::{
     support::{Missing, Part, Support},
 };
 
-/// What this system can hold: nothing.
+/// Reports that this system supports no sandbox feature.
 pub(crate) fn examine() -> Support {
     let absent = Part::absent(Missing::System.to_string(), "");
     Support {
@@ -24,12 +25,12 @@ pub(crate) fn examine() -> Support {
     }
 }
 
-/// There is no Landlock on this system.
+/// Returns `None`: this system has no Landlock.
 pub(crate) fn landlock_version() -> Option<u32> {
     None
 }
 
-/// Which of a program's two outputs.
+/// One of a program's two outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -38,42 +39,42 @@ pub enum Stream {
     Error,
 }
 
-/// A policy that is ready to run programs. There is none on this system.
+/// A policy that is ready to run programs. It cannot be created on this system.
 #[derive(Debug)]
 pub struct Sandbox(Infallible);
 
-/// A program that runs. There is none on this system.
+/// A running program. It cannot exist on this system.
 #[derive(Debug)]
 pub struct Process(Infallible);
 
-/// Ends a program. There is none on this system.
+/// Ends a program. It cannot exist on this system.
 #[derive(Debug)]
 pub struct Killer(Infallible);
 
 impl Sandbox {
-    /// Refuses: there is no sandbox for this system.
+    /// Returns an error: there is no sandbox for this system.
     pub fn new(_policy: Policy) -> Result<Self, SandboxError> {
         Err(Missing::System.into())
     }
 
-    /// Certificates of authorities that the proxy trusts beside those of the system.
+    /// Adds certificate authorities that the proxy trusts besides those of the system.
     #[must_use]
     pub fn trusting(self, _certificates: Vec<CertificateDer<'static>>) -> Self {
         self
     }
 
-    /// Programs get a terminal of their own.
+    /// Runs programs on a terminal of their own.
     #[must_use]
     pub fn on_terminal(self, _size: TerminalSize) -> Self {
         self
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         match self.0 {}
     }
 
-    /// What the programs of the policy need to start.
+    /// Returns the files that the programs of the policy need to start.
     pub fn closure(&self) -> &Closure {
         match self.0 {}
     }
@@ -85,59 +86,59 @@ impl Sandbox {
 }
 
 impl Process {
-    /// Its standard input, once.
+    /// Takes the standard input, once.
     pub fn take_stdin(&mut self) -> Option<File> {
         match self.0 {}
     }
 
-    /// Its standard output, once.
+    /// Takes the standard output, once.
     pub fn take_stdout(&mut self) -> Option<File> {
         match self.0 {}
     }
 
-    /// Its standard error, once.
+    /// Takes the standard error, once.
     pub fn take_stderr(&mut self) -> Option<File> {
         match self.0 {}
     }
 
-    /// What holds it.
+    /// Returns the active protections.
     pub fn enforcement(&self) -> &Enforcement {
         match self.0 {}
     }
 
-    /// Gives it the input and passes on its output.
+    /// Writes `input` to the program and passes on its output.
     pub fn drive(self, _input: &[u8], _sink: impl FnMut(Stream, &[u8])) -> Outcome {
         match self.0 {}
     }
 
-    /// Ends it.
+    /// Ends the program.
     pub fn stop(self) -> Outcome {
         match self.0 {}
     }
 
-    /// Waits until it has ended by itself, or this long.
+    /// Waits until the program has ended, or at most this long.
     pub fn wait_at_most(self, _most: Duration) -> Outcome {
         match self.0 {}
     }
 
-    /// Its terminal, if it runs on one.
+    /// Returns the program's terminal, if it has one.
     pub fn terminal(&self) -> io::Result<Option<File>> {
         match self.0 {}
     }
 
-    /// Something that can end it from elsewhere.
+    /// Returns a handle that can end the program from another thread.
     pub fn killer(&self) -> io::Result<Killer> {
         match self.0 {}
     }
 }
 
 impl Killer {
-    /// Ends it when someone wants this process to end.
+    /// Kills the program when this process receives a signal to end.
     pub fn kill_on_interruption(&self) {
         match self.0 {}
     }
 
-    /// Ends it at once.
+    /// Kills the program immediately.
     pub fn kill(&self) {
         match self.0 {}
     }

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! Defines [`Outcome`], the result of a run.
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
@@ -6,36 +6,36 @@ use serde::Serialize;
 
 use crate::proxy::{Caught, HostEvent};
 
-/// What a run came to.
+/// The result of a run: how the program ended and what it did.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// How it ended.
+    /// How the program ended.
     pub end: End,
-    /// From its start to its end.
+    /// The time from start to end.
     pub duration: Duration,
     /// Bytes of standard output and error together.
     pub output_bytes: u64,
-    /// Requests that it made or tried to make.
+    /// Requests that the program made or tried to make.
     pub hosts: Vec<HostEvent>,
-    /// Requests that a trap kept, in the order in which they came.
+    /// Requests that a trap stored, in order of arrival.
     #[serde(skip)]
     pub caught: Vec<Caught>,
-    /// Files that it opened or tried to open, if it was watched.
+    /// Files that the program opened or tried to open, if it was watched.
     pub files: FileEvents,
-    /// What it made in protected places.
+    /// Files that the program created at protected paths.
     pub put_aside: Vec<PutAside>,
-    /// What held it.
+    /// The protections that were active.
     pub enforcement: Enforcement,
 }
 
-/// Something that a program made in a protected place, and that was put aside.
+/// A file or folder that a program created at a protected path and that was moved aside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PutAside {
-    /// Where it was.
+    /// The protected path.
     pub from: PathBuf,
-    /// Where it is now; nothing if it could not be moved.
+    /// The new path; `None` if it could not be moved.
     pub to: Option<PathBuf>,
-    /// Why it could not be moved, if that is known.
+    /// Why it could not be moved, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -55,67 +55,67 @@ impl std::fmt::Display for PutAside {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// By itself, with this code.
+    /// The program exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// The program was ended by this signal.
     Signalled(i32),
-    /// It took longer than allowed.
+    /// The program took longer than allowed.
     TimedOut,
-    /// It printed more than allowed.
+    /// The program printed more than allowed.
     TooMuchOutput,
-    /// Its processes together took more memory than allowed.
+    /// The program's processes together used more memory than allowed.
     TooMuchMemory,
-    /// It started more processes than allowed.
+    /// The program started more processes than allowed.
     TooManyProcesses,
-    /// Whoever started it ended it.
+    /// The caller stopped the program.
     Stopped,
 }
 
-/// Files that a program opened or tried to open.
+/// Files that a program opened or tried to open, grouped by the kind of access.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileEvents {
-    /// Opened for reading.
+    /// Files opened for reading.
     pub read: BTreeSet<PathBuf>,
-    /// Opened for writing, made, renamed or removed.
+    /// Files opened for writing, created, renamed or removed.
     pub written: BTreeSet<PathBuf>,
-    /// The same, in folders of the run's own that are gone.
+    /// The same in private folders, which were deleted after the run.
     pub written_in_vain: BTreeSet<PathBuf>,
-    /// Executed.
+    /// Files that were executed.
     pub executed: BTreeSet<PathBuf>,
-    /// Exist outside, and were not to be had.
+    /// Files that exist on the host but that the program could not access.
     pub denied: BTreeSet<PathBuf>,
-    /// Those of the denied that were to be written.
+    /// The subset of `denied` that the program tried to write.
     pub denied_writes: BTreeSet<PathBuf>,
-    /// Programs that exist outside, and could not be started.
+    /// Programs that exist on the host but that the program could not start.
     pub denied_programs: BTreeSet<PathBuf>,
-    /// Events beyond the limit.
+    /// Number of events beyond the limit, which are not listed.
     pub more: u64,
 }
 
-/// What held a program.
+/// The protections that were active in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Enforcement {
-    /// Namespaces of its own.
+    /// The kinds of namespaces that the run had of its own.
     pub namespaces: Vec<&'static str>,
-    /// Version of Landlock; `None` if the kernel has none.
+    /// Version of Landlock; `None` if the kernel does not support it.
     pub landlock: Option<u32>,
-    /// Whether system calls are filtered.
+    /// Whether system calls were filtered.
     pub seccomp: bool,
-    /// What holds the limits.
+    /// The mechanism that enforced the limits.
     pub limits: LimitedBy,
-    /// Whether requests go through the proxy; otherwise there is no network.
+    /// Whether requests went through the proxy; otherwise the run had no network.
     pub proxy: bool,
-    /// Whether opened files are noted.
+    /// Whether opened files were recorded.
     pub watched: bool,
 }
 
-/// What holds the limits.
+/// The mechanism that enforces the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitedBy {
-    /// Resource limits, which count each process by itself; all of them are counted beside.
+    /// Resource limits, which count each process separately; a thread also adds up all processes.
     #[default]
     ResourceLimits,
-    /// A control group, which counts all processes together, beside resource limits.
+    /// A control group, which counts all processes together, in addition to resource limits.
     ControlGroup,
 }

@@ -1,4 +1,5 @@
-//! [`Policy`]: what a program may do. Whatever is not named is not there.
+//! Defines [`Policy`]: what a program in the sandbox may do. Everything that the policy does not
+//! name does not exist for the program.
 
 use std::{
     collections::BTreeMap,
@@ -11,191 +12,197 @@ use serde::Serialize;
 
 use crate::{host::HostPattern, limits};
 
-/// What a program may do.
+/// The rights and limits of a program.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Policy {
-    /// Files and folders that can be seen.
+    /// Files and folders that the program can see.
     pub paths: Vec<PathGrant>,
-    /// Files and folders that can be read and executed at another path than the one that they have
-    /// outside.
+    /// Files and folders that the program can read and execute at a path that differs from their
+    /// host path.
     pub mounts: Vec<Mount>,
-    /// Programs that can be executed, by absolute path; what they need to start comes along.
+    /// Programs that can be executed, by absolute path; the files that they need to start are added
+    /// automatically.
     pub programs: Vec<PathBuf>,
-    /// Which other programs there are.
+    /// Which other programs can be executed.
     pub userland: Userland,
-    /// Hosts that can be spoken to.
+    /// Hosts that the program can reach.
     pub network: Network,
-    /// The whole environment; nothing is inherited.
+    /// All environment variables; none is inherited.
     pub environment: BTreeMap<String, Variable>,
-    /// How much it may use.
+    /// Limits on time, memory, processes and output.
     pub limits: Limits,
-    /// Where it starts; it must be visible.
+    /// The working directory; it must be visible.
     pub directory: PathBuf,
-    /// Whether the files that it opens are noted.
+    /// Whether the files that the program opens are recorded.
     pub watch: Watch,
 }
 
-/// A file or folder that can be seen, at the path that it has outside.
+/// A file or folder that the program can see at its host path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PathGrant {
     /// An absolute path without links and without `..`.
     pub path: PathBuf,
-    /// What can be done with it.
+    /// What the program can do with the path.
     pub access: Access,
 }
 
-/// A file or folder that is shown at another path. There, a file or folder of the host must exist, or
-/// the path lies in a folder that the run has for its own ([`Access::Private`], [`Access::Hidden`]).
+/// A host file or folder that the program sees at another path. A host file or folder must exist at
+/// that path, or the path must be in a [`Access::Private`] or [`Access::Hidden`] folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mount {
-    /// Where it is shown: an absolute path without links and without `..`.
+    /// The path inside the sandbox: absolute, without links and without `..`.
     pub path: PathBuf,
-    /// The file or folder of the host.
+    /// The file or folder on the host.
     pub source: PathBuf,
 }
 
-/// What can be done with a path.
+/// What a program can do with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Read it and everything below; with [`Userland::System`] also execute it.
+    /// Read the path and everything below; with [`Userland::System`] also execute it.
     Read,
-    /// Read and execute it and everything below.
+    /// Read and execute the path and everything below.
     Execute,
-    /// A folder in which only what is granted for writing can be made. What is in it already is not kept by
-    /// this: it has to be protected or hidden.
+    /// Create entries in this folder, but only those that have a [`Access::Write`] grant. This does
+    /// not protect existing entries: they must be protected or hidden separately.
     Make,
-    /// Read and change it and everything below; with [`Userland::System`] also execute it. It may be
-    /// missing in a folder in which something can be made.
+    /// Read and change the path and everything below; with [`Userland::System`] also execute it.
+    /// The path may be missing if it is in a folder with [`Access::Make`] or [`Access::Write`].
     Write,
-    /// An empty folder of the run's own, in memory and of limited size, gone afterwards. With
-    /// [`Userland::System`] what is written there can be executed.
+    /// An empty folder in memory that belongs to the run, has a size limit and is deleted
+    /// afterwards. With [`Userland::System`] files written there can be executed.
     Private,
-    /// Something below a writable folder that stays as it is. What the program makes there if it does not
-    /// exist is put aside when the program has ended, and so is what it puts in the place of a link.
+    /// A path below a writable folder that stays unchanged. If it does not exist and the program
+    /// creates it, or if it is a link and the program replaces it, the new file is moved aside when
+    /// the program has ended.
     Protected,
-    /// An empty folder that cannot be changed, in the place of a folder that is not to be seen.
-    /// What is granted below is there. In the place of a file, one that cannot be opened.
+    /// Hides the path: a folder becomes an empty read-only folder, in which paths with their own
+    /// grants are still visible; a file becomes one that cannot be opened.
     Hidden,
 }
 
-/// Which programs there are besides those that a policy lists.
+/// Which programs can be executed besides those that a policy lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Userland {
-    /// None, and none can be brought along: nothing that is granted can be executed.
+    /// None. Nothing in granted folders can be executed either, so the program cannot bring its
+    /// own.
     #[default]
     Listed,
-    /// Those of the system, read-only: `/usr` and what belongs to it. Bits that change the user have
-    /// no effect. Since any program can be started, granted and private folders can be executed, too.
+    /// The system's programs, read-only: `/usr` and related folders. Setuid and setgid bits have no
+    /// effect. Since any program can be started, granted and private folders are executable, too.
     System,
 }
 
-/// Hosts that can be spoken to.
+/// Hosts that a program can reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// No socket of any family.
+    /// None: the program cannot create a socket of any family.
     #[default]
     None,
-    /// Only through the filtering proxy, only to these.
+    /// These hosts, through the filtering proxy only.
     Hosts(Vec<HostGrant>),
-    /// Nothing leaves, and nothing is looked up: every request is kept in
-    /// [`Outcome::caught`](crate::Outcome::caught) and answered with an empty JSON object.
+    /// None, but every request seems to succeed: nothing is sent and no name is resolved. Requests
+    /// are stored in [`Outcome::caught`](crate::Outcome::caught) and answered with an empty JSON
+    /// object.
     Trap,
 }
 
-/// Requests that may leave.
+/// A set of requests that the proxy allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HostGrant {
-    /// Which hosts.
+    /// The hosts.
     pub host: HostPattern,
-    /// `http` or `https` alone; `None` is both.
+    /// Only this scheme; `None` allows both.
     pub scheme: Option<Scheme>,
-    /// Only this port; `None` is the scheme's own.
+    /// Only this port; `None` is the default port of the scheme.
     pub port: Option<u16>,
-    /// Only paths that start with these segments; empty is all.
+    /// Only paths that start with these segments; empty allows all.
     pub path: String,
-    /// Which methods.
+    /// The group of methods.
     pub methods: Methods,
-    /// Whether the name may lead to a private, loopback or link-local address.
+    /// Whether the name may resolve to a private, loopback or link-local address.
     pub private: bool,
 }
 
-/// Schemes that the proxy speaks.
+/// URL schemes that the proxy supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
-    /// Plain.
+    /// Plain HTTP.
     Http,
-    /// Over TLS, which the proxy ends and begins anew.
+    /// HTTP over TLS; the proxy terminates it and opens a new TLS connection to the host.
     Https,
 }
 
-/// Groups of methods.
+/// Groups of HTTP methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Methods {
     /// GET, HEAD and OPTIONS, without a body.
     Read,
-    /// All others.
+    /// All other requests.
     Write,
 }
 
-/// The value of an environment variable. It is never printed or written down, only its kind is.
+/// The value of an environment variable. Debug output and serialization show only its kind, never
+/// the value.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Variable {
-    /// The program sees it.
+    /// The program sees the value.
     Plain(String),
-    /// The program sees a placeholder; the proxy puts the value in for granted hosts.
+    /// The program sees a placeholder; the proxy replaces it by the value in requests to granted
+    /// hosts.
     Masked(Secret),
 }
 
-/// A value that must not be printed.
+/// A value that must not be printed. Its debug output is `…`.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(String);
 
-/// How much a program may use.
+/// Limits on the resources of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// Time on the clock; then SIGTERM, and SIGKILL after a grace period.
+    /// Wall-clock time; then SIGTERM, and SIGKILL after a grace period.
     pub wall: Option<Duration>,
-    /// Seconds of processor time of each process.
+    /// Seconds of processor time for each process.
     pub cpu: Option<u64>,
-    /// Bytes of memory of all processes.
+    /// Bytes of memory for all processes together.
     pub memory: u64,
-    /// What it counts of a single process without a cgroup.
+    /// Which memory counts for each process where there is no cgroup.
     pub counted: Counted,
-    /// Processes and threads at once.
+    /// Number of processes and threads at the same time.
     pub processes: u64,
-    /// Open files of each process.
+    /// Number of open files for each process.
     pub open_files: u64,
-    /// Bytes of the largest file it may write.
+    /// Bytes of the largest file that the program may write.
     pub file_size: u64,
-    /// Bytes of every private folder.
+    /// Bytes of each private folder.
     pub scratch: u64,
     /// Bytes of standard output and error together.
     pub output: u64,
 }
 
-/// What the memory limit counts without a cgroup.
+/// Which memory the limit counts where there is no cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
-    /// All addresses (`RLIMIT_AS`).
+    /// The whole address space (`RLIMIT_AS`).
     Addresses,
     /// Private writable memory (`RLIMIT_DATA`), for runtimes that reserve far more than they use.
     Data,
 }
 
-/// Whether the files that a program opens are noted.
+/// Whether the files that a program opens are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Watch {
-    /// No.
+    /// Not recorded.
     #[default]
     Off,
-    /// Yes; opening a file takes longer.
+    /// Recorded; opening a file takes longer.
     On,
 }
 
@@ -216,47 +223,49 @@ impl Default for Limits {
 }
 
 impl PathGrant {
-    /// A path that can be read.
+    /// Creates a grant to read a path.
     pub fn read(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), access: Access::Read }
     }
 
-    /// A path that can be read and changed.
+    /// Creates a grant to read and change a path.
     pub fn write(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), access: Access::Write }
     }
 
-    /// A folder in which only what is granted for writing can be made.
+    /// Creates a grant for a folder in which the program may create only paths that have a write
+    /// grant.
     pub fn make(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), access: Access::Make }
     }
 
-    /// An empty folder of the run's own.
+    /// Creates an empty folder in memory that belongs to the run.
     pub fn private(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), access: Access::Private }
     }
 
-    /// An empty folder that cannot be changed.
+    /// Creates a grant that hides a path behind an empty read-only folder.
     pub fn hidden(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), access: Access::Hidden }
     }
 
-    /// Something below a writable folder that stays as it is.
+    /// Creates a grant that protects a path below a writable folder from changes.
     pub fn protected(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), access: Access::Protected }
     }
 }
 
 impl Access {
-    /// Whether the host's file at a granted path is shown.
+    /// Returns whether the program sees the host's file at a path with this access.
     pub fn shows_host(self) -> bool {
         !matches!(self, Self::Private | Self::Hidden)
     }
 }
 
 impl Policy {
-    /// What the policy says about a path, by itself: the most specific grant counts. Programs and
-    /// what they need are not part of it. Tests hold what happens against this.
+    /// Returns the access to a path according to the most specific grant. Programs and the files
+    /// that they need are not considered. Tests compare the behavior of the sandbox with this
+    /// function.
     pub fn access(&self, path: &Path) -> Option<Access> {
         self.paths
             .iter()
@@ -267,12 +276,12 @@ impl Policy {
 }
 
 impl Secret {
-    /// Keeps a value.
+    /// Wraps a value.
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
-    /// The value itself.
+    /// Returns the value itself.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -285,7 +294,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Variable {
-    /// The word for its kind.
+    /// Returns the name of the kind, for debug output and serialization.
     fn kind(&self) -> &'static str {
         match self {
             Self::Plain(_) => "plain",
@@ -306,11 +315,11 @@ impl Serialize for Variable {
     }
 }
 
-/// How large a terminal is.
+/// The size of a terminal in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalSize {
-    /// Lines.
+    /// Number of lines.
     pub rows: u16,
-    /// Characters of a line.
+    /// Number of characters per line.
     pub columns: u16,
 }

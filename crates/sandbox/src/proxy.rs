@@ -1,14 +1,15 @@
-//! The filtering proxy: the only way out of a sandbox.
+//! Runs the filtering proxy, which is the only connection of a sandbox to the network.
 //!
-//! The program inside has no network but one listening socket, whose other end is here, in threads
-//! of the supervisor. It reads requests ([`request`], strictly), asks whether they may leave
-//! ([`decide`], pure), finds and judges the address once ([`resolve`]), and carries them
-//! ([`forward`]). TLS is ended here with an authority that exists for one run ([`tls`]), because
-//! what cannot be read cannot be granted; secrets are put in on the way out ([`secrets`]). A [`trap`]
-//! takes the place of all hosts.
+//! The program inside can reach nothing but one listening socket, which threads of the supervisor
+//! serve. They read requests strictly ([`request`]), decide whether a request may leave
+//! ([`decide`], pure), resolve and check the address once ([`resolve`]), and forward the request
+//! ([`forward`]). The proxy terminates TLS with a certificate authority that exists for one run
+//! only ([`tls`]), because it can only check requests that it can read. It replaces placeholders by
+//! secrets on the way to the host ([`secrets`]). With a [`trap`], the proxy answers in place of
+//! every host.
 //!
-//! One thread accepts, one serves each connection, one connection serves one request. Everything
-//! that costs time is made when the first request needs it.
+//! One thread accepts connections, and each connection has a thread and serves one request.
+//! Everything that takes time is created when the first request needs it.
 
 mod body;
 mod connections;
@@ -57,14 +58,14 @@ pub(crate) use self::{
     trap::Trap,
 };
 
-/// Why there is no proxy. None of it has a secret in it.
+/// Why the proxy cannot start. No variant contains a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ProxyError {
-    /// The system has no random numbers.
+    /// The system provides no random numbers.
     #[error("no random numbers can be had")]
     Random,
-    /// The authority of the run could not be made.
+    /// The certificate authority of the run could not be created.
     #[error("the authority of the run cannot be made")]
     Certificate(#[from] rcgen::Error),
     /// TLS could not be set up.
@@ -75,33 +76,33 @@ pub(crate) enum ProxyError {
     Start(#[from] io::Error),
 }
 
-/// What a proxy needs to know.
+/// The configuration of a proxy.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// What may leave; nothing else does.
+    /// The hosts, methods and paths that requests may reach; all other requests are refused.
     pub(crate) grants: Vec<HostGrant>,
-    /// Where everything ends up instead of leaving.
+    /// Receives every request instead of the network, if set.
     pub(crate) trap: Option<Trap>,
-    /// What is put in on the way out.
+    /// The secrets that replace placeholders in requests.
     pub(crate) secrets: Vec<MaskedSecret>,
-    /// Whom the program trusts.
+    /// The certificate authority that the program trusts.
     pub(crate) authority: Authority,
-    /// Who knows addresses.
+    /// Resolves host names to addresses.
     pub(crate) resolver: Box<dyn Resolve>,
-    /// Roots that are trusted beside those of the system.
+    /// Root certificates that are trusted besides those of the system.
     pub(crate) trust: Vec<CertificateDer<'static>>,
 }
 
-/// A proxy at work.
+/// A running proxy.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     shared: Arc<Shared>,
-    /// The listening socket, in the only type of the standard library that can shut one down.
+    /// The listening socket, as the only type of the standard library that can shut a socket down.
     listener: TcpStream,
     accepting: Option<JoinHandle<()>>,
 }
 
-/// What all connections share.
+/// The data that all connections share.
 #[derive(Debug)]
 struct Shared {
     grants: Vec<HostGrant>,
@@ -115,10 +116,11 @@ struct Shared {
 }
 
 impl Shared {
-    /// Keeps a verdict, the first one of each request.
+    /// Records the verdict about a request; only the first verdict of each request counts.
     fn record(&self, note: &mut Note, verdict: Verdict) {
         if !std::mem::replace(&mut note.recorded, true) {
-            // A program that came to know a value must not write it into the record.
+            // If the program learned a secret value, it must not be able to write the value into
+            // the record.
             note.path = String::from_utf8_lossy(&self.secrets.hide(note.path.as_bytes())).into();
             note.host = String::from_utf8_lossy(&self.secrets.hide(note.host.as_bytes())).into();
             self.events.lock().unwrap_or_else(PoisonError::into_inner).add(note, verdict);
@@ -127,7 +129,7 @@ impl Shared {
 }
 
 impl Proxy {
-    /// Begins to accept.
+    /// Starts to accept connections.
     pub(crate) fn start(listener: TcpListener, settings: Settings) -> Result<Self, ProxyError> {
         let Settings { grants, trap, secrets, authority, resolver, trust } = settings;
         let shared = Arc::new(Shared {
@@ -149,7 +151,8 @@ impl Proxy {
         Ok(Self { shared, listener: handle, accepting: Some(accepting) })
     }
 
-    /// Hangs up everywhere, and tells what was asked. Takes [`limits::PROXY_STOP`] at most.
+    /// Closes all connections and returns the recorded events and the trapped requests. Takes
+    /// [`limits::PROXY_STOP`] at most.
     pub(crate) fn stop(mut self) -> (Vec<HostEvent>, Vec<Caught>) {
         self.close();
         let events = self.shared.events.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -158,24 +161,25 @@ impl Proxy {
 
     fn close(&mut self) {
         let Some(accepting) = self.accepting.take() else { return };
-        // On Linux this wakes the thread that accepts.
+        // On Linux this wakes up the accepting thread.
         let woken = self.listener.shutdown(Shutdown::Both).is_ok();
         self.shared.connections.stop(limits::PROXY_STOP);
         if woken {
-            // It has nothing left that it could wait for, and nothing to say.
+            // The thread has nothing left to wait for, and its result does not matter.
             let _ = accepting.join();
         }
     }
 }
 
 impl Drop for Proxy {
-    /// A supervisor that fails half-way leaves no way out behind.
+    /// Closes the proxy even if the supervisor fails halfway, so that no connection to the network
+    /// remains.
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// Gives each connection a thread, until the listener is shut down.
+/// Starts a thread for each connection, until the listener is shut down.
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     loop {
         let stream = match listener.accept() {
@@ -183,7 +187,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             Ok((stream, _)) => stream,
             // The listener was shut down.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
-            // Out of descriptors or memory for now, or hung up already.
+            // No descriptors or memory at the moment, or the client has already disconnected.
             Err(_) => {
                 thread::sleep(Duration::from_millis(10));
                 continue;
@@ -194,7 +198,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             continue;
         };
         let worker = Arc::clone(shared);
-        // Without a thread, the connection is closed and its place is free again.
+        // If no thread can be started, the connection is closed and its slot is free again.
         let _ = thread::Builder::new().name("savoir-request".to_owned()).spawn(move || {
             serve::serve(&worker, stream);
             drop(place);
@@ -206,7 +210,7 @@ fn turn_away(shared: &Shared, mut stream: &TcpStream) {
     let reason = Refusal::TooManyConnections;
     shared.record(&mut Note::default(), Verdict::Refused { reason });
     let refused = Refused::new(reason, "too many connections at once");
-    // A fresh socket has room for this much; if not, nobody waits.
+    // The buffer of a new socket has room for this answer; if not, the proxy does not wait.
     let _ = stream.set_nonblocking(true);
     let _ = stream.write_all(&refused.answer());
 }

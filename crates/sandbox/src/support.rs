@@ -1,22 +1,22 @@
-//! What a machine must have to hold a sandbox.
+//! Reports which sandbox features this machine supports and which are missing.
 
 use std::io;
 
 use serde::Serialize;
 use thiserror::Error;
 
-/// What this machine lacks, and the way out.
+/// A feature that this machine lacks, with a hint.
 #[derive(Debug, Error)]
 pub enum Missing {
-    /// Processes cannot have namespaces of their own.
+    /// Processes cannot create their own namespaces.
     #[error("unprivileged user namespaces are not available ({reason}); {way_out}")]
     Namespaces {
-        /// What the system said.
+        /// The system's error.
         reason: io::Error,
-        /// What can be done about it.
+        /// A hint how to solve it.
         way_out: &'static str,
     },
-    /// There is no sandbox for this system yet.
+    /// There is no sandbox for this operating system yet.
     #[error(
         "there is no sandbox for this operating system yet, so tools of skills are not run here"
     )]
@@ -42,45 +42,45 @@ impl Missing {
     }
 }
 
-/// What this machine can hold, as it was found by trying.
+/// The sandbox features of this machine, found by trying them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Support {
-    /// Namespaces, a root of its own and the filter of system calls.
+    /// Namespaces, a separate root file system and the system call filter.
     pub sandbox: Part,
-    /// Version of Landlock; `None` if the kernel has none.
+    /// Version of Landlock; `None` if the kernel does not support it.
     pub landlock: Option<u32>,
-    /// Hosts by name, through the proxy.
+    /// Network access to named hosts through the proxy.
     pub proxy: Part,
-    /// Notes of the files that a run opens.
+    /// Records of the files that a run opens.
     pub watch: Part,
-    /// Whether limits can hold for all processes of a run together.
+    /// Whether limits can apply to all processes of a run together.
     pub groups: bool,
 }
 
-/// Whether a part of the sandbox works.
+/// Whether a feature of the sandbox works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// It was tried and works.
+    /// The feature was tried and works.
     Held,
-    /// It was tried and does not.
+    /// The feature was tried and does not work.
     Absent {
-        /// What happened.
+        /// What failed.
         reason: String,
-        /// What can be done about it; may be empty, then the reason says it.
+        /// A hint how to solve it; may be empty if the reason is enough.
         way_out: String,
     },
 }
 
-/// How far a machine can be trusted with other people's tools.
+/// Which tools this machine may run, depending on its sandbox features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Nothing is run.
+    /// No tools.
     Nothing,
-    /// What someone vouches for is run: one of the locks is missing.
+    /// Only signed tools, because Landlock, one of the protections, is missing.
     Vouched,
-    /// Everything is run.
+    /// All tools.
     Everything,
 }
 
@@ -89,19 +89,19 @@ impl Part {
         Self::Absent { reason: reason.into(), way_out: way_out.into() }
     }
 
-    /// Whether it works.
+    /// Returns whether the feature works.
     pub fn is_held(&self) -> bool {
         *self == Self::Held
     }
 }
 
 impl Support {
-    /// Tries what this machine can hold.
+    /// Tries each feature on this machine.
     pub fn examine() -> Self {
         crate::linux::examine()
     }
 
-    /// How far this machine can be trusted.
+    /// Returns which tools this machine may run.
     pub fn level(&self) -> Level {
         match (self.sandbox.is_held() && self.watch.is_held(), self.landlock) {
             (false, _) => Level::Nothing,
@@ -111,7 +111,8 @@ impl Support {
     }
 }
 
-/// Version of Landlock, the second lock on files; `None` if the kernel has none.
+/// Returns the version of Landlock, the second protection of files; `None` if the kernel does not
+/// support it.
 pub fn landlock() -> Option<u32> {
     crate::linux::landlock_version()
 }

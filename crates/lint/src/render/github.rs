@@ -44,7 +44,7 @@ impl Renderer for GithubRenderer {
     }
 }
 
-/// Escapes the text of an annotation: line breaks, and characters that would act in a log.
+/// Escapes the text of an annotation: line breaks, and characters that have an effect in a log.
 fn escape_text(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for character in text.chars() {
@@ -58,7 +58,7 @@ fn escape_text(text: &str) -> String {
     result
 }
 
-/// Escapes the value of a property, which would end at a comma or colon.
+/// Escapes the value of a property, which a comma or colon would end.
 fn escape_property(text: &str) -> String {
     escape_text(text).replace(':', "%3A").replace(',', "%2C")
 }

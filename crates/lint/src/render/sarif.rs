@@ -215,7 +215,7 @@ fn sarif_result<'a>(
     }
 }
 
-/// `None` for a fix without edits, or when the file could not be read.
+/// Returns the fix in SARIF form; `None` for a fix without edits, or if the file could not be read.
 fn sarif_fix<'a>(
     report: &'a FileReport<'a>,
     uri: &'a str,
@@ -243,8 +243,8 @@ fn replacement<'a>(report: &FileReport<'_>, edit: &'a Edit) -> Replacement<'a> {
     }
 }
 
-/// The region of a span; the start of the file if it could not be read, because code scanning
-/// services drop results without a region.
+/// Returns the region of a span. If the file could not be read, it is the start of the file,
+/// because code scanning services drop results without a region.
 fn region(report: &FileReport<'_>, span: Span) -> Region {
     let (start, end) = report.range_or_file_start(span);
     Region {
@@ -255,7 +255,7 @@ fn region(report: &FileReport<'_>, span: Span) -> Region {
     }
 }
 
-/// A path as a URI: relative paths stay relative, absolute ones become `file:` addresses.
+/// Returns a path as a URI: relative paths stay relative, absolute ones become `file:` URLs.
 pub fn uri(path: &str) -> String {
     let path = if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() };
     let path = path.strip_prefix("./").unwrap_or(&path);

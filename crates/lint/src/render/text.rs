@@ -16,7 +16,7 @@ use annotate_snippets::{
 use super::{FileReport, Renderer, Summary, TextStyle, window::Window};
 use crate::{Diagnostic, Edit, Fix, Position, Safety, Severity, Source, visible};
 
-/// Longer messages are cut.
+/// Longer messages are cut to this length.
 const MAX_MESSAGE_CHARS: usize = 1_000;
 /// Longer texts of a fix are not quoted.
 const MAX_QUOTED_CHARS: usize = 40;
@@ -46,7 +46,7 @@ impl TextRenderer {
         let mut origin = None;
         if let Some(source) = report.source {
             let Position { line, column } = source.position(diagnostic.span.start);
-            // The line number, a space, a bar and a space stand before the line.
+            // The line is preceded by its number, a space, a bar and a space.
             let digits = line.to_string().len();
             let max_columns = self.style.width.saturating_sub(digits + 3);
             let window = Window::new(source.text(), diagnostic.span, max_columns);
@@ -127,7 +127,7 @@ fn count_noun(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A message on one visible line that does not flood the screen.
+/// Returns a message on one line, shortened and with hidden characters escaped.
 fn shorten_message(message: &str) -> Cow<'_, str> {
     match message.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => Cow::Owned(format!("{}...", visible(&message[..end]))),
@@ -135,7 +135,7 @@ fn shorten_message(message: &str) -> Cow<'_, str> {
     }
 }
 
-/// Says what the fix would do, with the option that applies it.
+/// Describes what the fix would do, with the option that applies it.
 fn describe_fix(fix: &Fix, diagnostic: &Diagnostic, source: Option<&Source>) -> Option<String> {
     let option = match fix.safety {
         Safety::Safe => "`--fix`",
@@ -163,7 +163,7 @@ fn describe_edit(edit: &Edit, source: Option<&Source>) -> Option<String> {
     }
 }
 
-/// The text between backticks, when it is short and on one line.
+/// Returns the text between backticks, if it is short and on one line.
 fn quote_if_short(text: &str) -> Option<String> {
     let short = text.chars().nth(MAX_QUOTED_CHARS).is_none();
     let simple = !text.contains(['`', '\n', '\r']) && !text.trim().is_empty();

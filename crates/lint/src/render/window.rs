@@ -1,4 +1,4 @@
-//! Cuts the part of a source line that is shown around a diagnostic.
+//! Cuts out the part of a source line that is shown around a diagnostic.
 
 use std::ops::Range;
 
@@ -11,22 +11,22 @@ use crate::{
 
 const ELLIPSIS: &str = "...";
 const TAB: &str = "    ";
-/// A narrower window would show nothing useful.
+/// The minimum width; a narrower window would show nothing useful.
 const MIN_COLUMNS: usize = 24;
 
 /// One line of a file, with hidden characters escaped, cut to the available columns.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) text: String,
-    /// The finding, in bytes of `text`.
+    /// The diagnostic's span, in bytes of `text`.
     pub(super) span: Range<usize>,
-    /// Lines below this one that the finding covers, too.
+    /// The number of following lines that the diagnostic also covers.
     pub(super) more_lines: usize,
 }
 
 impl Window {
-    /// The first line that `span` touches, in at most `max_columns` columns. Spans that do not fit the
-    /// text are moved into it.
+    /// Returns the first line that `span` touches, in at most `max_columns` columns. Spans that do
+    /// not fit the text are moved into it.
     pub(super) fn new(text: &str, span: Span, max_columns: usize) -> Self {
         let max_columns = max_columns.max(MIN_COLUMNS);
         let start = floor_char_boundary(text, span.start);
@@ -35,7 +35,7 @@ impl Window {
 
         let mut line_start = memrchr(b'\n', &bytes[..start]).map_or(0, |at| at + 1);
         let mut line_end = memchr(b'\n', &bytes[start..]).map_or(text.len(), |at| start + at);
-        // A byte order mark or carriage return is shown only when the finding is about it.
+        // A byte order mark or carriage return is shown only if the diagnostic is about it.
         if line_start == 0 && start > 0 && text.starts_with('\u{feff}') {
             line_start = '\u{feff}'.len_utf8();
         }
@@ -101,7 +101,7 @@ impl Window {
     }
 }
 
-/// The columns and bytes of the longest prefix that fits into `max_columns` columns.
+/// Returns the columns and bytes of the longest prefix that fits into `max_columns` columns.
 fn measure_prefix(characters: impl Iterator<Item = char>, max_columns: usize) -> (usize, usize) {
     let (mut columns, mut bytes) = (0, 0);
     for character in characters {
@@ -115,7 +115,7 @@ fn measure_prefix(characters: impl Iterator<Item = char>, max_columns: usize) ->
     (columns, bytes)
 }
 
-/// An upper bound of the columns that a character takes.
+/// Returns an upper bound of the columns that a character takes.
 fn column_width(character: char) -> usize {
     match character {
         '\t' => TAB.len(),

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Embedder, normalise};
 use crate::{ModelError, http::Http, limits};
 
-/// The API of the server.
+/// The API that the server implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EmbeddingApi {
     OpenAi,
@@ -23,7 +23,7 @@ pub(crate) struct HttpEmbedder {
     api: EmbeddingApi,
     model: String,
     identity: String,
-    /// Dimension of the first vector; all others must have the same.
+    /// The dimension of the first vector; all others must have the same.
     dimension: OnceLock<usize>,
 }
 
@@ -72,7 +72,7 @@ impl HttpEmbedder {
         }
     }
 
-    /// For servers that return one vector per request.
+    /// Embeds one text per request, for servers that return only one vector.
     async fn embed_one_by_one(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
         let mut vectors = Vec::with_capacity(texts.len());
         for text in texts {

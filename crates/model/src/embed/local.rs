@@ -32,7 +32,7 @@ pub(crate) struct LocalEmbedder {
 struct LazyModel {
     folder: ModelFolder,
     loaded: OnceLock<EmbeddingModel>,
-    /// Locked while loading, so that the model is loaded once.
+    /// Locked while loading, so that concurrent callers load the model only once.
     loading: std::sync::Mutex<()>,
 }
 
@@ -44,7 +44,7 @@ struct EmbeddingModel {
 }
 
 impl LocalEmbedder {
-    /// Opens a model folder. The weights are read with the first text.
+    /// Opens a model folder. The weights are loaded with the first text.
     pub(crate) fn open(path: &Path) -> Result<Self, ModelError> {
         let folder = ModelFolder::open(path)?;
         let identity = folder.identity()?;
@@ -101,7 +101,7 @@ impl EmbeddingModel {
         Ok(Self { tokenizer, bert, pooling: folder.pooling() })
     }
 
-    /// Texts are embedded one by one: on a CPU, padding to one length gains nothing.
+    /// Embeds texts one by one: on a CPU, padding them to one length gains nothing.
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
         texts.iter().map(|text| self.embed_text(text).map_err(ModelError::Local)).collect()
     }

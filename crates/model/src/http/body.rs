@@ -14,7 +14,7 @@ use crate::ModelError;
 pub(crate) struct Body {
     http: Http,
     response: Response,
-    /// When the next bytes must have arrived, and the timeout that this deadline comes from.
+    /// The time when the next bytes must have arrived, and the timeout that it was computed from.
     deadline: Instant,
     timeout: Duration,
     bytes_left: usize,
@@ -30,7 +30,7 @@ impl Body {
         &self.http
     }
 
-    /// The next bytes; nothing at the end.
+    /// Returns the next bytes; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
         let chunk = match timeout_at(self.deadline, self.response.chunk()).await {
             Err(_) => return Err(self.http.timed_out(self.timeout)),
@@ -58,7 +58,7 @@ impl Body {
         Ok(bytes)
     }
 
-    /// Reads up to the limit; an error ends the prefix.
+    /// Reads up to the limit; an error ends the reading.
     pub(super) async fn read_prefix(mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let limit = self.bytes_left;

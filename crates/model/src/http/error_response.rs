@@ -13,7 +13,7 @@ pub(super) struct MessageSanitizer<'a> {
 }
 
 impl MessageSanitizer<'_> {
-    /// One line, cut short, without the API key and without control characters.
+    /// Returns the text on one line, shortened, without the API key and control characters.
     pub(super) fn clean(&self, text: &str) -> String {
         let text = match self.key.map(Secret::reveal) {
             Some(key) if key.len() >= limits::MIN_REDACTED_KEY_BYTES => text.replace(key, "***"),
@@ -29,7 +29,7 @@ impl MessageSanitizer<'_> {
     }
 }
 
-/// The message in a JSON error document, else the whole body.
+/// Returns the message of a JSON error document, or else the whole body.
 pub(super) fn error_message(body: &[u8]) -> String {
     let Ok(document) = serde_json::from_slice::<Value>(body) else {
         return String::from_utf8_lossy(body).trim().to_owned();
@@ -40,7 +40,7 @@ pub(super) fn error_message(body: &[u8]) -> String {
         .map_or_else(|| document.to_string(), str::to_owned)
 }
 
-/// Says where a server redirects to.
+/// Returns a message that names the target of a redirect.
 pub(super) fn redirect_message(headers: &HeaderMap) -> String {
     let target = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     let target = match target.map(Url::parse) {

@@ -3,10 +3,10 @@
 use super::body::Body;
 use crate::{ModelError, limits};
 
-/// How a response is split.
+/// How a response is split into frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// Each line is a document.
+    /// Each line is one JSON document.
     Lines,
     /// Server-sent events, of which only the data is used.
     Events,
@@ -17,8 +17,8 @@ pub(crate) enum Framing {
 pub(crate) struct Frames {
     body: Body,
     framing: Framing,
-    /// Bytes that were read; `start` is the first byte not yet returned, `searched` where the
-    /// search for a line end continues.
+    /// The bytes that were read. `start` is the first byte that was not returned yet; the search
+    /// for a line end continues at `searched`.
     buffer: Vec<u8>,
     start: usize,
     searched: usize,
@@ -30,7 +30,7 @@ impl Frames {
         Self { body, framing, buffer: Vec::new(), start: 0, searched: 0, ended: false }
     }
 
-    /// The next frame; `None` at the end.
+    /// Returns the next frame; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<String>, ModelError> {
         match self.framing {
             Framing::Lines => self.next_non_empty_line().await,
@@ -47,7 +47,7 @@ impl Frames {
         }
     }
 
-    /// The data of the next event that has any. The last one may lack its empty line.
+    /// Returns the data of the next event that has any. The last event may lack its empty line.
     async fn next_event(&mut self) -> Result<Option<String>, ModelError> {
         let mut data: Option<String> = None;
         while let Some(line) = self.next_line().await? {
@@ -86,7 +86,7 @@ impl Frames {
         Ok(())
     }
 
-    /// The next line without its end; nothing after the last one.
+    /// Returns the next line without its line end; `None` after the last one.
     async fn next_line(&mut self) -> Result<Option<String>, ModelError> {
         loop {
             let fresh = &self.buffer[self.searched..];
@@ -113,7 +113,7 @@ impl Frames {
         }
     }
 
-    /// Takes the bytes before `end` as text.
+    /// Returns the bytes before `end` as text and removes them from the buffer.
     fn take_line(&mut self, end: usize) -> Result<String, ModelError> {
         let line = &self.buffer[self.start..end];
         let line = line.strip_suffix(b"\n").unwrap_or(line);

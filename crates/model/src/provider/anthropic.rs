@@ -1,4 +1,4 @@
-//! Client of the Anthropic Messages API.
+//! Implements a client of the Anthropic Messages API.
 
 mod request_body;
 
@@ -59,7 +59,7 @@ struct AnthropicDecoder {
 struct PendingCall {
     id: String,
     name: String,
-    /// Input of the start event; used if no deltas follow.
+    /// The input of the start event; used if no deltas follow.
     input: Value,
     json: String,
     closed: bool,
@@ -90,7 +90,7 @@ enum Event {
     Error {
         error: StreamError,
     },
-    /// `ping`, and events that the API may add.
+    /// `ping`, and events that the API may add later.
     #[serde(other)]
     Other,
 }
@@ -190,7 +190,8 @@ impl Decoder for AnthropicDecoder {
 }
 
 impl AnthropicDecoder {
-    /// Later counts replace earlier ones. Cached tokens count as input.
+    /// Updates the token usage: later counts replace earlier ones, and cached tokens count as
+    /// input.
     fn update_usage(&mut self, counts: Option<TokenCounts>) {
         let Some(counts) = counts else { return };
         let usage = self.usage.get_or_insert_default();
@@ -205,8 +206,8 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Queues the tool calls. This waits for the finish reason, because the token limit may have
-    /// cut off the last call.
+    /// Queues the tool calls. The caller waits for the finish reason first, because the token limit
+    /// may have cut off the last call.
     fn push_calls(&mut self, answer: &mut AnswerState) -> Result<(), DecodeError> {
         for PendingCall { id, name, input, json, closed } in take(&mut self.calls).into_values() {
             if !closed {
@@ -249,7 +250,7 @@ impl AnthropicDecoder {
         match delta {
             BlockDelta::TextDelta { text } => answer.push_text(&text),
             BlockDelta::InputJsonDelta { partial_json } => {
-                // Tools that the provider runs itself have blocks of other kinds.
+                // Tools that the provider runs itself use other kinds of blocks.
                 if let Some(call) = self.calls.get_mut(&index) {
                     call.json.push_str(&partial_json);
                 }
@@ -260,7 +261,7 @@ impl AnthropicDecoder {
 }
 
 impl StreamError {
-    /// The status that the same error has outside of a stream.
+    /// Returns the HTTP status that the same error has outside of a stream.
     fn status(&self) -> u16 {
         match self.kind.as_str() {
             "invalid_request_error" => 400,

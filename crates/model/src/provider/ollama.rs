@@ -1,4 +1,4 @@
-//! Client of the native Ollama API, which streams one JSON document per line.
+//! Implements a client of the native Ollama API, which streams one JSON document per line.
 
 use futures::{FutureExt as _, future::BoxFuture, stream::BoxStream};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::{
     http::{Framing, Http},
 };
 
-/// An Ollama server.
+/// A client of an Ollama server.
 #[derive(Clone, Debug)]
 pub(crate) struct Ollama {
     http: Http,
@@ -87,7 +87,7 @@ fn call(call: &ToolCall) -> Value {
     json!({ "function": { "name": call.name, "arguments": call.arguments } })
 }
 
-/// The tool of a call: Ollama identifies calls by tool name.
+/// Returns the tool name of a call, because Ollama identifies calls by tool name.
 fn tool_name_of_call<'a>(id: &str, before: &'a [Message]) -> Option<&'a str> {
     before.iter().rev().find_map(|message| match message {
         Message::Assistant { tool_calls, .. } => {

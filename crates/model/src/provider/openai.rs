@@ -1,4 +1,4 @@
-//! Client of the chat completions API of `OpenAI` and compatible servers.
+//! Implements a client of the chat completions API of `OpenAI` and compatible servers.
 
 mod calls;
 
@@ -90,7 +90,7 @@ fn call(call: &ToolCall) -> Value {
     json!({ "id": call.id, "type": "function", "function": function })
 }
 
-/// A tool definition for `OpenAI` and Ollama.
+/// Returns a tool definition in the format of `OpenAI` and Ollama.
 pub(super) fn tool_value(tool: &ToolDefinition) -> Value {
     let ToolDefinition { name, description, parameters } = tool;
     let function = json!({ "name": name, "description": description, "parameters": parameters });
@@ -179,7 +179,7 @@ impl OpenAiDecoder {
     }
 }
 
-/// Content is a text, or a list of parts of which some are texts.
+/// Queues the content of a message, which is a text or a list of parts, some of which are texts.
 fn push_content(content: Option<&Value>, answer: &mut AnswerState) {
     match content {
         Some(Value::String(text)) => answer.push_text(text),
@@ -201,7 +201,7 @@ fn finish_reason(reason: &str) -> Finish {
     }
 }
 
-/// An error in the middle of a stream, with the status that it names.
+/// Returns an error that arrived in the middle of a stream, with the status that it names.
 fn stream_error(error: &Value) -> DecodeError {
     let status = ["code", "status"].iter().find_map(|field| error.get(field)?.as_u64());
     let status = status.and_then(|code| u16::try_from(code).ok()).unwrap_or(500);

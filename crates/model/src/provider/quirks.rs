@@ -1,4 +1,4 @@
-//! Remembers request fields that a model does not support, and retries without them.
+//! Caches which request fields a model does not support, and retries without them.
 
 use std::{
     collections::BTreeMap,
@@ -13,22 +13,22 @@ use crate::{
     limits,
 };
 
-/// Phrases of an error that say that a field is unsupported, not that its value is wrong.
+/// Phrases of an error message that mean that a field is unsupported, not that its value is wrong.
 const UNSUPPORTED_PHRASES: [&str; 6] =
     ["support", "deprecated", "unknown", "unrecognized", "not permitted", "not allowed"];
 
-/// A way in which a model differs from the API.
+/// One difference between a model and the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModelQuirk {
-    /// It does not support `stream_options`.
+    /// The model does not support `stream_options`.
     NoStreamOptions,
-    /// It wants `max_completion_tokens` instead of `max_tokens`.
+    /// The model needs `max_completion_tokens` instead of `max_tokens`.
     CompletionTokens,
-    /// It does not support `temperature`.
+    /// The model does not support `temperature`.
     NoTemperature,
 }
 
-/// Known quirks by model. Cloning shares them.
+/// The known quirks by model name. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ModelQuirks(Arc<Mutex<BTreeMap<String, Vec<ModelQuirk>>>>);
 
@@ -58,7 +58,7 @@ impl ModelQuirks {
         }
     }
 
-    /// Adapts a rejected request to the error. False if that changes nothing.
+    /// Adapts a rejected request to the error. Returns whether the request changed.
     fn adapt_to_error(&self, model: &str, error: &ModelError, content: &mut Value) -> bool {
         let ModelError::Refused { status: 400 | 422, message, .. } = error else { return false };
         let Some(quirk) = ModelQuirk::from_error_message(message).filter(|it| it.apply(content))
@@ -89,7 +89,7 @@ impl ModelQuirk {
         }
     }
 
-    /// Adapts a request. False if that changes nothing.
+    /// Adapts a request. Returns whether the request changed.
     fn apply(self, content: &mut Value) -> bool {
         let Some(content) = content.as_object_mut() else { return false };
         match self {

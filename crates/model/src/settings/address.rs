@@ -4,10 +4,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-/// The port of Ollama.
+/// The default port of Ollama.
 const OLLAMA_PORT: u16 = 11434;
 
-/// Parses a base URL, or says what is wrong with it.
+/// Parses a base URL; the error says what is wrong with it.
 pub(super) fn parse_base_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text.trim()).map_err(|error| error.to_string())?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
@@ -43,7 +43,8 @@ fn names_port(text: &str) -> bool {
     authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// A server may listen on 0.0.0.0, but clients must connect to the loopback address.
+/// Replaces 0.0.0.0, on which a server may listen, by the loopback address, to which clients must
+/// connect.
 fn replace_unspecified_host(mut url: Url) -> Url {
     let loopback = match url.host() {
         Some(Host::Ipv4(Ipv4Addr::UNSPECIFIED)) => "127.0.0.1",

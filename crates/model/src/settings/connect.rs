@@ -15,12 +15,12 @@ use crate::{
 };
 
 impl Models {
-    /// Creates the clients of all configured providers. Sends no request.
+    /// Creates the clients of all configured providers, without sending a request.
     pub fn from_settings(settings: &Settings) -> Result<Self, ModelError> {
         let mut models = Self::default();
         let (first, chosen_model) = settings.default_choice()?;
         let mut providers: Vec<_> = settings.providers.iter().collect();
-        // A stable sort: the default comes first and the others keep their order.
+        // A stable sort: the default comes first and the others stay in order.
         providers.sort_by_key(|provider| Some(provider.name.as_str()) != first);
         for (position, provider) in providers.into_iter().enumerate() {
             let http = provider.connect()?;
@@ -51,7 +51,7 @@ impl Models {
 }
 
 impl Settings {
-    /// The default provider and model, if set.
+    /// Returns the default provider and model, if set.
     fn default_choice(&self) -> Result<(Option<&str>, Option<&str>), ModelError> {
         let Some(text) = self.default.as_deref().filter(|text| !text.is_empty()) else {
             return Ok((None, None));
@@ -98,7 +98,7 @@ impl ProviderSettings {
         Ok(Http::new(&self.name, url, headers, key, timeouts))
     }
 
-    /// The base URL of the API.
+    /// Returns the base URL of the API.
     fn base_address(&self) -> Result<Url, ModelError> {
         let default = match self.kind {
             ProviderKind::OpenAi => "https://api.openai.com/v1",
@@ -114,9 +114,9 @@ impl ProviderSettings {
         })?;
         let path = url.path().trim_end_matches('/').to_owned();
         match self.kind {
-            // The usual address ends in /v1; a host alone means the same.
+            // The usual address ends with `/v1`; a host alone means the same.
             ProviderKind::OpenAi if path.is_empty() => url.set_path("/v1"),
-            // The usual address does not end in /v1.
+            // The usual address does not end with `/v1`.
             ProviderKind::Anthropic => url.set_path(path.strip_suffix("/v1").unwrap_or(&path)),
             ProviderKind::OpenAi | ProviderKind::Ollama => url.set_path(&path),
         }

@@ -17,7 +17,7 @@ impl Settings {
     /// Overrides these settings with those of the environment.
     ///
     /// A provider that the environment configures takes only its model and timeouts from a file: a
-    /// key of the environment is never sent to an address from a file.
+    /// key from the environment is never sent to an address from a file.
     pub fn with_environment(
         mut self,
         environment: impl Fn(&str) -> Option<String>,
@@ -43,7 +43,7 @@ impl Settings {
         Ok(self)
     }
 
-    /// Replaces the provider of that name from a file, or adds the provider.
+    /// Replaces the provider with the same name, which came from a file, or adds the provider.
     fn replace_or_add(&mut self, mut provider: ProviderSettings) {
         let Some(existing) =
             self.providers.iter_mut().find(|existing| existing.name == provider.name)
@@ -63,7 +63,7 @@ impl Settings {
         }
     }
 
-    /// Parses `provider:model` if that provider is configured, else a folder path.
+    /// Parses `provider:model` if that provider is configured, and otherwise a folder path.
     fn parse_embedding(&self, text: &str) -> Result<EmbeddingSettings, ModelError> {
         match text.split_once(':') {
             Some((name, model)) if self.find(name).is_some() => Ok(EmbeddingSettings::Provider {
@@ -81,7 +81,7 @@ impl Settings {
     }
 }
 
-/// Whether the environment configures a provider of the same name.
+/// Returns whether the environment configures a provider with the same name.
 fn is_in_environment(provider: &ProviderSettings, get: &dyn Fn(&str) -> Option<String>) -> bool {
     let kind = ProviderKind::ALL.into_iter().find(|kind| kind.name() == provider.name);
     kind.is_some_and(|kind| has_variables(kind, get))
@@ -95,7 +95,7 @@ fn has_variables(kind: ProviderKind, get: &dyn Fn(&str) -> Option<String>) -> bo
     fields.iter().any(|field| get(kind.variable_name(field)).is_some())
 }
 
-/// The provider that the environment variables of a kind configure.
+/// Returns the provider that the environment variables of a kind configure.
 fn provider_from_environment(
     kind: ProviderKind,
     get: &dyn Fn(&str) -> Option<String>,

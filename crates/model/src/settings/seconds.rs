@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
-/// One day.
+/// The longest duration: one day.
 const MAX_SECONDS: f64 = 86_400.0;
 
 pub(super) fn deserialize<'de, D>(deserializer: D) -> Result<Option<Duration>, D::Error>

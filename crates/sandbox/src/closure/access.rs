@@ -1,14 +1,15 @@
-//! Whether this user may execute a file, from the mode bits alone.
+//! Decides from the mode bits whether the current user may execute a file.
 
 use std::{fs, os::unix::fs::MetadataExt, sync::OnceLock};
 
-/// The user that this process acts as.
+/// The user that this process runs as.
 struct User {
     id: u32,
     groups: Vec<u32>,
 }
 
-/// Mode bits only: access lists are left to the kernel, which has the last word anyway.
+/// Checks the mode bits only. Access control lists are left to the kernel, which decides in the
+/// end.
 pub(super) fn may_execute(file: &fs::Metadata) -> bool {
     let mode = file.mode();
     let Some(user) = user() else { return mode & 0o111 != 0 };
@@ -24,7 +25,7 @@ pub(super) fn may_execute(file: &fs::Metadata) -> bool {
     mode & mask != 0
 }
 
-/// `/proc` knows, and asking it needs no foreign function.
+/// Reads the user from `/proc/self/status`, which needs no unsafe call to libc.
 fn user() -> Option<&'static User> {
     static USER: OnceLock<Option<User>> = OnceLock::new();
     USER.get_or_init(|| parse(&fs::read_to_string("/proc/self/status").ok()?)).as_ref()
@@ -32,7 +33,8 @@ fn user() -> Option<&'static User> {
 
 fn parse(status: &str) -> Option<User> {
     let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
-    // Real, effective, saved, file system: the last is the one that files are held against.
+    // The four IDs are real, effective, saved and file system; the kernel checks file access with
+    // the last.
     let last = |name| field(name)?.split_whitespace().last()?.parse().ok();
     let mut groups: Vec<u32> =
         field("Groups:")?.split_whitespace().filter_map(|id| id.parse().ok()).collect();

@@ -1,4 +1,5 @@
-//! Puts a closure together, within bounds.
+//! Builds the closure of one program: the list of files that it needs to start. All counts are
+//! bounded, because the program may be hostile.
 
 use std::{
     collections::BTreeMap,
@@ -22,25 +23,25 @@ use super::{
 };
 use crate::limits;
 
-/// A closure in the making.
+/// A closure that is being built.
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
-    /// What was asked for, which is what errors about bounds name.
+    /// The requested program, which errors about exceeded limits name.
     program: &'a Path,
     pub(super) ways: Ways,
     pub(super) closure: Closure,
-    /// Folders whose entries were looked at.
+    /// Folders whose entries were listed, with their stamps at that time.
     listed: BTreeMap<PathBuf, Option<Stamp>>,
     entries: usize,
     modules: usize,
 }
 
-/// How a folder is searched for code.
+/// How deep a folder is searched for code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Its own files.
+    /// Only the files directly in the folder.
     Flat,
-    /// Those of its folders too.
+    /// Also the files in its subfolders.
     Deep,
 }
 
@@ -56,7 +57,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The whole closure and what it rests on.
+    /// Returns the whole closure and the stamps of all paths that it depends on.
     pub(super) fn build(mut self) -> Result<Finding, ClosureError> {
         let program = self.program;
         self.add_program(program, Kind::Program, 0)?;
@@ -67,7 +68,7 @@ impl<'a> Builder<'a> {
         Ok(Finding { closure: self.closure, stamps })
     }
 
-    /// A program or script with all that it needs.
+    /// Adds a program or script with all files that it needs.
     pub(super) fn add_program(
         &mut self,
         asked: &Path,
@@ -122,12 +123,12 @@ impl<'a> Builder<'a> {
             interpreter: interpreter.to_string_lossy().into_owned(),
         };
         let mut interpreter = shebang.interpreter.clone();
-        // A relative one would depend on where the script is started.
+        // A relative interpreter would depend on the working directory.
         if !interpreter.is_absolute() {
             return Err(missing(&interpreter));
         }
         self.add_interpreter(&interpreter, depth, missing)?;
-        // A program of the skill may be called `env`, too.
+        // Only the system's `env` is meant: a program of the skill may also be called `env`.
         if is_of_the_system(&interpreter)
             && interpreter.file_name().is_some_and(|name| name == "env")
             && let Some(name) = shebang.env_name()
@@ -155,7 +156,8 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// A program on the trusted path; the places where it was not are remembered, since it may appear there.
+    /// Finds a program on the trusted path. `ways` also records the places without it, so that the
+    /// cache notices when the program appears there.
     fn find(&mut self, name: &OsStr) -> Option<PathBuf> {
         let mut places = TRUSTED_PATH.iter().map(|folder| Path::new(folder).join(name));
         is_bare(name)
@@ -167,7 +169,7 @@ impl<'a> Builder<'a> {
             .flatten()
     }
 
-    /// A file, with the links that lead to it.
+    /// Adds a file and the symbolic links that lead to it.
     pub(super) fn add_file(&mut self, way: &Way, kind: Kind) -> Result<(), ClosureError> {
         self.add_links(way)?;
         self.closure.put_file(way.real.clone(), kind);
@@ -185,9 +187,10 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// A file that is read, if it is there and really lies below a folder.
+    /// Adds a file that is only read, if it exists and its real path is below `within`.
     ///
-    /// The folder matters: beside a program of a skill, a name can be a link to the user's keys.
+    /// The check of `within` matters: next to a program of a skill, a file name can be a link to
+    /// the user's keys.
     pub(super) fn add_data(&mut self, path: &Path, within: &Path) -> Result<bool, ClosureError> {
         let Ok(way) = self.ways.follow(path) else { return Ok(false) };
         if way.file().is_none() || !way.real.starts_with(within) {
@@ -197,7 +200,8 @@ impl<'a> Builder<'a> {
         Ok(true)
     }
 
-    /// A whole folder, if it is there and really lies below another; its real path.
+    /// Adds a whole folder, if it exists and its real path is below `within`. Returns the real
+    /// path.
     pub(super) fn add_folder(
         &mut self,
         path: &Path,
@@ -210,14 +214,15 @@ impl<'a> Builder<'a> {
         Ok(Some(way.real))
     }
 
-    /// The way to a folder that really lies below another, which is never the root's own.
+    /// Looks up a folder whose real path is below `within` and not `within` itself, so it is never
+    /// the root.
     pub(super) fn folder(&mut self, path: &Path, within: &Path) -> Option<Way> {
         let way = self.ways.follow(path).ok()?;
         let below = way.real != within && way.real.starts_with(within);
         (below && matches!(way.node, Node::Folder)).then_some(way)
     }
 
-    /// Regular files in a folder whose names are wanted; links among them are not followed.
+    /// Lists the regular files in a folder whose names match `wanted`, without following links.
     pub(super) fn list(
         &mut self,
         folder: &Path,
@@ -254,7 +259,8 @@ impl<'a> Builder<'a> {
         Ok(found)
     }
 
-    /// What the loadable modules of a folder need beside themselves; whether there are any.
+    /// Adds the libraries that the loadable modules of a folder need. Returns whether the folder
+    /// has modules.
     pub(super) fn add_modules(
         &mut self,
         space: &mut Space,
@@ -275,19 +281,20 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// `_ssl.cpython-311-x86_64-linux-gnu.so`, `libopenblas.so.3`, `binding.node`.
+/// Matches names such as `_ssl.cpython-311-x86_64-linux-gnu.so`, `libopenblas.so.3` and
+/// `binding.node`.
 fn is_module(name: &[u8]) -> bool {
     name.ends_with(b".so")
         || name.ends_with(b".node")
         || name.windows(4).any(|part| part == b".so.")
 }
 
-/// What a file says about itself, if it is code for this machine.
+/// Returns the ELF data of a file, if the file is code for this machine.
 pub(super) fn image(way: &Way) -> Option<Arc<Image>> {
     memory::image(&way.real, way.file()?, || Image::open(&way.real)).ok()
 }
 
-/// Whether a path is that of a program in a folder of the system.
+/// Returns whether a path is directly in a folder of the trusted path.
 fn is_of_the_system(path: &Path) -> bool {
     path.parent().is_some_and(|folder| TRUSTED_PATH.iter().any(|known| folder == Path::new(known)))
 }

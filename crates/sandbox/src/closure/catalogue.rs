@@ -1,4 +1,4 @@
-//! `/etc/ld.so.cache`: where the system's libraries are, as `ldconfig` wrote it down for the loader of glibc.
+//! Reads `/etc/ld.so.cache`, the list of library paths that `ldconfig` writes for the glibc loader.
 
 use std::{
     ffi::OsStr,
@@ -11,7 +11,6 @@ use super::{
     reader,
 };
 
-/// Where it lies.
 pub(super) const PATH: &str = "/etc/ld.so.cache";
 
 const OLD: &[u8] = b"ld.so-1.7.0\0";
@@ -20,10 +19,11 @@ const HEADER: usize = 48;
 const ENTRY: usize = 24;
 const SIZE: usize = 16 << 20;
 
-/// The flags of a library of glibc for this machine.
+/// The flags of a glibc library for this architecture.
 const FLAGS: u32 = if cfg!(target_arch = "aarch64") { 0x0a03 } else { 0x0303 };
 
-/// The list of libraries, searched from front to back: it is read once and asked a few times.
+/// The list of libraries. It is searched linearly, because it is read once and used for a few
+/// lookups.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
     bytes: Vec<u8>,
@@ -31,12 +31,12 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Reads the system's list; without one, nothing is found in it.
+    /// Reads the system's list; the list is empty if the file is missing or malformed.
     pub(super) fn read() -> Self {
         reader::small(Path::new(PATH), SIZE).and_then(Self::parse).unwrap_or_default()
     }
 
-    /// Takes the list in the new format, behind a list in the old one or alone.
+    /// Parses the new format, either alone or behind a list in the old format.
     pub(super) fn parse(mut bytes: Vec<u8>) -> Option<Self> {
         if bytes.starts_with(OLD) {
             let entries = usize::try_from(u32_at(&bytes, OLD.len())?).ok()?;
@@ -55,7 +55,7 @@ impl Catalogue {
         (end <= bytes.len()).then_some(Self { bytes, entries })
     }
 
-    /// The file that a name stands for; variants for special processors are passed over.
+    /// Returns the path of a library name. Variants for specific processor features are skipped.
     pub(super) fn find(&self, name: &OsStr) -> Option<PathBuf> {
         let table = self.bytes.get(HEADER..HEADER + self.entries * ENTRY)?;
         table.chunks_exact(ENTRY).find_map(|entry| {

@@ -1,7 +1,8 @@
-//! What a program or library says about itself: its loader, the libraries that it names and where they are looked for.
+//! Reads the parts of an ELF file that name its loader, its libraries and the folders to search
+//! them in.
 //!
-//! The file may be any bytes. Every offset is checked against what was read, every count has a bound,
-//! and only the few parts that matter are read.
+//! The file may contain any bytes. Every offset is checked against the data that was read, every
+//! count has a limit, and only the needed parts are read.
 
 use std::{
     ffi::OsString,
@@ -11,7 +12,7 @@ use std::{
 
 use super::reader::Reader;
 
-/// One read that holds the header and, in every file met so far, the table of segments.
+/// The first read: it covers the header and, in every file seen so far, the segment table.
 pub(super) const HEAD: usize = 4096;
 
 const SEGMENTS: usize = 256;
@@ -19,7 +20,7 @@ const DYNAMIC: usize = 64 << 10;
 const NAME: usize = 4096;
 const NEEDED: usize = 256;
 
-/// `e_machine` of the machine that this runs on.
+/// The ELF `e_machine` value of this architecture.
 pub(super) const MACHINE: Option<u16> = if cfg!(target_arch = "x86_64") {
     Some(62)
 } else if cfg!(target_arch = "aarch64") {
@@ -28,31 +29,31 @@ pub(super) const MACHINE: Option<u16> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// What a file says about itself.
+/// The loader, libraries and search folders that an ELF file names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Image {
-    /// Whether it can only be started, never be loaded by another.
+    /// Whether the file can only be started and never be loaded as a library.
     pub(super) only_a_program: bool,
-    /// The loader that the kernel starts in its place.
+    /// The loader that the kernel starts for this program.
     pub(super) interpreter: Option<PathBuf>,
-    /// Libraries by name, in order.
+    /// The names of needed libraries, in order.
     pub(super) needed: Vec<OsString>,
-    /// The name that it answers to.
+    /// The library's own name (`DT_SONAME`).
     pub(super) soname: Option<OsString>,
-    /// Folders of the old kind, which descendants inherit.
+    /// Search folders of the old kind (`RPATH`), which also apply to the libraries that it loads.
     pub(super) rpath: Option<OsString>,
-    /// Folders of the new kind, which are its own.
+    /// Search folders of the new kind (`RUNPATH`), which apply only to this file.
     pub(super) runpath: Option<OsString>,
-    /// Whether the folders of the system are not for it.
+    /// Whether the system's default folders are not searched for this file.
     pub(super) no_defaults: bool,
 }
 
-/// Why there is no image.
+/// Why a file has no readable ELF data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Other bytes, or a program of another machine.
+    /// It is not an ELF file, or one for another architecture.
     Foreign,
-    /// It contradicts itself.
+    /// The file cannot be read or contradicts itself.
     Broken(&'static str),
 }
 
@@ -64,7 +65,7 @@ impl Image {
         Self::read(&reader, &head)
     }
 
-    /// Reads an open file, whose beginning was read already.
+    /// Reads an open file; `head` is its beginning, which was read already.
     pub(super) fn read(reader: &Reader, head: &[u8]) -> Result<Self, Fault> {
         if !is_for_this_machine(head) {
             return Err(Fault::Foreign);
@@ -140,7 +141,7 @@ impl Image {
     }
 }
 
-/// 64 bits, little endian, this machine's instructions.
+/// Checks for a 64-bit little-endian ELF file of this architecture.
 fn is_for_this_machine(head: &[u8]) -> bool {
     head.len() >= 64
         && head.starts_with(b"\x7fELF\x02\x01\x01")
@@ -148,9 +149,9 @@ fn is_for_this_machine(head: &[u8]) -> bool {
         && u16_at(head, 18) == MACHINE
 }
 
-/// The parts of a file that are mapped, as far as they matter.
+/// The segments of the file that matter here.
 struct Segments {
-    /// Address, offset, length in the file.
+    /// Address, offset and length in the file.
     loads: Vec<(u64, u64, u64)>,
     dynamic: Option<(u64, u64)>,
     interpreter: Option<(u64, u64)>,
@@ -180,7 +181,7 @@ impl Segments {
             match kind {
                 1 => segments.loads.push((address, offset, size)),
                 2 => segments.dynamic = Some((offset, size)),
-                // The kernel takes the first.
+                // The kernel uses the first one.
                 3 if segments.interpreter.is_none() => segments.interpreter = Some((offset, size)),
                 _ => {}
             }
@@ -196,7 +197,7 @@ impl Segments {
     }
 }
 
-/// The table of names.
+/// The string table.
 struct Strings<'a> {
     reader: &'a Reader,
     offset: u64,
@@ -208,7 +209,7 @@ impl Strings<'_> {
         let broken = Fault::Broken("one of its names is cut off");
         let left = self.length.checked_sub(at).ok_or(broken)?;
         let start = self.offset.checked_add(at).ok_or(broken)?;
-        // Names are short; a search path can be long.
+        // Most names are short, but a search path can be long.
         for most in [256, NAME] {
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(most);
             let mut bytes = self.reader.some(start, most).map_err(|_| broken)?;

@@ -1,44 +1,44 @@
-//! Why it cannot be said what a program needs.
+//! Defines [`ClosureError`].
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why it cannot be said what a program needs.
+/// Why the closure of a program (the list of files that it needs) cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClosureError {
-    /// The path does not begin at the root.
+    /// The path is not absolute.
     #[error("`{}` is not an absolute path: name the program from `/` on", path.display())]
     NotAbsolute {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
-    /// Nothing is there, or nothing that this user can see.
+    /// The file does not exist, or this user cannot see it.
     #[error("no program at `{}`: install it or correct the path", path.display())]
     NotFound {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
-    /// The sandbox makes this part of the tree itself.
+    /// The path is in a folder that the sandbox replaces with its own.
     #[error("`{}` lies in a folder that every sandbox has of its own: name the file on disk", path.display())]
     Reserved {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
-    /// No regular file, or no right to execute it.
+    /// The path is not a regular file, or this user may not execute it.
     #[error("`{}` cannot be executed by this user: it has to be a regular file, see `chmod +x`", path.display())]
     NotExecutable {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
-    /// Neither a program for this machine nor a script.
+    /// The file is neither a program for this machine nor a script.
     #[error("`{}` is neither a program for this machine nor a script that begins with `#!`", path.display())]
     NotAProgram {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
-    /// The file says that it is a program and then contradicts itself.
+    /// The file has an ELF header but its data is contradictory or cannot be read.
     #[error("`{}` is damaged: {reason}; install it again", path.display())]
     UnreadableElf {
         /// The file.
@@ -46,50 +46,50 @@ pub enum ClosureError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A library is nowhere where the loader would look.
+    /// A library is in none of the folders that the loader searches.
     #[error("`{}` needs the library `{library}`, which is not installed", needed_by.display())]
     MissingLibrary {
-        /// Its name as the file has it.
+        /// The library's name as written in the file.
         library: String,
         /// The program or library that names it.
         needed_by: PathBuf,
     },
-    /// What a script or a program says it is started by does not exist.
+    /// The interpreter of a script or the loader of a program does not exist.
     #[error("`{}` is started by `{interpreter}`, which is not installed", script.display())]
     MissingInterpreter {
         /// The script or program.
         script: PathBuf,
-        /// What its first line or its header names.
+        /// The name in the script's first line or in the program's header.
         interpreter: String,
     },
-    /// What a program names as its loader is a program in its own right.
+    /// The file that a program names as its loader is not a loader.
     #[error("`{}` names `{}` as its loader, which is none", program.display(), loader.display())]
     NotALoader {
         /// The program.
         program: PathBuf,
-        /// What it names.
+        /// The path that it names.
         loader: PathBuf,
     },
-    /// Scripts interpret scripts without end.
+    /// The interpreters of a script are scripts themselves, nested too deeply.
     #[error("`{}` is a script of a script of a script: name the last interpreter itself", path.display())]
     TooDeep {
-        /// What was asked for.
+        /// The requested path.
         path: PathBuf,
     },
-    /// Links lead in a circle.
+    /// The symbolic links form a loop.
     #[error("the links at `{}` lead in a circle: name the file that they were meant for", path.display())]
     LinkLoop {
-        /// Where it begins.
+        /// The path that was followed.
         path: PathBuf,
     },
-    /// More than any honest program needs.
+    /// The program needs more files than the limit allows.
     #[error("`{}` needs more than {limit} {what}: it cannot be put into a sandbox", program.display())]
     TooMany {
-        /// What was asked for.
+        /// The requested program.
         program: PathBuf,
-        /// What there is too much of.
+        /// The kind of items that exceed the limit.
         what: &'static str,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! A program by its bare name, in folders that only the system writes to.
+//! Finds a program by its bare name in folders that only the system can write to.
 
 use std::{
     ffi::OsStr,
@@ -8,13 +8,15 @@ use std::{
 
 use super::access;
 
-/// Where programs are looked for, whatever the caller's `PATH` says: a folder that a skill can write to is not among them.
+/// The folders in which programs are searched, independent of the caller's `PATH`. A skill cannot
+/// write to any of them.
 pub const TRUSTED_PATH: [&str; 6] =
     ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The first regular file of this name in the folders that this user may execute.
+/// Returns the first regular file with this name in the folders of `path` that this user may
+/// execute.
 ///
-/// A name with a slash, an empty one and relative folders find nothing.
+/// Names with a slash, empty names and relative folders find nothing.
 pub fn find(name: &str, path: &[PathBuf]) -> Option<PathBuf> {
     if !is_bare(name.as_ref()) {
         return None;
@@ -26,7 +28,7 @@ pub fn find(name: &str, path: &[PathBuf]) -> Option<PathBuf> {
     })
 }
 
-/// One part, and none that means a folder.
+/// Returns whether a name is a single path component, other than `.` and `..`.
 pub(super) fn is_bare(name: &OsStr) -> bool {
     matches!(Path::new(name).components().next(), Some(Component::Normal(part)) if part == name)
 }

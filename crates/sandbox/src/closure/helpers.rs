@@ -1,6 +1,8 @@
-//! What well-known programs open beside their own file, told by name and by what lies where.
+//! Adds the files that well-known programs (git, Python, Node, Perl, Ruby) open besides their own,
+//! recognized by program name and folder layout.
 //!
-//! Nothing here trusts a name alone: a folder comes along only if it really lies where such a program keeps it.
+//! The name alone is not trusted: a folder is added only if its real path is where such a program
+//! expects it.
 
 mod git;
 mod node;
@@ -14,7 +16,7 @@ use std::path::Path;
 pub(super) use self::system::add_system;
 use super::{ClosureError, build::Builder, loader::Space};
 
-/// What a program needs beside its libraries.
+/// Adds the files that a program needs besides its libraries.
 pub(super) fn add_helpers(
     builder: &mut Builder<'_>,
     asked: &Path,
@@ -37,7 +39,7 @@ pub(super) fn add_helpers(
     }
 }
 
-/// What a script needs beside its interpreter.
+/// Adds the files that a script needs besides its interpreter.
 pub(super) fn add_script_helpers(
     builder: &mut Builder<'_>,
     script: &Path,
@@ -50,7 +52,7 @@ fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// `3`, `3.11`, `5.36.0`.
+/// Matches versions such as `3`, `3.11` and `5.36.0`.
 fn is_version(text: Option<&str>) -> bool {
     text.is_some_and(|text| {
         !text.is_empty()
@@ -60,7 +62,7 @@ fn is_version(text: Option<&str>) -> bool {
     })
 }
 
-/// `/usr` for `/usr/bin/x`.
+/// Returns `/usr` for `/usr/bin/x`.
 fn prefix(program: &Path) -> Option<&Path> {
     program.parent()?.parent()
 }

@@ -1,7 +1,8 @@
-//! The search of the dynamic loader, repeated: which file each needed library is.
+//! Repeats the search of the dynamic loader to find the file of each needed library.
 //!
-//! glibc's order: `RPATH` of the library and of those that brought it in unless it has a `RUNPATH`, its `RUNPATH`,
-//! the list of `ldconfig`, the default folders. `LD_LIBRARY_PATH` does not exist in a sandbox.
+//! glibc searches in this order: the `RPATH` of the library and of the objects that loaded it
+//! (unless it has a `RUNPATH`), its `RUNPATH`, the `ldconfig` cache, the default folders.
+//! `LD_LIBRARY_PATH` is not set in a sandbox.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -19,29 +20,29 @@ use super::{
     way::{Lost, Way},
 };
 
-/// How Debian names this machine in its paths.
+/// Debian's name for this architecture in paths.
 pub(super) const TRIPLET: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-linux-gnu" } else { "x86_64-linux-gnu" };
 
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "aarch64" } else { "x86_64" };
 
-/// One program or library in memory.
+/// One program or library that the process has loaded.
 #[derive(Debug)]
 struct Object {
-    /// The folder of the path that it was opened by, which is its `$ORIGIN`.
+    /// The folder of the path that opened the object, which is its `$ORIGIN`.
     origin: PathBuf,
     real: PathBuf,
     image: Arc<Image>,
-    /// Who brought it in.
+    /// The index of the object that loaded this one.
     parent: Option<usize>,
 }
 
-/// What a process has loaded.
+/// All objects that a process has loaded.
 #[derive(Debug, Default)]
 pub(super) struct Space {
-    /// The program first, then its loader; empty for a static program, which loads nothing.
+    /// The program first, then its loader. Empty for a static program, which loads nothing.
     objects: Vec<Object>,
-    /// Names that stand for something loaded already.
+    /// Library names that refer to an object that is already loaded.
     names: Vec<OsString>,
     musl: bool,
 }
@@ -62,7 +63,8 @@ impl Space {
         self.objects.push(Object { origin, real, image, parent: Some(parent) });
     }
 
-    /// The folders that a library of this object is looked for in before the system's own.
+    /// Returns the folders that are searched before the system's folders for a library of this
+    /// object.
     fn own_folders(&self, index: usize) -> Vec<PathBuf> {
         let mut folders = Vec::new();
         let Some(object) = self.objects.get(index) else { return folders };
@@ -84,17 +86,17 @@ impl Space {
     }
 }
 
-/// What is done about a library that is nowhere.
+/// What to do about a library that cannot be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
-    /// The program would not start.
+    /// Fail, because the program would not start.
     Refused,
-    /// One module cannot be used, as it cannot outside.
+    /// Continue: one module does not work, but it does not work outside the sandbox either.
     Accepted,
 }
 
 impl Builder<'_> {
-    /// The loader of a program and all libraries that it is started with.
+    /// Adds the loader of a program and all libraries that the program is linked with.
     pub(super) fn load_program(
         &mut self,
         way: &Way,
@@ -110,7 +112,8 @@ impl Builder<'_> {
             Lost::Loop => ClosureError::LinkLoop { path: path.clone() },
             Lost::Reserved => ClosureError::Reserved { path: path.clone() },
         })?;
-        // A loader stands alone. Without this check a program could bring in any other by calling it its loader.
+        // A loader needs no other loader or library. Without this check a program could add any
+        // other program by naming it as its loader.
         let own = image(&loader)
             .filter(|image| {
                 !image.only_a_program && image.interpreter.is_none() && image.needed.is_empty()
@@ -123,7 +126,7 @@ impl Builder<'_> {
         let name = path.file_name().unwrap_or_default();
         space.musl = name.as_bytes().starts_with(b"ld-musl");
         space.objects.push(Object {
-            // The kernel tells a program its real path.
+            // The kernel passes the real path to the program.
             origin: way.real.parent().unwrap_or(&way.real).to_path_buf(),
             real: way.real.clone(),
             image: Arc::clone(program),
@@ -131,7 +134,7 @@ impl Builder<'_> {
         });
         space.put(name, path, &loader, &own, 0);
         if space.musl {
-            // All of these are the loader itself.
+            // In musl, all of these libraries are the loader itself.
             space.names.extend(
                 ["c", "pthread", "rt", "m", "dl", "util", "xnet"]
                     .map(|part| format!("lib{part}.so").into()),
@@ -141,8 +144,8 @@ impl Builder<'_> {
         Ok(space)
     }
 
-    /// What a module needs that is loaded later into a running program; afterwards the program is as it was,
-    /// since another run may load another module first.
+    /// Adds the libraries of a module that a running program loads later. `space` is restored
+    /// afterwards, since another run may load another module first.
     pub(super) fn load_module(
         &mut self,
         space: &mut Space,
@@ -160,7 +163,7 @@ impl Builder<'_> {
         result
     }
 
-    /// A library that a program opens by name once it runs, if it is installed.
+    /// Adds a library that a program opens by name while it runs, if the library is installed.
     pub(super) fn add_library(&mut self, space: &Space, name: &str) -> Result<(), ClosureError> {
         if space.objects.is_empty() || space.musl || space.knows(name.as_ref()) {
             return Ok(());
@@ -171,7 +174,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// In breadth, as the loader does, so that a name means the same file as it does there.
+    /// Loads needed libraries breadth-first, as the loader does, so that each name resolves to the
+    /// same file.
     fn load(
         &mut self,
         space: &mut Space,
@@ -245,7 +249,8 @@ impl Builder<'_> {
         Ok(found)
     }
 
-    /// A library at a path. Programs are none, position-independent or not: the loader refuses them too.
+    /// Returns the library at a path. Programs are rejected, position-independent or not, because
+    /// the loader rejects them too.
     fn try_at(&mut self, path: PathBuf) -> Option<(PathBuf, Way, Arc<Image>)> {
         let way = self.ways.follow(&path).ok()?;
         let image = image(&way).filter(|image| !image.only_a_program)?;
@@ -253,16 +258,17 @@ impl Builder<'_> {
     }
 }
 
-/// A list of folders, or one path, with what the loader puts in for `$ORIGIN`, `$LIB` and `$PLATFORM`.
+/// Splits a list of folders (or one path) and replaces `$ORIGIN`, `$LIB` and `$PLATFORM` as the
+/// loader does.
 ///
-/// What depends on where the program is started is left out.
+/// Relative paths are left out, since they depend on the working directory.
 fn expand(list: &OsStr, origin: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for part in list.as_bytes().split(|byte| *byte == b':') {
         if part.contains(&b'$') {
             let part = replace(part, b"ORIGIN", origin.as_os_str().as_bytes());
             let part = replace(&part, b"PLATFORM", PLATFORM.as_bytes());
-            // What `$LIB` means was decided when the loader was built; both spellings are tried.
+            // The meaning of `$LIB` was fixed when the loader was built, so both values are tried.
             for library in [format!("lib/{TRIPLET}"), "lib64".to_owned()] {
                 paths.push(PathBuf::from(OsString::from_vec(replace(
                     &part,
@@ -279,7 +285,7 @@ fn expand(list: &OsStr, origin: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// `$NAME` and `${NAME}`.
+/// Replaces `$NAME` and `${NAME}`.
 fn replace(text: &[u8], name: &[u8], value: &[u8]) -> Vec<u8> {
     let mut result = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,7 +1,8 @@
-//! What this process found out already, as long as it is still so.
+//! Caches closures, ELF data and the library list in this process, for as long as the files are
+//! unchanged.
 //!
-//! A tool is started again and again, and its libraries are shared with the next one. Each memory is bounded and,
-//! when full, forgets everything: simple, and rarer than a restart.
+//! A tool is started many times, and different tools share libraries. Each cache is bounded and is
+//! cleared when full: simple, and rarer than a restart.
 
 use std::{
     collections::HashMap,
@@ -17,12 +18,11 @@ use super::{
 };
 use crate::limits;
 
-/// A closure and all that it depends on, what was there and what was not.
+/// A closure and the state of all paths that it depends on, including missing ones.
 #[derive(Debug)]
 pub(super) struct Finding {
-    /// What was found.
     pub(super) closure: Closure,
-    /// What lay where when it was found.
+    /// The stamps of the paths when the closure was built.
     pub(super) stamps: Vec<(PathBuf, Option<Stamp>)>,
 }
 
@@ -38,13 +38,13 @@ static CLOSURES: Memory<Arc<Finding>> = LazyLock::new(Mutex::default);
 static IMAGES: Memory<(Stamp, Arc<Image>)> = LazyLock::new(Mutex::default);
 static CATALOGUE: Mutex<Option<(Stamp, Arc<Catalogue>)>> = Mutex::new(None);
 
-/// The closure of a program, computed unless nothing has changed since the last time.
+/// Returns the cached closure of a program if no file changed, and otherwise builds it with `find`.
 pub(super) fn recall(
     program: &Path,
     find: impl FnOnce() -> Result<Finding, ClosureError>,
 ) -> Result<Closure, ClosureError> {
     let known = lock(&CLOSURES).get(program).cloned();
-    // Held against the disk outside the lock.
+    // The comparison with the disk happens outside the lock.
     if let Some(finding) = known
         && finding.holds()
     {
@@ -55,7 +55,7 @@ pub(super) fn recall(
     Ok(finding.closure.clone())
 }
 
-/// The image of a file, read unless the file is the one known.
+/// Returns the cached ELF data of a file if its stamp is the same, and otherwise reads it.
 pub(super) fn image(
     path: &Path,
     stamp: Stamp,
@@ -71,7 +71,7 @@ pub(super) fn image(
     Ok(image)
 }
 
-/// The system's list of libraries.
+/// Returns the system's list of libraries, cached by the stamp of its file.
 pub(super) fn catalogue(stamp: Stamp) -> Arc<Catalogue> {
     let mut known = lock(&CATALOGUE);
     match known.as_ref() {
@@ -92,12 +92,12 @@ fn put<V>(memory: &Mutex<HashMap<PathBuf, V>>, most: usize, path: &Path, value: 
     memory.insert(path.to_path_buf(), value);
 }
 
-/// A memory that a panic interrupted still holds whole entries only.
+/// A panic cannot leave a half-written entry, so a poisoned lock is still usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins anew, for measuring.
+/// Clears all caches, for benchmarks in tests.
 #[cfg(test)]
 pub(super) fn forget() {
     lock(&CLOSURES).clear();

@@ -1,4 +1,4 @@
-//! Bounded reads from regular files and from nothing else.
+//! Reads regular files, and only those, with size limits.
 
 use std::{
     fs::{File, OpenOptions},
@@ -7,7 +7,8 @@ use std::{
     path::Path,
 };
 
-/// A regular file, read in pieces: libraries are big, and what is wanted of them is small.
+/// An open regular file that is read in pieces, because libraries are big and only small parts are
+/// needed.
 #[derive(Debug)]
 pub(super) struct Reader {
     file: File,
@@ -15,7 +16,8 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Opens without following a last link and without waiting, so that a pipe put there meanwhile holds up nobody.
+    /// Opens a file without following a link and without blocking, so that a pipe that replaced the
+    /// file cannot block the caller.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -28,10 +30,10 @@ impl Reader {
         Ok(Self { file, size: meta.len() })
     }
 
-    /// What is there from an offset on, at most so many bytes, fewer where the file ends.
+    /// Reads up to `most` bytes from an offset; fewer at the end of the file.
     pub(super) fn some(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
         let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
-        // The size decides what is allocated, never what a header claims.
+        // The file size bounds the allocation, not a length that a header claims.
         let mut bytes = vec![0; most.min(left)];
         let mut filled = 0;
         while filled < bytes.len() {
@@ -46,13 +48,13 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Exactly so many bytes, or nothing.
+    /// Reads exactly `count` bytes, or returns `None`.
     pub(super) fn exactly(&self, offset: u64, count: usize) -> Option<Vec<u8>> {
         self.some(offset, count).ok().filter(|bytes| bytes.len() == count)
     }
 }
 
-/// A whole small file, or nothing when it is too big, no regular file or not there.
+/// Reads a whole small file; `None` if it is too big, missing or not a regular file.
 pub(super) fn small(path: &Path, most: usize) -> Option<Vec<u8>> {
     let reader = Reader::open(path).ok()?;
     if reader.size > most as u64 {

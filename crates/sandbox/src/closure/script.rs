@@ -1,4 +1,4 @@
-//! The first line of a script, read as the kernel reads it.
+//! Parses the `#!` line of a script in the same way as the kernel.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -8,22 +8,23 @@ use std::{
 
 use crate::limits;
 
-/// What a script is started by.
+/// The interpreter and argument of a `#!` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shebang {
     /// The path after `#!`.
     pub(super) interpreter: PathBuf,
-    /// Everything behind it, which is one argument.
+    /// The rest of the line, which the kernel passes as one argument.
     pub(super) argument: Option<OsString>,
 }
 
 impl Shebang {
-    /// Nothing if these bytes do not begin as a script does, or name no interpreter that fits into the line.
+    /// Parses the first bytes of a file. Returns `None` if they do not start with `#!` or if the
+    /// interpreter does not fit into the bytes that the kernel reads.
     pub(super) fn read(head: &[u8]) -> Option<Self> {
         let window = &head[..head.len().min(limits::SCRIPT_LINE)];
         let rest = window.strip_prefix(b"#!")?;
         let end = rest.iter().position(|byte| *byte == b'\n');
-        // A file that ends within the window ends its first line too.
+        // If the file is shorter than the window, its first line ends there too.
         let whole = end.is_some() || head.len() < limits::SCRIPT_LINE;
         let line = trim(&rest[..end.unwrap_or(rest.len())]);
         let split = line.iter().position(|byte| matches!(byte, b' ' | b'\t' | 0));
@@ -38,10 +39,11 @@ impl Shebang {
         })
     }
 
-    /// The program that `env` would start: `env NAME`, `env -S NAME …`, with assignments and flags before it.
+    /// Returns the program that `env` would start: `env NAME` or `env -S NAME …`, after assignments
+    /// and flags.
     pub(super) fn env_name(&self) -> Option<OsString> {
         let argument = self.argument.as_ref()?.as_bytes();
-        // Without `-S`, what the kernel passes on is one word, blanks and all.
+        // Without `-S`, the kernel passes the rest of the line as one word, including blanks.
         let Some(flags) = argument.strip_prefix(b"-") else {
             return Some(OsStr::from_bytes(argument).to_os_string());
         };
@@ -54,7 +56,7 @@ impl Shebang {
         let mut words = rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         while let Some(word) = words.next() {
             match word {
-                // These are followed by a value, which is not a program.
+                // These flags are followed by a value, which is not the program.
                 b"-u" | b"--unset" | b"-C" | b"--chdir" => drop(words.next()),
                 _ if word.starts_with(b"-") || word.contains(&b'=') => {}
                 _ => return Some(OsStr::from_bytes(word).to_os_string()),

@@ -1,4 +1,5 @@
-//! The way from the root to a file, link by link, so that the new root can repeat it.
+//! Resolves paths and records every symbolic link on the way, so that the new root can contain the
+//! same links. A `Way` is one resolved path.
 
 use std::{
     collections::HashMap,
@@ -11,7 +12,7 @@ use std::{
 use super::access;
 use crate::limits;
 
-/// Enough of a file's identity to notice that it was exchanged or changed.
+/// The identity, size and times of a file, enough to notice that the file was replaced or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -32,51 +33,51 @@ impl Stamp {
         }
     }
 
-    /// What lies at a path now, without following a last link.
+    /// Returns the stamp of a path now; a symbolic link at the end is not followed.
     pub(super) fn now(path: &Path) -> Option<Self> {
         fs::symlink_metadata(path).ok().as_ref().map(Self::of)
     }
 
-    /// Two names of one file have this in common.
+    /// Returns the device and inode, which are the same for all hard links of a file.
     pub(super) fn identity(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 }
 
-/// What lies at a path.
+/// The kind of file at a path.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
-    /// Nothing that this user can see.
+    /// Nothing, or nothing that this user can see.
     Missing,
-    /// A symbolic link and what it says.
+    /// A symbolic link and its target as written.
     Link(PathBuf, Stamp),
     /// A folder.
     Folder,
     /// A regular file and whether it can be executed.
     File(Stamp, bool),
-    /// A pipe, a socket, a device.
+    /// A pipe, a socket or a device.
     Other,
 }
 
-/// Where a path leads.
+/// A resolved path.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
-    /// The path without links.
+    /// The path without symbolic links.
     pub(super) real: PathBuf,
-    /// What lies there: never a link, never nothing.
+    /// The file at `real`: never a link and never missing.
     pub(super) node: Node,
-    /// The links on the way, each at its own real path, with what they say.
+    /// The symbolic links on the way, each by its own real path, with their targets as written.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Way {
-    /// A regular file in a folder whose path is known to be without links.
+    /// Returns a regular file in a folder whose path is known to contain no links.
     pub(super) fn at(real: PathBuf) -> Option<Self> {
         let node = look(&real);
         matches!(node, Node::File(..)).then(|| Self { real, node, links: Vec::new() })
     }
 
-    /// The stamp, if it leads to a regular file.
+    /// Returns the stamp, if the path leads to a regular file.
     pub(super) fn file(&self) -> Option<Stamp> {
         match self.node {
             Node::File(stamp, _) => Some(stamp),
@@ -85,28 +86,28 @@ impl Way {
     }
 }
 
-/// Why a path leads nowhere.
+/// Why a path cannot be resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// Nothing is there.
+    /// The path does not exist.
     Missing,
-    /// Links lead in a circle.
+    /// The symbolic links form a loop, or there are too many.
     Loop,
-    /// It leads through a part of the tree that is another one inside.
+    /// The path leads through a folder that the sandbox replaces with its own.
     Reserved,
 }
 
-/// Every sandbox has these of its own.
+/// Every sandbox has its own version of these folders.
 const RESERVED: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// The part of the file system that was looked at, each place once.
+/// A cache of all paths that were looked up, so that each is read once.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
     seen: HashMap<PathBuf, Node>,
 }
 
 impl Ways {
-    /// Follows an absolute path from the root.
+    /// Resolves an absolute path.
     pub(super) fn follow(&mut self, path: &Path) -> Result<Way, Lost> {
         let mut rest = parts(path);
         let mut real = PathBuf::from("/");
@@ -116,7 +117,7 @@ impl Ways {
             if !matches!(node, Node::Folder) {
                 return Err(Lost::Missing);
             }
-            // What lies above is real already, so the folder above is the path without its last part.
+            // `real` contains no links, so its parent is the path without the last component.
             if part == ".." {
                 real.pop();
                 continue;
@@ -156,9 +157,11 @@ impl Ways {
         node
     }
 
-    /// What was found, and what was not, for telling later whether it is still so.
+    /// Returns the stamps of all paths that were looked up, with `None` for missing ones, so that
+    /// the cache can later check whether anything changed.
     ///
-    /// Folders are left out, since a change in one matters only through the files that were looked for.
+    /// Folders are left out, since a change in a folder matters only through the files that were
+    /// looked up.
     pub(super) fn stamps(&self) -> impl Iterator<Item = (PathBuf, Option<Stamp>)> {
         self.seen.iter().filter_map(|(path, node)| match node {
             Node::Missing => Some((path.clone(), None)),
@@ -182,7 +185,7 @@ fn look(path: &Path) -> Node {
     }
 }
 
-/// The parts of a path, last one first.
+/// Returns the components of a path, last one first.
 fn parts(path: &Path) -> Vec<OsString> {
     let mut parts: Vec<_> = path
         .components()

@@ -1,9 +1,9 @@
-//! Which addresses are public: what anyone on the internet could reach as well.
+//! Decides which addresses are public, that is, reachable by anyone on the internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address belongs to the public internet. In doubt it does not: behind a private
-/// address stand routers, databases and the credentials of cloud machines.
+/// Returns whether an address belongs to the public internet. Unclear cases are not public, because
+/// private addresses belong to routers, databases and the credential services of cloud machines.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_four(address),
@@ -11,9 +11,9 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Blocks of IPv4 that are not public, each with the length of its prefix.
+/// IPv4 blocks that are not public, each with its prefix length.
 const NOT_PUBLIC: [(Ipv4Addr, u32); 16] = [
-    // This network, the unspecified address among it.
+    // "This network", including the unspecified address.
     (Ipv4Addr::UNSPECIFIED, 8),
     // RFC 1918.
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -23,9 +23,9 @@ const NOT_PUBLIC: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     // Loopback.
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // Link-local, with the metadata service of clouds at 169.254.169.254.
+    // Link-local, including the metadata service of clouds at 169.254.169.254.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
-    // Protocol assignments, and the old relays of 6to4.
+    // Protocol assignments, and the former 6to4 relays.
     (Ipv4Addr::new(192, 0, 0, 0), 24),
     (Ipv4Addr::new(192, 88, 99, 0), 24),
     // Documentation.
@@ -38,7 +38,7 @@ const NOT_PUBLIC: [(Ipv4Addr, u32); 16] = [
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     // Reserved, and broadcast.
     (Ipv4Addr::new(240, 0, 0, 0), 4),
-    // The metadata service of Azure, public in form only.
+    // The metadata service of Azure, which only looks like a public address.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
 ];
 
@@ -51,14 +51,15 @@ fn is_public_four(address: Ipv4Addr) -> bool {
 
 fn is_public_six(address: Ipv6Addr) -> bool {
     match address.segments() {
-        // NAT64 and 6to4 lead to the IPv4 address inside.
+        // NAT64 and 6to4 addresses lead to the IPv4 address inside them.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             is_public_four(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
         }
         // Protocol assignments (Teredo, ORCHID, benchmarks) and documentation.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // Global unicast is 2000::/3. Outside lie loopback, mapped and compatible addresses, local
-        // NAT64, unique local (fd00:ec2::254 among them), link-local, site-local and multicast.
+        // Global unicast is 2000::/3. All other addresses are not public: loopback, mapped and
+        // compatible addresses, local NAT64, unique local (including fd00:ec2::254), link-local,
+        // site-local and multicast.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

@@ -1,8 +1,10 @@
-//! What happens in the new process: it takes its namespaces into possession, builds the root,
-//! gives up every privilege, starts the program, and stays as the first process of the namespace
-//! to bury the others. When it ends, the kernel ends everyone.
+//! Contains the code of the new process: it sets up its namespaces, builds the root file system,
+//! drops all privileges and starts the program in a second process. Then it stays as the first
+//! process of the PID namespace (like `init`) and reaps the others. When it ends, the kernel kills
+//! all processes of the namespace.
 //!
-//! Nothing here allocates: the process is a copy of one thread of a process that may have more.
+//! Nothing here allocates memory: the process is a copy of one thread of a process that may have
+//! more threads, which may hold the allocator's lock.
 
 use std::{fmt, os::fd::RawFd};
 
@@ -18,7 +20,7 @@ use super::{
 
 const READ_ONLY_ROOT: u64 = 1 | 2 | 4 | 8;
 
-/// Where in the process something failed.
+/// The stage in which the new process failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
@@ -81,36 +83,37 @@ impl fmt::Display for Stage {
     }
 }
 
-/// A step that failed.
+/// A failed stage with its system error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) stage: Stage,
-    /// Which source or step of the plan.
+    /// The index of the source or step of the plan.
     pub(crate) index: usize,
     pub(crate) errno: c_int,
 }
 
-/// What the new process tells the old one.
+/// A message from the new process to the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// A listener for the proxy comes along.
+    /// Carries the listening socket for the proxy.
     Listener,
-    /// A listener for the watcher comes along.
+    /// Carries the seccomp listener for the watcher.
     Notifications,
-    /// The program runs.
+    /// The program is running.
     Started,
-    /// The program will not run.
+    /// The program could not be started.
     Failed(Failure),
-    /// The program has ended, with its wait status.
+    /// The program has ended, with this wait status.
     Ended(c_int),
 }
 
-/// What the old process tells the new one: to end everyone, and to go on.
+/// Messages from the supervisor to the new process: send SIGTERM or SIGINT to all processes, or
+/// continue the start.
 pub(crate) const TERMINATE: &[u8] = b"t";
 pub(crate) const INTERRUPT: &[u8] = b"i";
 pub(crate) const GO_ON: &[u8] = b"g";
 
-/// Bytes of a message.
+/// The size of a message in bytes.
 pub(crate) const MESSAGE: usize = 8;
 
 impl Message {
@@ -147,11 +150,11 @@ impl Message {
     }
 }
 
-/// Descriptors of the new process.
+/// File descriptors that the new process inherits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     pub(crate) control: RawFd,
-    /// The other end of `control`, which a copy of the supervisor has, too.
+    /// The supervisor's end of `control`, of which the new process has a copy.
     pub(crate) supervisor: RawFd,
     pub(crate) standard: [RawFd; 3],
 }
@@ -171,12 +174,12 @@ impl<T> At<T> for sys::Result<T> {
     }
 }
 
-/// Runs the plan; this is the whole life of the new process.
+/// Executes the plan; this is all that the new process does.
 pub(crate) fn run(plan: &mut Plan, descriptors: Descriptors) -> ! {
     let control = descriptors.control;
-    // Handlers of the supervisor have no place here; all signals are still blocked.
+    // The supervisor's signal handlers must not run here; all signals are still blocked.
     sys::reset_handlers();
-    // With it, nobody here would notice that the supervisor is gone.
+    // With this copy open, the new process would not notice that the supervisor has ended.
     sys::close(descriptors.supervisor);
     let worker = prepare(plan, control).and_then(|rules| start(plan, descriptors, rules));
     match worker {
@@ -191,7 +194,7 @@ pub(crate) fn run(plan: &mut Plan, descriptors: Descriptors) -> ! {
     }
 }
 
-/// Builds the root and gives up every privilege; gives the Landlock rules.
+/// Builds the root and drops all privileges. Returns the Landlock ruleset.
 fn prepare(plan: &mut Plan, control: RawFd) -> Result<Option<RawFd>, Failure> {
     if plan.grouped {
         let mut bytes = [0; MESSAGE];
@@ -200,7 +203,8 @@ fn prepare(plan: &mut Plan, control: RawFd) -> Result<Option<RawFd>, Failure> {
     sys::write_file(c"/proc/self/setgroups", 0, b"deny").at(Stage::Identity)?;
     sys::write_file(c"/proc/self/uid_map", 0, &plan.user_map).at(Stage::Identity)?;
     sys::write_file(c"/proc/self/gid_map", 0, &plan.group_map).at(Stage::Identity)?;
-    // This memory is a copy of the supervisor's, secrets and all: nobody may look at it.
+    // This memory is a copy of the supervisor's, including secrets, so other processes must not
+    // read it.
     sys::prctl(libc::PR_SET_DUMPABLE, 0).at(Stage::Identity)?;
     sys::set_hostname(c"savoir").at(Stage::Identity)?;
     if let Some(port) = plan.proxy {
@@ -221,7 +225,7 @@ fn prepare(plan: &mut Plan, control: RawFd) -> Result<Option<RawFd>, Failure> {
     Ok(rules)
 }
 
-/// Opens everything that will be shown, once: what a path leads to later does not matter.
+/// Opens every visible host path once, so that later changes of a path have no effect.
 fn open_sources(plan: &mut Plan) -> Result<(), Failure> {
     for (index, source) in plan.sources.iter_mut().enumerate() {
         let fd = sys::open_without_links(&source.path).at_index(Stage::Open, index)?;
@@ -235,7 +239,7 @@ fn open_sources(plan: &mut Plan) -> Result<(), Failure> {
             return Err(Errno(libc::ENOTSUP)).at_index(Stage::Open, index);
         }
         source.fd = fd;
-        // Before the new root is mounted anywhere, so that it is not among what is shown.
+        // Cloned before the new root is mounted, so that the new root is not part of it.
         source.tree = sys::clone_tree(fd).at_index(Stage::Open, index)?;
     }
     Ok(())
@@ -277,22 +281,23 @@ fn apply(plan: &Plan, step: &Step) -> sys::Result<()> {
         }
         Step::Processes { target, highest } => {
             let flags = scratch_flags | libc::MS_RDONLY;
-            // The first process is a copy of the supervisor: nobody sees it.
+            // The first process is a copy of the supervisor, so other processes must not see it.
             let options = c"hidepid=ptraceable";
             let mounted = match sys::mount(c"proc", target, scratch_flags, options) {
-                // Before Linux 5.8.
+                // Kernels before Linux 5.8 do not support the option.
                 Err(Errno(libc::EINVAL)) => sys::mount(c"proc", target, scratch_flags, c""),
                 result => result,
             };
             match mounted {
-                // A container hides parts of its own: then only processes are shown.
+                // A container that hides parts of `/proc` allows only a `/proc` with processes.
                 Err(Errno(libc::EPERM)) => {
                     sys::mount(c"proc", target, flags, c"hidepid=ptraceable,subset=pid")
                 }
                 Err(error) => Err(error),
                 Ok(()) => {
-                    // Resource limits do not count the processes of root; numbers run out for
-                    // everyone. Where that is not to be had, the clock must do.
+                    // Resource limits do not count the processes of root, but process IDs are
+                    // limited for all users. Where this limit cannot be set, only the time limit
+                    // remains.
                     if let Some((file, highest)) = highest {
                         let _ = sys::write_file(file, 0, highest.as_bytes());
                     }
@@ -328,7 +333,7 @@ fn make_rules(plan: &Plan) -> Result<Option<RawFd>, Failure> {
     Ok(Some(ruleset))
 }
 
-/// What the second process needs to know.
+/// The data for the second process, which becomes the program.
 struct Worker<'a> {
     plan: &'a Plan,
     descriptors: Descriptors,
@@ -336,7 +341,7 @@ struct Worker<'a> {
     failure: Option<Failure>,
 }
 
-/// Starts the second process and waits until it is the program, or has failed.
+/// Starts the second process and waits until it has executed the program or failed.
 #[expect(unsafe_code, reason = "a process that shares memory for a moment")]
 fn start(
     plan: &mut Plan,
@@ -369,7 +374,7 @@ extern "C" fn become_program(argument: *mut libc::c_void) -> c_int {
     sys::exit(127)
 }
 
-/// Applies what belongs to the program alone, and becomes it; returns only on failure.
+/// Applies the restrictions of the program and executes it; returns only on failure.
 fn execute(worker: &Worker<'_>) -> Failure {
     match confine(worker) {
         Err(failure) => failure,
@@ -398,7 +403,8 @@ fn confine(worker: &Worker<'_>) -> Result<(), Failure> {
     if let Some(listener) = listener {
         let message = Message::Notifications.encode();
         sys::send(descriptors.control, &message, Some(listener)).at(Stage::Filter)?;
-        // Only the supervisor has it: when that is killed, nobody waits for its answers for ever.
+        // Only the supervisor has the listener now: if the supervisor is killed, no call waits
+        // forever for its answer.
         sys::close(listener);
     }
     Ok(())
@@ -412,8 +418,8 @@ fn run_program(plan: &Plan) -> Failure {
     Failure { stage: Stage::Execute, index: 0, errno }
 }
 
-/// Waits for the program, and for every other process that ends here. When the program has ended or the supervisor is
-/// gone, it kills everyone, and puts aside what must not be there.
+/// Waits for the program and reaps other processes. When the program has ended or the supervisor is
+/// gone, kills all processes and moves aside files at protected paths.
 fn bury(worker: libc::pid_t, guarded: &[Guarded]) -> ! {
     let status = wait_for_program(worker);
     sys::kill_everyone();
@@ -424,9 +430,10 @@ fn bury(worker: libc::pid_t, guarded: &[Guarded]) -> ! {
     sys::exit(i32::from(status.is_none()))
 }
 
-/// The wait status of the program; nothing if the supervisor is gone.
+/// Returns the wait status of the program, or `None` if the supervisor is gone.
 fn wait_for_program(worker: libc::pid_t) -> Option<c_int> {
-    // The control socket is 0 now, the signals are 1: all else belongs to the supervisor.
+    // The control socket is descriptor 0 now and the signal descriptor is 1; all others are copies
+    // from the supervisor.
     sys::close_from(2).ok()?;
     let mut waits = [sys::Wait::read(0), sys::Wait::read(1)];
     loop {

@@ -1,7 +1,8 @@
-//! The filter of system calls. Namespaces and Landlock decide about files and hosts; the filter
-//! takes away what would get around them and what no tool needs.
+//! Compiles the seccomp filter, which decides which system calls the program may use. Namespaces
+//! and Landlock control files and hosts; the filter blocks the calls that would bypass them and the
+//! calls that no tool needs.
 //!
-//! A call that is not known yet when this was written does not exist for the program.
+//! System calls newer than this list fail with `ENOSYS`, as on an older kernel.
 
 use libc::{c_long, sock_filter};
 
@@ -10,15 +11,15 @@ const ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xC000_00B7;
 
-/// Calls of the x32 interface are numbered from here, beside the real ones.
+/// System calls of the x32 interface have numbers from here on.
 const X32: u32 = 0x4000_0000;
 
-/// The last call that was looked at (`listns`).
+/// The newest system call that this list considers (`listns`).
 const LAST_KNOWN: u32 = 470;
 
-/// Fails with "operation not permitted".
+/// Calls that fail with `EPERM`.
 const REFUSED: &[c_long] = &[
-    // Other processes' memory and descriptors.
+    // Access to the memory and descriptors of other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -28,10 +29,10 @@ const REFUSED: &[c_long] = &[
     libc::SYS_kcmp,
     libc::SYS_move_pages,
     libc::SYS_migrate_pages,
-    // Files that exist nowhere, so that no rule about files can stop their execution.
+    // Files without a path, whose execution no rule about paths could stop.
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
-    // Another view of the file system.
+    // Mounts, file handles and other ways to a different view of the file system.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
@@ -49,24 +50,24 @@ const REFUSED: &[c_long] = &[
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
-    // Memory that belongs to no process, so that nobody counts it.
+    // Memory that belongs to no process, which no limit would count.
     libc::SYS_shmget,
     libc::SYS_quotactl,
     libc::SYS_quotactl_fd,
-    // Other namespaces.
+    // Access to other namespaces.
     libc::SYS_unshare,
     libc::SYS_setns,
     LISTNS,
-    // Keys of the user.
+    // The user's kernel keyring.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Large and often broken parts of the kernel.
+    // Large parts of the kernel with a history of vulnerabilities.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
     libc::SYS_lookup_dcookie,
-    // The machine itself.
+    // Control over the machine itself.
     libc::SYS_kexec_load,
     libc::SYS_kexec_file_load,
     libc::SYS_init_module,
@@ -99,8 +100,8 @@ const REFUSED_HERE: &[c_long] = &[
 #[cfg(target_arch = "aarch64")]
 const REFUSED_HERE: &[c_long] = &[];
 
-/// Fails as if the kernel did not have it, so that programs take the older way, whose arguments
-/// the filter can see.
+/// Calls that fail with `ENOSYS`, so that programs fall back to older calls whose arguments the
+/// filter can see.
 const ABSENT: &[c_long] = &[
     libc::SYS_clone3,
     libc::SYS_openat2,
@@ -123,17 +124,18 @@ const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP) as u32
     | libc::CLONE_NEWTIME as u32;
 
-/// Which sockets can be made.
+/// Which sockets the program can create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sockets {
-    /// None but connected pairs.
+    /// Only connected Unix socket pairs.
     Pairs,
-    /// Those that reach the proxy, too.
+    /// Also IPv4 and IPv6 sockets, which the program needs to reach the proxy.
     Internet,
 }
 
-/// Calls that give a file its mode: where their flags are, if they make a file only with some, and
-/// where the mode is. Nobody but the user has a use for a program that runs as the user.
+/// Calls that set a file's mode: the index of the flags argument (for calls that create a file only
+/// with certain flags) and the index of the mode argument. The filter refuses setuid and setgid
+/// bits, with which a file would run as this user for anyone else who starts it.
 const MODES: &[(c_long, Option<u32>, u32)] = &[
     (libc::SYS_openat, Some(2), 3),
     (libc::SYS_fchmod, None, 1),
@@ -151,7 +153,7 @@ const MODES: &[(c_long, Option<u32>, u32)] = &[
 ];
 const FCHMODAT2: c_long = 452;
 
-/// Calls that wait for a watcher before they go on.
+/// Calls that wait until the supervisor has recorded the file and lets them continue.
 #[cfg(target_arch = "x86_64")]
 const WATCHED: &[c_long] = &[
     libc::SYS_open,
@@ -196,10 +198,10 @@ const IF_ABOVE: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
 const IF_ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// `fcntl` for a lease on a folder, which `libc` does not have yet.
+/// `fcntl` command for a lease on a folder; `libc` does not define it yet.
 const F_SETDELEG: u32 = 1024 + 16;
 
-/// Offsets in what the kernel shows of a call.
+/// Offsets in `seccomp_data`, the kernel's description of a call.
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 const fn argument(index: u32) -> u32 {
@@ -213,7 +215,7 @@ const fn fail(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | errno as u32
 }
 
-/// The program of the filter.
+/// Compiles the filter to BPF instructions.
 pub(crate) fn compile(sockets: Sockets, watched: bool) -> Vec<sock_filter> {
     let mut program = Program::default();
     program.load(ARCH);
@@ -233,28 +235,30 @@ pub(crate) fn compile(sockets: Sockets, watched: bool) -> Vec<sock_filter> {
         block.finish(ALLOW);
     });
     program.call(libc::SYS_personality, |block| {
-        // What programs ask for: the current one, and the usual one.
+        // Programs only query the current personality or set the default one.
         block.load(argument(0));
         block.if_equal(u32::MAX, ALLOW);
         block.if_equal(0, ALLOW);
         block.finish(fail(libc::EPERM));
     });
     program.call(libc::SYS_ioctl, |block| {
-        // Input into a terminal that the program shares with its caller.
+        // These requests insert input into a terminal that the program shares with its caller.
         block.load(argument(1));
         block.if_equal(libc::TIOCSTI as u32, fail(libc::EPERM));
         block.if_equal(libc::TIOCLINUX as u32, fail(libc::EPERM));
         block.finish(ALLOW);
     });
     program.call(libc::SYS_fcntl, |block| {
-        // With a lease on a file that it may only read, a program makes all others wait that open it.
+        // A lease on a file, even a read-only one, makes every other process that opens the file
+        // wait.
         block.load(argument(1));
         block.if_equal(libc::F_SETLEASE as u32, fail(libc::EPERM));
         block.if_equal(F_SETDELEG, fail(libc::EPERM));
         block.finish(ALLOW);
     });
     program.call(libc::SYS_socketpair, |block| {
-        // Half of a pair of datagrams (2) or what stands for it (3) can send to any socket file.
+        // One end of a `SOCK_DGRAM` pair (2), or of `SOCK_RAW` (3), which Unix sockets treat the
+        // same, can send to any socket file.
         block.load(argument(1));
         block.if_any_bit(libc::SOCK_DGRAM as u32, fail(libc::EACCES));
         block.load(argument(0));
@@ -262,7 +266,7 @@ pub(crate) fn compile(sockets: Sockets, watched: bool) -> Vec<sock_filter> {
         block.finish(fail(libc::EACCES));
     });
     program.call(libc::SYS_prlimit64, |block| {
-        // Limits of the process that watches over the others are not theirs to change.
+        // Only its own limits: the program must not change those of the supervising process.
         block.load(argument(0));
         block.if_equal(0, ALLOW);
         block.finish(fail(libc::EPERM));
@@ -344,7 +348,7 @@ impl Program {
         self.if_equal(call as u32, verdict);
     }
 
-    /// A block for one call, which must decide.
+    /// Adds instructions that run only for one call. The block must end with a verdict.
     fn call(&mut self, call: c_long, block: impl FnOnce(&mut Self)) {
         let mut inner = Self::default();
         block(&mut inner);

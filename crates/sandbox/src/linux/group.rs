@@ -1,5 +1,5 @@
-//! Control groups (version 2), where a part of the tree is ours to manage: limits then hold for all
-//! processes of a run together. Where none is, resource limits must do.
+//! Uses control groups (version 2) to limit all processes of a run together, if this process may
+//! create groups. Otherwise only resource limits apply.
 
 use std::{
     fs,
@@ -12,14 +12,14 @@ use std::{
 use super::tally::pid_of;
 use crate::policy::Limits;
 
-/// A control group of one run; removed when the run is over.
+/// The control group of one run; it is removed when the run has ended.
 #[derive(Debug)]
 pub(crate) struct Group {
     folder: PathBuf,
 }
 
 impl Group {
-    /// Makes a group with the limits, if this process may.
+    /// Creates a group with the limits, if this process may.
     pub(crate) fn new(limits: &Limits) -> Option<Self> {
         Self::below(&own_group()?, limits)
     }
@@ -43,7 +43,8 @@ impl Group {
         Some(group)
     }
 
-    /// Puts a process, and so everyone that it starts, into the group; tells whether it worked.
+    /// Puts a process, and thereby all processes that it starts, into the group. Returns whether
+    /// that worked.
     pub(crate) fn add(&self, pidfd: BorrowedFd<'_>) -> bool {
         let procs = self.folder.join("cgroup.procs");
         pid_of(pidfd).is_some_and(|pid| fs::write(procs, pid.to_string()).is_ok())
@@ -56,7 +57,7 @@ impl Drop for Group {
     }
 }
 
-/// The folder of the group that this process is in.
+/// Returns the folder of the control group of this process.
 pub(crate) fn own_group() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;

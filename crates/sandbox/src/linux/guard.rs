@@ -1,7 +1,7 @@
-//! What must be as before when a program has ended, although nothing can be mounted on it: protected
-//! paths that do not exist, and links. Whatever came there is put aside under another name, in the same
-//! folder. The first process of the sandbox does it when everyone else has ended, also when the
-//! supervisor was killed; the supervisor does it when it had to kill the first process.
+//! Keeps protected paths unchanged that cannot be protected by a mount: paths that do not exist,
+//! and symbolic links. If the program created something there, it is renamed within the same folder
+//! after the run. The first process of the sandbox does this when all other processes have ended,
+//! even if the supervisor was killed; the supervisor does it if it had to kill the first process.
 
 use std::{
     ffi::{CStr, CString, OsStr},
@@ -15,17 +15,18 @@ use super::{
 };
 use crate::{error::SandboxError, outcome::PutAside};
 
-/// Something that must be as before. Everything that is needed is worked out beforehand: the first process
-/// must not allocate.
+/// A protected path that must be unchanged after the run. All data is prepared before the run,
+/// because the first process must not allocate memory.
 #[derive(Debug)]
 pub(crate) struct Guarded {
-    /// The way to it, from the first part that does not exist; the last one is the path itself.
+    /// The path and its parents, from the first component that does not exist; the last entry is
+    /// the path itself.
     steps: Vec<Place>,
-    /// Where the link leads that is there.
+    /// The target of the link, if the protected path is a link.
     target: Option<CString>,
 }
 
-/// A path, and the name that whatever comes there gets.
+/// A path, and the name to which a file created there is renamed.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
@@ -35,7 +36,7 @@ struct Place {
 }
 
 impl Guarded {
-    /// A path that does not exist, with the first part of it that does not.
+    /// Guards a path that does not exist; `first` is its first component that does not exist.
     pub(crate) fn absent(path: &Path, first: &Path) -> Result<Self, SandboxError> {
         let mut steps: Vec<&Path> =
             path.ancestors().take_while(|step| step.starts_with(first)).collect();
@@ -44,13 +45,13 @@ impl Guarded {
         Ok(Self { steps, target: None })
     }
 
-    /// A link.
+    /// Guards a symbolic link.
     pub(crate) fn link(path: &Path, target: &Path) -> Result<Self, SandboxError> {
         Ok(Self { steps: vec![Place::new(path)?], target: Some(c_path(target)?) })
     }
 
-    /// Puts aside what came, and makes the link again that was there. Nobody who works against it may
-    /// be alive.
+    /// Moves aside what the program created and creates the original link again. All processes that
+    /// could interfere must have ended.
     fn restore(&self) {
         for (index, place) in self.steps.iter().enumerate() {
             let Ok(folder) = open_folder(&place.folder) else { return };
@@ -63,7 +64,7 @@ impl Guarded {
         }
     }
 
-    /// Gives whether nothing is left to be done for what lies deeper.
+    /// Checks one component. Returns whether the deeper components need no check.
     fn restore_in(&self, folder: RawFd, place: &Place, is_last: bool) -> bool {
         let kind = kind_in(folder, place);
         let is_as_before = match (&self.target, kind) {
@@ -85,7 +86,7 @@ impl Guarded {
         true
     }
 
-    /// What was put aside, and what could not be.
+    /// Returns what was moved aside, or what could not be moved.
     fn report(&self) -> Option<PutAside> {
         let at =
             |place: &Place| place.path.with_file_name(OsStr::from_bytes(place.aside.to_bytes()));
@@ -120,14 +121,16 @@ impl Place {
     }
 }
 
-/// A name that no program can take before, since it is chosen before it starts and told to nobody.
+/// Returns a random suffix. It is chosen before the program starts and never shown, so that the
+/// program cannot create a file with the new name first.
 fn random_suffix() -> String {
     use std::hash::{BuildHasher as _, Hasher as _, RandomState};
     let hash = RandomState::new().build_hasher().finish();
     format!("{:08x}", hash as u32)
 }
 
-/// Does something in a folder. A program may have closed the folder, to hide what it left.
+/// Runs an operation in a folder and retries it with permissions restored, because the program may
+/// have removed them to hide files.
 fn opening<T>(folder: &CStr, attempt: impl Fn() -> sys::Result<T>) -> sys::Result<T> {
     match attempt() {
         Err(Errno(libc::EACCES)) => {
@@ -150,7 +153,7 @@ fn put_aside(folder: RawFd, place: &Place) -> sys::Result<()> {
     opening(&place.folder, || sys::rename_in(folder, &place.name, &place.aside))
 }
 
-/// Lets the owner into every folder on the way to a folder, and into itself.
+/// Gives the owner access to a folder and all its parents.
 fn open_way(folder: &CStr) {
     let bytes = folder.to_bytes();
     let mut buffer = [0; libc::PATH_MAX as usize];
@@ -167,14 +170,13 @@ fn open_way(folder: &CStr) {
     sys::open_to_owner(folder);
 }
 
-/// Restores everything.
 pub(crate) fn restore(guarded: &[Guarded]) {
     for one in guarded {
         one.restore();
     }
 }
 
-/// What was put aside.
+/// Returns everything that was moved aside or could not be.
 pub(crate) fn report(guarded: &[Guarded]) -> Vec<PutAside> {
     guarded.iter().filter_map(Guarded::report).collect()
 }

@@ -1,5 +1,5 @@
-//! Rights of Landlock, the second lock on files: mounts decide what can be seen, Landlock what can
-//! be done with it, so that a mistake in one of them is held by the other.
+//! Defines the Landlock rights, the second protection of files: mounts decide which files are
+//! visible, Landlock decides what can be done with them. A mistake in one is caught by the other.
 
 use super::sys::Handled;
 
@@ -26,7 +26,7 @@ pub(crate) const CONNECT_TCP: u64 = 1 << 1;
 const SCOPE_ABSTRACT_SOCKETS: u64 = 1 << 0;
 const SCOPE_SIGNALS: u64 = 1 << 1;
 
-/// Rights that make sense for a file that is not a folder.
+/// Rights that apply to files; the others apply to folders only.
 pub(crate) const FILE: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 pub(crate) const READ: u64 = READ_FILE | READ_DIR;
@@ -42,12 +42,13 @@ pub(crate) const WRITE: u64 = READ
     | MAKE_SYM
     | REFER
     | TRUNCATE;
-/// Only where any program can be started, see [`Userland::System`](crate::Userland::System).
+/// Only used where any program can be started, see [`Userland::System`](crate::Userland::System).
 pub(crate) const WRITE_AND_RUN: u64 = WRITE | EXECUTE;
 
 const EVERYTHING: u64 = WRITE | EXECUTE | MAKE_CHAR | MAKE_SOCK | MAKE_BLOCK | IOCTL_DEV;
 
-/// What a kernel with this version can decide about, and how much of the structure it knows.
+/// Returns the rights that a kernel with this Landlock version supports, and the size of the
+/// structure that it expects.
 pub(crate) fn handled(version: u32) -> (Handled, usize) {
     let mut files = EVERYTHING;
     if version < 5 {

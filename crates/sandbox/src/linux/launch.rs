@@ -1,4 +1,4 @@
-//! [`Sandbox`] makes a policy ready and starts programs under it.
+//! Prepares a policy and starts programs with it ([`Sandbox`]).
 
 use std::{
     ffi::CString,
@@ -43,8 +43,8 @@ const NAMESPACES: [(&str, libc::c_int); 7] = [
     ("cgroup", libc::CLONE_NEWCGROUP),
 ];
 
-/// How long the new process may take until the program runs. Building the root takes
-/// milliseconds; a network file system may take longer.
+/// The time limit until the program runs. Building the root takes milliseconds; a network file
+/// system may take longer.
 const START: Duration = Duration::from_secs(30);
 
 /// A policy that is ready to run programs.
@@ -57,37 +57,37 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes a policy ready: finds out what its programs need.
+    /// Prepares a policy: finds the files that its programs need.
     pub fn new(policy: Policy) -> Result<Self, SandboxError> {
         let closure = Closure::of(&policy.programs)?;
         Ok(Self { policy, closure, trust: Vec::new(), terminal: None })
     }
 
-    /// Certificates of authorities that the proxy trusts beside those of the system.
+    /// Adds certificate authorities that the proxy trusts besides those of the system.
     #[must_use]
     pub fn trusting(mut self, certificates: Vec<CertificateDer<'static>>) -> Self {
         self.trust = certificates;
         self
     }
 
-    /// Programs get a terminal of their own, which is input and both outputs, where one can be made.
+    /// Runs programs on a terminal of their own for input and both outputs, if one can be created.
     #[must_use]
     pub fn on_terminal(mut self, size: TerminalSize) -> Self {
         self.terminal = Some(size);
         self
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// What the programs of the policy need to start.
+    /// Returns the files that the programs of the policy need to start.
     pub fn closure(&self) -> &Closure {
         &self.closure
     }
 
-    /// Starts a program. The first argument is the one after its name.
+    /// Starts a program. `arguments` does not include the program name.
     pub fn start(&self, program: &Path, arguments: &[String]) -> Result<Process, SandboxError> {
         let policy = &self.policy;
         let proxied = match &policy.network {
@@ -131,7 +131,7 @@ impl Sandbox {
             resolver: Box::new(SystemResolver),
             trust: self.trust.clone(),
         });
-        // Whoever is interrupted from here on has something to tidy up.
+        // From here on there is something to clean up when a signal arrives.
         let interruptions = Interruptions::hold()?;
         let terminal = self.terminal;
         let launch = Launch { policy, layout: &layout, landlock, program, terminal };
@@ -148,7 +148,7 @@ fn c_arguments(program: &Path, arguments: &[String]) -> Result<Vec<CString>, San
     std::iter::once(plan::c_path(program)).chain(texts).collect()
 }
 
-/// What is known when the new process is made.
+/// The data that starting the new process needs.
 struct Launch<'a> {
     policy: &'a Policy,
     layout: &'a Layout,
@@ -159,18 +159,18 @@ struct Launch<'a> {
 
 /// Both ends of the three standard streams.
 struct Streams {
-    /// Those of the program.
+    /// The program's ends.
     theirs: [OwnedFd; 3],
     stdin: File,
     stdout: File,
-    /// None on a terminal, where both outputs are one.
+    /// `None` on a terminal, where both outputs are one.
     stderr: Option<File>,
     terminal: Option<File>,
 }
 
 impl Streams {
     fn new(terminal: Option<TerminalSize>) -> Result<Self, SandboxError> {
-        // Containers may have no terminals to give.
+        // A container may have no terminals.
         let terminal = terminal.and_then(|size| Self::terminal(size).ok());
         let made = terminal.map_or_else(Self::pipes, Ok);
         made.map_err(|source| SandboxError::build("making pipes", source))
@@ -216,7 +216,7 @@ impl Launch<'_> {
         plan.on_terminal = streams.terminal.is_some();
         let started = Instant::now();
         let pidfd = fork(&mut plan, &control, &streams.theirs)?;
-        // Before it goes on, so that nobody is started outside the group.
+        // Added before the process continues, so that it starts no process outside the group.
         let group = group.filter(|group| group.add(pidfd.as_fd()));
         if plan.grouped {
             let go_on = sys::send(control.0.as_raw_fd(), child::GO_ON, None);
@@ -262,7 +262,7 @@ impl Launch<'_> {
         Ok(process)
     }
 
-    /// Takes the listeners that the new process sends, until the program runs or has failed.
+    /// Receives the listeners that the new process sends, until the program runs or has failed.
     fn wait_until_started(
         &self,
         process: &mut Process,
@@ -325,7 +325,8 @@ fn fork(
     control: &(OwnedFd, OwnedFd),
     streams: &[OwnedFd; 3],
 ) -> Result<OwnedFd, SandboxError> {
-    // Descriptors that the child copies over 0 to 2 must not be among these themselves.
+    // The child copies these descriptors to 0, 1 and 2, so they must not have these numbers
+    // themselves.
     let [stdin, stdout, stderr] = streams;
     let standard = [
         above_standard(stdin.as_fd())?,

@@ -1,6 +1,6 @@
-//! [`Plan`]: everything that the new process will do before it becomes the program, worked out
-//! beforehand. Between `clone` and `execve` nothing may be allocated, so the plan holds every
-//! string, list and buffer that is needed on the way.
+//! Prepares a [`Plan`]: everything that the new process does before it becomes the program. Between
+//! `clone` and `execve` nothing may be allocated, so the plan contains every string, list and
+//! buffer that the new process needs.
 
 use std::{
     collections::BTreeSet,
@@ -24,7 +24,7 @@ use crate::{
     policy::{Counted, Limits, Network, Policy, Userland, Watch},
 };
 
-/// Where the proxy listens inside.
+/// The port of the proxy inside the sandbox.
 pub(crate) const PROXY_PORT: u16 = 3128;
 
 const READ_ONLY: u64 = 1;
@@ -32,30 +32,31 @@ const NO_SET_UID: u64 = 2;
 const NO_DEVICES: u64 = 4;
 const NO_EXECUTE: u64 = 8;
 
-/// What lies over a file that is not to be seen. Without devices, it cannot even be opened.
+/// The device that is mounted over a hidden file. The mount disallows devices, so the file cannot
+/// even be opened.
 const NOTHING: &str = "/dev/null";
 
-/// Enough for the few calls between the second process and the program.
+/// The stack size of the second process: enough for the few calls before it executes the program.
 const WORKER_STACK: usize = 64 << 10;
 
-/// Everything that the new process will do.
+/// Everything that the new process does before it becomes the program.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) user_map: Vec<u8>,
     pub(crate) group_map: Vec<u8>,
-    /// Where the new root is built; what it covers is not needed any more by then.
+    /// The folder on which the new root is mounted; its content is no longer needed then.
     pub(crate) base: CString,
     pub(crate) root_options: CString,
     pub(crate) sources: Vec<Source>,
     pub(crate) steps: Vec<Step>,
-    /// What must be as before at the end.
+    /// Protected paths that are checked and restored after the run.
     pub(crate) guarded: Vec<Guarded>,
     pub(crate) landlock: Option<Rules>,
     pub(crate) filter: Vec<sock_filter>,
-    /// Resource, the value that warns, and the value that ends.
+    /// Resource, soft limit and hard limit.
     pub(crate) limits: Vec<(c_uint, u64, u64)>,
     pub(crate) proxy: Option<u16>,
-    /// Whether the new process must be put into a control group before it goes on.
+    /// Whether the new process waits until it is in a control group.
     pub(crate) grouped: bool,
     /// Whether the standard streams are a terminal.
     pub(crate) on_terminal: bool,
@@ -67,18 +68,18 @@ pub(crate) struct Plan {
     pub(crate) stack: Vec<u8>,
 }
 
-/// A part of the host that is shown.
+/// A host file or folder that is mounted in the new root.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) path: CString,
     pub(crate) is_folder: bool,
     pub(crate) mode: Mode,
-    /// Filled in by the new process.
+    /// Both descriptors are filled in by the new process.
     pub(crate) fd: RawFd,
     pub(crate) tree: RawFd,
 }
 
-/// A step of building the root; paths are relative to it.
+/// One step of building the root; paths are relative to the new root.
 #[derive(Debug)]
 pub(crate) enum Step {
     Folder(CString),
@@ -100,36 +101,37 @@ pub(crate) enum Step {
         flags: u64,
         options: CString,
     },
-    /// An empty folder, in which other steps may make places for what is shown below.
+    /// Mounts an empty folder, in which later steps may create mount points.
     Empty(CString),
-    /// Nothing more is made in an empty folder.
+    /// Makes an empty folder read-only.
     Seal(CString),
-    /// With the highest number that a process may have, if that can be said of this run alone.
+    /// Mounts `/proc`; `highest` is the file and value of the largest process ID, if the limit
+    /// applies to this run alone.
     Processes {
         target: CString,
         highest: Option<(CString, String)>,
     },
 }
 
-/// Rules of Landlock.
+/// The Landlock rules.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) handled: Handled,
     pub(crate) size: usize,
-    /// Rights on paths of the new root; those of sources follow from their modes.
+    /// Rights on paths of the new root; the rights on sources follow from their modes.
     pub(crate) paths: Vec<(CString, u64)>,
 }
 
-/// A list of strings as `execve` wants it.
+/// A null-terminated list of strings for `execve`.
 pub(crate) struct Strings {
-    // The pointers lead into these.
+    // The strings that the pointers refer to.
     texts: Vec<CString>,
     pointers: Vec<*const c_char>,
 }
 
 impl std::fmt::Debug for Strings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Values of the environment are not for logs.
+        // Values of environment variables must not be logged.
         f.debug_struct("Strings").field("count", &self.texts.len()).finish_non_exhaustive()
     }
 }
@@ -146,7 +148,7 @@ impl Strings {
     }
 }
 
-/// What is to be executed.
+/// The program to execute, with its arguments and environment.
 pub(crate) struct Execution {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<CString>,
@@ -190,7 +192,7 @@ impl Plan {
         })
     }
 
-    /// What was being done when the new process failed.
+    /// Describes the step in which the new process failed.
     pub(crate) fn describe(&self, failure: super::child::Failure) -> String {
         use super::child::Stage;
         let source = || self.sources.get(failure.index).map(|source| source.path.to_string_lossy());
@@ -214,18 +216,18 @@ impl Plan {
     }
 }
 
-/// Numbers that the kernel does not give to processes a second time.
+/// Low process IDs that the kernel does not reuse.
 const RESERVED_NUMBERS: u64 = 300;
 
-/// Whether the highest number belongs to a namespace, as since Linux 6.14. Before, it belongs to the
-/// whole machine, which root would change for everyone.
+/// Returns whether the largest process ID is a setting of each namespace, as since Linux 6.14.
+/// Before, it is a setting of the machine, and root would change it for all processes.
 fn numbers_are_own() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= (6, 14))
 }
 
-/// A folder that exists everywhere.
+/// Returns a folder that exists on every system.
 fn base_folder() -> &'static std::ffi::CStr {
     if Path::new("/tmp").is_dir() { c"/tmp" } else { c"/dev" }
 }
@@ -236,7 +238,7 @@ fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Ste
     let mut sealed = Vec::new();
     let mut folders = BTreeSet::new();
     for (path, item) in layout.iter() {
-        // Below a folder of the host everything exists already, or must not be made.
+        // Below a host folder, every path exists already or must not be created.
         let own = is_own(layout, path);
         if own {
             make_parents(path, layout, &mut folders, &mut steps)?;
@@ -312,12 +314,12 @@ fn build_steps(policy: &Policy, layout: &Layout) -> Result<(Vec<Source>, Vec<Ste
     Ok((sources, steps))
 }
 
-/// Whether a path lies in a folder of the new root, which is empty at first.
+/// Returns whether a path is in a folder of the new root that is empty at first.
 fn is_own(layout: &Layout, path: &Path) -> bool {
     matches!(layout.covering(path), None | Some(Item::Scratch | Item::Empty))
 }
 
-/// Folders of the new root on the way to a path.
+/// Adds steps that create the parents of a path in the new root.
 fn make_parents(
     path: &Path,
     layout: &Layout,
@@ -345,7 +347,7 @@ fn mount_flags(mode: Mode) -> u64 {
     }
 }
 
-/// Folders in memory that a run has for its own.
+/// Returns the mount flags of private folders.
 fn scratch_flags(userland: Userland) -> u64 {
     match userland {
         Userland::Listed => mount_flags(Mode::Writable),
@@ -353,7 +355,7 @@ fn scratch_flags(userland: Userland) -> u64 {
     }
 }
 
-/// Rights of a source, by its mode.
+/// Returns the Landlock rights of a source with this mode.
 pub(crate) fn rights(mode: Mode, is_folder: bool) -> u64 {
     let rights = match mode {
         Mode::Writable => landlock::WRITE,
@@ -369,7 +371,7 @@ pub(crate) fn rights(mode: Mode, is_folder: bool) -> u64 {
 fn rules(policy: &Policy, layout: &Layout, version: u32) -> Result<Rules, SandboxError> {
     let (handled, size) = landlock::handled(version);
     let mut paths = vec![
-        // Which folders exist is no secret: only what was granted does.
+        // Listing folders is harmless: only granted paths exist.
         (c"/".to_owned(), landlock::READ & !landlock::FILE),
         (c"/etc".to_owned(), landlock::READ),
         (c"/proc".to_owned(), landlock::READ),
@@ -406,7 +408,7 @@ fn resource_limits(limits: &Limits) -> Vec<(c_uint, u64, u64)> {
     ]
     .map(|(resource, value)| (resource as c_uint, value, value))
     .to_vec();
-    // The signal that tells the reason comes first, the one that cannot be caught a second later.
+    // SIGXCPU at the soft limit shows the reason; SIGKILL follows a second later.
     list.extend(limits.cpu.map(|seconds| (libc::RLIMIT_CPU as c_uint, seconds, seconds + 1)));
     list
 }

@@ -1,5 +1,5 @@
-//! [`Process`] is a program that runs, with its supervisor: the clock, the proxy, the watcher, and the
-//! end of everything that it started.
+//! Supervises a running program ([`Process`]): its time limit, proxy and watcher, and the end of
+//! all processes that it started.
 
 use std::{
     fs::File,
@@ -23,7 +23,7 @@ use crate::{
     proxy::Proxy,
 };
 
-/// Which of a program's two outputs.
+/// One of a program's two outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -32,8 +32,9 @@ pub enum Stream {
     Error,
 }
 
-/// Holds back the signals that would end this process before it has tidied up. They end the
-/// program instead, and then it is up to the caller. One that has handlers ends the program itself.
+/// Blocks the signals that would end this process before it has cleaned up. Such a signal ends the
+/// program instead, and then the caller decides. Signals for which the caller has handlers are not
+/// blocked; the caller then ends the program itself.
 pub(super) struct Interruptions {
     before: libc::sigset_t,
     arrivals: OwnedFd,
@@ -60,7 +61,7 @@ impl std::fmt::Debug for Interruptions {
     }
 }
 
-/// A program that runs, with its supervisor. When it is dropped, everything that it started ends.
+/// A running program with its supervisor. Dropping it ends all processes that the program started.
 #[derive(Debug)]
 pub struct Process {
     pub(super) control: OwnedFd,
@@ -84,32 +85,35 @@ pub struct Process {
 }
 
 impl Process {
-    /// Its standard input, once; when it is dropped, the program reads the end.
+    /// Takes the program's standard input, once. When it is dropped, the program reads the end of
+    /// its input.
     pub fn take_stdin(&mut self) -> Option<File> {
         self.stdin.take()
     }
 
-    /// Its standard output, once; the caller must read it.
+    /// Takes the standard output, once; the caller must read it.
     pub fn take_stdout(&mut self) -> Option<File> {
         self.stdout.take()
     }
 
-    /// Its standard error, once; the caller must read it.
+    /// Takes the standard error, once; the caller must read it.
     pub fn take_stderr(&mut self) -> Option<File> {
         self.stderr.take()
     }
 
-    /// What holds it.
+    /// Returns the active protections.
     pub fn enforcement(&self) -> &Enforcement {
         &self.enforcement
     }
 
-    /// Gives it the input and passes on its output until it has ended or a limit is reached.
+    /// Writes `input` to the program and passes its output to `sink` until the program has ended or
+    /// a limit is reached.
     pub fn drive(mut self, input: &[u8], mut sink: impl FnMut(Stream, &[u8])) -> Outcome {
         let mut drive =
             Drive { input, printed: 0, end: None, interrupted: None, everyone_is_dead: false };
-        // The program can read its own output and fill its own input: what was ready a moment ago
-        // may not be any more, and waiting for it would stop the clock.
+        // The program can also read its own output and fill its own input, so a descriptor that was
+        // ready may block a moment later, and a blocked supervisor could not enforce the time
+        // limit.
         for file in [&self.stdin, &self.stdout, &self.stderr].into_iter().flatten() {
             let _ = sys::do_not_wait(file.as_fd());
         }
@@ -129,13 +133,13 @@ impl Process {
                     drive.end = Some(End::Stopped);
                 }
                 if drive.end.is_some() {
-                    // Ctrl-C is meant for the program.
+                    // Ctrl-C is passed to the program.
                     let is_key = drive.interrupted == Some(libc::SIGINT);
                     self.ask_to_end(if is_key { child::INTERRUPT } else { child::TERMINATE });
                     kill_at = Some(now + limits::GRACE);
                 }
             }
-            // Nobody reads on: what is printed from here on must not pile up.
+            // Nobody reads further output, so the pipes are closed.
             if drive.printed > self.output {
                 (self.stdout, self.stderr) = (None, None);
             }
@@ -148,25 +152,26 @@ impl Process {
         self.finish(drive.end, drive.printed)
     }
 
-    /// Ends it, with everything that it started.
+    /// Ends the program and all processes that it started.
     pub fn stop(self) -> Outcome {
         self.finish(Some(End::Stopped), 0)
     }
 
-    /// Waits until it has ended by itself, or this long. Its outputs must have been taken.
+    /// Waits until the program has ended, or at most this long. The caller must have taken its
+    /// outputs.
     pub fn wait_at_most(mut self, most: Duration) -> Outcome {
         let most = self.started.elapsed() + most;
         self.wall = Some(self.wall.map_or(most, |wall| wall.min(most)));
         self.drive(&[], |_, _| {})
     }
 
-    /// Something that can end it from elsewhere.
+    /// Returns a handle that can end the program from another thread.
     pub fn killer(&self) -> io::Result<Killer> {
         let arrivals = self.interruptions.arrivals.try_clone()?;
         Ok(Killer { pidfd: self.pidfd.try_clone()?, arrivals })
     }
 
-    /// Waits for whatever comes first; `false` if nothing can come any more.
+    /// Waits for the next event; returns `false` if no more events can come.
     fn step(
         &mut self,
         drive: &mut Drive<'_>,
@@ -213,7 +218,8 @@ impl Process {
         true
     }
 
-    /// Reads what is left in the pipes. Their other ends are closed once everyone is dead.
+    /// Reads the remaining output. The other ends of the pipes are closed once all processes are
+    /// dead.
     fn drain(&mut self, drive: &mut Drive<'_>, sink: &mut impl FnMut(Stream, &[u8])) {
         self.bury();
         drive.everyone_is_dead = true;
@@ -244,24 +250,24 @@ impl Process {
         Outcome { end, duration, output_bytes, hosts, caught, files, put_aside, enforcement }
     }
 
-    /// Asks everyone inside to end.
+    /// Asks all processes in the sandbox to end.
     fn ask_to_end(&self, how: &[u8]) {
         let _ = sys::send(self.control.as_raw_fd(), how, None);
     }
 
-    /// Its terminal, if it runs on one, to set its size.
+    /// Returns the program's terminal, if it has one, to set its size.
     pub fn terminal(&self) -> io::Result<Option<File>> {
         self.terminal.as_ref().map(File::try_clone).transpose()
     }
 
-    /// Kills the first process of the namespace, and so everyone, and waits until it is gone.
+    /// Kills the first process of the namespace, and thereby all others, and waits for its end.
     fn bury(&mut self) {
         if !self.over {
             if self.status.is_none() {
                 let _ = sys::signal(self.pidfd.as_fd(), libc::SIGKILL);
             }
             let _ = sys::wait_for(self.pidfd.as_fd());
-            // The first process does it, unless it was killed.
+            // The first process usually did this already, unless it was killed.
             guard::restore(&self.guarded);
             self.over = true;
         }
@@ -283,7 +289,7 @@ impl Drop for Process {
     }
 }
 
-/// Ends a program, and everything that it started, from another thread.
+/// Ends a program and all processes that it started, from another thread.
 #[derive(Debug)]
 pub struct Killer {
     pidfd: OwnedFd,
@@ -291,7 +297,8 @@ pub struct Killer {
 }
 
 impl Killer {
-    /// Ends it when someone wants this process to end; gives up once it has ended by itself.
+    /// Kills the program when this process receives a signal to end; returns without that once the
+    /// program has ended.
     pub fn kill_on_interruption(&self) {
         let mut waits =
             [sys::Wait::read(self.arrivals.as_raw_fd()), sys::Wait::read(self.pidfd.as_raw_fd())];
@@ -306,20 +313,20 @@ impl Killer {
         }
     }
 
-    /// Ends it at once; nothing happens if it has ended already.
+    /// Kills the program immediately; does nothing if it has ended already.
     pub fn kill(&self) {
         let _ = sys::signal(self.pidfd.as_fd(), libc::SIGKILL);
     }
 }
 
-/// What is passed in and out while a program runs.
+/// The state of input and output while a program runs.
 struct Drive<'a> {
     input: &'a [u8],
     printed: u64,
     end: Option<End>,
-    /// The signal by which someone wants this process to end.
+    /// The signal that asked this process to end.
     interrupted: Option<libc::c_int>,
-    /// Nothing can come any more that is not there yet.
+    /// Whether all processes are dead, so that no more output can arrive.
     everyone_is_dead: bool,
 }
 
@@ -343,7 +350,7 @@ impl Drive<'_> {
         }
     }
 
-    /// A pipe that is ready takes a page without waiting.
+    /// Writes at most one page, which a ready pipe accepts without blocking.
     fn write(&mut self, file: &mut Option<File>) {
         const PAGE: usize = 4096;
         let part = &self.input[..self.input.len().min(PAGE)];
@@ -354,7 +361,7 @@ impl Drive<'_> {
                     error.kind(),
                     io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
                 ) => {}
-            // The program does not want to read more.
+            // The program has closed its input.
             _ => {
                 self.input = &[];
                 *file = None;

@@ -1,4 +1,6 @@
-//! The layout of the new root: what lies where, by path. Pure, but for asking what exists.
+//! Decides which files, folders and links the sandboxed program sees, and at which paths. This file
+//! only reads the host's file system to learn which paths exist; `plan` and `child` do the
+//! mounting.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,66 +16,66 @@ use crate::{
     policy::{Access, Mount, Policy, Userland},
 };
 
-/// Device files that every program may expect.
+/// Device files that programs expect in every environment.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Where programs look for the certificates that they trust: a file, and links to it.
+/// The certificate file that programs read, and the other paths that are linked to it.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 const CERTIFICATE_LINKS: [&str; 2] = ["/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// What lies at a path of the new root.
+/// The content of one path in the new root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
-    /// The host's file or folder of the same path.
+    /// The host's file or folder at the same path.
     Bind(Mode),
-    /// Another file or folder of the host, which can be read and executed.
+    /// A file or folder that has another path on the host; it can be read and executed.
     Mount(PathBuf),
-    /// An empty folder in memory.
+    /// An empty, writable folder in memory.
     Scratch,
-    /// An empty folder that stays empty, over something that is not to be seen.
+    /// A folder that stays empty and covers a host folder that the program must not see.
     Empty,
-    /// A file that exists only here.
+    /// A file with this content that exists only in the sandbox.
     Text(Vec<u8>),
-    /// A symbolic link with its target.
+    /// A symbolic link to this target.
     Link(PathBuf),
-    /// The processes of the run.
+    /// A `/proc` that lists only the processes of the run.
     Processes,
 }
 
-/// How a part of the host is shown.
+/// The rights with which a file or folder of the host is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mode {
-    /// Can be changed, cannot be executed.
+    /// Can be read and changed, but not executed.
     Writable,
-    /// Can be changed and executed.
+    /// Can be read, changed and executed.
     WritableCode,
-    /// Can be read, cannot be executed.
+    /// Can be read, but not executed.
     Data,
     /// Can be read and executed.
     Code,
     /// A device file.
     Device,
-    /// A file that cannot be opened, in the place of one that is not to be seen.
+    /// A file that cannot be opened; it replaces a host file that the program must not see.
     Closed,
 }
 
-/// All items; parents come before children.
+/// All paths of the new root with their content, sorted so that parents come before children.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     items: BTreeMap<PathBuf, Item>,
-    /// Protected paths that do not exist, each with the first part that does not.
+    /// Protected paths that do not exist, each with its first component that does not exist.
     absent: BTreeMap<PathBuf, PathBuf>,
-    /// Protected links, with where they lead.
+    /// Protected symbolic links with their targets.
     links: BTreeMap<PathBuf, PathBuf>,
-    /// Folders of the system that are shown whole.
+    /// System folders that are mounted as a whole.
     userland: Vec<PathBuf>,
-    /// Folders that are mounted on themselves, so that they cannot be renamed.
+    /// Folders that are mounted on themselves, because a mount point cannot be renamed.
     pinned: BTreeSet<PathBuf>,
 }
 
-/// How granted folders are shown. Where any program of the system can be started, execution from a
-/// granted folder adds nothing that the run could not do by an interpreter, and tools need it: virtual
-/// environments, `npx`, compilers.
+/// The mount modes of granted folders. With [`Userland::System`] they are executable: the run can
+/// start any interpreter anyway, so execution adds no new power, and virtual environments, `npx`
+/// and compilers need it.
 #[derive(Clone, Copy, Debug)]
 struct GrantModes {
     readable: Mode,
@@ -89,13 +91,13 @@ impl GrantModes {
     }
 }
 
-/// Texts that depend on the run.
+/// Values that differ between runs and are written into files such as `/etc/passwd`.
 pub(crate) struct Texts<'a> {
     pub(crate) user: &'a str,
     pub(crate) home: &'a str,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// The certificate that the run trusts, if it has a network.
+    /// The certificate authority that the program trusts, if the run has network access.
     pub(crate) certificate: Option<&'a str>,
 }
 
@@ -120,7 +122,8 @@ impl Layout {
         self.items.iter().map(|(path, item)| (path.as_path(), item))
     }
 
-    /// The item that decides what is at a path, if it is not an item itself.
+    /// Returns the item of the nearest ancestor, which decides what `path` shows unless `path` has
+    /// an item itself.
     pub(crate) fn covering(&self, path: &Path) -> Option<&Item> {
         let mut ancestors = path.ancestors().skip(1);
         ancestors.find_map(|ancestor| {
@@ -128,7 +131,8 @@ impl Layout {
         })
     }
 
-    /// What must be as before at the end, and nothing can be mounted on.
+    /// Returns the protected paths that no mount can cover, because they do not exist or are
+    /// symbolic links. They are checked after the run and must then be unchanged.
     pub(crate) fn guarded(&self) -> Result<Vec<Guarded>, SandboxError> {
         let absent = self.absent.iter().map(|(path, first)| Guarded::absent(path, first));
         let links = self.links.iter().map(|(path, target)| Guarded::link(path, target));
@@ -166,14 +170,14 @@ impl Layout {
                 }
                 Access::Read | Access::Protected => Item::Bind(modes.readable),
             };
-            // Of two grants for one path the stronger one counts, as `Policy::access` has it.
+            // If two grants name the same path, the stronger one counts, as in `Policy::access`.
             let rank = (policy.access(path) == Some(grant.access)).then_some(item);
             self.items.extend(rank.map(|item| (path.to_owned(), item)));
         }
         Ok(())
     }
 
-    /// Shows files and folders at other paths than their own.
+    /// Mounts host files and folders at paths that differ from their host paths.
     fn add_mounts(&mut self, policy: &Policy) -> Result<(), SandboxError> {
         for Mount { path, source } in &policy.mounts {
             let (path, source) = (check_path(path)?, check_path(source)?);
@@ -185,8 +189,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Protects a path that cannot be seen: below a writable folder the run could make the way to
-    /// it, or open it.
+    /// Protects a path that does not exist or cannot be reached: below a writable folder the run
+    /// could create it or make it reachable.
     fn protect_missing(
         &mut self,
         policy: &Policy,
@@ -207,15 +211,15 @@ impl Layout {
                     self.items.insert(first.to_owned(), Item::Bind(modes.readable));
                 }
             }
-            // Nothing on the disk is needed to lie over a folder in memory.
+            // A folder in memory can be covered without creating anything on the disk.
             Some(Access::Private) => drop(self.items.insert(path.into(), Item::Empty)),
             _ => {}
         }
     }
 
-    /// Whoever renames a folder takes with it what is mounted below, and can make the path anew.
-    /// So every folder between a writable one and something that stays is mounted on itself:
-    /// what is a mount cannot be renamed.
+    /// Mounts every folder between a writable folder and a mount below it on itself. Renaming a
+    /// folder would move the mounts below it, and the run could then create the original path
+    /// again; a mount point cannot be renamed.
     fn pin_ways(&mut self) {
         let is_writable =
             |item: &Item| matches!(item, Item::Bind(Mode::Writable | Mode::WritableCode));
@@ -241,13 +245,12 @@ impl Layout {
         }
     }
 
-    /// What a policy grants counts more than the system's own folders.
+    /// Adds the system's folders, except where the policy grants the same path.
     fn add_userland(&mut self, policy: &Policy) {
         if policy.userland == Userland::Listed {
             return;
         }
         for (path, item) in userland::items() {
-            // A grant counts more.
             if self.items.contains_key(&path) {
                 continue;
             }
@@ -258,8 +261,8 @@ impl Layout {
         }
     }
 
-    /// Programs are laid over everything else, so that a program in a writable folder cannot be
-    /// changed by the run.
+    /// Adds the files that the programs need. They replace other items, so that the run cannot
+    /// change a program in a writable folder.
     fn add_closure(&mut self, closure: &Closure) {
         let files = closure.files().map(|(path, kind)| (path, kind != Kind::Data));
         let folders = closure.folders().map(|(path, contents)| (path, contents == Contents::Code));
@@ -284,12 +287,12 @@ impl Layout {
         }
     }
 
-    /// Whether a path is shown with a folder of the system.
+    /// Returns whether a path is already visible as part of a system folder.
     fn is_in_userland(&self, path: &Path) -> bool {
         let Some(folder) = self.userland.iter().find(|folder| path.starts_with(folder)) else {
             return false;
         };
-        // A grant may lie in between.
+        // A grant between the system folder and the path takes precedence.
         let above = path.ancestors().find(|above| self.items.contains_key(*above));
         above == Some(folder.as_path())
     }
@@ -322,7 +325,7 @@ impl Layout {
         self.items.insert("/proc".into(), Item::Processes);
     }
 
-    /// Drops what is there anyway: links, texts and equal binds below a folder that is shown.
+    /// Removes links, texts and binds with the same mode below a folder that already shows them.
     fn drop_redundant(&mut self) {
         let redundant: Vec<PathBuf> = self
             .iter()
@@ -341,7 +344,7 @@ impl Layout {
     }
 }
 
-/// An absolute path without `.` and `..` that is not the root itself.
+/// Checks that a path is absolute, contains no `.` or `..`, and is not the root itself.
 fn check_path(path: &Path) -> Result<&Path, SandboxError> {
     let plain = path.components().all(|part| {
         matches!(part, std::path::Component::RootDir | std::path::Component::Normal(_))
@@ -353,23 +356,24 @@ fn check_path(path: &Path) -> Result<&Path, SandboxError> {
     }
 }
 
-/// Whether a path that is missing can be made in the folder that it will be in.
+/// Returns whether the run may create a missing path, because its nearest existing folder is
+/// writable.
 fn is_in_open_folder(policy: &Policy, path: &Path) -> bool {
     let folder = path.ancestors().skip(1).find(|above| above.is_dir());
     folder.is_some_and(|folder| matches!(policy.access(folder), Some(Access::Write | Access::Make)))
 }
 
-/// What can be seen of a path.
+/// Whether a path exists, as far as this user can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sight<'a> {
     There,
-    /// The first part of it that does not exist.
+    /// The first component that does not exist.
     Missing(&'a Path),
-    /// A folder on the way that cannot be entered.
+    /// A parent that is a file or that this user may not enter.
     Closed(&'a Path),
 }
 
-/// Looks for a path; a link on the way is an error, since it may lead elsewhere tomorrow.
+/// Looks up a path. A symbolic link in it is an error, since its target may change later.
 fn look(path: &Path) -> Result<Sight<'_>, SandboxError> {
     let mut ancestors: Vec<&Path> = path.ancestors().collect();
     ancestors.reverse();
@@ -380,7 +384,7 @@ fn look(path: &Path) -> Result<Sight<'_>, SandboxError> {
             }
             Ok(_) => {}
             Err(error) => match error.kind() {
-                // Below a file, or below a folder that is shut.
+                // The parent is a file, or a folder without search permission.
                 io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory => {
                     return Ok(Sight::Closed(step.parent().unwrap_or(step)));
                 }

@@ -1,4 +1,4 @@
-//! System calls, one function each. This is the only place that talks to the kernel without the
+//! Wraps system calls, one per function. This is the only file that calls the kernel without the
 //! standard library: none of these functions allocates, locks or unwinds, so that they can be
 //! called between `clone` and `execve`.
 
@@ -13,7 +13,7 @@ use std::{
 
 use libc::{c_int, c_long, c_uint, c_ulong};
 
-/// What a call failed with.
+/// The error number of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) c_int);
 
@@ -44,7 +44,7 @@ fn owned(result: c_long) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-/// Opens a path for its identity alone, and only if no link is on the way.
+/// Opens a path with `O_PATH`, and only if it contains no symbolic link.
 pub(crate) fn open_without_links(path: &CStr) -> Result<RawFd> {
     let mut how: libc::open_how = zeroed();
     how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
@@ -62,13 +62,13 @@ pub(crate) fn open_without_links(path: &CStr) -> Result<RawFd> {
     Ok(check(result)? as RawFd)
 }
 
-/// Opens a path for its identity alone.
+/// Opens a path with `O_PATH`.
 pub(crate) fn open_path(path: &CStr) -> Result<RawFd> {
     // SAFETY: path is a C string.
     check_int(unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) })
 }
 
-/// The type bits of an open file.
+/// Returns the type bits of an open file.
 pub(crate) fn file_type(fd: RawFd) -> Result<u32> {
     let mut stat: libc::stat = zeroed();
     // SAFETY: stat is a valid place for the answer.
@@ -76,7 +76,7 @@ pub(crate) fn file_type(fd: RawFd) -> Result<u32> {
     Ok(stat.st_mode & libc::S_IFMT)
 }
 
-/// A detached copy of the mount at an open path, with all that is mounted below.
+/// Returns a detached copy of the mount at an open path, with all mounts below.
 pub(crate) fn clone_tree(fd: RawFd) -> Result<RawFd> {
     const OPEN_TREE_CLONE: c_uint = 1;
     let flags = OPEN_TREE_CLONE
@@ -88,16 +88,15 @@ pub(crate) fn clone_tree(fd: RawFd) -> Result<RawFd> {
     Ok(check(result)? as RawFd)
 }
 
-/// How far a change of mount flags reaches.
+/// Which mounts a change of flags applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// This mount alone.
+    /// Only this mount.
     One,
-    /// All that is mounted below, too.
+    /// This mount and all mounts below.
     Tree,
 }
 
-/// Sets flags of a mount.
 pub(crate) fn set_mount_flags(fd: RawFd, flags: u64, reach: Reach) -> Result<()> {
     #[repr(C)]
     struct MountAttr {
@@ -125,7 +124,7 @@ pub(crate) fn set_mount_flags(fd: RawFd, flags: u64, reach: Reach) -> Result<()>
     check(result).map(drop)
 }
 
-/// Puts a detached mount at a path.
+/// Attaches a detached mount at a path.
 pub(crate) fn attach_tree(fd: RawFd, target: &CStr) -> Result<()> {
     const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 4;
     // SAFETY: both paths are C strings.
@@ -142,7 +141,7 @@ pub(crate) fn attach_tree(fd: RawFd, target: &CStr) -> Result<()> {
     check(result).map(drop)
 }
 
-/// Mounts a file system that has no source.
+/// Mounts a file system without a source.
 pub(crate) fn mount(kind: &CStr, target: &CStr, flags: c_ulong, options: &CStr) -> Result<()> {
     // SAFETY: all pointers are C strings that live through the call.
     let result = unsafe {
@@ -151,7 +150,8 @@ pub(crate) fn mount(kind: &CStr, target: &CStr, flags: c_ulong, options: &CStr) 
     check_int(result).map(drop)
 }
 
-/// Cuts every mount of this namespace off from the one that it was copied from.
+/// Stops propagation between the mounts of this namespace and the namespace that they were copied
+/// from.
 pub(crate) fn make_mounts_private() -> Result<()> {
     // SAFETY: the kernel ignores the null pointers when it changes propagation.
     let result = unsafe {
@@ -166,7 +166,7 @@ pub(crate) fn make_mounts_private() -> Result<()> {
     check_int(result).map(drop)
 }
 
-/// Makes the working directory the root, and lets go of everything else.
+/// Makes the working directory the root and detaches the old root.
 pub(crate) fn enter_root() -> Result<()> {
     // SAFETY: all paths are C strings. Old and new root are the same directory: the old one then
     // lies on top of the new one and is detached at once.
@@ -193,7 +193,7 @@ pub(crate) fn make_link(path: &CStr, target: &CStr) -> Result<()> {
     check_int(unsafe { libc::symlink(target.as_ptr(), path.as_ptr()) }).map(drop)
 }
 
-/// The type bits of something in a folder, be it a link.
+/// Returns the type bits of an entry in a folder, without following a link.
 pub(crate) fn file_type_in(folder: RawFd, name: &CStr) -> Result<u32> {
     let mut stat: libc::stat = zeroed();
     // SAFETY: name is a C string, and stat a valid place for the answer.
@@ -203,7 +203,7 @@ pub(crate) fn file_type_in(folder: RawFd, name: &CStr) -> Result<u32> {
     Ok(stat.st_mode & libc::S_IFMT)
 }
 
-/// Whether a link in a folder has this target.
+/// Returns whether a link in a folder has this target.
 pub(crate) fn leads_to(folder: RawFd, name: &CStr, target: &CStr) -> bool {
     let mut buffer = [0_u8; libc::PATH_MAX as usize];
     // SAFETY: name is a C string, and buffer is valid for its length.
@@ -218,7 +218,7 @@ pub(crate) fn make_link_in(folder: RawFd, name: &CStr, target: &CStr) -> Result<
     check_int(unsafe { libc::symlinkat(target.as_ptr(), folder, name.as_ptr()) }).map(drop)
 }
 
-/// Gives something in a folder a name that nothing has there.
+/// Renames an entry in a folder to a name that does not exist yet.
 pub(crate) fn rename_in(folder: RawFd, name: &CStr, new: &CStr) -> Result<()> {
     let rename = |flags: c_uint| {
         // SAFETY: both are C strings.
@@ -228,13 +228,13 @@ pub(crate) fn rename_in(folder: RawFd, name: &CStr, new: &CStr) -> Result<()> {
         check(result).map(drop)
     };
     match rename(libc::RENAME_NOREPLACE) {
-        // Some file systems of a network cannot promise it.
+        // Some network file systems do not support the flag that prevents overwriting.
         Err(Errno(libc::EINVAL)) => rename(0),
         result => result,
     }
 }
 
-/// Lets its owner read, change and enter a folder. Nothing happens to the folders of others.
+/// Gives the owner all rights on a folder. Does nothing to folders of other users.
 pub(crate) fn open_to_owner(folder: &CStr) {
     let mut stat: libc::stat = zeroed();
     // SAFETY: folder is a C string, and stat a valid place for the answer.
@@ -246,7 +246,7 @@ pub(crate) fn open_to_owner(folder: &CStr) {
     }
 }
 
-/// Writes a new file, or an old one that must exist.
+/// Writes a file; `flags` decide whether the file is created or must exist.
 pub(crate) fn write_file(path: &CStr, flags: c_int, bytes: &[u8]) -> Result<()> {
     // SAFETY: path is a C string; bytes is valid for its length; the descriptor is our own.
     unsafe {
@@ -262,13 +262,13 @@ pub(crate) fn write_file(path: &CStr, flags: c_int, bytes: &[u8]) -> Result<()> 
     }
 }
 
-/// Whether the call returned in the new process or in the old one.
+/// Which process the call returned in.
 pub(crate) enum Forked {
     Child,
     Parent { pidfd: OwnedFd },
 }
 
-/// A copy of this process in new namespaces.
+/// Copies this process into new namespaces.
 ///
 /// # Safety
 /// The child is a copy of one thread of a process that may have more: until it ends or executes
@@ -287,8 +287,8 @@ pub(crate) unsafe fn fork_into(namespaces: c_int) -> Result<Forked> {
     }
 }
 
-/// Starts `entry` in a process that shares this one's memory until it executes a program or ends,
-/// while this one waits.
+/// Starts `entry` in a process that shares the memory of this one until it executes a program or
+/// ends; this process waits until then.
 ///
 /// # Safety
 /// `entry` must be sound when called with `argument` on another stack while this thread stands
@@ -318,7 +318,7 @@ pub(crate) unsafe fn execute(
     errno()
 }
 
-/// Ends this process without running anything that was registered for its end.
+/// Ends this process without running exit handlers.
 pub(crate) fn exit(code: c_int) -> ! {
     // SAFETY: _exit is always sound.
     unsafe { libc::_exit(code) }
@@ -329,7 +329,7 @@ pub(crate) fn prctl(option: c_int, value: c_ulong) -> Result<()> {
     check_int(unsafe { libc::prctl(option, value, 0, 0, 0) }).map(drop)
 }
 
-/// Gives up every capability, also those that a program could get back.
+/// Drops all capabilities, including those that a program could regain.
 pub(crate) fn drop_capabilities() -> Result<()> {
     #[repr(C)]
     struct Header {
@@ -357,7 +357,7 @@ pub(crate) fn set_limit(resource: c_uint, soft: u64, hard: u64) -> Result<()> {
     let mut limit: libc::rlimit64 = zeroed();
     // SAFETY: limit is a valid place for the answer.
     check_int(unsafe { libc::getrlimit64(resource, &raw mut limit) })?;
-    // A limit can be lowered, never raised: keep what is already lower.
+    // Limits can only be lowered, so a lower existing limit stays.
     let hard = hard.min(limit.rlim_max);
     let limit = libc::rlimit64 { rlim_cur: soft.min(hard), rlim_max: hard };
     // SAFETY: limit lives through the call.
@@ -369,7 +369,7 @@ pub(crate) fn set_hostname(name: &CStr) -> Result<()> {
     check_int(unsafe { libc::sethostname(name.as_ptr(), name.count_bytes()) }).map(drop)
 }
 
-/// Brings the loopback interface up and listens on a port of it.
+/// Brings up the loopback interface and listens on one of its ports.
 pub(crate) fn listen_on_loopback(port: u16) -> Result<RawFd> {
     // SAFETY: all structures live through their calls and have the sizes given; the name of the
     // interface fits and is terminated because the structure was zeroed.
@@ -391,7 +391,7 @@ pub(crate) fn listen_on_loopback(port: u16) -> Result<RawFd> {
     }
 }
 
-/// A pair of connected sockets that keep messages apart.
+/// Creates a pair of connected sockets that preserve message boundaries.
 pub(crate) fn message_pair() -> Result<(OwnedFd, OwnedFd)> {
     let mut pair = [-1; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
@@ -401,11 +401,11 @@ pub(crate) fn message_pair() -> Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(pair[0]), OwnedFd::from_raw_fd(pair[1])) })
 }
 
-/// Room for one descriptor in a control message.
+/// Space for one descriptor in a control message.
 #[repr(C, align(8))]
 struct ControlBuffer([u8; 32]);
 
-/// Sends a message, with a descriptor if there is one.
+/// Sends a message, optionally with a descriptor.
 pub(crate) fn send(socket: RawFd, bytes: &[u8], descriptor: Option<RawFd>) -> Result<()> {
     let mut control = ControlBuffer([0; 32]);
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
@@ -429,8 +429,7 @@ pub(crate) fn send(socket: RawFd, bytes: &[u8], descriptor: Option<RawFd>) -> Re
     }
 }
 
-/// Receives a message and the descriptor that came with it; no bytes mean that the other side is
-/// gone.
+/// Receives a message and its descriptor, if any; zero bytes mean that the other side is closed.
 pub(crate) fn receive(socket: RawFd, bytes: &mut [u8]) -> Result<(usize, Option<OwnedFd>)> {
     let mut control = ControlBuffer([0; 32]);
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
@@ -454,14 +453,14 @@ pub(crate) fn receive(socket: RawFd, bytes: &mut [u8]) -> Result<(usize, Option<
     }
 }
 
-/// A descriptor to wait on.
+/// A descriptor to wait for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub(crate) fd: RawFd,
     pub(crate) for_writing: bool,
-    /// Something can be read or written, or the other side is gone.
+    /// Whether data can be read or written, or the other side is closed.
     pub(crate) ready: bool,
-    /// The other side is gone, and there is nothing left to read.
+    /// Whether the other side is closed and nothing is left to read.
     pub(crate) gone: bool,
 }
 
@@ -475,7 +474,7 @@ impl Wait {
     }
 }
 
-/// Waits until one is ready; `None` waits for ever. At most eight.
+/// Waits until at least one of up to eight descriptors is ready; `None` waits forever.
 pub(crate) fn poll(waits: &mut [Wait], milliseconds: Option<i32>) -> Result<()> {
     let mut set = [libc::pollfd { fd: -1, events: 0, revents: 0 }; 8];
     let set = &mut set[..waits.len()];
@@ -496,7 +495,7 @@ pub(crate) fn poll(waits: &mut [Wait], milliseconds: Option<i32>) -> Result<()> 
     Ok(())
 }
 
-/// Lets reads and writes fail instead of wait.
+/// Makes reads and writes fail instead of blocking.
 pub(crate) fn do_not_wait(fd: BorrowedFd<'_>) -> Result<()> {
     // SAFETY: fcntl takes no pointers here.
     unsafe {
@@ -505,7 +504,7 @@ pub(crate) fn do_not_wait(fd: BorrowedFd<'_>) -> Result<()> {
     }
 }
 
-/// Sends a signal to the process behind a descriptor.
+/// Sends a signal to the process of a pidfd.
 pub(crate) fn signal(pidfd: BorrowedFd<'_>, signal: c_int) -> Result<()> {
     let fd = pidfd.as_raw_fd();
     // SAFETY: a null pointer asks for the default information.
@@ -514,7 +513,7 @@ pub(crate) fn signal(pidfd: BorrowedFd<'_>, signal: c_int) -> Result<()> {
     check(result).map(drop)
 }
 
-/// Waits for the end of the process behind a descriptor, which must be a child, and forgets it.
+/// Waits for the end of the child process of a pidfd and reaps it.
 pub(crate) fn wait_for(pidfd: BorrowedFd<'_>) -> Result<()> {
     let mut information: libc::siginfo_t = zeroed();
     loop {
@@ -534,7 +533,7 @@ pub(crate) fn wait_for(pidfd: BorrowedFd<'_>) -> Result<()> {
     }
 }
 
-/// A child that has ended, with its status, if there is one.
+/// Reaps a child that has ended and returns its status, if there is one.
 pub(crate) fn reap() -> Option<(libc::pid_t, c_int)> {
     let mut status = 0;
     // SAFETY: status is a valid place for the answer.
@@ -542,13 +541,13 @@ pub(crate) fn reap() -> Option<(libc::pid_t, c_int)> {
     (pid > 0).then_some((pid, status))
 }
 
-/// Signals every process of this namespace but this one.
+/// Signals every process of this namespace except this one.
 pub(crate) fn signal_everyone(signal: c_int) {
     // SAFETY: kill takes no pointer. An error means that nobody is left.
     unsafe { libc::kill(-1, signal) };
 }
 
-/// Kills every process of this namespace but this one, and waits until they are gone.
+/// Kills every process of this namespace except this one, and waits until they have ended.
 pub(crate) fn kill_everyone() {
     // SAFETY: no pointers are passed but that to nowhere. Both fail once nobody is left.
     unsafe {
@@ -563,7 +562,7 @@ pub(crate) fn kill_everyone() {
     }
 }
 
-/// A descriptor that becomes readable when a child ends. The signal is blocked for good.
+/// Returns a descriptor that becomes readable when a child ends. The signal stays blocked.
 pub(crate) fn child_signals() -> Result<RawFd> {
     // SAFETY: set is initialised by the first call before it is read.
     unsafe {
@@ -575,14 +574,14 @@ pub(crate) fn child_signals() -> Result<RawFd> {
     }
 }
 
-/// Takes what a signal descriptor has, so that it can become ready again.
+/// Empties a signal descriptor, so that it can become ready again.
 pub(crate) fn drain(fd: RawFd) {
     let mut buffer = [0_u8; 128];
     // SAFETY: buffer is valid for its length.
     while unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
 }
 
-/// Blocks every signal, so that no handler of the old process runs in the new one.
+/// Blocks all signals, so that no handler of the old process runs in the new one.
 pub(crate) fn block_signals() -> Result<libc::sigset_t> {
     // SAFETY: both sets are valid places.
     unsafe {
@@ -594,9 +593,10 @@ pub(crate) fn block_signals() -> Result<libc::sigset_t> {
     }
 }
 
-/// Signals by which a person or the system ends a program, held back for this thread and those
-/// that it starts, and the descriptor on which they arrive instead. Those that the program handles
-/// itself stay with it: whoever reads them first has them, and it would not hear of them.
+/// Blocks the signals with which a user or the system ends a program, for this thread and the
+/// threads that it starts. Returns the old mask and a descriptor on which the signals arrive.
+/// Signals that the program handles itself are not blocked: the descriptor would take them away
+/// from the handler.
 pub(crate) fn hold_interruptions() -> Result<(libc::sigset_t, OwnedFd)> {
     // SAFETY: both sets are valid places, initialised before they are read; the descriptor is new.
     unsafe {
@@ -618,7 +618,7 @@ pub(crate) fn hold_interruptions() -> Result<(libc::sigset_t, OwnedFd)> {
     }
 }
 
-/// Whether this process has a handler of its own for a signal.
+/// Returns whether this process has its own handler for a signal.
 fn is_handled(signal: c_int) -> bool {
     // SAFETY: the old action is a valid place, and nothing is changed without a new one.
     unsafe {
@@ -633,7 +633,7 @@ pub(crate) fn restore_signals(before: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
 }
 
-/// Gives every signal its default meaning.
+/// Resets all signal handlers to the default.
 pub(crate) fn reset_handlers() {
     for signal in 1..=64 {
         // SAFETY: SIG_DFL is a valid handler for every signal; those that cannot be set are
@@ -642,7 +642,7 @@ pub(crate) fn reset_handlers() {
     }
 }
 
-/// Gives every signal its default meaning and lets all of them through.
+/// Resets all signal handlers to the default and unblocks all signals.
 pub(crate) fn reset_signals() {
     reset_handlers();
     // SAFETY: none is initialised by the first call before it is read.
@@ -653,13 +653,13 @@ pub(crate) fn reset_signals() {
     }
 }
 
-/// Leads a new session, without a terminal.
+/// Starts a new session, without a terminal.
 pub(crate) fn new_session() -> Result<()> {
     // SAFETY: setsid takes nothing.
     check_int(unsafe { libc::setsid() }).map(drop)
 }
 
-/// A new terminal of this size: the end that works it, and the end that a program has.
+/// Creates a terminal of this size. Returns the controlling end and the program's end.
 pub(crate) fn open_terminal(rows: u16, columns: u16) -> Result<(OwnedFd, OwnedFd)> {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
@@ -675,13 +675,13 @@ pub(crate) fn open_terminal(rows: u16, columns: u16) -> Result<(OwnedFd, OwnedFd
     }
 }
 
-/// Makes the terminal on standard input that of the session.
+/// Makes the terminal on standard input the controlling terminal of the session.
 pub(crate) fn take_terminal() -> Result<()> {
     // SAFETY: the call takes a number.
     check_int(unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) }).map(drop)
 }
 
-/// Which signal arrived first; the others are dropped.
+/// Returns the signal that arrived first; the others are dropped.
 pub(crate) fn first_signal(arrivals: RawFd) -> Option<c_int> {
     // SAFETY: the place is valid for its size, and read only if all of it was written.
     unsafe {
@@ -694,13 +694,13 @@ pub(crate) fn first_signal(arrivals: RawFd) -> Option<c_int> {
     }
 }
 
-/// Makes `to` the same open file as `from`; stays open over an execution.
+/// Makes `to` a copy of `from` that stays open when a program is executed.
 pub(crate) fn duplicate(from: RawFd, to: RawFd) -> Result<()> {
     // SAFETY: dup2 takes no pointers.
     check_int(unsafe { libc::dup2(from, to) }).map(drop)
 }
 
-/// Closes every descriptor from the given one on.
+/// Closes all descriptors from `first` on.
 pub(crate) fn close_from(first: RawFd) -> Result<()> {
     // SAFETY: close_range takes no pointers. Only called in a process that uses none of them.
     let result = unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, 0) };
@@ -712,7 +712,7 @@ pub(crate) fn close(fd: RawFd) {
     unsafe { libc::close(fd) };
 }
 
-/// Marks every descriptor above standard error to be closed when a program is executed.
+/// Marks all descriptors above standard error to be closed when a program is executed.
 pub(crate) fn close_on_execute() -> Result<()> {
     const FIRST: c_uint = 3;
     // SAFETY: close_range takes no pointers; with this flag nothing is closed yet.
@@ -722,7 +722,7 @@ pub(crate) fn close_on_execute() -> Result<()> {
     check(result).map(drop)
 }
 
-/// The version of Landlock that the kernel has.
+/// Returns the Landlock version of the kernel.
 pub(crate) fn landlock_version() -> Result<u32> {
     const VERSION: c_uint = 1;
     // SAFETY: with this flag the kernel reads nothing.
@@ -732,7 +732,7 @@ pub(crate) fn landlock_version() -> Result<u32> {
     Ok(check(result)? as u32)
 }
 
-/// What a set of Landlock rules decides about.
+/// The rights that a Landlock ruleset controls.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Handled {
@@ -790,7 +790,7 @@ pub(crate) fn restrict_self(ruleset: RawFd) -> Result<()> {
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) }).map(drop)
 }
 
-/// Installs a filter of system calls; gives the descriptor of a listener if one was asked for.
+/// Installs a system call filter. Returns a listener descriptor if one was requested.
 pub(crate) fn install_filter(
     program: &[libc::sock_filter],
     listener: bool,
@@ -806,7 +806,7 @@ pub(crate) fn install_filter(
     Ok(listener.then_some(fd as RawFd))
 }
 
-/// A call that waits for an answer from its watcher.
+/// Receives the next call that waits for the watcher's decision.
 pub(crate) fn next_notification(listener: RawFd) -> Result<libc::seccomp_notif> {
     let mut notification: libc::seccomp_notif = zeroed();
     // SAFETY: notification is a valid and zeroed place, as the kernel demands.
@@ -816,7 +816,7 @@ pub(crate) fn next_notification(listener: RawFd) -> Result<libc::seccomp_notif> 
     Ok(notification)
 }
 
-/// Lets a call that waits go on as if nobody had watched.
+/// Lets a waiting call continue normally.
 pub(crate) fn let_continue(listener: RawFd, id: u64) -> Result<()> {
     let mut answer: libc::seccomp_notif_resp = zeroed();
     answer.id = id;
@@ -826,7 +826,7 @@ pub(crate) fn let_continue(listener: RawFd, id: u64) -> Result<()> {
     check_int(result).map(drop)
 }
 
-/// Lets a call that waits fail.
+/// Makes a waiting call fail with `errno`.
 pub(crate) fn refuse(listener: RawFd, id: u64, errno: c_int) -> Result<()> {
     let mut answer: libc::seccomp_notif_resp = zeroed();
     answer.id = id;
@@ -836,7 +836,7 @@ pub(crate) fn refuse(listener: RawFd, id: u64, errno: c_int) -> Result<()> {
     check_int(result).map(drop)
 }
 
-/// Reads memory of another process; gives how much could be read.
+/// Reads memory of another process; returns the number of bytes read.
 pub(crate) fn read_memory(pid: libc::pid_t, address: u64, buffer: &mut [u8]) -> Result<usize> {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: buffer.len() };
@@ -847,13 +847,13 @@ pub(crate) fn read_memory(pid: libc::pid_t, address: u64, buffer: &mut [u8]) -> 
     Ok(check(result as c_long)? as usize)
 }
 
-/// The user and group of this process.
+/// Returns the effective user and group of this process.
 pub(crate) fn identity() -> (libc::uid_t, libc::gid_t) {
     // SAFETY: both calls take nothing and cannot fail.
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
-/// A structure of the C library with all bytes zero.
+/// Returns a C structure with all bytes zero.
 fn zeroed<T: Plain>() -> T {
     // SAFETY: every type that is marked as plain is valid with all bytes zero.
     unsafe { mem::zeroed() }

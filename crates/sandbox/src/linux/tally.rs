@@ -1,5 +1,5 @@
-//! What all processes of a run take together, where no control group counts it: resource limits hold
-//! the memory of each process by itself, and root's processes are not counted at all.
+//! Counts the memory and processes of a run where no control group does: resource limits apply to
+//! the memory of each process separately, and do not count the processes of root at all.
 
 use std::{
     fs,
@@ -11,17 +11,18 @@ use std::{
 use super::sys;
 use crate::{outcome::End, policy::Limits};
 
-/// Milliseconds between two counts: what processors can fill in this time is little.
+/// Milliseconds between two counts; processes can use only little memory in this time.
 const EVERY: i32 = 50;
 
-/// A count that ends the run when there is too much.
+/// A counter thread that ends the run when a limit is exceeded.
 #[derive(Debug)]
 pub(super) struct Tally {
     exceeded: Arc<OnceLock<End>>,
 }
 
 impl Tally {
-    /// Counts until the first process of the run has ended. `None` if nobody can count here.
+    /// Counts until the first process of the run has ended. Returns `None` if `/proc` provides no
+    /// numbers.
     pub(super) fn start(first: BorrowedFd<'_>, limits: &Limits) -> Option<Self> {
         let pid = pid_of(first)?;
         memory_of(pid)?;
@@ -33,7 +34,7 @@ impl Tally {
         Some(Self { exceeded })
     }
 
-    /// The limit because of which the run was ended.
+    /// Returns the limit that ended the run.
     pub(super) fn exceeded(&self) -> Option<End> {
         self.exceeded.get().copied()
     }
@@ -57,14 +58,14 @@ fn count(first: &OwnedFd, pid: u32, most: (u64, u64), exceeded: &OnceLock<End>) 
     }
 }
 
-/// The number of the process behind a descriptor.
+/// Returns the ID of the process of a pidfd.
 pub(super) fn pid_of(pidfd: BorrowedFd<'_>) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
     text.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
 }
 
-/// A process and all that it and its children started, and how many threads they have: whoever loses its parent becomes a child of
-/// the first process of the namespace.
+/// Returns a process and all its descendants, and the number of their threads. No process is
+/// missed: a process whose parent has ended becomes a child of the first process of the namespace.
 fn everyone(first: u32) -> (Vec<u32>, u64) {
     let mut found = vec![first];
     let (mut next, mut count) = (0, 0);
@@ -80,8 +81,8 @@ fn everyone(first: u32) -> (Vec<u32>, u64) {
     (found, count)
 }
 
-/// Bytes of a process that belong to no file, with its share of what it has together with others. It
-/// takes longer to find out.
+/// Returns the memory of a process that is not backed by files, counting shared memory in
+/// proportion. This is slower than `memory_of`.
 fn share_of(pid: u32) -> Option<u64> {
     let Ok(rollup) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) else {
         return memory_of(pid);
@@ -97,7 +98,7 @@ fn kilobytes(text: &str, keys: [&str; 2]) -> u64 {
     lines.sum()
 }
 
-/// Bytes of a process that belong to no file; what it has together with others counts whole.
+/// Returns the memory of a process that is not backed by files, counting shared memory fully.
 fn memory_of(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     Some(kilobytes(&status, ["RssAnon:", "RssShmem:"]) * 1024)

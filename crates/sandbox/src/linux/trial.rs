@@ -1,4 +1,4 @@
-//! What this machine can hold, found out by trying.
+//! Finds out which sandbox features this machine supports, by running a small program with each.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{
     support::{Part, Support},
 };
 
-/// Tries everything once.
+/// Tries each feature once.
 pub(crate) fn examine() -> Support {
     let landlock = sys::landlock_version().ok();
     let folders: Vec<PathBuf> = TRUSTED_PATH.iter().map(PathBuf::from).collect();

@@ -1,7 +1,8 @@
-//! The programs of the system: what is shown of `/usr` and `/etc` if a policy does not list programs.
+//! Lists the parts of `/usr` and `/etc` that are visible if a policy allows all programs of the
+//! system.
 //!
-//! A program grants nothing that the sandbox does not confine. Data does: folders in which people
-//! keep projects and services keep settings are left out.
+//! Programs are harmless, because the sandbox confines them. Data is not: folders in which users
+//! store projects or services store settings are left out.
 
 use std::{
     fs,
@@ -10,20 +11,20 @@ use std::{
 
 use super::root::{Item, Mode};
 
-/// Folders of the root that hold programs and libraries. Most are links into `/usr` today.
+/// Folders in the root with programs and libraries. On most systems they are links into `/usr`.
 const ROOTS: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// Stores of systems that keep programs elsewhere; links in other folders lead there.
+/// Folders in which some distributions store all programs; links in other folders lead there.
 const STORES: [&str; 3] = ["/nix/store", "/gnu/store", "/run/current-system"];
 
-/// Folders of `/usr` and `/usr/local` that hold programs. Others may hold projects, or settings and data
-/// of services.
+/// Folders of `/usr` and `/usr/local` with programs. Other folders may contain projects, or
+/// settings and data of services.
 const FOLDERS: [&str; 14] = [
     "bin", "cuda", "games", "go", "include", "lib", "lib32", "lib64", "libexec", "libx32", "man",
     "sbin", "share", "texlive",
 ];
 
-/// Settings that programs of the system need and that hold no secret.
+/// Settings that the system's programs need and that contain no secrets.
 const SETTINGS: [&str; 30] = [
     "/etc/alternatives",
     "/etc/crypto-policies",
@@ -57,7 +58,7 @@ const SETTINGS: [&str; 30] = [
     "/etc/timezone",
 ];
 
-/// What is shown of the system, by path.
+/// Returns the visible parts of the system, by path.
 pub(super) fn items() -> Vec<(PathBuf, Item)> {
     let mut items = Vec::new();
     for folder in ROOTS.into_iter().chain(STORES) {
@@ -71,8 +72,8 @@ pub(super) fn items() -> Vec<(PathBuf, Item)> {
     items
 }
 
-/// How a path is shown. A link is shown as it is: what it leads to must be shown itself.
-/// Where a folder on the way is a link, nothing can be mounted.
+/// Returns how a path is shown. A link is copied as a link, so its target must be visible itself.
+/// If a parent folder is a link, the path is left out, because nothing can be mounted there.
 fn item(path: &Path, mode: Mode) -> Option<(PathBuf, Item)> {
     let parent = path.parent()?;
     if parent.canonicalize().ok()? != parent {

@@ -1,8 +1,8 @@
-//! Notes which files a program opens. The kernel stops each such call until the watcher has read
-//! its path; what the call may do is still decided by mounts and Landlock, so a program that
-//! changes the path meanwhile deceives the notes. One thing is decided here: what is not granted is not
-//! made in a folder in which something else may be. A program that deceives the watcher can make new files
-//! there, of names that no other program obeys.
+//! Records which files a program opens. The kernel pauses each such call until this watcher has
+//! read its path. Mounts and Landlock still decide what the call may do, so a program that changes
+//! the path after the check only falsifies the record. One rule is enforced here: in a folder with
+//! [`Access::Make`], only granted paths may be created. A program that deceives the watcher can
+//! create other new files there, but none with a name that other programs obey.
 
 use std::{
     collections::BTreeSet,
@@ -26,24 +26,24 @@ use crate::{
     policy::{Access, Policy},
 };
 
-/// Longest path that the kernel takes.
+/// The longest path that the kernel accepts.
 const PATH_MAX: usize = 4096;
 
-/// What a run can see, for telling a refusal from a missing file.
+/// The paths that a run can see, to distinguish a refusal from a missing file.
 #[derive(Debug)]
 pub(crate) struct Sight {
-    /// What the policy says; only what it names is worth a note when it is opened.
+    /// The policy; successful access is recorded only for paths that it names.
     pub(crate) policy: Policy,
-    /// Everything that is there, granted or not.
+    /// All paths of the new root, granted or not.
     pub(crate) visible: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Read,
-    /// Changes or removes something.
+    /// Changes or removes a file.
     Write,
-    /// Makes something, or changes it if it is there.
+    /// Creates a file, or changes it if it exists.
     Make,
     Execute,
 }
@@ -54,7 +54,7 @@ impl Use {
     }
 }
 
-/// Where in a call the path is.
+/// The positions of a path, and of its base folder, in the arguments of a call.
 struct Call {
     folder: Option<usize>,
     path: usize,
@@ -73,7 +73,7 @@ fn watch(listener: &OwnedFd, sight: &Sight) -> FileEvents {
         if !waits[0].ready {
             continue;
         }
-        // The process may have died since.
+        // The process may have died since the notification.
         let Ok(notification) = sys::next_notification(listener) else { continue };
         let mut is_allowed = true;
         for (path, usage) in uses(&notification, sight) {
@@ -89,7 +89,7 @@ fn watch(listener: &OwnedFd, sight: &Sight) -> FileEvents {
     events
 }
 
-/// What the call is about to do with which paths.
+/// Returns the paths that a call is about to use, and how.
 fn uses(notification: &libc::seccomp_notif, sight: &Sight) -> Vec<(PathBuf, Use)> {
     let arguments = &notification.data.args;
     let pid = notification.pid as libc::pid_t;
@@ -100,7 +100,7 @@ fn uses(notification: &libc::seccomp_notif, sight: &Sight) -> Vec<(PathBuf, Use)
             let folder = call.folder.and_then(|index| arguments.get(index).copied());
             let whole = whole(pid, folder, &path)?;
             let path = folded(&whole);
-            // Behind a link, `..` leads elsewhere than it seems.
+            // After a link, `..` leads to a different folder than the text suggests.
             let is_led = path != whole || led(sight, &path);
             let real = is_led.then(|| real(pid, &whole, call.usage)).flatten();
             Some((path.clone(), real.filter(|real| *real != path), call.usage))
@@ -109,8 +109,8 @@ fn uses(notification: &libc::seccomp_notif, sight: &Sight) -> Vec<(PathBuf, Use)
         .collect()
 }
 
-/// Whether it lies, or would be made, in a folder that is open only for something else. What was there
-/// before has a grant of its own.
+/// Returns whether a path is, or would be created, in a folder with [`Access::Make`] without a
+/// grant for the path itself. Entries that existed before the run have their own grants.
 fn is_beside_granted(sight: &Sight, path: &Path, usage: Use) -> bool {
     let is_open_folder = || sight.policy.paths.iter().any(|grant| grant.path == path);
     sight.policy.access(path) == Some(Access::Make)
@@ -118,16 +118,17 @@ fn is_beside_granted(sight: &Sight, path: &Path, usage: Use) -> bool {
         && (usage == Use::Make || path.symlink_metadata().is_ok())
 }
 
-/// Whether a path may lead elsewhere: the program can make links there, or the kernel has some.
+/// Returns whether a path may contain links: those that the program can create, or those of
+/// `/proc`.
 fn led(sight: &Sight, path: &Path) -> bool {
     let access = sight.policy.access(path);
     matches!(access, Some(Access::Private | Access::Write | Access::Make))
         || path.starts_with("/proc")
 }
 
-/// Where a path of the other process leads. A link from the root leads to the same place outside.
+/// Resolves a path of the other process. An absolute link leads to the same path on the host.
 fn real(pid: libc::pid_t, path: &Path, usage: Use) -> Option<PathBuf> {
-    // What is to be made is not there yet, but its folder is.
+    // A file that is about to be created does not exist yet, but its folder does.
     let (Use::Make, Some(folder), Some(name)) = (usage, path.parent(), path.file_name()) else {
         return real_path(pid, path);
     };
@@ -136,7 +137,7 @@ fn real(pid: libc::pid_t, path: &Path, usage: Use) -> Option<PathBuf> {
 
 fn real_path(pid: libc::pid_t, path: &Path) -> Option<PathBuf> {
     let place = match path.strip_prefix("/proc/self") {
-        // Whoever asks is itself, so the name must be another one here.
+        // `/proc/self` would be the watcher itself, so the process ID replaces it.
         Ok(rest) => Path::new(&format!("/proc/{pid}")).join(rest),
         Err(_) => Path::new(&format!("/proc/{pid}/root")).join(path.strip_prefix("/").ok()?),
     };
@@ -186,7 +187,7 @@ fn calls(number: c_long, arguments: &[u64; 6]) -> Vec<Call> {
     }
 }
 
-/// Reads a C string of the other process, page by page, since the next page may not be there.
+/// Reads a C string of the other process, page by page, since the next page may not be mapped.
 fn read_path(pid: libc::pid_t, address: u64) -> Option<PathBuf> {
     const PAGE: u64 = 4096;
     let mut bytes = Vec::new();
@@ -206,7 +207,7 @@ fn read_path(pid: libc::pid_t, address: u64) -> Option<PathBuf> {
     None
 }
 
-/// The path from the root. Paths are the same inside and outside.
+/// Returns the absolute path. Paths are the same inside and outside the sandbox.
 fn whole(pid: libc::pid_t, folder: Option<u64>, path: &Path) -> Option<PathBuf> {
     if path.as_os_str().is_empty() {
         return None;
@@ -219,7 +220,7 @@ fn whole(pid: libc::pid_t, folder: Option<u64>, path: &Path) -> Option<PathBuf> 
     Some(base.join(path))
 }
 
-/// The same path without `.` and `..`.
+/// Returns the path without `.` and `..`.
 fn folded(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
     for part in path.components() {
@@ -235,22 +236,22 @@ fn folded(path: &Path) -> PathBuf {
 fn note(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
     let below = |list: &[PathBuf]| list.iter().any(|root| path.starts_with(root));
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
-    // Whoever makes a file is refused if only its folder exists.
+    // Creating a file counts as refused if only its folder exists.
     let exists = || is_there(&path) || usage == Use::Make && path.parent().is_some_and(is_there);
     let set = if usage == Use::Execute && !below(&sight.visible) && path.is_file() {
         &mut events.denied_programs
     } else if usage == Use::Execute {
         &mut events.executed
     } else if !below(&sight.visible) {
-        // What does not exist was not refused: programs look for files in many places. Folders on
-        // the way to something visible are there.
+        // Access to a missing file is not a refusal: programs look for files in many places. Parent
+        // folders of visible paths exist in the sandbox.
         if !exists() || sight.visible.iter().any(|root| root.starts_with(&path)) {
             return;
         }
         denied_by(events, &path, usage)
     } else {
         match (sight.policy.access(&path), usage) {
-            // A private folder hides what the host has at the same path.
+            // A private folder hides the host's files at the same path.
             (Some(Access::Private | Access::Hidden), Use::Read)
                 if path.symlink_metadata().is_ok_and(|found| !found.is_dir()) =>
             {
@@ -260,7 +261,7 @@ fn note(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
             (None | Some(Access::Private), _) | (Some(Access::Hidden), Use::Read) => return,
             (Some(_), Use::Read) => &mut events.read,
             (Some(Access::Write), _) => &mut events.written,
-            // Nothing is there that could be changed or removed.
+            // There is no file that could be changed or removed.
             (Some(Access::Make), Use::Write) if path.symlink_metadata().is_err() => return,
             (Some(_), _) => denied_by(events, &path, usage),
         }
@@ -275,7 +276,7 @@ fn note(events: &mut FileEvents, sight: &Sight, path: PathBuf, usage: Use) {
     }
 }
 
-/// Where something is noted that was denied, and that it was to be changed.
+/// Returns the list for a denied path, and records separately if the program tried to write it.
 fn denied_by<'a>(events: &'a mut FileEvents, path: &Path, usage: Use) -> &'a mut BTreeSet<PathBuf> {
     if usage.changes() && events.denied_writes.len() < limits::EVENTS {
         events.denied_writes.insert(path.to_owned());

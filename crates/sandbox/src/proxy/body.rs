@@ -1,24 +1,26 @@
-//! [`Body`]: where a body ends, read strictly and framed anew.
+//! Reads message bodies strictly and writes them with new framing. [`Body`] is a body that is being
+//! read.
 
 use std::io::{self, BufRead, Write};
 
 use super::head::{self, HeadError, Headers};
 
-/// How the end of a body is known.
+/// How the end of a body is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// There is none.
+    /// There is no body.
     Empty,
-    /// After this many bytes.
+    /// The body has this many bytes.
     Length(u64),
-    /// After the chunk of length zero.
+    /// The body ends with a chunk of length zero.
     Chunked,
-    /// When the connection ends; only answers can.
+    /// The body ends with the connection; only responses can use this.
     Close,
 }
 
 impl Framing {
-    /// What the headers say, if they say it once and clearly.
+    /// Returns the framing that the headers declare, or an error if they are repeated or contradict
+    /// each other.
     pub(super) fn of(headers: &Headers) -> Result<Option<Self>, &'static str> {
         let length = headers.single("content-length").map_err(|_| "has two lengths")?;
         let coding = headers.single("transfer-encoding").map_err(|_| "has two encodings")?;
@@ -36,7 +38,7 @@ impl Framing {
     }
 }
 
-/// Digits and nothing else: no sign, no blank, no list.
+/// Parses digits only: no sign, no blank, no list.
 fn number(digits: &[u8], radix: u32) -> Option<u64> {
     let valid = |byte: &u8| char::from(*byte).is_digit(radix);
     if digits.is_empty() || !digits.iter().all(valid) {
@@ -49,7 +51,7 @@ fn number(digits: &[u8], radix: u32) -> Option<u64> {
 #[derive(Debug)]
 pub(super) struct Body {
     framing: Framing,
-    /// Bytes until the end, of the body or of the chunk.
+    /// The bytes that remain in the body or in the current chunk.
     left: u64,
     state: Chunk,
 }
@@ -61,7 +63,7 @@ enum Chunk {
     Over,
 }
 
-/// More than any sender of chunks adds to their lengths, or behind them all.
+/// The size limit of a chunk line and of all trailers together; real senders use less.
 const CHUNK_LINE: usize = 8 << 10;
 
 impl Body {
@@ -70,7 +72,7 @@ impl Body {
         Self { framing, left, state: Chunk::First }
     }
 
-    /// The next bytes; none at the end. A body that ends early is an error.
+    /// Reads the next bytes; 0 means the end. A body that ends early is an error.
     pub(super) fn read(&mut self, reader: &mut impl BufRead, into: &mut [u8]) -> io::Result<usize> {
         match self.framing {
             Framing::Empty => Ok(0),
@@ -98,7 +100,7 @@ impl Body {
         Ok(read)
     }
 
-    /// Reads the line before a chunk, and with the last one also what follows it.
+    /// Reads the length line of the next chunk and, after the last chunk, the trailers.
     fn next_chunk(&mut self, reader: &mut impl BufRead) -> io::Result<()> {
         let mut line = Vec::new();
         if self.state == Chunk::Inside {
@@ -114,7 +116,8 @@ impl Body {
         self.left = number(digits, 16).ok_or_else(|| malformed("a chunk has no length"))?;
         self.state = Chunk::Inside;
         if self.left == 0 {
-            // Trailers are read, so that the connection is at its end, and dropped.
+            // Trailers are read, so that nothing of the body remains on the connection, and
+            // dropped.
             let mut trailers = Vec::new();
             loop {
                 let start = trailers.len();
@@ -141,7 +144,7 @@ fn malformed(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// Writes a piece of a body in the framing of the receiver; an empty piece writes nothing.
+/// Writes a piece of a body with the framing of the receiver; an empty piece writes nothing.
 pub(super) fn write_piece(
     writer: &mut impl Write,
     framing: Framing,
@@ -160,7 +163,7 @@ pub(super) fn write_piece(
     }
 }
 
-/// Says that the body is complete.
+/// Writes the end of the body and flushes.
 pub(super) fn write_end(writer: &mut impl Write, framing: Framing) -> io::Result<()> {
     if framing == Framing::Chunked {
         writer.write_all(b"0\r\n\r\n")?;

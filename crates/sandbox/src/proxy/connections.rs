@@ -1,4 +1,4 @@
-//! [`Connections`]: how many there are, and how they all end.
+//! Counts the connections of a proxy and closes them all when it stops.
 
 use std::{
     net::{Shutdown, TcpStream},
@@ -17,14 +17,14 @@ pub(super) struct Connections {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Threads at work.
+    /// The number of running threads.
     workers: usize,
-    /// Sockets on both sides, to hang up on. They belong to the workers.
+    /// The sockets to programs and hosts, which are closed on stop. The worker threads own them.
     sockets: Vec<Weak<TcpStream>>,
     stopping: bool,
 }
 
-/// A place among the workers, given back when it is dropped.
+/// The slot of one worker; dropping it frees the slot.
 #[derive(Debug)]
 pub(super) struct Place(Arc<Connections>);
 
@@ -33,7 +33,7 @@ impl Connections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place, if one is free.
+    /// Takes a slot, if one is free.
     pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
         let mut state = self.state();
         if state.stopping || state.workers >= limits::CONNECTIONS {
@@ -43,7 +43,8 @@ impl Connections {
         Some(Place(Arc::clone(self)))
     }
 
-    /// Keeps a socket in mind, unless it comes too late: then it is closed at once.
+    /// Registers a socket to be closed on stop. If the proxy is already stopping, closes it
+    /// immediately.
     pub(super) fn watch(&self, socket: &Arc<TcpStream>) {
         let mut state = self.state();
         if state.stopping {
@@ -54,13 +55,12 @@ impl Connections {
         state.sockets.push(Arc::downgrade(socket));
     }
 
-    /// Whether nothing new may begin.
     pub(super) fn stopping(&self) -> bool {
         self.state().stopping
     }
 
-    /// Hangs up everywhere and waits for the workers. One that is deep in the system's resolver
-    /// cannot be called back; it finds its sockets closed when it returns.
+    /// Closes all sockets and waits for the workers. A worker inside the system's resolver cannot
+    /// be interrupted; it finds its sockets closed when it returns.
     pub(super) fn stop(&self, patience: Duration) {
         let mut state = self.state();
         state.stopping = true;

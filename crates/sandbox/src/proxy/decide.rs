@@ -1,4 +1,5 @@
-//! May it leave? Grants and a request in, a [`Permit`] or a refusal out; no I/O, no state.
+//! Decides whether a request may leave the sandbox: takes grants and a request and returns a
+//! [`Permit`] or a refusal, without I/O and without state.
 
 use super::{
     refusal::{Refusal, Refused},
@@ -10,37 +11,38 @@ use crate::{
     policy::{HostGrant, Methods, Scheme},
 };
 
-/// What a request wants, as far as grants are about it.
+/// The properties of a request that grants refer to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) scheme: Scheme,
     pub(super) host: &'a Host,
     pub(super) port: u16,
     pub(super) method: &'a str,
-    /// With the query.
+    /// The path with the query.
     pub(super) path: &'a str,
-    /// Bytes of the headers that reach the host.
+    /// The size of the headers that reach the host.
     pub(super) header_bytes: usize,
     pub(super) has_body: bool,
     pub(super) overrides_method: bool,
     pub(super) upgrades: bool,
 }
 
-/// What the grants that cover a request say beyond yes.
+/// Extra rights that the matching grants allow for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Permit {
-    /// The name may lead to an address that is not public.
+    /// The host name may resolve to an address that is not public.
     pub(super) private: bool,
-    /// The user asked for plain HTTP by name, and so accepts that secrets are seen on the way.
+    /// A grant names plain HTTP explicitly, so the user accepts that others on the network can read
+    /// secrets.
     pub(super) plain: bool,
 }
 
-/// Whether a tunnel may be opened. What happens inside is judged again.
+/// Decides whether a tunnel may be opened. Each request inside the tunnel is checked again.
 pub(super) fn tunnel(grants: &[HostGrant], host: &Host, port: u16) -> Result<(), Refused> {
     reach(grants, Scheme::Https, host, port, "CONNECT", Methods::Read).map(|_| ())
 }
 
-/// Whether a request may leave.
+/// Decides whether a request may leave.
 pub(super) fn request(grants: &[HostGrant], asked: &Asked<'_>) -> Result<Permit, Refused> {
     let Asked { scheme, host, port, method, path, .. } = *asked;
     if asked.upgrades {
@@ -80,8 +82,8 @@ pub(super) fn request(grants: &[HostGrant], asked: &Asked<'_>) -> Result<Permit,
     })
 }
 
-/// The grants that cover host, scheme and port. Each step has its own refusal, so that a person
-/// sees which part of a grant is missing.
+/// Returns the grants that cover host, scheme and port. Each check has its own refusal, so that the
+/// user sees which part of a grant is missing.
 fn reach<'a>(
     grants: &'a [HostGrant],
     scheme: Scheme,
@@ -126,8 +128,8 @@ fn permission(needed: Methods, host: &Host) -> String {
     }
 }
 
-/// Whether a request reads or writes, and why that may surprise. Reading is what cannot carry much
-/// away; everything else is writing.
+/// Returns whether a request counts as reading or writing, and an explanation if that may surprise.
+/// Only requests that cannot carry much data out count as reading.
 fn effect(asked: &Asked<'_>) -> (Methods, &'static str) {
     if !matches!(asked.method, "GET" | "HEAD" | "OPTIONS") {
         (Methods::Write, "")
@@ -142,7 +144,7 @@ fn effect(asked: &Asked<'_>) -> (Methods, &'static str) {
     }
 }
 
-/// Whether the path begins with all segments of the granted one.
+/// Returns whether the path starts with all segments of the granted path.
 fn covers(granted: &str, target: &str) -> bool {
     let mut granted = granted.split('/').filter(|segment| !segment.is_empty()).peekable();
     if granted.peek().is_none() {
@@ -159,8 +161,9 @@ fn path_of(target: &str) -> &str {
     target.split('?').next().unwrap_or_default()
 }
 
-/// Whether a host could read the path differently than we do: dots that climb, separators in
-/// disguise, percent signs that are decoded twice, parameters that some servers cut off first.
+/// Returns whether a host could interpret the path differently than this proxy: `.` and `..`
+/// segments, encoded separators, percent signs that are decoded twice, and parameters that some
+/// servers strip first.
 fn is_ambiguous(target: &str) -> bool {
     let path = path_of(target).to_ascii_lowercase();
     let climbs =

@@ -1,67 +1,69 @@
-//! [`HostEvent`]: what a run asked of whom. Nothing secret is in it: no query, no header, no body.
+//! Records the network requests of a run as [`HostEvent`]s. They contain no query, header or body,
+//! so no secrets.
 
 use serde::Serialize;
 
 use super::refusal::Refusal;
 use crate::limits;
 
-/// A request, as it is kept in the record of a run; equal ones are counted.
+/// One request in the record of a run; equal requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HostEvent {
-    /// In canonical spelling; as written if there is none, empty if none was named.
+    /// The host in canonical spelling; as written if it could not be parsed, empty if none was
+    /// named.
     pub host: String,
-    /// 0 if none was named.
+    /// The port, or 0 if none was named.
     pub port: u16,
-    /// `CONNECT` if the tunnel itself was refused.
+    /// The HTTP method; `CONNECT` if the tunnel itself was refused.
     pub method: String,
-    /// Without the query.
+    /// The path without the query.
     pub path: String,
-    /// What became of it.
+    /// Whether the request was allowed.
     pub verdict: Verdict,
-    /// How often.
+    /// The number of equal requests.
     pub count: u32,
 }
 
-/// What became of a request.
+/// The proxy's decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It left.
+    /// The request was sent to the host.
     Allowed,
-    /// It seemed to leave, and was kept.
+    /// A trap answered and stored the request; nothing was sent.
     Caught,
-    /// It did not.
+    /// The request was not sent.
     Refused {
-        /// Why.
+        /// The reason.
         reason: Refusal,
     },
 }
 
-/// The events of a run, in the order of their first occurrence.
+/// The events of a run, ordered by first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct Events(Vec<HostEvent>);
 
-/// Places that are left for what no longer fits: one for each verdict.
+/// Entries that are reserved for a full record: one for each verdict.
 const OVERFLOW: usize = 32;
 
-/// What is known of a request so far.
+/// The known properties of a request that is being read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Note {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) method: String,
     pub(super) path: String,
-    /// A request is one event, whatever happens after its verdict.
+    /// Whether the request was recorded; each request is recorded once, with its first verdict.
     pub(super) recorded: bool,
 }
 
 impl Note {
-    /// Keeps a path without its query.
+    /// Stores a path without its query.
     pub(super) fn set_path(&mut self, target: &str) {
         self.path = shorten(target.split('?').next().unwrap_or_default(), limits::EVENT_PATH);
     }
 
-    /// Keeps a host that could not be read, so that it can be printed.
+    /// Stores a host that could not be parsed, escaped so that it can be printed.
     pub(super) fn set_raw_host(&mut self, text: &str) {
         self.host = shorten(text, 253);
     }
@@ -84,8 +86,8 @@ fn shorten(text: &str, most: usize) -> String {
 }
 
 impl Events {
-    /// Adds an event, or counts it where it already is. Once the record is full, only the verdicts
-    /// of further ones are counted.
+    /// Adds an event, or increments the count of an equal one. Once the record is full, only the
+    /// verdicts of further events are counted.
     pub(super) fn add(&mut self, note: &Note, verdict: Verdict) {
         let event = HostEvent {
             host: note.host.clone(),
@@ -136,7 +138,7 @@ impl Events {
         self.0.is_empty()
     }
 
-    /// The events, which are then forgotten here.
+    /// Returns the events and clears the record.
     pub(super) fn take(&mut self) -> Vec<HostEvent> {
         std::mem::take(&mut self.0)
     }

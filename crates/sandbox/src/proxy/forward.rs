@@ -1,4 +1,5 @@
-//! Dials a host, sends a request and brings the answer back, in pieces of bounded size.
+//! Connects to a host, sends the request and returns the response to the program, in pieces of
+//! bounded size.
 
 use std::{
     io::{self, BufReader, Write},
@@ -25,27 +26,28 @@ use crate::{
     policy::Scheme,
 };
 
-/// Bytes that are carried at once.
+/// The number of bytes that are copied at once.
 const PIECE: usize = 16 << 10;
-/// Heads such as `103 Early Hints` before the real one; more is a game.
+/// The limit of interim responses such as `103 Early Hints` before the real one.
 const INTERIM: usize = 8;
 
-/// A host that was judged and dialled.
+/// An open connection to a host whose address was checked.
 #[derive(Debug)]
 pub(super) struct Upstream {
     reader: BufReader<Side>,
     pub(super) address: IpAddr,
 }
 
-/// How much of a request was taken from the program.
+/// How much of a request was read from the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     Whole,
-    /// The host stopped listening before the end.
+    /// The host stopped reading before the end.
     Partly,
 }
 
-/// Finds the host, judges its addresses and dials one of those, in this order and once.
+/// Resolves the host, checks its addresses and connects to one of them. The name is resolved only
+/// once, so its addresses cannot change after the check.
 pub(super) fn dial(
     shared: &Shared,
     scheme: Scheme,
@@ -58,7 +60,8 @@ pub(super) fn dial(
     shared.connections.watch(&stream);
     let failed = |error: io::Error| unreachable(host, &error.to_string());
     let address = stream.peer_addr().map_err(failed)?.ip();
-    // A machine reaches its own addresses from themselves, whatever range they are in.
+    // A connection to one of the machine's own addresses also comes from that address, so this
+    // finds own addresses in every range.
     let own = stream.local_addr().map_err(failed)?.ip() == address;
     if !permit.private && (own || !is_public(address)) {
         return Err(resolve::private_address(host));
@@ -77,7 +80,7 @@ pub(super) fn dial(
     Ok(Upstream { reader: BufReader::with_capacity(PIECE, side), address })
 }
 
-/// Tries one address after the other; those that are left share the time that is left.
+/// Tries one address after the other; the remaining addresses share the remaining time.
 fn connect(
     shared: &Shared,
     host: &Host,
@@ -100,14 +103,14 @@ fn connect(
     Err(unreachable(host, &last.to_string()))
 }
 
-/// Whether a secret may travel this way: nobody can read along, or the user said that it does not
-/// matter.
+/// Returns whether a secret may be sent on this connection: others cannot read it in transit, or
+/// the user accepted plain HTTP.
 pub(super) fn may_see_secrets(address: IpAddr, scheme: Scheme, permit: Permit) -> bool {
     scheme == Scheme::Https || permit.plain || address.is_loopback()
 }
 
 impl Upstream {
-    /// Sends the request. A host that stops listening early may still have an answer.
+    /// Sends the request. A host that stops reading early may still respond.
     pub(super) fn send(
         &mut self,
         request: &Request,
@@ -134,7 +137,7 @@ impl Upstream {
             if name.eq_ignore_ascii_case("host") {
                 continue;
             }
-            // What is compressed cannot be searched for secrets on its way back.
+            // A compressed response could not be searched for secrets.
             if revealed.is_some() && name.eq_ignore_ascii_case("accept-encoding") {
                 continue;
             }
@@ -159,7 +162,7 @@ impl Upstream {
                 header(&mut out, "Content-Length", body.len().to_string().as_bytes());
                 out.extend_from_slice(b"\r\n");
                 let host = self.reader.get_mut();
-                // An error here shows again when the answer is read.
+                // The error occurs again when the response is read.
                 let _ = host.write_all(&out).and_then(|()| host.write_all(&body));
                 Ok(Sent::Whole)
             }
@@ -200,7 +203,7 @@ impl Upstream {
         Ok(Sent::Whole)
     }
 
-    /// Brings the answer back.
+    /// Sends the response to the program.
     pub(super) fn answer(
         &mut self,
         request: &Request,
@@ -226,7 +229,7 @@ impl Upstream {
                 header(&mut out, "Content-Length", length.to_string().as_bytes());
             }
             Framing::Chunked => header(&mut out, "Transfer-Encoding", b"chunked"),
-            // The length that a body would have had.
+            // The response has no body, but keeps the length that the body would have had.
             Framing::Empty if response.status != 204 => {
                 for value in response.headers.all("content-length") {
                     header(&mut out, "Content-Length", value);
@@ -243,7 +246,8 @@ impl Upstream {
         let mut hider = secrets.hider();
         let mut buffer = vec![0; PIECE];
         loop {
-            // An answer that breaks off is cut, so that the program does not take it for whole.
+            // If the response breaks off, the connection is cut too, so that the program does not
+            // take it as complete.
             let read = body.read(&mut self.reader, &mut buffer).map_err(|_| End::Broken)?;
             let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
             if searched {
@@ -307,7 +311,7 @@ fn read_whole(program: &mut BufReader<Side>, length: u64) -> io::Result<Vec<u8>>
     Ok(whole)
 }
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug)]
 struct Response {
     status: u16,
@@ -338,7 +342,7 @@ impl Response {
         Ok(Self { status, reason, headers, framing })
     }
 
-    /// Whether the body can be searched as it is.
+    /// Returns whether the body is not compressed and can be searched.
     fn is_identity(&self) -> bool {
         self.headers.all("content-encoding").all(|value| value.eq_ignore_ascii_case(b"identity"))
     }

@@ -1,20 +1,21 @@
-//! The head of a message: its first line and [`Headers`], read without any leniency.
+//! Reads the head of an HTTP message (its first line and [`Headers`]) strictly.
 //!
-//! Two programs that forgive differently are how requests are smuggled. So nothing is forgiven: a
-//! line ends in CR LF, a header stands on one line, control characters are nowhere.
+//! Request smuggling exploits two programs that tolerate different errors. So this parser tolerates
+//! none: each line ends with CR LF, each header is on one line, and control characters are errors.
 
 use std::io::{self, BufRead};
 
 use crate::limits;
 
-/// Why no head was read.
+/// Why a head could not be read.
 #[derive(Debug)]
 pub(super) enum HeadError {
-    /// Hung up before the first byte, or in the middle.
+    /// The connection was closed before or within the head.
     Closed,
-    /// Not complete in time.
+    /// The head was not complete in time.
     Slow,
-    /// Not the head of a message; the reason completes "the message ...".
+    /// The bytes are not the head of a message; the reason completes the sentence "the message
+    /// ...".
     Malformed(&'static str),
 }
 
@@ -27,8 +28,8 @@ impl From<io::Error> for HeadError {
     }
 }
 
-/// Reads a head up to and with its empty line. `first` judges the first line as soon as it is
-/// there, because what is not HTTP/1 may never send an empty one.
+/// Reads a head including its empty line. `first` checks the first line as soon as it arrives,
+/// because a client that does not use HTTP/1 may never send an empty line.
 pub(super) fn read(
     reader: &mut impl BufRead,
     first: impl Fn(&[u8]) -> Result<(), &'static str>,
@@ -49,7 +50,7 @@ pub(super) fn read(
     }
 }
 
-/// Appends one line with its CR LF, as long as all of it stays below a limit.
+/// Appends one line with its CR LF; `into` may not grow beyond `most` bytes.
 pub(super) fn read_line(
     reader: &mut impl BufRead,
     into: &mut Vec<u8>,
@@ -84,12 +85,12 @@ pub(super) fn read_line(
     }
 }
 
-/// Headers in their order, with their names as written.
+/// Headers in their original order, with names as written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Headers(Vec<(String, Vec<u8>)>);
 
-/// Headers that are about one connection and end here, beside those that `Connection` names and
-/// all `Proxy-*`.
+/// Headers that concern one connection and are not forwarded, besides those that `Connection` names
+/// and all `Proxy-*` headers.
 const HOP_BY_HOP: [&str; 9] = [
     "connection",
     "keep-alive",
@@ -121,26 +122,27 @@ impl Headers {
         self.all(name).next().is_some()
     }
 
-    /// The value of a header that must not be repeated.
+    /// Returns the value of a header that must not occur twice.
     pub(super) fn single(&self, name: &'static str) -> Result<Option<&[u8]>, &'static str> {
         let mut values = self.all(name);
         let first = values.next();
         if values.next().is_some() { Err(name) } else { Ok(first) }
     }
 
-    /// Whether a list of words, such as that of `Connection`, has this one.
+    /// Returns whether a comma-separated header such as `Connection` contains this word.
     pub(super) fn lists(&self, name: &str, word: &str) -> bool {
         self.all(name)
             .flat_map(|value| value.split(|byte| *byte == b','))
             .any(|item| item.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
     }
 
-    /// Bytes of the names and values of [`end_to_end`](Self::end_to_end).
+    /// Returns the size of the names and values of [`end_to_end`](Self::end_to_end).
     pub(super) fn bytes(&self) -> usize {
         self.end_to_end().map(|(name, value)| name.len() + value.len()).sum()
     }
 
-    /// What concerns both ends. The framing of the body is not among it: it is made anew.
+    /// Returns the headers to forward. The framing of the body is not included, because the proxy
+    /// writes its own.
     pub(super) fn end_to_end(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0
             .iter()

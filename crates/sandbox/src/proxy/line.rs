@@ -1,4 +1,4 @@
-//! [`Line`] and [`Side`]: sockets that give up in time, with or without TLS.
+//! Wraps sockets with timeouts ([`Line`]), with or without TLS ([`Side`]).
 
 use std::{
     io::{self, Read, Write},
@@ -9,14 +9,14 @@ use std::{
 
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
-/// A socket on which no wait is without end.
+/// A socket on which every wait has a limit.
 ///
-/// A timeout for each read is not enough: who sends one byte a minute never meets it. So there is
-/// also a deadline, for what has to be said as a whole.
+/// A timeout for each read is not enough: a peer that sends one byte a minute never reaches it. So
+/// there is also a deadline for a message as a whole.
 #[derive(Debug)]
 pub(super) struct Line {
     stream: Arc<TcpStream>,
-    /// Bytes that were read ahead by whoever had the socket before.
+    /// Bytes that the previous reader of the socket had already read ahead.
     early: io::Cursor<Vec<u8>>,
     silence: Duration,
     deadline: Option<Instant>,
@@ -27,17 +27,17 @@ impl Line {
         Self { stream, early: io::Cursor::default(), silence, deadline: None }
     }
 
-    /// Reads these first.
+    /// Makes reads return these bytes first.
     pub(super) fn after(self, early: Vec<u8>) -> Self {
         Self { early: io::Cursor::new(early), ..self }
     }
 
-    /// Everything until further notice has to happen within this time.
+    /// Sets a deadline for all following reads and writes.
     pub(super) fn hurry(&mut self, time: Duration) {
         self.deadline = Instant::now().checked_add(time);
     }
 
-    /// From here on only silence counts.
+    /// Removes the deadline; only the timeout of each read and write remains.
     pub(super) fn relax(&mut self) {
         self.deadline = None;
     }
@@ -54,8 +54,9 @@ impl Line {
         }
     }
 
-    /// Linux does not resume a call with a timeout after a signal, and the supervisor gets one for
-    /// every child; and it says that it would block when the timeout has passed.
+    /// Repeats an interrupted call. Linux does not resume a call with a timeout after a signal, and
+    /// the supervisor gets a signal for every child. When the timeout has passed, Linux reports
+    /// `WouldBlock`, which becomes `TimedOut`.
     fn retry(&self, mut call: impl FnMut(&Self) -> io::Result<usize>) -> io::Result<usize> {
         loop {
             match call(self) {
@@ -95,13 +96,13 @@ impl Write for Line {
     }
 }
 
-/// One side of an exchange.
+/// One side of an exchange: the program or the host.
 #[derive(Debug)]
 pub(super) enum Side {
     Plain(Line),
-    /// The program, behind the TLS that the proxy ends.
+    /// The program, over TLS that the proxy terminates.
     Program(Box<StreamOwned<ServerConnection, Line>>),
-    /// The host, behind the TLS that the proxy begins.
+    /// The host, over TLS that the proxy initiates.
     Host(Box<StreamOwned<ClientConnection, Line>>),
 }
 
@@ -114,18 +115,18 @@ impl Side {
         }
     }
 
-    /// Says that nothing more will come, so that a cut can be told from an end.
+    /// Announces the end of the data, so that the peer can tell a complete message from a cut one.
     pub(super) fn finish(&mut self) {
         if let Self::Program(stream) = self {
             stream.conn.send_close_notify();
-            // Whoever hung up does not need to hear it.
+            // An error only means that the peer has already disconnected.
             let _ = stream.flush();
         }
         let _ = self.line().stream.shutdown(Shutdown::Write);
     }
 
-    /// Reads on for a moment after [`Side::finish`]: closing with bytes unread resets the
-    /// connection, and the answer would be lost on its way.
+    /// Continues to read for a moment after [`Side::finish`]: closing a socket with unread bytes
+    /// resets the connection, and the response would be lost.
     pub(super) fn linger(&mut self) {
         const MOST: usize = 256 << 10;
         let line = self.line();

@@ -1,47 +1,50 @@
-//! [`Refusal`]: why a request did not leave, and how the program is told.
+//! Lists the reasons why the proxy refuses a request ([`Refusal`]) and writes the response for the
+//! program.
 
 use serde::Serialize;
 
-/// Why a request did not leave. The codes are part of the record of a run and stay as they are.
+/// Why the proxy refused a request. The serialized names are part of stored run records and must
+/// not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Refusal {
     /// No grant names the host.
     HostNotGranted,
-    /// The host is granted, with the other scheme.
+    /// The host is granted only with the other scheme.
     SchemeNotGranted,
-    /// The host is granted, on another port.
+    /// The host is granted only on other ports.
     PortNotGranted,
-    /// The host is granted, below another path; or the path has two readings.
+    /// The host is granted only below other paths, or the path is ambiguous.
     PathNotGranted,
-    /// The host is granted, with other methods.
+    /// The host is granted only with other methods.
     MethodNotGranted,
-    /// The name leads only to addresses that are not public.
+    /// The name resolves only to addresses that are not public.
     PrivateAddress,
-    /// Target, `Host` and SNI do not name the same host.
+    /// The request target, the `Host` header and the TLS server name do not name the same host.
     HostMismatch,
-    /// The host has no safe reading.
+    /// The host name cannot be parsed safely.
     BadHost,
-    /// Not a request, or one with two readings.
+    /// The bytes are not a request, or the request is ambiguous.
     BadRequest,
-    /// Something other than TLS in a tunnel.
+    /// The program used something other than TLS in a tunnel.
     OpaqueTunnel,
-    /// The handshake failed: most often the program does not trust the authority of the run.
+    /// The TLS handshake failed; usually the program does not trust the certificate authority of
+    /// the run.
     TlsFailed,
-    /// The connection should have become another protocol.
+    /// The request wanted to switch to another protocol.
     Upgrade,
-    /// More connections at once than a program has a reason to open.
+    /// The program opened too many connections at once.
     TooManyConnections,
     /// The request was not complete in time.
     TooSlow,
-    /// No connection to the host.
+    /// The host could not be reached.
     Unreachable,
-    /// The host's answer is not HTTP, or has two readings.
+    /// The host's response is not HTTP, or is ambiguous.
     BadResponse,
 }
 
-/// A refusal with the sentence for the program.
+/// A refusal with a text for the program.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) reason: Refusal,
@@ -49,12 +52,12 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// The text must hold nothing but checked names and our own words.
+    /// Creates a refusal. `text` may contain only validated names and fixed text, never raw input.
     pub(super) fn new(reason: Refusal, text: impl Into<String>) -> Self {
         Self { reason, text: text.into() }
     }
 
-    /// Two readings, or none.
+    /// Creates the refusal of a malformed or ambiguous request.
     pub(super) fn bad_request(text: impl Into<String>) -> Self {
         Self::new(Refusal::BadRequest, text)
     }
@@ -78,7 +81,7 @@ impl Refused {
         }
     }
 
-    /// The whole answer.
+    /// Returns the whole HTTP response.
     pub(super) fn answer(&self) -> Vec<u8> {
         let body = format!("savoir: {}\n", self.text);
         format!(

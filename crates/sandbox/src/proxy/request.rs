@@ -1,4 +1,5 @@
-//! [`Request`]: what a program asks, in a form that has only one reading.
+//! Parses a [`Request`] of the program and refuses every request that could be interpreted in two
+//! ways.
 
 use super::{
     body::Framing,
@@ -12,7 +13,7 @@ use crate::{
     policy::Scheme,
 };
 
-/// A request whose head was read and understood.
+/// A request whose head was read and parsed.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) method: String,
@@ -22,7 +23,7 @@ pub(super) struct Request {
     pub(super) framing: Framing,
 }
 
-/// What is asked for, in the three forms of RFC 9112.
+/// The request target, in one of three forms of RFC 9112.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// `CONNECT example.com:443`
@@ -33,22 +34,22 @@ pub(super) enum Target {
     Origin(String),
 }
 
-/// A host with the port that was written beside it.
+/// A host with the port as written, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) host: Host,
     pub(super) port: Option<u16>,
 }
 
-/// Versions that can be spoken.
+/// The supported HTTP versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
-    /// Knows no chunks and needs no `Host`.
+    /// HTTP/1.0: has no chunked bodies and needs no `Host` header.
     OneZero,
     OneOne,
 }
 
-/// The port that a scheme has by itself.
+/// Returns the default port of a scheme.
 pub(super) fn default_port(scheme: Scheme) -> u16 {
     match scheme {
         Scheme::Http => 80,
@@ -56,7 +57,7 @@ pub(super) fn default_port(scheme: Scheme) -> u16 {
     }
 }
 
-/// Whether a line is the first of a request that can be understood here.
+/// Checks that a line is the first line of an HTTP/1 request.
 pub(super) fn first_line(line: &[u8]) -> Result<(), &'static str> {
     if line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0") {
         Ok(())
@@ -67,7 +68,8 @@ pub(super) fn first_line(line: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// What a program whose head could not be read is told, if it is still there.
+/// Returns the refusal for a head that could not be read, or `None` if the program has
+/// disconnected.
 pub(super) fn unread(error: &HeadError) -> Option<Refused> {
     match error {
         HeadError::Closed => None,
@@ -79,7 +81,7 @@ pub(super) fn unread(error: &HeadError) -> Option<Refused> {
 }
 
 impl Request {
-    /// Understands a head, and notes what it can of a request that has no good reading.
+    /// Parses a head. `note` receives the parts that could be read, even if the request is refused.
     pub(super) fn parse(head: &[u8], note: &mut Note) -> Result<Self, Refused> {
         let malformed = |why: &str| Refused::bad_request(format!("the request {why}"));
         let mut headers = [httparse::EMPTY_HEADER; limits::HEADERS];
@@ -115,8 +117,8 @@ impl Request {
         Ok(Self { method: method.to_owned(), target, version, headers, framing })
     }
 
-    /// Holds `Host` against the host that is dialled: a name in one place and another in the other
-    /// is how filters are led past.
+    /// Checks that the `Host` header names the host that the proxy connects to. A different name in
+    /// each place is a way to bypass filters.
     pub(super) fn agrees(&self, endpoint: &Endpoint, scheme: Scheme) -> Result<(), Refused> {
         let told = self
             .headers
@@ -124,7 +126,7 @@ impl Request {
             .map_err(|_| Refused::bad_request("the request has two Host headers"))?;
         let tunnel = matches!(self.target, Target::Tunnel(_));
         let Some(told) = told else {
-            // Older Pythons ask for tunnels in HTTP/1.0, without a Host.
+            // Older Python versions open tunnels with HTTP/1.0 and without a `Host` header.
             return if tunnel && self.version == Version::OneZero {
                 Ok(())
             } else {
@@ -149,19 +151,20 @@ impl Request {
         ))
     }
 
-    /// Whether the connection should become another protocol, which could not be filtered.
+    /// Returns whether the request wants to switch to another protocol, which could not be
+    /// filtered.
     pub(super) fn upgrades(&self) -> bool {
         self.headers.has("upgrade") || self.headers.lists("connection", "upgrade")
     }
 
-    /// Whether a header asks the host to take the method for another.
+    /// Returns whether a header asks the host to treat the method as another one.
     pub(super) fn overrides_method(&self) -> bool {
         ["x-http-method-override", "x-http-method", "x-method-override"]
             .iter()
             .any(|name| self.headers.has(name))
     }
 
-    /// Whether the program waits for a word before it sends the body.
+    /// Returns whether the program waits for `100 Continue` before it sends the body.
     pub(super) fn expects_continue(&self) -> bool {
         self.version == Version::OneOne
             && self.has_body()
@@ -211,7 +214,7 @@ impl Target {
 }
 
 impl Endpoint {
-    /// Reads `host` or `host:port`. A user has no place in it.
+    /// Parses `host` or `host:port`; a user name is an error.
     pub(super) fn parse(text: &str) -> Result<Self, HostError> {
         let bracket = text.rfind(']').map_or(0, |at| at + 1);
         let colon = text.get(bracket..).and_then(|rest| rest.rfind(':')).map(|at| at + bracket);
@@ -228,7 +231,7 @@ impl Endpoint {
         }
     }
 
-    /// The port that is dialled.
+    /// Returns the port to connect to.
     pub(super) fn port(&self, scheme: Scheme) -> u16 {
         self.port.unwrap_or(default_port(scheme))
     }

@@ -1,4 +1,4 @@
-//! [`Resolve`]: from a name to addresses, and which of them may be dialled.
+//! Resolves host names to addresses and selects the addresses that the proxy may connect to.
 
 use std::{
     fmt, io,
@@ -11,14 +11,14 @@ use super::{
 };
 use crate::host::{Host, is_public};
 
-/// Finds the addresses of a name. The proxy asks once for each connection and dials what it judged:
-/// a name that changes its mind in between gains nothing.
+/// Resolves host names. The proxy resolves once for each connection and connects to the addresses
+/// that it checked, so a name that changes its addresses in between gains nothing.
 pub(crate) trait Resolve: fmt::Debug + Send + Sync {
-    /// The addresses of a name in canonical spelling.
+    /// Returns the addresses of a name in canonical spelling.
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// Asks the system, hosts file and all.
+/// Resolves with the system's resolver, including the hosts file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemResolver;
 
@@ -28,10 +28,10 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// More addresses than anyone waits for.
+/// The limit of addresses to try.
 const TRIED: usize = 8;
 
-/// The addresses that may be dialled for a host, at least one.
+/// Returns the addresses that the proxy may connect to for a host, at least one.
 pub(super) fn addresses(
     resolver: &dyn Resolve,
     host: &Host,
@@ -54,7 +54,7 @@ pub(super) fn addresses(
     Ok(found)
 }
 
-/// Behind the name is something that the internet cannot reach either.
+/// Returns the refusal for a name that resolves only to addresses that are not public.
 pub(super) fn private_address(host: &Host) -> Refused {
     Refused::new(
         Refusal::PrivateAddress,
@@ -62,7 +62,7 @@ pub(super) fn private_address(host: &Host) -> Refused {
     )
 }
 
-/// The host is granted, but not there.
+/// Returns the refusal for a granted host that cannot be reached.
 pub(super) fn unreachable(host: &Host, why: &str) -> Refused {
     Refused::new(Refusal::Unreachable, format!("{host} cannot be reached: {why}"))
 }

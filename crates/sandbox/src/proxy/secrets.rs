@@ -1,9 +1,9 @@
-//! [`Secrets`]: placeholders inside the sandbox, values outside.
+//! Replaces placeholders by secrets in requests and secrets by placeholders in responses.
 //!
-//! The program only ever holds a placeholder. On the way to a host that was granted it is replaced
-//! by the value, and on the way back a value that the host repeats is replaced by the placeholder.
-//! The second half is a courtesy against accidents: a host that means harm can repeat the value in
-//! an encoding of its own.
+//! The program only ever has a placeholder. On the way to a granted host the placeholder is
+//! replaced by the value, and a value that the host repeats is replaced by the placeholder on the
+//! way back. The second replacement only protects against accidents: a malicious host can repeat
+//! the value in another encoding.
 
 use std::fmt::{self, Write as _};
 
@@ -12,16 +12,16 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use super::{ProxyError, tls};
 use crate::policy::Secret;
 
-/// A value and what the program sees instead.
+/// A secret value and the placeholder that the program sees instead.
 #[derive(Clone, Debug)]
 pub(crate) struct MaskedSecret {
-    /// Made by [`placeholder`].
+    /// The text inside the sandbox, created by [`placeholder`].
     pub(crate) placeholder: String,
-    /// What the host sees.
+    /// The value that the host receives.
     pub(crate) value: Secret,
 }
 
-/// A fresh placeholder, with 128 random bits: nobody has it by chance.
+/// Creates a new placeholder with 128 random bits, so that it does not occur by chance.
 pub(crate) fn placeholder() -> Result<String, ProxyError> {
     let mut random = [0; 16];
     tls::fill_random(&mut random)?;
@@ -33,24 +33,24 @@ pub(crate) fn placeholder() -> Result<String, ProxyError> {
     Ok(text)
 }
 
-/// Shorter values occur by chance; turning them back would garble answers.
+/// Shorter values can occur by chance, and replacing them would corrupt responses.
 const SHORTEST_HIDDEN: usize = 8;
 
-/// How much longer a text may become: one made of nothing but placeholders must not fill memory.
+/// How many bytes a text may grow: a text full of placeholders must not fill the memory.
 const GROWTH: usize = 256 << 10;
 
-/// How a value has to be written where its placeholder stands.
+/// How a value must be escaped at the position of its placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spelling {
     Raw,
-    /// In URLs and forms.
+    /// For URLs and forms.
     Percent,
-    /// In JSON strings.
+    /// For JSON strings.
     Json,
 }
 
 impl Spelling {
-    /// The spelling that a body of this type needs.
+    /// Returns the escaping that a body of this content type needs.
     pub(super) fn of_body(content_type: &[u8]) -> Self {
         let content_type = content_type.to_ascii_lowercase();
         let essence =
@@ -93,14 +93,14 @@ fn json(char: char) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What is looked for, and what stands there afterwards; the longest first.
+/// Pairs of a text to find and its replacement, longest first.
 type Table = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// The secrets of a run, ready to be put in and taken out.
+/// The secrets of a run.
 #[derive(Default)]
 pub(super) struct Secrets {
     list: Vec<MaskedSecret>,
-    /// From values in all spellings to placeholders.
+    /// Maps values in all escapings to placeholders.
     hiding: Table,
 }
 
@@ -126,12 +126,11 @@ impl Secrets {
         Self { list, hiding: longest_first(hiding) }
     }
 
-    /// Whether there is anything to put in.
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Values for placeholders.
+    /// Replaces placeholders by values.
     pub(super) fn reveal(&self, text: &[u8], spelling: Spelling) -> Vec<u8> {
         let entry = |secret: &MaskedSecret| {
             (secret.placeholder.clone().into_bytes(), spelling.spell(secret.value.expose()))
@@ -143,8 +142,9 @@ impl Secrets {
         out
     }
 
-    /// Values for placeholders in a header, and in what `Basic` encodes. A value that would end the
-    /// header and begin another stays out.
+    /// Replaces placeholders by values in a header, also inside base64 of `Basic` authorization. A
+    /// value with control characters is not inserted, because it could end the header and start
+    /// another one.
     pub(super) fn reveal_header(&self, name: &str, text: &[u8]) -> Vec<u8> {
         let revealed = match basic(name, text) {
             Some(decoded) => {
@@ -157,14 +157,14 @@ impl Secrets {
         if revealed.iter().any(splits) { text.to_vec() } else { revealed }
     }
 
-    /// Placeholders for values.
+    /// Replaces values by placeholders.
     pub(super) fn hide(&self, text: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len());
         scan(&self.hiding, text, &mut out, |_| true, |_, _| false);
         out
     }
 
-    /// Placeholders for values, piece by piece.
+    /// Returns a replacer of values by placeholders for text that arrives in pieces.
     pub(super) fn hider(&self) -> Replacer<'_> {
         Replacer { table: &self.hiding, held: Vec::new() }
     }
@@ -187,29 +187,30 @@ fn basic(name: &str, text: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(encoded.trim_ascii()).ok()
 }
 
-/// Replaces in a stream: what may be the beginning of a match is held until more is known.
+/// Replaces text in a stream. Bytes that may be the start of a match are held back until more
+/// arrive.
 pub(super) struct Replacer<'a> {
     table: &'a Table,
     held: Vec<u8>,
 }
 
 impl Replacer<'_> {
-    /// Takes a piece and gives what is certain.
+    /// Adds a piece and writes everything that is certain to `out`.
     pub(super) fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         self.held.extend_from_slice(piece);
         let kept = scan(self.table, &self.held, out, |_| true, <[u8]>::starts_with);
         self.held.drain(..self.held.len() - kept);
     }
 
-    /// Gives what is left: no more can come.
+    /// Writes the remaining bytes at the end of the stream.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         scan(self.table, &self.held, out, |_| true, |_, _| false);
         self.held.clear();
     }
 }
 
-/// Copies the text with its replacements as long as there is room for them, and stops where a match
-/// may still be growing. Returns how many bytes are left there.
+/// Copies the text with its replacements while `room` allows it, and stops at a possible start of a
+/// match. Returns the number of bytes from there on.
 fn scan(
     table: &Table,
     text: &[u8],

@@ -1,4 +1,4 @@
-//! One connection of the program, from its first byte to the answer.
+//! Serves one connection of the sandboxed program, from its first byte to the response.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -20,14 +20,14 @@ use super::{
 };
 use crate::{limits, policy::Scheme};
 
-/// Why a connection ends before its answer is complete.
+/// Why a connection ends before its response is complete.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The program is told why.
+    /// The request is refused and the program receives the reason.
     Refused(Refused),
-    /// There is nobody to tell, or no words that it could read.
+    /// The request is refused, but the program cannot receive a readable reason.
     Silent(Refusal),
-    /// One side is gone.
+    /// The program or the host has disconnected.
     Broken,
 }
 
@@ -44,7 +44,7 @@ impl From<HeadError> for End {
 }
 
 impl From<io::Error> for End {
-    /// Bodies that have two readings are told apart from those that just end.
+    /// An ambiguous body is refused with a reason; a body that just ends early is not.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::InvalidData => {
@@ -55,10 +55,10 @@ impl From<io::Error> for End {
     }
 }
 
-/// The first byte of every handshake.
+/// The first byte of every TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Serves one request and hangs up.
+/// Serves one request and closes the connection.
 pub(super) fn serve(shared: &Shared, stream: TcpStream) {
     let stream = Arc::new(stream);
     shared.connections.watch(&stream);
@@ -114,7 +114,8 @@ fn describe(note: &mut Note, endpoint: &Endpoint, scheme: Scheme) {
     note.port = endpoint.port(scheme);
 }
 
-/// Opens a tunnel only to look inside: what cannot be read cannot be granted.
+/// Opens a tunnel and terminates its TLS, because the proxy can only check requests that it can
+/// read.
 fn tunnel(
     shared: &Shared,
     program: &mut BufReader<Side>,
@@ -160,8 +161,8 @@ fn tunnel(
     exchange(shared, program, note, &request, (endpoint, Scheme::Https, path))
 }
 
-/// Judges a request, and lets it leave if it may. Nothing is looked up for one that may not: names
-/// alone can carry data away.
+/// Checks a request and forwards it if it is allowed. The host name of a refused request is never
+/// resolved, because a DNS query alone can carry data out.
 fn exchange(
     shared: &Shared,
     program: &mut BufReader<Side>,
@@ -171,7 +172,8 @@ fn exchange(
 ) -> Result<Sent, End> {
     let port = endpoint.port(scheme);
     if let Some(trap) = &shared.trap {
-        // As it is kept, so that a host that gives up early is known, too.
+        // Recorded before the body is read, so that the host is known even if the program
+        // disconnects early.
         shared.record(note, Verdict::Caught);
         return trap.spring(program, request, (&endpoint.host, port, path));
     }
@@ -189,7 +191,8 @@ fn exchange(
     let permit = decide::request(&shared.grants, &asked)?;
     let mut upstream = forward::dial(shared, scheme, &endpoint.host, port, permit)?;
     program.get_mut().line().relax();
-    // From here on bytes leave, whatever comes of it.
+    // From here on data leaves the sandbox, so the request counts as allowed even if it fails
+    // later.
     shared.record(note, Verdict::Allowed);
     let revealed = Some(&shared.secrets).filter(|secrets| {
         !secrets.is_empty() && forward::may_see_secrets(upstream.address, scheme, permit)

@@ -1,4 +1,5 @@
-//! TLS on both sides: the [`Authority`] that the program trusts, and the trust in hosts.
+//! Handles TLS on both sides: the certificate [`Authority`] that the program trusts, and the
+//! verification of hosts.
 
 use std::{
     collections::HashMap,
@@ -26,14 +27,14 @@ use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use super::{ProxyError, line::Line, refusal::Refusal};
 use crate::host::Host;
 
-/// The only protocol inside TLS; what is not offered cannot be chosen.
+/// The only protocol inside TLS; no other is offered, so no other can be negotiated.
 const ALPN: &[u8] = b"http/1.1";
-/// Leaves that are kept; a program that asks for more hosts waits a moment longer.
+/// The size of the cache of host certificates; with more hosts, certificates are created again.
 const LEAVES: usize = 64;
 const DAY: Duration = Duration::from_hours(24);
 
-/// The provider is named wherever it is needed: a library has no business setting the default of a
-/// process.
+/// Returns the crypto provider. It is passed explicitly everywhere, because a library should not
+/// set the default of the process.
 fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     PROVIDER.get_or_init(|| Arc::new(aws_lc_rs::default_provider())).clone()
@@ -43,8 +44,8 @@ pub(super) fn fill_random(bytes: &mut [u8]) -> Result<(), ProxyError> {
     provider().secure_random.fill(bytes).map_err(|_| ProxyError::Random)
 }
 
-/// Certifies every host to the program of one run, and to nobody else: its key never leaves memory,
-/// and only the root of that run holds its certificate.
+/// A certificate authority that certifies every host to the program of one run. Its key never
+/// leaves memory, and its certificate is only in the root file system of that run.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     pem: String,
@@ -59,7 +60,7 @@ impl fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// Makes a key and a certificate; takes a small part of a millisecond.
+    /// Creates a key and a certificate; takes a fraction of a millisecond.
     pub(crate) fn new() -> Result<Self, ProxyError> {
         let mut params = params("savoir, for one run")?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -69,7 +70,7 @@ impl Authority {
         Ok(Self { issuer, pem, leaves: Mutex::default(), serial: AtomicU64::new(1) })
     }
 
-    /// What the program has to trust.
+    /// Returns the certificate that the program has to trust.
     pub(crate) fn certificate_pem(&self) -> &str {
         &self.pem
     }
@@ -87,7 +88,7 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
-        // Some clients refuse two certificates of one issuer with the same number.
+        // Some clients refuse two certificates of one issuer with the same serial number.
         let serial = self.serial.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         params.serial_number = Some(SerialNumber::from_slice(&serial));
         let key = key()?;
@@ -108,7 +109,7 @@ impl Authority {
         Ok(config)
     }
 
-    /// Ends the TLS of a program in the name of a host.
+    /// Accepts the program's TLS handshake with a certificate for a host.
     pub(super) fn accept(
         &self,
         host: &Host,
@@ -130,11 +131,12 @@ impl Authority {
         };
         let sni = match accepted.client_hello().server_name() {
             Some(name) if Host::parse(name).as_ref() == Ok(host) => Sni::Agrees,
-            // Addresses are not sent by name.
+            // Clients send no server name for IP addresses.
             None if host.address().is_some() => Sni::Agrees,
             _ => Sni::Differs,
         };
-        // A program that asked for another name is shown this one, and hangs up if it is honest.
+        // A program that asked for another name gets this host's certificate, and disconnects if it
+        // verifies it.
         let failed = match sni {
             Sni::Agrees => Refusal::TlsFailed,
             Sni::Differs => Refusal::HostMismatch,
@@ -149,7 +151,7 @@ impl Authority {
     }
 }
 
-/// Whether the name in the handshake is that of the tunnel.
+/// Whether the server name in the handshake is the host of the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sni {
     Agrees,
@@ -160,7 +162,8 @@ fn key() -> Result<KeyPair, ProxyError> {
     Ok(KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?)
 }
 
-/// Valid from yesterday, since clocks differ, for as long as a run can be thought to last.
+/// Creates parameters for a certificate that is valid from yesterday, since clocks differ, for
+/// longer than any run.
 fn params(name: &str) -> Result<CertificateParams, ProxyError> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
@@ -172,11 +175,12 @@ fn params(name: &str) -> Result<CertificateParams, ProxyError> {
     Ok(params)
 }
 
-/// Whom the proxy believes to be a host.
+/// The root certificates with which the proxy verifies hosts.
 #[derive(Debug)]
 pub(super) struct Trust {
     extra: Vec<CertificateDer<'static>>,
-    /// Made for the first host over TLS: most runs have none, and the roots take milliseconds.
+    /// Created for the first host over TLS: most runs have none, and loading the roots takes
+    /// milliseconds.
     config: OnceLock<Arc<ClientConfig>>,
 }
 
@@ -200,7 +204,7 @@ impl Trust {
         Ok(Arc::clone(self.config.get_or_init(|| Arc::new(config))))
     }
 
-    /// Begins TLS with a host, and checks that it is the one.
+    /// Starts TLS with a host and verifies its certificate.
     pub(super) fn connect(&self, host: &Host, line: &mut Line) -> io::Result<ClientConnection> {
         let name = match (host.address(), host.name()) {
             (Some(address), _) => ServerName::IpAddress(address.into()),
@@ -214,12 +218,12 @@ impl Trust {
     }
 }
 
-/// The roots of the system, read once for all runs of a process.
+/// Returns the system's root certificates, loaded once per process.
 fn native_roots() -> &'static RootCertStore {
     static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
     ROOTS.get_or_init(|| {
         let mut roots = RootCertStore::empty();
-        // A machine without roots trusts nobody, and says so at the handshake.
+        // Without root certificates every handshake fails and reports the reason.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         roots
     })
@@ -232,7 +236,7 @@ fn finish_handshake<Data>(
     while connection.is_handshaking() {
         connection.complete_io(line)?;
     }
-    // The last flight may still be here.
+    // The last messages may still be unsent.
     while connection.wants_write() {
         connection.write_tls(line)?;
     }

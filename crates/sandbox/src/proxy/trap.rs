@@ -1,5 +1,5 @@
-//! [`Trap`]: takes requests in the place of every host, for programs that nobody trusts yet. Nothing
-//! leaves and no name is looked up.
+//! Answers requests in place of every host, for programs that are not trusted yet. Nothing is sent
+//! to the network and no name is resolved.
 
 use std::{
     io::{BufReader, Write as _},
@@ -9,28 +9,28 @@ use std::{
 use super::{body::Body, forward::Sent, line::Side, request::Request, serve::End};
 use crate::{host::Host, limits};
 
-/// An answer that a program can go on with, whether it reads text or JSON.
+/// A response that programs accept whether they read text or JSON.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
     Content-Length: 2\r\nConnection: close\r\n\r\n{}";
 const HEAD_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
     Content-Length: 2\r\nConnection: close\r\n\r\n";
 
-/// A request that a trap kept.
+/// A request that a trap received and stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caught {
-    /// In canonical spelling.
+    /// The host in canonical spelling.
     pub host: String,
-    /// Also when it is the scheme's own.
+    /// The port, even if it is the default of the scheme.
     pub port: u16,
-    /// In capital letters.
+    /// The HTTP method in capital letters.
     pub method: String,
-    /// Path and query.
+    /// The path and query.
     pub target: String,
-    /// Headers as lines.
+    /// The headers, one per line.
     pub headers: Vec<u8>,
-    /// The body, as far as [`limits::CAUGHT_BODY`] goes.
+    /// The body, up to [`limits::CAUGHT_BODY`] bytes.
     pub body: Vec<u8>,
-    /// Whether the body went on.
+    /// Whether the body was longer.
     pub cut: bool,
 }
 
@@ -40,7 +40,7 @@ impl Caught {
     }
 }
 
-/// Takes requests in the place of every host.
+/// Answers and stores requests in place of every host.
 #[derive(Debug, Default)]
 pub(crate) struct Trap {
     kept: Mutex<Kept>,
@@ -53,7 +53,7 @@ struct Kept {
 }
 
 impl Trap {
-    /// Reads a request to its end, keeps it, and answers.
+    /// Reads a request to its end, stores it, and answers it.
     pub(super) fn spring(
         &self,
         program: &mut BufReader<Side>,
@@ -80,7 +80,7 @@ impl Trap {
             body: Vec::new(),
             cut: false,
         };
-        // What was read counts, also if the program is ended in the middle of it.
+        // The part that was read is stored, even if the program ends in the middle of the request.
         let read = read_body(program, request, &mut caught);
         self.keep(caught);
         read?;
@@ -98,7 +98,7 @@ impl Trap {
         }
     }
 
-    /// What was kept, which is then forgotten here.
+    /// Returns the stored requests and clears the list.
     pub(super) fn take(&self) -> Vec<Caught> {
         std::mem::take(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner).requests)
     }

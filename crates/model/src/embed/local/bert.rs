@@ -200,7 +200,8 @@ fn gelu(x: f32) -> f32 {
     x * 0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
 
-/// Abramowitz and Stegun 7.1.26; wrong by less than one part in a million.
+/// Approximates the error function (Abramowitz and Stegun 7.1.26); the error is below one part in a
+/// million.
 fn erf(x: f32) -> f32 {
     const FACTORS: [f32; 5] = [1.061_405_4, -1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6];
     let t = (1.0 + 0.327_591_1 * x.abs()).recip();

@@ -18,9 +18,9 @@ const SUPPORTED: &str = "supported are models of the BERT class, such as all-Min
 /// How the token states of a text are combined into one vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pooling {
-    /// Their mean.
+    /// The mean of all token states.
     Mean,
-    /// The first one.
+    /// The state of the first token.
     First,
 }
 
@@ -61,7 +61,7 @@ struct PoolingConfig {
     pooling_mode_mean_tokens: bool,
 }
 
-/// The folder of a model.
+/// The folder of a local model.
 #[derive(Debug)]
 pub(super) struct ModelFolder {
     path: PathBuf,
@@ -71,7 +71,7 @@ pub(super) struct ModelFolder {
 }
 
 impl ModelFolder {
-    /// Reads the configuration of a model, which may be in a subfolder `model`.
+    /// Reads the configuration of a model, which may be in the subfolder `model`.
     pub(super) fn open(path: &Path) -> Result<Self, ModelError> {
         let below = path.join("model");
         let path = if below.join("config.json").is_file() { &below } else { path };
@@ -118,7 +118,7 @@ impl ModelFolder {
     }
 
     /// Identifies the model by its folder name and a fingerprint of its weights, so that vectors of
-    /// another model in a folder of that name are not mixed with its own.
+    /// another model in a folder with the same name are not mixed up.
     pub(super) fn identity(&self) -> Result<String, ModelError> {
         let weights = self.path.join("model.safetensors");
         let print = fingerprint(&weights).map_err(|error| read_error(&weights, &error))?;
@@ -192,7 +192,8 @@ fn read_error(file: &Path, error: &dyn Display) -> ModelError {
     ModelError::Setting(format!("the embedding model cannot be read: {}: {error}", file.display()))
 }
 
-/// FNV-1a over a file's length and 64 pieces of it: reading all of it would take too long.
+/// Computes FNV-1a over the length of a file and 64 pieces of it, because reading the whole file
+/// would take too long.
 fn fingerprint(path: &Path) -> io::Result<u64> {
     const PIECES: u64 = 64;
     const PIECE: u64 = 4096;

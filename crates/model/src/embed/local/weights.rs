@@ -3,10 +3,10 @@
 use ndarray::{Array1, Array2};
 use safetensors::{Dtype, SafeTensors};
 
-/// The tensors of a file.
+/// The tensors of a safetensors file.
 pub(super) struct Weights<'a> {
     tensors: SafeTensors<'a>,
-    /// Models that were cut out of a larger one keep its prefix.
+    /// The prefix of all tensor names, which models that were extracted from a larger one have.
     prefix: &'static str,
 }
 
@@ -53,7 +53,7 @@ fn decode_halves(bytes: &[u8], convert: impl Fn(u16) -> f32) -> Vec<f32> {
     bytes.as_chunks().0.iter().map(|pair| convert(u16::from_le_bytes(*pair))).collect()
 }
 
-/// A half-precision number.
+/// Converts a half-precision number.
 fn half_to_f32(bits: u16) -> f32 {
     let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
     let exponent = i32::from(bits >> 10 & 0x1f);

@@ -1,4 +1,5 @@
-//! Builds a request of the Messages API: the system prompt is separate, and roles alternate.
+//! Builds the request body of the Messages API, in which the system prompt is separate and roles
+//! alternate.
 
 use serde_json::{Value, json};
 
@@ -31,7 +32,8 @@ fn system_text(message: &Message) -> Option<&str> {
     }
 }
 
-/// Converts messages, merging neighbours of one role: results of several calls belong together.
+/// Converts messages and merges neighbors of the same role, because the results of several calls
+/// belong in one message.
 fn messages(messages: &[Message]) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for (role, content_blocks) in messages.iter().filter_map(content_blocks) {
@@ -48,7 +50,7 @@ fn content_blocks(message: &Message) -> Option<(&'static str, Vec<Value>)> {
         Message::System(_) => None,
         Message::User(text) => Some(("user", vec![json!({ "type": "text", "text": text })])),
         Message::Assistant { text, tool_calls } => {
-            // Empty texts are refused.
+            // The API refuses empty texts.
             let said = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
             let calls = tool_calls.iter().map(|call| {
                 json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments })

@@ -18,7 +18,7 @@ struct PendingCall {
     arguments: Value,
 }
 
-/// A part of a call.
+/// A part of a tool call.
 #[derive(Deserialize)]
 pub(super) struct CallPart {
     index: Option<u64>,
@@ -50,7 +50,7 @@ impl PendingCalls {
         Ok(())
     }
 
-    /// Finds or creates the call of an index. Without an index, another id starts another call.
+    /// Finds or creates the call with an index. Without an index, a new ID starts a new call.
     fn find(
         &mut self,
         index: Option<u64>,
@@ -80,7 +80,7 @@ impl PendingCalls {
         Ok(&mut self.0[position])
     }
 
-    /// Queues all calls, which are complete now.
+    /// Queues all calls, which are complete at this point.
     pub(super) fn push_calls(&mut self, answer: &mut AnswerState) -> Result<(), DecodeError> {
         for PendingCall { id, name, arguments, .. } in self.0.drain(..) {
             answer.push_tool_call(&id, &name, arguments)?;

@@ -1,4 +1,4 @@
-//! git: most of it is in other programs, which it finds in a folder of its own.
+//! Adds git's other files: most of git is in separate programs in a folder of its own.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -9,9 +9,11 @@ use crate::closure::{
     loader::Space,
 };
 
-/// The folder of its programs, their libraries, its templates and the system's settings.
+/// Adds the folder of git's programs, their libraries, git's templates and the system-wide git
+/// settings.
 ///
-/// Some of those programs are scripts; the shell is not a part of git and has to be granted by itself.
+/// Some of these programs are shell scripts; the shell is not part of git and must be granted
+/// separately.
 pub(super) fn add(
     builder: &mut Builder<'_>,
     real: &Path,
@@ -34,14 +36,14 @@ pub(super) fn add(
         builder.add_data(&Path::new("/etc").join(place), Path::new("/etc"))?;
         builder.add_data(&base.join("etc").join(place), base)?;
     }
-    // Threads that end early ask for it.
+    // The C library opens it when a thread exits early.
     builder.add_library(space, "libgcc_s.so.1")?;
-    // Most of them are one file under many names.
+    // Most of the programs are one file with many names.
     let mut seen = BTreeSet::new();
     for way in builder.list(&programs, Reach::Flat, |name| name.starts_with(b"git"))? {
         if way.file().is_some_and(|stamp| seen.insert(stamp.identity()))
             && let Some(own) = image(&way)
-            // One that lacks a library does not work outside either.
+            // A program whose library is missing does not work outside the sandbox either.
             && let Err(error @ ClosureError::TooMany { .. }) = builder.load_program(&way, &own)
         {
             return Err(error);

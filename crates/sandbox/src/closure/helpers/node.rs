@@ -1,4 +1,5 @@
-//! Node: one file and its libraries, and the package that a script belongs to.
+//! Adds the files of Node: Debian's separate packages, and the npm package that a script belongs
+//! to.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +9,14 @@ use crate::closure::{
     build::{Builder, Reach},
 };
 
-/// Debian puts all packages here, those that Node itself is made of among them.
+/// Debian installs all packages here, including those that are part of Node itself.
 const DEBIAN: &str = "/usr/share/nodejs";
 
 pub(super) fn is_node(name: &str) -> bool {
     matches!(name, "node" | "nodejs")
 }
 
-/// What Debian took out of the program.
+/// Adds the modules that Debian moved out of the Node program.
 pub(super) fn add(builder: &mut Builder<'_>) -> Result<(), ClosureError> {
     let taken_apart = builder
         .closure
@@ -28,18 +29,18 @@ pub(super) fn add(builder: &mut Builder<'_>) -> Result<(), ClosureError> {
     Ok(())
 }
 
-/// The package of a script such as `npm`, by the real path of the script.
+/// Adds the package of a script such as `npm`, found by the real path of the script.
 pub(super) fn add_package(builder: &mut Builder<'_>, script: &Path) -> Result<(), ClosureError> {
     let Some(package) = package(script) else { return Ok(()) };
     let Some(modules) = package.parent() else { return Ok(()) };
-    // Only a package with code of the machine in it is a folder of code.
+    // Only a package with native modules counts as code.
     let native = !builder.list(&package, Reach::Deep, |name| name.ends_with(b".node"))?.is_empty();
     let contents = if native { Contents::Code } else { Contents::Data };
     builder.add_folder(&package, modules, contents)?;
     Ok(())
 }
 
-/// The nearest `node_modules/name` or `node_modules/@scope/name` above a script.
+/// Returns the nearest `node_modules/name` or `node_modules/@scope/name` above a script.
 fn package(script: &Path) -> Option<PathBuf> {
     if script.starts_with(DEBIAN) {
         return Some(DEBIAN.into());
@@ -51,7 +52,7 @@ fn package(script: &Path) -> Option<PathBuf> {
     if first.as_os_str().to_string_lossy().starts_with('@') {
         package.push(parts.next()?);
     }
-    // The script itself lies below.
+    // The script must be inside the package folder.
     (package != script && parts.next().is_some()).then_some(package)
 }
 

@@ -1,4 +1,4 @@
-//! Perl: the folders of its modules.
+//! Adds the module folders of Perl.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(super) fn add(
     for place in ["/usr/share/perl", "/usr/share/perl5", "/etc/perl"] {
         builder.add_folder(place.as_ref(), "/".as_ref(), Contents::Data)?;
     }
-    // Elsewhere, and where it was built by hand.
+    // For other distributions, and for Perl built from source.
     if let Some(prefix) = prefix(real) {
         for place in ["lib/perl5", "lib64/perl5"] {
             code.extend(builder.add_folder(&prefix.join(place), prefix, Contents::Code)?);

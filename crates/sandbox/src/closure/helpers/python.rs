@@ -1,7 +1,8 @@
-//! Python: its standard library and, in a virtual environment, the packages of that environment.
+//! Adds the standard library of Python and, in a virtual environment, the packages of that
+//! environment.
 //!
-//! Packages that were installed for the interpreter itself stay out unless an environment asks for them:
-//! what a skill needs belongs into its environment.
+//! Packages that were installed for the interpreter itself are left out unless an environment asks
+//! for them, because a skill should list its packages in its own environment.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +14,10 @@ use crate::closure::{
     reader,
 };
 
-/// `pyvenv.cfg` has five lines.
+/// The size limit of `pyvenv.cfg`, which normally has five lines.
 const SETTINGS: usize = 64 << 10;
 
-/// `python`, `python3`, `python3.11`.
+/// Matches `python`, `python3` and `python3.11`.
 pub(super) fn is_python(name: &str) -> bool {
     name == "python" || is_version(name.strip_prefix("python"))
 }
@@ -37,11 +38,12 @@ pub(super) fn add(
     if let Some(modules) = builder.folder(&library.join("lib-dynload"), &library) {
         builder.add_modules(space, &modules.real, Reach::Flat)?;
     }
-    // Debian's leads to a file in `/etc`. Nobody else's may: it could be any file there.
+    // On Debian this file is a link into `/etc`. No other Python may do that, since its link could
+    // name any file there.
     if library.starts_with("/usr/lib") {
         builder.add_data(&library.join("sitecustomize.py"), "/etc".as_ref())?;
     }
-    // Threads that are cancelled ask for it.
+    // The C library opens it when a thread is cancelled.
     builder.add_library(space, "libgcc_s.so.1")?;
 
     let shared = environment.as_ref().is_some_and(|environment| environment.shared);
@@ -80,8 +82,9 @@ fn add_packages(
     Ok(())
 }
 
-/// `<prefix>/lib/python3.N` and the prefix, looked for upwards as Python itself does it: from the environment's `home`,
-/// which alone knows where a copied program came from, then from the real program.
+/// Returns `<prefix>/lib/python3.N` and the prefix. Like Python itself, it searches upwards, first
+/// from the environment's `home`, which is the only hint where a copied program came from, then
+/// from the real program.
 fn standard_library(
     builder: &mut Builder<'_>,
     real: &Path,
@@ -112,20 +115,21 @@ fn standard_library(
     None
 }
 
-/// A virtual environment.
+/// A Python virtual environment.
 struct Environment {
-    /// Its real folder.
+    /// The real path of the environment.
     folder: PathBuf,
-    /// The folder of the program that it was made with.
+    /// The folder of the Python program that created the environment.
     home: Option<PathBuf>,
-    /// `3.11`.
+    /// The version, such as `3.11`.
     version: Option<String>,
-    /// Whether packages of that program are for it too.
+    /// Whether the environment also uses the packages of that Python program.
     shared: bool,
 }
 
 impl Environment {
-    /// Told by `pyvenv.cfg` beside the program or above it, by the path that it is started by.
+    /// Reads `pyvenv.cfg` in the program's folder or its parent. The path is the one that starts
+    /// the program, before links are resolved.
     fn of(builder: &mut Builder<'_>, asked: &Path) -> Result<Option<Self>, ClosureError> {
         for above in asked.ancestors().skip(1).take(2) {
             let Some(folder) = builder.folder(above, Path::new("/")).map(|way| way.real) else {

@@ -1,4 +1,4 @@
-//! Ruby: the folders of its library and of its gems.
+//! Adds the folders of Ruby's library and gems.
 
 use std::path::Path;
 

@@ -1,13 +1,14 @@
-//! What libraries open, whatever program they are part of.
+//! Adds the files that common libraries open, in whichever program they are loaded.
 
 use std::path::{Path, PathBuf};
 
 use super::name;
 use crate::closure::{ClosureError, Contents, Kind, build::Builder};
 
-/// Settings, time zones, terminals and modules for the libraries of a closure.
+/// Adds the settings, time zones, terminal descriptions and modules that the libraries of a closure
+/// use.
 ///
-/// Certificates, users, hosts and name services are not here: the sandbox writes its own.
+/// Certificates, users, hosts and name services are not included: the sandbox writes its own.
 pub(in crate::closure) fn add_system(builder: &mut Builder<'_>) -> Result<(), ClosureError> {
     let libraries: Vec<PathBuf> = builder
         .closure
@@ -38,7 +39,7 @@ pub(in crate::closure) fn add_system(builder: &mut Builder<'_>) -> Result<(), Cl
         {
             builder.add_data(file.as_ref(), root)?;
         }
-        // Fedora's settings take this one in.
+        // Fedora's OpenSSL settings include this file.
         builder.add_data("/etc/crypto-policies/back-ends/opensslcnf.config".as_ref(), root)?;
     }
     for library in libraries.iter().filter(|path| name(path).starts_with("libcrypto.so")) {
@@ -46,7 +47,7 @@ pub(in crate::closure) fn add_system(builder: &mut Builder<'_>) -> Result<(), Cl
         for place in ["ossl-modules", "engines-3", "engines-1.1"] {
             builder.add_folder(&folder.join(place), folder, Contents::Code)?;
         }
-        // Where it was built by hand.
+        // For an OpenSSL built from source.
         if let Some(prefix) = folder.parent() {
             builder.add_data(&prefix.join("ssl/openssl.cnf"), prefix)?;
         }
