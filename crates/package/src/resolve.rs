@@ -5,7 +5,7 @@
 //! is no such set, the error names the conflicting requirements and who made them.
 //!
 //! The search algorithm is PubGrub. It knows nothing of yanked versions, tiers or pre-releases: an
-//! [`IndexProvider`] decides which versions it sees, and `explain` translates its reasons into
+//! `IndexProvider` decides which versions it sees, and `explain` translates its reasons into
 //! sentences.
 
 use std::{

@@ -1,5 +1,4 @@
-//! What a lock asks for that has no `savoir.toml` beside it: it is all there is, so that everything
-//! in it stays.
+//! Derives the requirements from a lock without `savoir.toml`, such that every locked skill stays.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +16,7 @@ use crate::{
     trust::Tier,
 };
 
-/// What `savoir.toml` in the folder `root` would say of what a lock has.
+/// Returns the manifest that `savoir.toml` in the folder `root` would need for a lock.
 pub(super) fn manifest_of(lock: &Lock, root: &Path) -> Manifest {
     let mut manifest = Manifest::default();
     let skills = roots(lock).into_iter().filter_map(|name| lock.skills.get_key_value(name));
@@ -27,8 +26,8 @@ pub(super) fn manifest_of(lock: &Lock, root: &Path) -> Manifest {
     manifest
 }
 
-/// What no other skill needs, and what only a person can have chosen. Of those that only need each
-/// other, the first one.
+/// Returns the skills that no other skill needs, and experimental ones, which only a user can have
+/// chosen. Of skills that only need each other, returns the first.
 fn roots(lock: &Lock) -> BTreeSet<&str> {
     let by_others = lock.skills.iter().flat_map(|(name, skill)| {
         let is_other = move |need: &&str| need != name;
@@ -56,7 +55,7 @@ fn needs(skill: &LockedSkill) -> impl Iterator<Item = &str> {
     skill.dependencies.iter().map(|need| folder(&need.name))
 }
 
-/// Adds a skill, and all that it needs.
+/// Adds a skill and all its dependencies to `reached`.
 fn reach<'a>(lock: &'a Lock, name: &'a str, reached: &mut BTreeSet<&'a str>) {
     let mut next = vec![name];
     while let Some(name) = next.pop() {
