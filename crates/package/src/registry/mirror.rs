@@ -315,8 +315,8 @@ fn passing(error: RegistryError) -> Result<RegistryError, RegistryError> {
     if matches!(error, RegistryError::Io { .. }) { Err(error) } else { Ok(error) }
 }
 
-/// Copies the archive of a version, and the signatures that its registry has of it. Those lie where a
-/// registry with a program answers, so that clients ask both in the same way.
+/// Copies the archive of a version, and the signatures that its registry has for it. The signatures
+/// are written to the path of the API, so that clients use the same address for a mirror.
 async fn files(
     client: &Client,
     folder: &MirrorFolder,
