@@ -280,7 +280,8 @@ impl InstallPlan {
         !self.changes_project() && self.keep.is_empty()
     }
 
-    /// Whether savoir.toml, savoir.lock or installed files change. The store may change without that.
+    /// Whether `savoir.toml`, `savoir.lock` or installed files change. The store may change without
+    /// them.
     pub fn changes_project(&self) -> bool {
         self.before != self.after || self.undoes.is_some() || !self.steps.is_empty()
     }

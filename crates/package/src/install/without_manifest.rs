@@ -69,7 +69,7 @@ fn reach<'a>(lock: &'a Lock, name: &'a str, reached: &mut BTreeSet<&'a str>) {
 
 fn as_locked(name: &str, skill: &LockedSkill, root: &Path) -> SkillRequirement {
     match &skill.source {
-        // The lock alone says which registry: it is asked about nothing else.
+        // No registry is named here: the registry in the lock applies to this skill only.
         LockedSource::Registry(_) => SkillRequirement::Version {
             range: no_older_pre_release(&skill.version),
             registry: None,
@@ -80,21 +80,22 @@ fn as_locked(name: &str, skill: &LockedSkill, root: &Path) -> SkillRequirement {
         LockedSource::Adopted { path, .. } => SkillRequirement::Path(path.clone()),
         source => match PinnedSource::parse(&source.to_string(), root) {
             Ok(place) => requirement_for(&place, root),
-            // Whoever fetches it is told what is wrong.
+            // Fetching the skill reports the error.
             Err(_) => SkillRequirement::Url { url: source.to_string(), integrity: None },
         },
     }
 }
 
-/// All versions; where a pre-release is locked, which is chosen by nobody who does not name it, that
-/// one and later ones.
+/// Returns the range of all versions. If a pre-release is locked, returns that version and later
+/// ones, because a pre-release is only chosen if a range names one.
 fn no_older_pre_release(version: &Version) -> VersionRange {
     let named = (!version.pre.is_empty()).then(|| VersionRange::parse(&format!(">={version}")));
     named.and_then(Result::ok).unwrap_or_else(VersionRange::any)
 }
 
 impl SkillSet {
-    /// The text of a new `savoir.toml` with some skills, and with all that only the lock had.
+    /// Returns the text of a new `savoir.toml` with these skills, and with the requirements derived
+    /// from the lock.
     pub(super) fn first_manifest(
         &self,
         state: &State,
@@ -103,7 +104,8 @@ impl SkillSet {
         let file = self.manifest_path().display().to_string();
         let mut skills = state.manifest.skills.clone();
         for (name, wanted) in &mut skills {
-            // Who has this file without the lock must not be given what others call so.
+            // Names the registry, so that a user who has this file without the lock does not get a
+            // skill of the same name from another registry.
             let locked = state.lock.skills.get(name);
             if let (SkillRequirement::Version { registry, .. }, Some(locked)) = (wanted, locked) {
                 *registry = locked.source.published(name).map(|(address, _)| address.to_owned());

@@ -355,7 +355,7 @@ async fn artifact(
     Ok(())
 }
 
-/// A folder that is filled by nobody else meanwhile.
+/// A mirror folder that is locked against other programs.
 struct MirrorFolder {
     root: PathBuf,
     _busy: File,
@@ -371,7 +371,7 @@ impl MirrorFolder {
             TryLockError::Error(error) => RegistryError::io(&path)(error),
         })?;
         let folder = Self { root: root.to_owned(), _busy: busy };
-        // What a dead program left behind.
+        // Remove incomplete files of a crashed program.
         folder.close()?;
         let partial = folder.root.join(PARTIAL);
         fs::create_dir_all(&partial).map_err(RegistryError::io(&partial))?;
@@ -388,7 +388,7 @@ impl MirrorFolder {
         }
     }
 
-    /// The index of a skill as it lies there; nothing if there is none yet.
+    /// Returns the index text of a skill in the copy; empty if there is none yet.
     fn index(&self, name: &Name) -> Result<String, RegistryError> {
         let path = self.root.join("index/v1").join(name.index_path());
         match fs::read_to_string(&path) {
@@ -398,7 +398,7 @@ impl MirrorFolder {
         }
     }
 
-    /// The skills that the copy has.
+    /// Returns the skills in the copy.
     fn names(&self) -> Result<BTreeSet<Name>, RegistryError> {
         let mut names = BTreeSet::new();
         self.each_index(|text| {
@@ -429,8 +429,8 @@ impl MirrorFolder {
         Ok(())
     }
 
-    /// Removes the archives of versions that were taken down, unless another skill has the same one;
-    /// tells of which.
+    /// Removes the archives of versions that were taken down, unless another skill has the same
+    /// archive; returns the removed versions.
     fn remove(
         &self,
         gone: Vec<(Name, Version, String)>,
@@ -458,14 +458,14 @@ impl MirrorFolder {
         Ok(gone.into_iter().map(|(name, version, _)| (name, version)).collect())
     }
 
-    /// Whether an archive is there as it must be.
+    /// Whether the copy already has the archive of a version, undamaged.
     fn has(&self, path: &str, line: &IndexLine) -> bool {
         let path = self.root.join(path);
         fs::metadata(&path).is_ok_and(|found| found.len() == line.size)
             && fs::read(&path).is_ok_and(|bytes| sha256_hex(&bytes) == line.sha256)
     }
 
-    /// Writes a file that everyone can read, as a whole or not at all.
+    /// Writes a file atomically, readable by everyone.
     fn write(&self, path: &str, bytes: &[u8]) -> Result<(), RegistryError> {
         let target = self.root.join(path);
         let write = || -> io::Result<()> {
@@ -474,7 +474,7 @@ impl MirrorFolder {
                 .permissions(fs::Permissions::from_mode(0o644))
                 .tempfile_in(self.root.join(PARTIAL))?;
             file.write_all(bytes)?;
-            // The mask of the process may have taken away what servers need.
+            // The umask of the process may have removed permissions that web servers need.
             file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
             file.persist(&target)?;
             Ok(())

@@ -369,7 +369,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Checks a record in the order of the specification, and gives the bytes that it signs.
+    /// Checks a record in the order of the specification, and returns the bytes that it signs.
     fn record(&mut self, record: &Record<'_>, nested: Nested) -> Result<Vec<u8>, SignatureError> {
         let place = record.place;
         let algorithm = record.algorithm()?;
