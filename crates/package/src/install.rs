@@ -1,28 +1,30 @@
-//! The skills that are installed: those of a project, or those of a person.
+//! Manages the installed skills of a project or of a user.
 //!
-//! `savoir.lock` is the truth, and there is no other record of what is to be installed: every skill
-//! that it names lies in the folder of each agent that it names, in the dialect of that agent. What
-//! must lie there can be computed at any time, from the [`Store`] and the agent. Beside it, the
-//! user's data only tell which folders Savoir itself filled, and with what, so that what the lock
-//! does not name any more can be removed, and so that what another lock put there is not taken for
-//! somebody's edits.
+//! `savoir.lock` is the only record of the skills that must be installed: every skill that it names
+//! is in the folder of each agent that it names, written in the dialect (the frontmatter format) of
+//! that agent. The expected files can be computed at any time from the [`Store`] and the agent. In
+//! addition, the user's data folder lists the folders that Savoir wrote and their content. With
+//! that list Savoir can remove skills that the lock no longer names, and can tell files that
+//! another version of the lock installed from edits by the user.
 //!
-//! - A [`CheckedSkill`] is a skill that arrived and was checked. It asks nobody: it lists the
-//!   [`InstallQuestion`]s that a door must ask.
-//! - [`SkillSet::install`], [`SkillSet::remove`], [`SkillSet::sync`] and [`SkillSet::undo`] only plan. A
-//!   [`InstallPlan`] tells its [`PlannedChange`]s, and what new versions want more than the old ones.
-//! - [`SkillSet::apply`] makes a plan true, as a whole or not at all. It is alone while it does so.
-//!   Whatever it replaces is in the journal before, so that it can be taken back, and so that what
-//!   a dead program left half done is put right by the next one ([`SkillSet::recover`]).
-//! - [`SkillSet::verify`] names every file that is not what the lock says.
-//! - [`SkillSet::found`] looks at skills that others put into the folders of agents, and
-//!   [`SkillSet::adopt`] plans to take them under the lock as they lie there.
-//! - [`updates`] says for which skills there is something newer.
+//! - A [`CheckedSkill`] is a fetched skill that passed the checks. It does not prompt: it lists the
+//!   [`InstallQuestion`]s that the user interface must ask.
+//! - [`SkillSet::install`], [`SkillSet::remove`], [`SkillSet::sync`] and [`SkillSet::undo`] only
+//!   plan. An [`InstallPlan`] lists its [`PlannedChange`]s, and the capabilities that new versions
+//!   request in addition to those of the old ones.
+//! - [`SkillSet::apply`] applies a plan completely or not at all, under an exclusive lock. It first
+//!   writes the replaced content to the journal, so that the change can be undone, and so that the
+//!   next program can repair a change that a crashed program left incomplete
+//!   ([`SkillSet::recover`]).
+//! - [`SkillSet::verify`] lists every file that differs from the lock.
+//! - [`SkillSet::found`] inspects skills that other tools put into the folders of agents, and
+//!   [`SkillSet::adopt`] plans to add them to the lock without changing their files.
+//! - [`updates`] lists the skills that have a newer version.
 //!
-//! Where a skill is put into the agent `gaia`, the lock that GAIA reads is written, too.
+//! If a skill is installed for the agent `gaia`, the lock file that GAIA reads is written, too.
 //!
-//! Folders that Savoir did not fill are never overwritten, nor are edits of people: new versions
-//! are merged into them.
+//! Folders that Savoir did not write are never overwritten by default. Neither are edits by the
+//! user: new versions are merged into edited files.
 
 mod adopt;
 mod apply;
@@ -80,7 +82,7 @@ pub use plan::{
 pub use sync::Fetch;
 pub use verify::{VerifyFault, VerifyProblem};
 
-/// The skills of a project or of a person.
+/// The installed skills of one project or one user.
 #[derive(Clone, Debug)]
 pub struct SkillSet {
     root: PathBuf,
@@ -88,40 +90,42 @@ pub struct SkillSet {
     agents: Agents,
     data: PathBuf,
     outside: OutsideFolders,
-    /// Where it is kept what was learnt from registries.
+    /// The cache folder with the answers of registries.
     learnt: Option<PathBuf>,
 }
 
-/// What a shelf holds at a moment.
+/// The content of `savoir.toml` and `savoir.lock` at one moment.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// What is asked for; without `savoir.toml`, what the lock has.
+    /// The requested skills; if there is no `savoir.toml`, derived from the lock.
     pub manifest: Manifest,
-    /// What is installed.
+    /// The installed skills.
     pub lock: Lock,
-    /// Both as they are written.
+    /// The texts of both files.
     pub(crate) texts: ProjectFiles,
 }
 
-/// A folder in which a skill belongs.
+/// A folder that a skill is installed into.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) folder: PathBuf,
-    /// The agent that it is written for: the first of those that share the folder.
+    /// The agent whose dialect the skill is written in: the first of the agents that share the
+    /// folder.
     pub(crate) agent: &'static Agent,
 }
 
 impl SkillSet {
-    /// A shelf. `root` is the folder of `savoir.toml` and `savoir.lock`; `data` is the folder in
-    /// which this user's store and journal are, which all shelves share.
+    /// Creates a skill set. `root` is the folder of `savoir.toml` and `savoir.lock`; `data` is the
+    /// folder of this user's store and journal, which all skill sets share.
     pub fn new(root: &Path, scope: Scope, agents: Agents, data: PathBuf) -> Self {
-        // Records of the journal must still mean the same place tomorrow.
+        // Journal records store this path, so it must not depend on the working directory or on
+        // links.
         let (outside, learnt) = (OutsideFolders::default(), None);
         Self { root: real(root), scope, agents, data, outside, learnt }
     }
 
-    /// A shelf that knows where it is kept what was learnt from registries, which tells more about the
-    /// skills that came from them: see [`registry::Settings`](crate::registry::Settings).
+    /// Sets the cache folder of registry answers, which provide more details about skills that came
+    /// from registries: see [`registry::Settings`](crate::registry::Settings).
     #[must_use]
     pub fn with_learnt(self, cache: PathBuf) -> Self {
         Self { learnt: Some(cache), ..self }
@@ -132,20 +136,20 @@ impl SkillSet {
         &self.root
     }
 
-    /// Where skills are kept.
+    /// Returns the store of fetched skills.
     pub fn store(&self) -> Store {
         Store::new(self.data.join("store"))
     }
 
-    /// Reads `savoir.toml` and `savoir.lock`, which belong together.
+    /// Reads `savoir.toml` and `savoir.lock` under a shared lock, so that the two files match.
     pub fn state(&self) -> Result<State, InstallFailure> {
-        // Whoever may only read can still be told what is there.
+        // A user without write permission cannot take the lock, but can still read both files.
         let _held = self.lock_shared().ok();
         self.read()
     }
 
-    /// The integrity that a locked skill has in the folder of an agent, where it may be written in
-    /// another dialect; nothing if its files are not kept on this machine.
+    /// Returns the integrity that a locked skill has in the folder of an agent, where it may be
+    /// written in another dialect; `None` if its files are not in the store of this machine.
     pub fn expected(
         &self,
         name: &str,
@@ -157,7 +161,7 @@ impl SkillSet {
         Ok(Some(deploy_for_agent(&tree, &summary, agent)?.tree.integrity()))
     }
 
-    /// As [`Self::state`], where it is known that nobody changes anything.
+    /// Like [`Self::state`], for callers that already prevent concurrent changes.
     pub(crate) fn read(&self) -> Result<State, InstallFailure> {
         let texts = self.texts()?;
         let shown = |path: PathBuf| path.display().to_string();
@@ -190,7 +194,7 @@ impl SkillSet {
         self.root.join(lock::FILE)
     }
 
-    /// The folder of an agent in which the skills of this shelf are.
+    /// Returns the folder in which an agent finds the skills of this skill set.
     pub fn agent_folder(&self, agent: &Agent) -> Result<PathBuf, InstallFailure> {
         let folder = match self.scope {
             Scope::Project => agent.project_folder(&self.root),
@@ -199,7 +203,8 @@ impl SkillSet {
         folder.ok_or(InstallFailure::NoFolder { agent: agent.title, scope: self.scope })
     }
 
-    /// Whether a folder is where a skill comes from: then it is its owner's, whoever locked it.
+    /// Whether a folder is the source of a skill. Such a folder belongs to the user, even if the
+    /// lock names it.
     pub fn is_source(&self, source: &LockedSource, folder: &Path) -> bool {
         let path = match source {
             LockedSource::Adopted { path, .. } => path.clone(),
@@ -209,8 +214,8 @@ impl SkillSet {
         real(&self.root.join(path)) == real(folder)
     }
 
-    /// Where a skill lies for these agents. Agents that share a folder share the skill in it,
-    /// and so do those in whose folder a link leads to it.
+    /// Returns the folders of a skill for these agents. Agents that share a folder share the skill
+    /// in it, and so do agents whose folder has a link to it.
     pub(crate) fn targets(
         &self,
         name: &str,
@@ -219,14 +224,14 @@ impl SkillSet {
         Ok(self.skill_targets(name, ids)?.0)
     }
 
-    /// The folders in which the skills of these agents lie.
+    /// Returns the skill folders of these agents, each folder once.
     pub(crate) fn parents(&self, ids: &[String]) -> Result<Vec<Target>, InstallFailure> {
         let mut parents: Vec<Target> = Vec::new();
         let mut ids: Vec<&String> = ids.iter().collect();
         ids.sort();
         for id in ids {
             let agent = Agent::by_id(id)?;
-            // One may be a link to the other.
+            // The folder of one agent may be a link to the folder of another.
             let folder = self.resolve_inside(&self.agent_folder(agent)?)?;
             if parents.iter().all(|known| known.folder != folder) {
                 parents.push(Target { folder, agent });
@@ -237,19 +242,19 @@ impl SkillSet {
 }
 
 impl Target {
-    /// The folder of a skill in that of an agent.
+    /// The folder of the skill `name` in this agent folder.
     pub(crate) fn inside(&self, name: &str) -> Self {
         Self { folder: self.folder.join(name), agent: self.agent }
     }
 }
 
-/// A path without links, as far as it is there.
+/// Resolves the links in a path, as far as the path exists, and makes it absolute.
 fn real(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let real = absolute.ancestors().find_map(|ancestor| {
         let rest = absolute.strip_prefix(ancestor).ok()?;
         let ancestor = ancestor.canonicalize().ok()?;
-        // Joining nothing would add a slash.
+        // Joining an empty path would add a slash.
         Some(if rest.as_os_str().is_empty() { ancestor } else { ancestor.join(rest) })
     });
     real.unwrap_or(absolute)

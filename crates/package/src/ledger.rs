@@ -1,13 +1,14 @@
-//! Finds all skills on a machine, whichever tool installed them.
+//! Finds all skills on a machine, whichever tool installed them. A tool ledger is the file in which
+//! another tool lists the skills that it installed.
 //!
-//! [`Ledger::open`] only lists folders and reads the ledgers of other tools, so that ten thousand
-//! skills are found in the blink of an eye. What costs more is asked of each [`LedgerEntry`]:
-//! [`LedgerEntry::details`] reads its SKILL.md, [`LedgerEntry::drift`] holds its files against the hash that the
-//! tool took which installed it, and [`LedgerEntry::adoption`] tells what a lock needs to take it over.
+//! [`Ledger::open`] only lists folders and reads tool ledgers, so that it stays fast with ten
+//! thousand skills. Slower work is done per [`LedgerEntry`]: [`LedgerEntry::details`] reads its
+//! SKILL.md, [`LedgerEntry::drift`] compares its files with the hash that the installing tool
+//! recorded, and [`LedgerEntry::adoption`] returns the data that a lock needs to adopt the skill.
 //! Nothing is written.
 //!
-//! - `npx`, `gh` and `clawhub` know one tool each: its files and its hashes.
-//! - `files` reads a folder, `git` names it as git does, `order` sorts as JavaScript does.
+//! - `npx`, `gh` and `clawhub` each support one tool: its files and its hashes.
+//! - `files` reads a folder, `git` computes its git object id, `order` sorts like JavaScript.
 
 mod adoption;
 mod book;
@@ -43,26 +44,23 @@ pub use entry::{Details, Drift, EntryError, LedgerEntry, SkillLocation, UnknownD
 pub use origin::{ClawHub, Gh, Npx, Origin};
 pub(crate) use traces::Traces;
 
-/// Where to look.
+/// The folders in which to search for skills.
 #[derive(Clone, Debug)]
 pub struct SearchRoots {
-    /// The agents of the user.
     pub agents: Agents,
-    /// The project, if there is one.
+    /// The root of the project, if there is one.
     pub project: Option<PathBuf>,
-    /// Folders of the project from the one that the user is in up to its root, without the root, the
-    /// nearest first: agents read the skills of each.
+    /// Folders of the project from the current folder up to its root, without the root, nearest
+    /// first: agents read the skills of each.
     pub inner: Vec<PathBuf>,
-    /// The folders of skills that Savoir installed, and what its lock holds each of them to.
+    /// The folders of skills that Savoir installed, with the integrity that the lock pins for each.
     pub own: HashMap<PathBuf, Option<String>>,
 }
 
-/// Something that could not be read. Everything else was.
+/// A file that could not be read. The search continues with all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
     pub reason: String,
 }
 
@@ -82,14 +80,14 @@ impl Display for Warning {
 #[derive(Debug)]
 pub struct Ledger {
     entries: Vec<LedgerEntry>,
-    /// The ledgers of each folder.
+    /// The tool ledgers that may name the skills of each folder.
     books: Vec<Vec<Arc<ToolLedger>>>,
     cache: LedgerCache,
     warnings: Vec<Warning>,
 }
 
 impl Ledger {
-    /// Finds all skills.
+    /// Searches all folders.
     pub fn open(places: &SearchRoots) -> Self {
         let SearchResult { mut entries, books, cache, warnings } = search::all(places);
         entries
@@ -97,25 +95,25 @@ impl Ledger {
         Self { entries, books, cache, warnings }
     }
 
-    /// The skills, sorted by name. A folder that a link leads to stands here once.
+    /// The skills, sorted by name. A folder that links lead to is listed once.
     pub fn entries(&self) -> &[LedgerEntry] {
         &self.entries
     }
 
-    /// The skills of a name.
+    /// The skills with this folder name.
     pub fn named(&self, name: &str) -> &[LedgerEntry] {
         let start = self.entries.partition_point(|entry| entry.name() < name);
         let count = self.entries[start..].partition_point(|entry| entry.name() == name);
         &self.entries[start..start + count]
     }
 
-    /// What could not be read.
+    /// The files that could not be read.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Skills that the ledgers of other tools name and that are not there: the ledger, and the name
-    /// of the folder.
+    /// Returns skills that tool ledgers name and whose folders do not exist: the path of the
+    /// ledger, and the name in it.
     pub fn missing(&self) -> Vec<(&Path, &str)> {
         let places = self.entries.iter().flat_map(LedgerEntry::places);
         let links: HashSet<&OsStr> =
@@ -138,13 +136,13 @@ impl Ledger {
         missing
     }
 
-    /// The names under which one agent sees more than one skill.
+    /// The names under which one agent sees several skills.
     pub fn clashes(&self) -> Vec<NameClash<'_>> {
         clash::find(&self.entries)
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
         // Writing to a string cannot fail.

@@ -1,29 +1,33 @@
-//! The shelf: where skills come from, what they are, and where they go.
+//! Finds, fetches, verifies, resolves and installs skills. A skill is a folder with a `SKILL.md`
+//! file.
 //!
-//! - [`Tree`] is a skill as files: what a source gives, what is scanned, signed, kept and written.
-//!   Its [`Tree::integrity`] is what a lock holds a skill to.
-//! - [`archive`] reads and packs such files as a zip or a tar, whoever made it.
-//! - [`Store`] keeps what was fetched, for all projects.
-//! - [`trust`] says who vouches for a skill: keys, signatures, and the tier that they attest.
-//! - [`policy`] says which skills may be installed and run: the rules of an organization and of a user.
-//! - [`manifest`] is `savoir.toml`, in which a project says which skills it uses, and in which agents.
-//! - [`resolve`] chooses versions that go together, or says in sentences why none do.
-//! - [`lock`] is `savoir.lock`, which holds everyone to the same files, and tells when a new version
-//!   of a skill wants more than the old one.
-//! - [`gaia_lock`] is the lock of GAIA, and [`agent_file`] its agents, which are made of skills.
-//! - [`summary`] is what a skill's files say about it: its name, its version, and what it asks for.
-//! - [`install`] is the skills that are installed in a project or for a person: it plans a change,
-//!   shows it, makes it whole or not at all, takes it back, and checks what lies there.
-//! - [`agents`] knows the programs that read skills, and the folders in which they look.
-//! - [`Ledger`] finds the skills on a machine, however they came there, and tells how that was.
-//! - [`registry`] is the client of a registry of skills: what there is, in which versions, and how it
-//!   is fetched, published and mirrored.
-//! - [`submission`] is a package that somebody wants to publish, read and checked: the same for those
-//!   who send it and for those who get it.
+//! - [`Tree`] is the files of one skill in memory. Sources return it; the scanner, the signer, the
+//!   store and the installer take it. The lock pins its hash, [`Tree::integrity`].
+//! - [`archive`] reads zip and tar archives made by any tool, and packs a tree as one.
+//! - [`Store`] stores fetched skills on disk, shared by all projects.
+//! - [`trust`] manages keys and signatures, and computes the trust tier that they attest.
+//! - [`policy`] decides which skills may be installed and run, by rules of an organization and of
+//!   the user.
+//! - [`manifest`] is `savoir.toml`, which lists the skills and the agents that a project uses.
+//! - [`resolve`] chooses compatible versions, or explains in sentences why there are none.
+//! - [`lock`] is `savoir.lock`, which pins the same files for everyone, and detects when a new
+//!   version of a skill requests more permissions or tools than the old one.
+//! - [`gaia_lock`] is the lock file of GAIA, and [`agent_file`] its agents, which are assembled
+//!   from skills.
+//! - [`summary`] reads the name, the version and the requested permissions from a skill's files.
+//! - [`install`] manages the installed skills of a project or a user: it plans a change, shows the
+//!   plan, applies it completely or not at all, undoes it, and verifies installed files.
+//! - [`agents`] lists the programs that read skills, and the folders in which they look.
+//! - [`Ledger`] finds the skills on a machine, whichever tool installed them, and returns the
+//!   origin of each.
+//! - [`registry`] is the client of a skill registry: it lists packages and versions, and fetches,
+//!   publishes and mirrors them.
+//! - [`submission`] reads and checks a package that is to be published. The client and the registry
+//!   server run the same checks.
 //! - [`source`] finds skills in folders, files, repositories and sites, and fetches them.
-//! - [`migrate`] makes skills of GAIA from those of OpenClaw, with all their files.
+//! - [`migrate`] converts OpenClaw skills to GAIA skills, with all their files.
 //!
-//! Nothing here runs anything that a skill brought.
+//! No code in this crate runs a program that came with a skill.
 
 #![forbid(unsafe_code)]
 

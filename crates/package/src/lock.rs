@@ -1,7 +1,7 @@
-//! `savoir.lock`: the exact versions and files that are installed.
+//! Reads and writes `savoir.lock`: the exact versions and files that are installed.
 //!
-//! It is written by the program and meant to be kept beside `savoir.toml`: sorted, the same for the
-//! same content, and without anything that belongs to one machine.
+//! The program writes the file, and it is meant to be committed beside `savoir.toml`: it is sorted,
+//! deterministic, and has nothing that is specific to one machine.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -27,76 +27,74 @@ mod text;
 pub use added_capabilities::{AddedCapability, Capability};
 pub use source::{LockedSource, SourceProblem};
 
-/// Its name.
+/// The name of the file.
 pub const FILE: &str = "savoir.lock";
 
-/// The version of the format that is written.
+/// The format version that is written.
 const FORMAT: i64 = 1;
 
-/// What is installed.
+/// The content of `savoir.lock`.
 #[derive(Clone, Debug, Default)]
 pub struct Lock {
-    /// The skills by name.
+    /// The installed skills by name.
     pub skills: BTreeMap<String, LockedSkill>,
-    /// The order in which they can be installed: each after what it needs.
+    /// The install order: each skill after its dependencies.
     pub order: Vec<String>,
-    /// What a later version of the program wrote, by key.
+    /// Keys that a later version of the program wrote.
     extra: Extra,
 }
 
-/// Keys that this version does not know, with their values.
+/// Unknown keys with their values, which are written back unchanged.
 type Extra = BTreeMap<String, toml_edit::Value>;
 
-/// One skill that is installed.
+/// One installed skill.
 #[derive(Clone, Debug)]
 pub struct LockedSkill {
-    /// Its version; 0.0.0 where it has none.
+    /// The version; 0.0.0 if the skill has none.
     pub version: Version,
-    /// Where it came from.
     pub source: LockedSource,
-    /// What its files must be: the integrity of its tree.
+    /// The integrity of the skill's tree.
     pub integrity: String,
-    /// How far it is trusted.
+    /// The effective trust tier.
     pub tier: Tier,
-    /// What it claims itself.
+    /// The tier that the skill's own files claim.
     pub claimed: Option<Tier>,
-    /// What its signature attests.
+    /// The tier that its signature attests.
     pub attested: Option<Tier>,
-    /// The signature that attests it, such as `ed25519:` and the id of its key.
+    /// The signature that attests the tier, such as `ed25519:` and the id of its key.
     pub signature: Option<String>,
-    /// What who signed was called when it was installed. Whom it is held to is the signature.
+    /// The signer's display name at install time. Verification uses `signature`.
     pub signer: Option<String>,
-    /// What it may do.
+    /// The permissions that it requests.
     pub permissions: Vec<Permission>,
-    /// The tools that it brings, and those of the host that it uses.
+    /// The tools that it provides, and the tools of the host that it uses.
     pub tools: Vec<String>,
-    /// The skills that it needs, with the ranges that it names.
+    /// The skills that it depends on, with version ranges.
     pub dependencies: Vec<SkillRef>,
-    /// The agents that it was put into.
+    /// The ids of the agents that it is installed for.
     pub agents: Vec<String>,
-    /// Those of them that got a converted file, because they cannot read the original.
+    /// The agents that got a converted file, because they cannot read the original.
     pub converted: Vec<String>,
     extra: Extra,
 }
 
-/// Why a lock was not read or not written.
+/// An error while reading or writing a lock.
 #[derive(Debug, Error)]
 pub enum LockError {
-    /// A later version of the program wrote it.
+    /// A later version of the program wrote the lock.
     #[error("{file} is of version {found}, which this program does not know yet: update savoir")]
     Future {
-        /// Which file.
         file: String,
-        /// Its version.
+        /// The format version of the file.
         found: i64,
     },
-    /// It cannot be read, or is not a lock.
+    /// The file cannot be read, or is not a lock.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
 impl LockError {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Future { .. } => "lock_from_the_future",
@@ -113,7 +111,7 @@ impl From<ContentError> for LockError {
 }
 
 impl LockedSkill {
-    /// A skill of which nothing else is known: not trusted, and without permissions.
+    /// Creates an entry with the lowest tier and without permissions.
     pub fn new(version: Version, source: LockedSource, integrity: String) -> Self {
         Self {
             version,
@@ -135,7 +133,7 @@ impl LockedSkill {
 }
 
 impl Lock {
-    /// Reads the file; one that is not there is empty.
+    /// Reads the file; returns an empty lock if it does not exist.
     pub fn read(path: &Path) -> Result<Self, LockError> {
         match text_file::read(path, MAX_LOCK_BYTES)? {
             Some(text) => Self::parse(&path.display().to_string(), &text),
@@ -143,7 +141,7 @@ impl Lock {
         }
     }
 
-    /// Reads the text of the file.
+    /// Parses the text of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, LockError> {
         let document = table::parse(file, text).map_err(corrupt)?;
         let root = document.root();
@@ -192,19 +190,19 @@ impl Lock {
         Ok(())
     }
 
-    /// Writes the file, whole or not at all.
+    /// Writes the file atomically.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
         text_file::write(path, &self.to_string())?;
         Ok(())
     }
 
-    /// The versions that it holds, for the resolver.
+    /// The locked versions, for the resolver.
     pub fn versions(&self) -> BTreeMap<String, Version> {
         let versions = self.skills.iter();
         versions.map(|(name, skill)| (name.clone(), skill.version.clone())).collect()
     }
 
-    /// Whether a resolution is what the lock holds.
+    /// Whether a resolution has exactly the locked versions.
     pub fn holds(&self, resolution: &Resolution) -> bool {
         resolution.chosen.len() == self.skills.len()
             && resolution.chosen.iter().all(|(name, chosen)| {

@@ -42,62 +42,57 @@ mod registries;
 pub use edit::{add_skill, add_skills, remove_skill, set_agents};
 pub use registries::{Registry, registries};
 
-/// Its name.
+/// The name of the file.
 pub const FILE: &str = "savoir.toml";
 
-/// What a project asks for.
+/// The content of `savoir.toml`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifest {
-    /// The skills by name.
+    /// The required skills by name.
     pub skills: BTreeMap<String, SkillRequirement>,
-    /// Where they are used.
+    /// The agents to install for.
     pub agents: Agents,
-    /// Where published skills come from, the first one first.
+    /// The registries in order of priority.
     pub registries: Vec<Registry>,
     places: BTreeMap<String, Position>,
 }
 
-/// Where a skill is to come from, and which version.
+/// The source and the version of a required skill.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SkillRequirement {
     /// From a registry.
     Version {
-        /// The versions that will do.
+        /// The acceptable versions.
         range: VersionRange,
-        /// The registry, if not the usual one: its name in `[registries]`, or its address.
+        /// The registry, if not the default one: its name in `[registries]`, or its address.
         registry: Option<String>,
-        /// Whose it is in the registry, if its name does not stand alone there.
+        /// The namespace in the registry, if the published name has one.
         namespace: Option<String>,
     },
-    /// From a folder beside the file.
+    /// From a folder, relative to the file.
     Path(String),
     /// From a repository.
     Git {
-        /// Its address.
         url: String,
-        /// What of it.
         at: Revision,
         /// The folder of the skill, if not the root.
         path: Option<String>,
     },
-    /// From an address.
+    /// From a file or a site at an address.
     Url {
-        /// The address.
         url: String,
-        /// What it must be, as subresource integrity.
+        /// The expected hash, in the notation of subresource integrity.
         integrity: Option<String>,
     },
 }
 
-/// What of a repository.
+/// The revision of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Revision {
-    /// What it shows first.
+    /// The default branch.
     #[default]
     Default,
-    /// A commit.
     Rev(String),
-    /// A tag.
     Tag(String),
     /// The head of a branch.
     Branch(String),
@@ -106,21 +101,19 @@ pub enum Revision {
 /// The agents that a project uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Agents {
-    /// Their names, as written.
+    /// The ids of the agents, as written.
     pub used: Vec<String>,
 }
 
-/// Whose a skill is.
+/// Whether skills belong to a project or to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The project's.
     Project,
-    /// The person's.
     User,
 }
 
 impl Scope {
-    /// The word for it.
+    /// The name of the scope.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -136,13 +129,13 @@ impl fmt::Display for Scope {
 }
 
 impl Manifest {
-    /// Reads the file, or nothing if it is not there.
+    /// Reads the file; `None` if it does not exist.
     pub fn read(path: &Path) -> Result<Option<Self>, FileError> {
         let Some(text) = text_file::read(path, MAX_MANIFEST_BYTES)? else { return Ok(None) };
         Ok(Some(Self::parse(&path.display().to_string(), &text)?))
     }
 
-    /// Reads the text of the file.
+    /// Parses the text of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, ContentError> {
         let document = table::parse(file, text)?;
         let root = document.root();
@@ -156,7 +149,8 @@ impl Manifest {
                     manifest.registries =
                         registries::read(table, registries::SettingsAuthor::Project)?;
                 }
-                // Other tables are read elsewhere; these must not be lost to a typing error.
+                // Other modules read other tables. A misspelled name of these tables is an error,
+                // so that it is not ignored.
                 _ => {
                     if let Some(near) = words::nearest(key, ["skills", "agents", "registries"]) {
                         let content_error =
@@ -183,13 +177,13 @@ impl Manifest {
         Ok(())
     }
 
-    /// Where a skill stands in the file.
+    /// Returns the position of a skill in the file.
     pub fn place(&self, name: &str) -> Option<Position> {
         self.places.get(name).copied()
     }
 
-    /// What the resolver is asked for. Of a skill that is not from a registry, the version that its
-    /// source has will do.
+    /// Returns the requirements for the resolver. A skill that is not from a registry may have any
+    /// version.
     pub fn roots(&self) -> Vec<Root> {
         let roots = self.skills.iter().map(|(name, wanted)| {
             let range = match wanted {
@@ -202,7 +196,7 @@ impl Manifest {
     }
 }
 
-/// Whether something can be the name of a skill and of its folder.
+/// Checks that a text can be the name of a skill and of its folder.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let strange = |c: char| c.is_whitespace() || c.is_control() || c == '@';
     if is_unsafe_path_name(name) || name.contains(strange) || path::check(name).is_err() {
@@ -254,7 +248,7 @@ fn read_wanted(name: &str, value: Value<'_>) -> Result<SkillRequirement, Content
     }
 }
 
-/// Refuses keys that mean nothing, or nothing beside `kind`.
+/// Rejects unknown keys, and keys that are not valid together with `kind`.
 fn check_keys(table: Table<'_>, allowed: &[&str], kind: Option<&str>) -> Result<(), ContentError> {
     for (key, at, _) in table.entries() {
         if allowed.contains(&key) {
@@ -295,7 +289,7 @@ fn read_git(table: Table<'_>) -> Result<SkillRequirement, ContentError> {
             return Err(table.content_error(place, message));
         }
         let name = value.string("a name")?;
-        // What begins with a hyphen is an option for programs.
+        // git would parse a name that starts with a hyphen as an option.
         if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
             return Err(value.content_error(format!("`{}` is not a {key}", name.escape_debug())));
         }
@@ -317,7 +311,8 @@ fn bad_path(value: Value<'_>, text: &str, problem: &PathProblem) -> ContentError
     value.content_error(format!("`{}` is not a path in it: {problem}", text.escape_debug()))
 }
 
-/// A path beside the file. It may climb, since it is the author's own; it is the same everywhere.
+/// Reads a path relative to the file. It may contain `..`, since the author of the project wrote
+/// it, but must not be absolute, so that it works on every machine.
 fn read_path(value: Value<'_>) -> Result<String, ContentError> {
     let text = value.string("a path")?;
     if is_absolute(text) {
@@ -333,7 +328,7 @@ fn read_path(value: Value<'_>) -> Result<String, ContentError> {
     Ok(text.to_owned())
 }
 
-/// Whether a path begins at a root, at a home or at a drive.
+/// Whether a path starts at a root, at a home folder or at a drive.
 pub(crate) fn is_absolute(path: &str) -> bool {
     let drive = path.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)
         && path.as_bytes().get(1) == Some(&b':')
@@ -386,7 +381,7 @@ fn read_agents(table: Table<'_>) -> Result<Agents, ContentError> {
                     agents.used.push(name.to_owned());
                 }
             }
-            // Whoever made a project may not choose the folders of whoever cloned it.
+            // The author of a project must not choose user folders of those who clone it.
             "scope" => {
                 let content_error = table.content_error(at, "there is no setting `scope`");
                 return Err(content_error.hint("take it out: --global chooses that"));

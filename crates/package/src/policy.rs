@@ -27,7 +27,7 @@ use crate::{
 /// The keys of the table.
 const KEYS: [&str; 4] = ["require", "sources", "deny", "signers"];
 
-/// What all files together allow.
+/// The combined policy of all files.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     layers: Vec<PolicyTable>,
@@ -42,7 +42,7 @@ pub enum PolicyFile {
     Shared,
 }
 
-/// The `[policy]` of one file.
+/// The `[policy]` table of one file.
 #[derive(Clone, Debug, Default)]
 struct PolicyTable {
     require: Option<WithPosition<RequiredTrust>>,
@@ -63,42 +63,40 @@ enum RequiredTrust {
     Verified,
 }
 
-/// What a policy wants to know of a skill.
+/// The data about a skill that a policy checks.
 #[derive(Clone, Copy, Debug)]
 pub struct SkillFacts<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Where it came from. `None` for a folder or a file that no lock names: it counts as `local`.
+    /// The source. `None` for a folder or a file that no lock names: it counts as `local`.
     pub source: Option<&'a LockedSource>,
-    /// How far it is trusted.
+    /// The trust tier.
     pub tier: Tier,
-    /// Its signatures, as they were checked here.
+    /// The signatures, as verified on this machine.
     pub attestation: &'a Attestation,
 }
 
-/// Why a policy forbids a skill, and the line that does.
+/// The reason why a policy forbids a skill, and the line of the policy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place} forbids `{name}`: {why}")]
 pub struct PolicyRefusal {
-    /// Which skill.
     pub name: String,
     /// The file and the line.
     pub place: FilePosition,
-    /// What the line wants and the skill does not have.
+    /// The unmet requirement.
     pub why: String,
-    /// What can be done.
+    /// A suggestion to solve the problem.
     pub hint: String,
 }
 
 impl PolicyRefusal {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         "policy"
     }
 }
 
 impl Policy {
-    /// Adds the policy of a file. A file that is not there has none; returns whether it is there.
+    /// Adds the policy of a file, if the file exists; returns whether it does.
     pub fn add_file(&mut self, path: &Path, kind: PolicyFile) -> Result<bool, FileError> {
         let Some(text) = text_file::read(path, MAX_MANIFEST_BYTES)? else { return Ok(false) };
         self.add_text(&path.display().to_string(), &text, kind)?;

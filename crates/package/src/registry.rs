@@ -1,14 +1,14 @@
-//! The client of a registry.
+//! Implements the client of a skill registry.
 //!
-//! - [`Name`] is what a published skill is called: `pdf`, or `acme/pdf`.
-//! - [`wire`] is what goes over the line, for those who ask and for those who answer.
-//! - [`Client`] asks one registry. It holds every file to its digest before it is unpacked, keeps what
-//!   it has learnt, and can live on that without a network.
-//! - [`Registries`] are several in an order. A name is looked up in the one that it belongs to, so
-//!   that nobody can slip in a skill of the same name elsewhere.
-//! - [`gather`] is what `install` and `update` call: it chooses versions that go together from
-//!   registries and from what is installed, and fetches what is not there yet.
-//! - [`look`] tells whether there is something newer than what is installed from registries.
+//! - [`Name`] is the name of a published skill: `pdf`, or `acme/pdf` with a namespace.
+//! - [`wire`] defines the JSON messages that client and server exchange.
+//! - [`Client`] talks to one registry. It checks the digest of every file before unpacking it,
+//!   caches answers, and can work from the cache without a network.
+//! - [`Registries`] is an ordered list of registries. A name is looked up only in the registry that
+//!   it belongs to, so that no other registry can provide a skill of the same name.
+//! - [`gather`] is called by `install` and `update`: it chooses compatible versions from registries
+//!   and from installed skills, and fetches those that are missing.
+//! - [`check_registries`] finds newer versions of skills that were installed from registries.
 //! - [`mirror`] copies a registry into a folder that any web server can serve.
 
 mod cache;

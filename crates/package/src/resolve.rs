@@ -1,11 +1,12 @@
 //! Resolves versions of skills that satisfy all requirements.
 //!
-//! Whoever asks for skills gets one version of each, and of everything that they need, such that
-//! every range holds: the version in the lock if it still does, otherwise the highest. Where none
-//! go together, the answer names who asked for what.
+//! The result has one version of each required skill and of each dependency, such that every
+//! version range matches: the locked version if it still matches, otherwise the highest. If there
+//! is no such set, the error names the conflicting requirements and who made them.
 //!
-//! The search is PubGrub's. It knows nothing of withdrawn versions, of tiers or of pre-releases:
-//! an offer decides what it may see, and its reasons are put into words of ours.
+//! The search algorithm is PubGrub. It knows nothing of yanked versions, tiers or pre-releases: an
+//! `IndexProvider` decides which versions it sees, and `explain` translates its reasons into
+//! sentences.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,56 +34,54 @@ use self::{
 
 pub use self::combined_index::CombinedIndex;
 
-/// Why an index could not answer.
+/// An error of an [`Index`].
 pub type IndexError = Box<dyn Error + Send + Sync>;
 
-/// One version of a skill that can be had.
+/// An available version of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The version; 0.0.0 where the skill has none.
+    /// The version; 0.0.0 if the skill has none.
     pub version: Version,
-    /// Whether it was withdrawn: it stays where it is, and is not given to anybody else.
+    /// Whether the version was yanked: existing installs keep it, new installs skip it.
     pub yanked: bool,
-    /// How far it is trusted.
+    /// The trust tier.
     pub tier: Tier,
 }
 
-/// What a version needs.
+/// The dependencies of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionDependencies {
-    /// Other skills.
     Skills(Vec<SkillRef>),
-    /// It cannot be found out, so that this version is passed over. The reason is a fragment of a
-    /// sentence.
+    /// The dependencies cannot be read, so that the resolver skips this version. The reason is a
+    /// sentence fragment.
     Unreadable(String),
 }
 
-/// Where versions of skills are looked up.
+/// A list of available versions of skills.
 pub trait Index {
-    /// All versions of a skill in any order; none if nobody knows the name.
+    /// Returns all versions of a skill in any order; none if the name is unknown.
     fn versions(&self, name: &str) -> Result<Vec<Candidate>, IndexError>;
 
-    /// What a version needs.
+    /// Returns the dependencies of a version.
     fn dependencies(
         &self,
         name: &str,
         version: &Version,
     ) -> Result<VersionDependencies, IndexError>;
 
-    /// Names that are known, to guess what a misspelt one meant.
+    /// Returns the known names, to suggest corrections of misspelled ones.
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Who asks for a skill that no other skill needs.
+/// The origin of a requirement that does not come from another skill.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RootRequest {
-    /// The project's `savoir.toml`.
     Manifest,
-    /// Somebody who typed its name.
+    /// The user typed the name.
     CommandLine,
-    /// A file that describes an agent.
+    /// An agent file, which describes a GAIA agent.
     AgentFile(String),
 }
 
@@ -96,42 +95,40 @@ impl fmt::Display for RootRequest {
     }
 }
 
-/// Whether something can be left out.
+/// Whether a requirement may be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Necessity {
-    /// It cannot.
     Required,
-    /// It is left out if it does not go together with the rest.
+    /// The requirement is dropped if it conflicts with the others.
     Optional,
 }
 
-/// A skill that is asked for.
+/// A requirement that does not come from another skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Its name, and the versions that will do.
+    /// The name, and the acceptable versions.
     pub skill: SkillRef,
-    /// Who asks.
+    /// The origin of the requirement.
     pub asker: RootRequest,
-    /// Whether it can be left out.
+    /// Whether the requirement may be dropped.
     pub need: Necessity,
 }
 
 impl Root {
-    /// A skill that somebody must have.
+    /// A requirement that must not be dropped.
     pub fn required(skill: SkillRef, asker: RootRequest) -> Self {
         Self { skill, asker, need: Necessity::Required }
     }
 }
 
-/// Which locked versions are given up.
+/// The locked versions that may change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Update {
-    /// None that still fits.
+    /// None, as long as they match.
     #[default]
     Nothing,
-    /// Those of some skills.
+    /// Those of these skills.
     Skills(BTreeSet<String>),
-    /// All.
     All,
 }
 
@@ -145,14 +142,14 @@ impl Update {
     }
 }
 
-/// What is asked of the resolver.
+/// The input of the resolver.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The skills that are asked for.
+    /// The requirements.
     pub roots: Vec<Root>,
-    /// Versions that are in the lock.
+    /// The versions in the lock.
     pub locked: BTreeMap<String, Version>,
-    /// Which of these are given up.
+    /// The locked versions that may change.
     pub update: Update,
 }
 
@@ -162,16 +159,15 @@ impl Request {
     }
 }
 
-/// Who needs a skill.
+/// The origin of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Requester {
-    /// Nobody but the one who asks.
+    /// The user or a file.
     Root(RootRequest),
     /// Another skill.
     Skill {
-        /// Its name.
         name: String,
-        /// The version of it that was chosen.
+        /// The chosen version of that skill.
         version: Version,
     },
 }
@@ -185,56 +181,54 @@ impl fmt::Display for Requester {
     }
 }
 
-/// One demand that a version meets.
+/// A requirement that a chosen version satisfies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Who made it.
+    /// The origin.
     pub requester: Requester,
-    /// The versions that would have done.
+    /// The acceptable versions.
     pub range: VersionRange,
 }
 
-/// The version of a skill that was chosen.
+/// The chosen version of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// The version.
     pub version: Version,
-    /// How far it is trusted, as the index says.
+    /// The trust tier from the index.
     pub tier: Tier,
-    /// Whether it was withdrawn and only the lock keeps it.
+    /// Whether the version was yanked, and is only chosen because it is locked.
     pub yanked: bool,
-    /// Everyone who needs it.
+    /// All requirements of this skill.
     pub requested_by: Vec<Demand>,
-    /// What it needs itself, sorted by name.
+    /// The dependencies, sorted by name.
     pub needs: Vec<SkillRef>,
 }
 
-/// Something that could be left out, and was.
+/// An optional requirement that was dropped.
 #[derive(Debug)]
 pub struct SkippedRoot {
-    /// What was asked for.
     pub root: Root,
-    /// Why it does not go together with the rest.
+    /// The conflict with the other requirements.
     pub why: ResolveError,
 }
 
-/// Versions that go together.
+/// A set of compatible versions.
 #[derive(Debug, Default)]
 pub struct Resolution {
-    /// The version of each skill.
+    /// The chosen version of each skill.
     pub chosen: BTreeMap<String, Chosen>,
-    /// All skills in the order in which they can be installed: each after what it needs.
+    /// All skills in install order: each after its dependencies.
     pub order: Vec<String>,
-    /// What was left out.
+    /// The optional requirements that were dropped.
     pub skipped: Vec<SkippedRoot>,
 }
 
-/// Why a request has no answer: sentences, and ways out.
+/// An explanation why a request has no solution, with hints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// What is the matter, without full stops.
+    /// The sentences, without full stops.
     pub sentences: Vec<String>,
-    /// What could be done.
+    /// Suggestions to solve the conflict.
     pub hints: Vec<String>,
 }
 
@@ -244,33 +238,31 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Why no versions were chosen.
+/// An error of the resolver.
 #[derive(Debug, Error)]
 pub enum ResolveError {
-    /// Nobody knows a skill of some name.
+    /// A skill name is unknown.
     #[error("{0}")]
     Unknown(Explanation),
-    /// The ranges do not go together, or leave no version.
+    /// The version ranges conflict, or match no version.
     #[error("{0}")]
     Conflict(Explanation),
-    /// Skills need each other in a circle; the first name stands at its end again.
+    /// A dependency cycle; the last name is the first one again.
     #[error("skills need each other in a circle: {}", .0.join(" → "))]
     Cycle(Vec<String>),
     /// The index could not answer.
     #[error("`{name}` cannot be looked up: {error}")]
     Index {
-        /// For which skill.
         name: String,
-        /// Why.
         error: IndexError,
     },
-    /// More skills, or more attempts, than any real project has.
+    /// There are more skills, or more attempts, than any real project has.
     #[error("{0}")]
     TooMuch(String),
 }
 
 impl ResolveError {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown_skill",
@@ -281,7 +273,7 @@ impl ResolveError {
         }
     }
 
-    /// What could be done about it.
+    /// Suggestions to solve the error.
     pub fn hints(&self) -> &[String] {
         match self {
             Self::Unknown(why) | Self::Conflict(why) => &why.hints,
@@ -289,7 +281,7 @@ impl ResolveError {
         }
     }
 
-    /// Whether another set of roots could have an answer.
+    /// Whether the error could disappear with other requirements.
     fn is_about_roots(&self) -> bool {
         !matches!(self, Self::Index { .. } | Self::TooMuch(_))
     }
@@ -304,8 +296,7 @@ impl From<ProviderError> for ResolveError {
     }
 }
 
-/// Chooses versions. Roots that can be left out are, one after the other, where they stand in the
-/// way of the others.
+/// Chooses versions. Optional requirements that conflict with the others are dropped one by one.
 pub fn resolve(index: &dyn Index, request: &Request) -> Result<Resolution, ResolveError> {
     let index_cache = IndexCache::new(index);
     let all: Vec<&Root> = request.roots.iter().collect();
@@ -331,8 +322,8 @@ pub fn resolve(index: &dyn Index, request: &Request) -> Result<Resolution, Resol
     Ok(Resolution { skipped, ..resolution })
 }
 
-/// Chooses versions for these roots. Where the releases of a skill do not go together, its
-/// pre-releases are admitted and the search begins again.
+/// Chooses versions for these requirements. If the releases of a skill are in conflict, its
+/// pre-releases are admitted and the search starts again.
 fn attempt(
     index_cache: &IndexCache<'_>,
     request: &Request,
@@ -362,7 +353,7 @@ fn attempt(
     }
 }
 
-/// Adds who needs what to the versions that were found, and the order.
+/// Adds the requirements and the install order to the versions that were found.
 fn finish(
     offer: &IndexProvider<'_>,
     selected: pubgrub::SelectedDependencies<Package, Version>,

@@ -1,27 +1,27 @@
-//! Where skills come from: what people type becomes a [`Source`], a source offers skills, and an
-//! [`OfferedSkill`] becomes a [`Tree`](crate::Tree).
+//! Parses the sources that users type, lists the skills of a source, and fetches their files.
 //!
-//! What was typed is read by [`Source::parse`], which asks nobody. A [`Fetcher`] then lists the
-//! skills of a source and fetches one of them. Each [`OfferedSkill`] has a [`PinnedSource`]: its exact origin,
-//! with a commit or a digest where there is one, which a lock writes down and reads again.
+//! [`Source::parse`] reads the typed text, without network access. A [`Fetcher`] then lists the
+//! skills of a source and fetches one of them as a [`Tree`](crate::Tree). Each [`OfferedSkill`] has
+//! a [`PinnedSource`]: its exact origin, with a commit or a digest if there is one, which a lock
+//! writes down and reads again.
 //!
 //! | typed | is |
 //! |---|---|
 //! | `./pdf`, `../pdf`, `/pdf`, `~/pdf` | a folder, an archive or a Markdown file |
 //! | `pdf.zip`, `pdf.skill`, `notes.md` | a file, if it is there |
-//! | `owner/repo`, `owner/repo/path@ref` | a repository on GitHub; whoever has a registry asks it first |
+//! | `owner/repo`, `owner/repo/path@ref` | a repository on GitHub; if a registry is configured, it is asked first |
 //! | `gitlab:…`, `codeberg:…`, `bitbucket:…`, `github:…`, `host.tld/owner/repo` | on another host |
 //! | `https://host/owner/repo`, `….git`, pages of a folder, `git@host:…`, `ssh://…`, `file://…` | a repository |
-//! | `https://…/pdf.zip`, `….md`, `#sha256:…` behind it | a file to load |
+//! | `https://…/pdf.zip`, `….md`, `#sha256:…` behind it | a file to download |
 //! | `https://site`, `https://site/docs`, `…/.well-known/…/index.json` | the skills of a site |
 //! | `pdf`, `pdf@^1.2`, `acme/pdf@^1.2`, `registry:acme/pdf` | a skill of a registry |
 //!
-//! `git+`, `url+`, `well-known+` and `path+` in front say it outright, as a lock does. What could
-//! mean two things, such as `pdf` beside a folder of that name, is an error that shows both
-//! spellings: a folder never takes the place of a published skill silently, nor the reverse.
+//! The prefixes `git+`, `url+`, `well-known+` and `path+` state the kind explicitly, as in a lock.
+//! Ambiguous text, such as `pdf` beside a folder of that name, is an error that shows both
+//! spellings: a folder never silently replaces a published skill, nor the reverse.
 //!
-//! Nothing that a source brought is run: repositories are never checked out, their files are read
-//! as objects.
+//! No program from a source is run: repositories are never checked out, their files are read as git
+//! objects.
 
 mod artifact;
 mod boundary;
@@ -63,63 +63,58 @@ pub(crate) use pinned::decode;
 pub use pinned::{PinnedGitSource, PinnedSource, Reference};
 pub use plugin::{ExtraKind, PluginExtra};
 
-/// Where skills may be found, as someone typed it.
+/// A source of skills, as the user typed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A folder with a skill, or with folders of skills.
     Folder(PathBuf),
     /// An archive or a Markdown file.
     File(PathBuf),
-    /// An archive or a Markdown file to load.
+    /// An archive or a Markdown file to download.
     Url {
-        /// From where.
         url: Url,
-        /// What its bytes must be.
+        /// The expected digest of the file.
         digest: Option<Digest>,
     },
-    /// A repository.
     Git(GitSource),
     /// A skill of a registry.
     Registry {
-        /// Whose it is.
         namespace: Option<String>,
-        /// Its name.
         name: String,
-        /// Which versions will do.
+        /// The acceptable versions.
         range: VersionRange,
     },
     /// A site that lists its skills, or the address of such a list.
     WellKnown(Url),
 }
 
-/// A repository, and what of it.
+/// A repository, and the part of it to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitSource {
-    /// Where it is.
     pub url: GitUrl,
-    /// A tag, a branch or a commit; the default branch if there is none.
+    /// A tag, a branch or a commit; `None` for the default branch.
     pub reference: Option<String>,
-    /// A folder in it, or a Markdown file.
+    /// A folder or a Markdown file in the repository; `None` for the whole repository.
     pub path: Option<String>,
 }
 
-/// A skill that a source has.
+/// A skill that a source offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedSkill {
-    /// Its name: as it calls itself, or after its folder or file.
+    /// The name in its SKILL.md, or else the name of its folder or file.
     pub name: String,
-    /// What it says about itself.
+    /// The description in its SKILL.md.
     pub description: Option<String>,
-    /// Its exact origin.
+    /// The exact origin.
     pub place: PinnedSource,
-    /// A digest of its files, if its source has several skills of this name: identical copies in
-    /// one source have the same.
+    /// A digest of the files, if the source has several skills of this name: identical copies in
+    /// one source have the same digest.
     pub content: Option<String>,
 }
 
 impl OfferedSkill {
-    /// The path of its folder in the source, with `/` between its parts: which agent or plugin it
-    /// is for may follow from it, as in `.claude/skills/pdf`.
+    /// Returns the path of the skill's folder in the source, with `/` as separator. The path may
+    /// show for which agent or plugin the skill is, as in `.claude/skills/pdf`.
     pub fn location(&self) -> Cow<'_, str> {
         match &self.place {
             PinnedSource::Git(place) => place.path.as_str().into(),
@@ -130,8 +125,9 @@ impl OfferedSkill {
         }
     }
 
-    /// What its folder is called where it is installed, unless its files say otherwise: its name, or,
-    /// if that is a title such as `Site Shots`, the name of the folder that it comes from.
+    /// Returns the folder name to install the skill under, unless its files say otherwise: its
+    /// name, or, if that is a title such as `Site Shots`, the name of the folder that it comes
+    /// from.
     pub fn called(&self) -> &str {
         if check_name(&self.name).is_ok() {
             return &self.name;

@@ -1,7 +1,7 @@
-//! Content-addressed store of fetched skills.
+//! Stores fetched skills on disk by their integrity.
 //!
-//! Projects and agents get copies of their own. Nobody edits in the store by accident, and what is
-//! damaged there is noticed when it is read, and fetched again.
+//! Projects and agents get their own copies, so that no one edits the store by accident. Damaged
+//! files are detected when they are read; the skill is then fetched again.
 
 use std::{
     fs,
@@ -23,27 +23,26 @@ use crate::{
 
 const MAGIC: &str = "savoir-skill 1\n";
 
-/// Longest head that is read: every file with the longest path, each letter escaped.
+/// Maximum size of the head: the maximum number of files with the longest path, every character
+/// escaped.
 const MAX_HEAD_BYTES: usize = MAX_FILES * (6 * MAX_PATH_BYTES + 64);
 
-/// Why the store cannot be used.
+/// An error of the store.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The integrity of a lock is none.
+    /// An integrity value is malformed.
     #[error("`{0}` is not an integrity value: it is `sha256-` and 44 characters of base64")]
     Integrity(String),
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
 }
 
 impl StoreError {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Integrity(_) => "integrity",
@@ -52,13 +51,13 @@ impl StoreError {
     }
 }
 
-/// Skills by their integrity, in a folder that all projects share.
+/// Fetched skills by integrity, in a folder that all projects share.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
 }
 
-/// A file in the head of a kept skill.
+/// One file in the head of a stored skill.
 #[derive(Serialize, Deserialize)]
 struct Entry {
     path: String,
@@ -68,17 +67,17 @@ struct Entry {
 }
 
 impl Store {
-    /// The store in a folder, which is made when something is kept.
+    /// Creates a store for a folder, which is created when the first skill is stored.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Keeps a skill; gives its integrity. Two that keep the same at once do no harm.
+    /// Stores a skill; returns its integrity. Concurrent calls for the same skill do no harm.
     pub fn put(&self, tree: &Tree) -> Result<String, StoreError> {
         let integrity = tree.integrity();
         let place = self.place(&integrity)?;
         let bytes = encode(tree);
-        // The same files may have been signed meanwhile: signatures are no part of the name.
+        // A stored skill may lack new signatures: signatures do not change the integrity.
         if fs::read(&place).is_ok_and(|kept| kept == bytes) {
             return Ok(integrity);
         }
@@ -86,7 +85,7 @@ impl Store {
         Ok(integrity)
     }
 
-    /// A kept skill; none if it is not there, or not what its name says.
+    /// Returns a stored skill; `None` if it is not stored or damaged.
     pub fn get(&self, integrity: &str) -> Result<Option<Tree>, StoreError> {
         let place = self.place(integrity)?;
         let bytes = match fs::read(&place) {
@@ -98,19 +97,20 @@ impl Store {
             Ok(tree) if tree.integrity() == integrity => Ok(Some(tree)),
             _ => {
                 tracing::warn!("{} is damaged and is removed", place.display());
-                // What is left is fetched again, also by those who only ask whether it is there.
+                // Remove the damaged file, so that [`Self::has`] returns `false` and the skill is
+                // fetched again.
                 let _ = fs::remove_file(&place);
                 Ok(None)
             }
         }
     }
 
-    /// Whether a skill is kept, without looking at whether it is whole.
+    /// Whether a skill is stored, without checking for damage.
     pub fn has(&self, integrity: &str) -> bool {
         self.place(integrity).is_ok_and(|place| place.is_file())
     }
 
-    /// Whether a kept skill has signatures: only the names of its files are read.
+    /// Whether a stored skill has signatures. Reads only the head with the file names.
     pub fn is_signed(&self, integrity: &str) -> bool {
         let Ok(place) = self.place(integrity) else { return false };
         let Ok(file) = fs::File::open(place) else { return false };
@@ -120,13 +120,13 @@ impl Store {
         entries.any(|entry| SIGNATURE_FILES.contains(&entry.path.as_str()))
     }
 
-    /// Notes that the scanner blocks a skill that is kept, or is about to be.
+    /// Records that the scanner blocks a skill that is stored or about to be stored.
     pub fn mark_blocked(&self, integrity: &str) -> Result<(), StoreError> {
         let path = self.blocked_mark(integrity)?;
         write(&path, b"").map_err(|error| StoreError::Io { path, error })
     }
 
-    /// Whether the scanner blocked a skill when it came.
+    /// Whether the scanner blocked a skill when it was fetched.
     pub fn is_blocked(&self, integrity: &str) -> bool {
         self.blocked_mark(integrity).is_ok_and(|mark| mark.is_file())
     }
@@ -147,13 +147,14 @@ impl Store {
     }
 }
 
-/// The names and sizes of all files, one in a line, a blank line, and their bytes.
+/// Encodes a tree: a head with the name and size of each file on one line, an empty line, and the
+/// bytes of all files.
 pub(crate) fn encode(tree: &Tree) -> Vec<u8> {
     let mut head = MAGIC.to_owned();
     for (path, file) in tree.files() {
         let (size, executable) = (file.bytes.len(), file.executable);
         let entry = Entry { path: path.to_owned(), size, executable };
-        // A struct of texts and numbers can always be written.
+        // Serializing strings and numbers cannot fail.
         head.push_str(&serde_json::to_string(&entry).unwrap_or_default());
         head.push('\n');
     }
@@ -187,7 +188,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Tree, DecodeError> {
     if rest.is_empty() { Ok(tree) } else { Err(DecodeError::Form) }
 }
 
-/// Both mean that what is kept is damaged.
+/// The reason why a stored skill cannot be decoded: in both cases the file is damaged.
 #[derive(Debug)]
 pub(crate) enum DecodeError {
     Form,
@@ -200,7 +201,8 @@ impl From<TreeError> for DecodeError {
     }
 }
 
-/// Writes a file whole or not at all. A power cut may damage it: that is noticed when it is read.
+/// Writes a file atomically. It is not synced, so a power cut may damage it: that is detected when
+/// it is read.
 fn write(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = place.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = match tempfile::NamedTempFile::new_in(folder) {

@@ -1,4 +1,4 @@
-//! A skill as files.
+//! Represents a skill as files in memory.
 
 use std::{
     collections::BTreeMap,
@@ -26,12 +26,12 @@ use crate::{
     source::Boundary,
 };
 
-/// Files that hold signatures: they sign the others, and are no part of what is signed.
+/// Files with signatures. They sign the other files, and are not signed themselves.
 pub(crate) const SIGNATURE_FILES: [&str; 4] =
     ["signature.json", "SIGNATURE.json", "skill.oms.sig", "signature.asc"];
 
-/// What programs leave behind in a skill's folder when it is installed or used. It is no part of
-/// the skill.
+/// Files and folders that programs create in a skill's folder when it is installed or used. They
+/// are not part of the skill.
 const LEFT_BEHIND: [&str; 8] = [
     ".savoir",
     ".clawhub",
@@ -43,17 +43,15 @@ const LEFT_BEHIND: [&str; 8] = [
     "Thumbs.db",
 ];
 
-/// A file of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
-    /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Whether it may be started as a program.
+    /// Whether the file has an executable bit.
     pub executable: bool,
 }
 
-/// A skill as files: their paths, with `/` between the parts, are good on every system, and no two
-/// of them are the same place. A clone shares them, and costs next to nothing.
+/// The files of one skill. Paths use `/`, are valid on every system, and no two of them name the
+/// same file on any system. Clones share the files, so cloning is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     inner: Arc<Inner>,
@@ -64,7 +62,7 @@ struct Inner {
     files: BTreeMap<String, File>,
     seen: UsedPaths,
     bytes: u64,
-    /// Worked out once: a plan asks for it at every step.
+    /// Computed once, because a plan needs it at every step.
     integrity: OnceLock<String>,
 }
 
@@ -74,55 +72,51 @@ impl PartialEq for Tree {
     }
 }
 
-/// Why something cannot be a skill's files.
+/// The reason why files cannot be those of a skill.
 #[derive(Debug, Error)]
 pub enum TreeError {
-    /// A path is no good.
+    /// A path is not valid.
     #[error("`{}`: {problem}", path.escape_debug())]
     Path {
-        /// Which one.
         path: String,
-        /// What is wrong with it.
         problem: PathProblem,
     },
-    /// There is too much of it.
+    /// The skill is too large.
     #[error("{0}")]
     TooLarge(String),
-    /// SKILL.md itself is so large that nobody reads it.
+    /// SKILL.md is too large to be read by an agent.
     #[error(
         "`{}` has more than {MAX_SKILL_BYTES} bytes; move data and reference text into other files of the skill",
         .0.escape_debug()
     )]
     SkillTooLarge(String),
-    /// A link that leads out of the skill, or to no file.
+    /// A link leads out of the skill, or not to a file.
     #[error("`{0}` is a link that does not lead to a file or folder of the same repository")]
     Link(String),
-    /// A file behind a link that leads out of the skill, which git does not track.
+    /// A link leads out of the skill to a file that git does not track.
     #[error(
         "`{0}` is read through a link that leads out of the skill folder, and git does not track \
          the file there"
     )]
     Untracked(String),
-    /// Neither a file nor a folder.
+    /// The entry is neither a file nor a folder.
     #[error("`{0}` is neither a file nor a folder")]
     Special(String),
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
 }
 
 impl TreeError {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Path { problem, .. } => problem.code(),
             Self::TooLarge(_) => "too_large",
-            // As the rule calls it.
+            // The name of the rule of `savoir check`.
             Self::SkillTooLarge(_) => "file-too-large",
             Self::Link(_) => "link",
             Self::Untracked(_) => "untracked_link",
@@ -138,15 +132,15 @@ impl TreeError {
 }
 
 impl Tree {
-    /// The files below a folder, without what tools leave behind. A link to another file or folder
-    /// of the skill is read as that; one that leads elsewhere is an error.
+    /// Reads the files of a folder, without files that tools create. A link to another file or
+    /// folder of the skill is followed; a link that leads elsewhere is an error.
     pub fn read(folder: &Path) -> Result<Self, TreeError> {
         let real = folder.canonicalize().map_err(TreeError::io(folder))?;
         Self::read_within(folder, &Boundary::Folder(real))
     }
 
-    /// As [`Self::read`]; links may lead to what `boundary` shares, such as the tracked files of
-    /// the repository that the folder belongs to.
+    /// Like [`Self::read`], but links may lead to the files that `boundary` shares, such as the
+    /// tracked files of the repository that the folder belongs to.
     pub(crate) fn read_within(folder: &Path, boundary: &Boundary) -> Result<Self, TreeError> {
         let real = folder.canonicalize().map_err(TreeError::io(folder))?;
         let links = Links::Follow { boundary, above: vec![real], left: MAX_LINKS_IN_SKILL };
@@ -155,14 +149,14 @@ impl Tree {
         Ok(reader.tree)
     }
 
-    /// As [`Self::read`]; every link is an error.
+    /// Like [`Self::read`], but every link is an error.
     pub(crate) fn read_without_links(folder: &Path) -> Result<Self, TreeError> {
         let mut reader = Reader { tree: Self::default(), links: Links::Refuse };
         reader.folder(folder, "", 0)?;
         Ok(reader.tree)
     }
 
-    /// Adds a file.
+    /// Adds a file; fails if its path or its size is not allowed.
     pub fn add(&mut self, path: String, file: File) -> Result<(), TreeError> {
         let inner = Arc::make_mut(&mut self.inner);
         if let Err(problem) = inner.seen.file(&path) {
@@ -196,12 +190,12 @@ impl Tree {
         self.inner.files.iter().map(|(path, file)| (path.as_str(), file))
     }
 
-    /// Scans the files for what harmful skills do.
+    /// Scans the files for malicious behavior.
     pub fn scan(&self) -> savoir_scan::Report {
         savoir_scan::scan(&self.scan_files())
     }
 
-    /// As [`Self::scan`], on this thread, which must have a stack of [`savoir_scan::STACK`].
+    /// Like [`Self::scan`], on this thread, which must have a stack of [`savoir_scan::STACK`].
     pub(crate) fn scan_here(&self) -> savoir_scan::Report {
         savoir_scan::scan_here(&self.scan_files())
     }
@@ -210,17 +204,17 @@ impl Tree {
         self.files().map(|(path, file)| (path, file.bytes.as_slice())).collect()
     }
 
-    /// The files themselves, sorted by path.
+    /// Converts the tree to its files, sorted by path.
     pub fn into_files(self) -> impl ExactSizeIterator<Item = (String, File)> {
         Arc::unwrap_or_clone(self.inner).files.into_iter()
     }
 
-    /// A file.
+    /// Returns the file at a path.
     pub fn get(&self, path: &str) -> Option<&File> {
         self.inner.files.get(path)
     }
 
-    /// The same files with another one, in place of the file of that name.
+    /// Returns a tree in which the file at `path` is added or replaced.
     pub fn with_file(&self, path: &str, file: File) -> Result<Self, TreeError> {
         let mut tree = Self::default();
         let others = self.files().filter(|(known, _)| *known != path);
@@ -231,7 +225,8 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The files as the readers of dialects and the rules want them, in a folder of this name.
+    /// Returns the files as a [`Folder`] with this name, which the dialect readers and the rules
+    /// take.
     pub fn as_folder(&self, name: Option<&str>) -> Folder {
         let file = |path: &str| folder::File { path: path.to_owned(), link: false };
         let files = self.files().map(|(path, _)| file(path)).collect();
@@ -239,13 +234,12 @@ impl Tree {
         Folder::in_memory(name, files, move |path| tree.get(path).map(|file| file.bytes.clone()))
     }
 
-    /// The files but those that hold signatures.
+    /// All files except those with signatures.
     fn signed(&self) -> impl Iterator<Item = (&str, &File)> {
         self.files().filter(|(path, _)| !SIGNATURE_FILES.contains(path))
     }
 
-    /// Whether it has the same files as another one, whatever signatures lie beside them and
-    /// whatever is executable.
+    /// Whether two trees have the same files, ignoring signatures and executable bits.
     pub(crate) fn is_same_skill(&self, other: &Self) -> bool {
         let bytes = |(path, file): (&str, &File)| {
             other.get(path).is_some_and(|there| there.bytes == file.bytes)
@@ -254,18 +248,18 @@ impl Tree {
             || self.signed().count() == other.signed().count() && self.signed().all(bytes)
     }
 
-    /// The SHA-256 of every file but those that hold signatures, in hexadecimal digits.
+    /// Returns the SHA-256 of every file except those with signatures, in hexadecimal digits.
     pub fn digests(&self) -> BTreeMap<String, String> {
         self.signed().map(|(path, file)| (path.to_owned(), sha256_hex(&file.bytes))).collect()
     }
 
-    /// What a lock holds the skill to: `sha256-` and the digest of all digests, as subresource
-    /// integrity writes it. It does not depend on how the files were packed.
+    /// Returns the hash that a lock pins: `sha256-` and the digest of all file digests in base64,
+    /// in the notation of subresource integrity. It does not depend on how the files were packed.
     pub fn integrity(&self) -> String {
         self.inner.integrity.get_or_init(|| integrity(&self.digests())).clone()
     }
 
-    /// Writes the files into a folder, which must not be there yet.
+    /// Writes the files into a new folder; fails if the folder exists.
     pub fn write(&self, folder: &Path) -> Result<(), TreeError> {
         fs::create_dir(folder).map_err(TreeError::io(folder))?;
         let mut parent_made = "";
@@ -288,20 +282,20 @@ impl Tree {
     }
 }
 
-/// Reads a folder.
+/// Reads a folder into a tree.
 struct Reader<'a> {
     tree: Tree,
     links: Links<'a>,
 }
 
-/// What is done with links.
+/// How to handle links.
 enum Links<'a> {
     Follow {
-        /// Where they must stay.
+        /// The folder that links must not leave.
         boundary: &'a Boundary,
-        /// The folder that is read, and those behind links that led to where the reader is.
+        /// The skill folder, and the targets of the links that led to the current folder.
         above: Vec<PathBuf>,
-        /// How many more are followed.
+        /// The number of links that may still be followed.
         left: usize,
     },
     Refuse,
@@ -360,7 +354,7 @@ impl Reader<'_> {
 }
 
 impl Links<'_> {
-    /// Whether a file may be read: it is in the skill folder, or may be reached by a link.
+    /// Whether a file may be read: it is in the skill folder, or the boundary shares it.
     fn may_read(&self, file: &Path) -> bool {
         match self {
             Self::Refuse => true,
@@ -371,7 +365,7 @@ impl Links<'_> {
         }
     }
 
-    /// The file or folder that a link leads to, unless that is outside or in a circle.
+    /// Returns the target of a link, unless it is outside of the boundary or part of a cycle.
     fn target(&mut self, link: &Path) -> Option<PathBuf> {
         let Self::Follow { boundary, above, left } = self else { return None };
         *left = left.checked_sub(1)?;
@@ -380,7 +374,7 @@ impl Links<'_> {
         if inside.components().any(|part| part.as_os_str() == ".git") {
             return None;
         }
-        // A folder that lies above the link would be in itself.
+        // A link to a folder above itself is a cycle.
         let holds_link = link.parent()?.canonicalize().ok()?.starts_with(&target);
         let is_circle = holds_link || above.contains(&target);
         (target.is_file() || target.is_dir() && !is_circle).then_some(target)
@@ -399,13 +393,14 @@ impl Links<'_> {
     }
 }
 
-/// The integrity of a list of digests by path.
+/// Computes the integrity from file digests by path.
 pub(crate) fn integrity(digests: &BTreeMap<String, String>) -> String {
     let digest = Sha256::digest(canonical_json(digests));
     format!("sha256-{}", STANDARD.encode(digest))
 }
 
-/// An object as the bytes that are signed: sorted, without blanks, everything outside ASCII escaped.
+/// Formats an object as the bytes to sign: sorted keys, no spaces, everything outside ASCII
+/// escaped.
 pub(crate) fn canonical_json(members: &BTreeMap<String, String>) -> String {
     let mut text = String::from("{");
     for (key, value) in members {
@@ -420,7 +415,7 @@ pub(crate) fn canonical_json(members: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// A string as JSON with nothing but ASCII.
+/// Appends a JSON string in pure ASCII.
 pub(crate) fn push_ascii(text: &mut String, value: &str) {
     let plain = serde_json::Value::from(value).to_string();
     for c in plain.chars() {
@@ -447,7 +442,7 @@ pub(crate) fn read_file(path: &Path) -> Result<File, TreeError> {
     let metadata = file.metadata().map_err(fail())?;
     let executable = metadata.permissions().mode() & 0o111 != 0;
     let mut bytes = Vec::with_capacity(metadata.len().min(MAX_FILE_BYTES) as usize + 1);
-    // One byte more than allowed is enough to be refused.
+    // One byte more than the limit is enough to detect a file that is too large.
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(fail())?;
     Ok(File { bytes, executable })
 }

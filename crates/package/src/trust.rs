@@ -1,16 +1,17 @@
-//! Keys, signatures and trust tiers.
+//! Manages signing keys, verifies signatures, and computes the trust tier of a skill.
 //!
-//! - [`KeyStore`] holds the keys that sign here, [`TrustStore`] the keys that are believed here.
-//! - [`sign`] makes the `signature.json` of a skill; [`verify`] reads every signature that a skill
-//!   brings and says what they attest: an [`Attestation`] with its [`Tier`].
-//! - [`ssh`] and [`oms`] add the signatures of other programs to it; those of OpenPGP are read.
+//! - [`KeyStore`] stores the user's signing keys, [`TrustStore`] the keys that the user trusts.
+//! - [`sign`] creates the `signature.json` of a skill; [`verify`] checks every signature in a skill
+//!   and returns what they attest: an [`Attestation`] with its [`Tier`].
+//! - [`ssh`] and [`oms`] create and check signatures of other formats; OpenPGP signatures are only
+//!   checked.
+//! - [`TrustedSources`] are the sources from which the user installs skills without a question.
+//! - [`tier()`] computes the effective tier: the same when a skill is installed, verified and run.
 //!
-//! - [`TrustedSources`] are the places from which the user takes skills without a question.
-//! - [`tier()`] is the tier that counts: the same when a skill is installed, verified and run.
-//!
-//! A tier is computed, never read: what a skill says of itself is a claim, and [`tier()`] never
-//! gives it more than its signatures attest. No signature is no error. A wrong one always is: it
-//! says that somebody changed the skill.
+//! A tier is computed, never read from the skill: the tier in a skill's own files is a claim, and
+//! [`tier()`] never returns more than the signatures attest. A missing signature is not an error.
+//! [`verify`] reports a wrong signature as an error, because it means that the skill was changed
+//! after signing.
 
 mod file;
 mod json;

@@ -1,9 +1,9 @@
 //! Adds skills that other tools installed to `savoir.lock`, without moving them.
 //!
-//! Nothing in their folders changes, nor in the ledgers of the tools that put them there. What the
-//! lock holds such a skill to is its original, where that can be told: what its owner changed since
-//! counts as edited then, and an update merges into it. Where it cannot be told, and the files may
-//! have been edited, the folder itself is the source, so that no update can ever overwrite it.
+//! Neither their folders nor the ledgers of the tools that installed them change. If the original
+//! of a skill is known, the lock pins the original: later changes by the user then count as edits,
+//! and an update is merged into them. If the original is not known, and the files may have been
+//! edited, the folder itself is the source, so that no update can overwrite it.
 
 mod candidates;
 mod origin;
@@ -24,29 +24,28 @@ use super::{
 };
 use crate::{Agent, Tree, manifest::SkillRequirement};
 
-/// A skill that somebody put into the folder of an agent.
+/// A skill that another tool or the user put into the folder of an agent.
 #[derive(Clone, Debug)]
 pub struct AdoptionCandidate {
-    /// The name of its folder.
+    /// The name of the folder.
     pub name: String,
-    /// Its folder.
     pub path: PathBuf,
-    /// The agents that are to have it: those that are in use here and look where it lies.
+    /// The agents to lock the skill for: those that are in use here and read the folder.
     pub agents: Vec<&'static Agent>,
-    /// Why its original is not known, if somebody was asked and could not tell.
+    /// The reason why the original is not known, if a server was asked and could not answer.
     pub untraced: Option<String>,
     edited: bool,
     ready: Result<Box<CheckedSkill>, AdoptionObstacle>,
 }
 
 impl AdoptionCandidate {
-    /// What is going to be locked, with what must be asked about it; or why it is not adopted. The
-    /// scanner looked at the files as they lie there.
+    /// Returns the skill to lock, with the questions to ask about it; or the reason why it is not
+    /// adopted. The scanner checked the files as they are in the folder.
     pub fn ready(&self) -> Result<&CheckedSkill, &AdoptionObstacle> {
         self.ready.as_deref()
     }
 
-    /// Whether its files are not those of its original.
+    /// Whether the files differ from the original.
     pub fn is_edited(&self) -> bool {
         self.edited
     }
@@ -64,52 +63,51 @@ impl AdoptionCandidate {
     }
 }
 
-/// Why a skill is not adopted.
+/// The reason why a skill is not adopted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AdoptionObstacle {
-    /// It cannot be read as a skill.
+    /// The folder cannot be read as a skill.
     #[error("{0}")]
     Broken(String),
-    /// It could not be put back as it is.
+    /// The folder has content that Savoir could not restore.
     #[error("{0}; such a folder stays its owner's")]
     Unsupported(String),
-    /// It calls itself otherwise than its folder.
+    /// The name in SKILL.md differs from the name of the folder.
     #[error("it calls itself `{0}`; rename its folder, or change its name")]
     Name(String),
-    /// No agent has its skills written there.
+    /// The folder is not one that Savoir installs to.
     #[error("no skill is installed to {}; move it into the folder of an agent", .0.display())]
     NotAgentFolder(PathBuf),
-    /// A link leads to it, and it is in no folder of an agent.
+    /// The skill is a link to a folder that is not in the folder of an agent.
     #[error("it is a link to {}; install it from there instead", .0.display())]
     Link(PathBuf),
-    /// It is under the lock.
+    /// The skill is already in `savoir.lock`.
     #[error("it is in savoir.lock already")]
     Locked,
-    /// Another skill of its name is under the lock.
+    /// Another skill of that name is in `savoir.lock`.
     #[error("another `{0}` is in savoir.lock already; remove that one first, or rename this one")]
     NameTaken(String),
-    /// `savoir.toml` asks for a skill of its name from elsewhere.
+    /// `savoir.toml` requires a skill of that name from another source.
     #[error("savoir.toml asks for a `{0}` from elsewhere; take that out, or run savoir sync")]
     OtherSource(String),
-    /// There are two of its name, which are not the same.
+    /// There are two skills of that name with different files or sources.
     #[error("it is not the same as {}; adopt one of them, and remove the other", .0.display())]
     Differs(PathBuf),
-    /// It would be written otherwise for the agent.
+    /// The skill would have to be converted to the dialect of the agent.
     #[error("{agent} does not understand how it is written; install it, which converts it")]
     OtherDialect {
-        /// For which agent.
         agent: &'static str,
     },
-    /// It needs a skill that is not there.
+    /// The skill depends on a skill that is neither installed nor adopted.
     #[error("it needs {0}, which is neither installed nor adopted; install that first")]
     MissingDependency(String),
-    /// Something of the shelf is in the way.
+    /// The skill set cannot install the skill.
     #[error("{0}")]
     Install(String),
 }
 
 impl AdoptionObstacle {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Broken(_) => "broken",
@@ -129,8 +127,9 @@ impl AdoptionObstacle {
 }
 
 impl SkillSet {
-    /// Plans to take skills under `savoir.toml` and `savoir.lock` as they lie there. What cannot be
-    /// taken is told as [`PlannedChange::Skipped`], and is in nobody's way.
+    /// Plans to add skills to `savoir.toml` and `savoir.lock` without changing their files. Skills
+    /// that cannot be adopted are reported as [`PlannedChange::Skipped`], and do not prevent the
+    /// others.
     pub fn adopt(&self, found: &[AdoptionCandidate]) -> Result<InstallPlan, InstallFailure> {
         let _held = self.lock_for_planning()?;
         let state = self.read()?;
@@ -163,14 +162,15 @@ impl SkillSet {
         let nothing = taken.is_empty();
         let mut plan = planner.finish(state, text, &lock)?;
         if nothing {
-            // However an older program wrote it: its content is the same.
+            // Nothing was adopted, so do not rewrite a lock that an older program formatted
+            // differently.
             plan.after = plan.before.clone();
         }
         Ok(plan)
     }
 
-    /// Those that can be taken, by name; two of one name are copies of each other. The others are
-    /// told.
+    /// Returns the skills that can be adopted, by name; several of one name are copies of each
+    /// other. Reports the others as skipped.
     fn partition_candidates<'a>(
         &self,
         state: &State,
@@ -213,7 +213,7 @@ impl SkillSet {
         Ok(taken)
     }
 
-    /// Why a skill cannot be taken, as far as it alone is concerned.
+    /// Returns the reason why a skill cannot be adopted, without regard to the other candidates.
     fn find_obstacle(
         &self,
         state: &State,
@@ -259,7 +259,7 @@ fn ids(copies: &[&AdoptionCandidate]) -> Vec<String> {
     ids.into_iter().collect()
 }
 
-/// Each after what it needs. What need each other stand as they come.
+/// Sorts names so that each follows its dependencies. Skills in a dependency cycle stay in order.
 fn dependency_order<'a>(taken: &'a BTreeMap<String, Vec<&AdoptionCandidate>>) -> Vec<&'a String> {
     let (mut order, mut left): (Vec<&String>, Vec<&String>) = (Vec::new(), taken.keys().collect());
     while !left.is_empty() {
@@ -274,13 +274,13 @@ fn dependency_order<'a>(taken: &'a BTreeMap<String, Vec<&AdoptionCandidate>>) ->
     order
 }
 
-/// Two copies that are not of the same original.
+/// Returns two copies that do not have the same original.
 fn find_differing_copies(copies: &[&AdoptionCandidate]) -> Option<(PathBuf, PathBuf)> {
     let (first, others) = copies.split_first()?;
     let integrity =
         |copy: &AdoptionCandidate| copy.ready().ok().map(|ready| ready.tree.integrity());
     let of_first = integrity(first);
-    // Only the folder itself may be the source of each.
+    // Each copy may have its own folder as its source.
     let own =
         |copy: &AdoptionCandidate| matches!(copy.requirement(), Some(SkillRequirement::Path(_)));
     let same_source = |copy: &AdoptionCandidate| {
@@ -290,7 +290,7 @@ fn find_differing_copies(copies: &[&AdoptionCandidate]) -> Option<(PathBuf, Path
     Some((first.path.clone(), other.path.clone()))
 }
 
-/// A skill that needs one that is not there, and what it needs.
+/// Returns a skill with an unmet dependency, and that dependency.
 fn unmet(
     state: &State,
     taken: &BTreeMap<String, Vec<&AdoptionCandidate>>,

@@ -1,4 +1,4 @@
-//! Applies a plan completely or not at all, and undoes it.
+//! Applies an install plan completely or not at all, and undoes the newest change.
 
 use std::{fs, io, path::Path};
 
@@ -18,8 +18,9 @@ use crate::{
 };
 
 impl SkillSet {
-    /// Makes a plan true. `waiting` is called if another program is at work first. If what the plan
-    /// was made from has changed meanwhile, the error is [`InstallFailure::Moved`]: plan again.
+    /// Applies a plan. Calls `waiting` if another program holds the lock and must finish first. If
+    /// the files that the plan was computed from have changed since, the error is
+    /// [`InstallFailure::Moved`]: plan again.
     pub fn apply(&self, plan: &InstallPlan, waiting: &dyn Fn()) -> Result<(), InstallFailure> {
         if !plan.growth.is_empty() {
             return Err(InstallFailure::MoreCapabilities(plan.growth.clone()));
@@ -37,22 +38,24 @@ impl SkillSet {
         let record = self.change(plan, &journal)?;
         remove_if_empty(&plan.remove_if_empty);
         if let Err(error) = self.add_to_index(plan) {
-            // The change is made; only removing it some day is left to its owner.
+            // The change is applied. Without the index entry, Savoir only cannot remove the folder
+            // later.
             tracing::warn!("what was installed is not written down: {error}");
         }
         let closed = record.finish().and_then(|()| journal.prune(&self.root));
-        // Where the lock stays as it is, nothing else says that the change is made.
+        // If `savoir.lock` does not change, only the closed journal record shows that the change
+        // was applied, so it must reach the disk.
         let closed =
             if plan.before.lock == plan.after.lock { closed.and(journal.wait()) } else { closed };
         if let Err(error) = closed {
-            // The change is made. The next one looks after the journal.
+            // The change is applied. The next change repairs the journal.
             tracing::warn!("the journal is not in order: {error}");
         }
         Ok(())
     }
 
-    /// Puts right what a program that died left half done; says whether there was anything. Call it
-    /// before a plan is made: none is made otherwise.
+    /// Repairs changes that crashed programs left incomplete; returns whether there were any. Call
+    /// it before planning, because planning fails while there are incomplete changes.
     pub fn recover(&self, waiting: &dyn Fn()) -> Result<bool, InstallFailure> {
         if Journal::new(&self.data).is_closed()? {
             return Ok(false);
@@ -61,7 +64,7 @@ impl SkillSet {
         self.roll_back(&held)
     }
 
-    /// Plans to take back the newest change of this shelf.
+    /// Plans to undo the newest change of this skill set.
     pub fn undo(&self, edits: UserEdits) -> Result<InstallPlan, InstallFailure> {
         let _held = self.lock_for_planning()?;
         let nothing = || InstallFailure::NothingToUndo(self.root.clone());
@@ -117,11 +120,11 @@ impl SkillSet {
         })
     }
 
-    /// A plan is only good for what it was made from.
+    /// Checks that the files are still those that the plan was computed from.
     fn check_fresh(&self, plan: &InstallPlan) -> Result<(), InstallFailure> {
         let moved = || InstallFailure::Moved(self.root.clone());
         let ProjectFiles { manifest, lock, .. } = self.texts()?;
-        // The lock of GAIA may change at any time: see `gaia`.
+        // GAIA may change its lock file at any time: see `gaia`.
         if (&manifest, &lock) != (&plan.before.manifest, &plan.before.lock) {
             return Err(moved());
         }
@@ -140,11 +143,12 @@ impl SkillSet {
         Ok(kept.into_iter().try_for_each(|kept| kept.map(drop))?)
     }
 
-    /// Changes everything. On an error everything is put back.
+    /// Applies all steps. On an error, restores everything.
     ///
-    /// First all that is new is written beside its place, and all that is old into the journal.
-    /// Then one wait for the disk is enough for all of it, and what is left is to rename: however
-    /// the program or the machine ends, folders are whole, and what was there can come back.
+    /// First, all new content is written to staging folders beside the target folders, and all old
+    /// content to the journal. Then a single disk sync covers both, and only renames remain:
+    /// whenever the program or the machine stops, every folder is complete, and the old content can
+    /// be restored.
     fn change(
         &self,
         plan: &InstallPlan,
@@ -169,7 +173,8 @@ impl SkillSet {
                 Ok(record)
             }
             Err(error) => {
-                // What could not be put back is better there than nowhere.
+                // If the old content could not be restored, the staging folders hold the only copy
+                // of it.
                 if !matches!(error, InstallFailure::HalfDone { .. }) {
                     stages.remove();
                 }
@@ -217,7 +222,8 @@ impl SkillSet {
     }
 }
 
-/// Writes everything that is new beside its place, and waits until the disk has it and the record.
+/// Writes all new content to staging folders, and waits until it and the journal record are on
+/// disk.
 fn prepare(
     plan: &InstallPlan,
     record: &Path,
@@ -245,13 +251,14 @@ fn failed(error: InstallFailure, back: Result<(), InstallFailure>) -> InstallFai
     }
 }
 
-/// If everything is as it was, the record is void. If not, it tells the next program what to do.
+/// Discards the record if everything was restored. Otherwise the record stays, and the next program
+/// uses it to restore the rest.
 fn give_up(record: &JournalRecord, error: InstallFailure) -> InstallFailure {
     remove_if_empty(&record.made);
     if !matches!(error, InstallFailure::HalfDone { .. })
         && let Err(error) = record.discard()
     {
-        // It says what is the case already, so that it does no harm.
+        // The record only describes the current state, so it does no harm.
         tracing::warn!("the journal is not in order: {error}");
     }
     error
@@ -265,8 +272,8 @@ fn put_back(swaps: Vec<FolderSwap>) -> Result<(), InstallFailure> {
     first
 }
 
-/// A change whose lock was written is made. Every other one is taken back, except where somebody
-/// changed something since.
+/// Completes or rolls back the change of a record. If the new `savoir.lock` was written, the change
+/// counts as applied. Otherwise it is rolled back, except in folders that changed since.
 fn roll_back(record: &JournalRecord) -> Result<(), InstallFailure> {
     let places = record.folders.iter().map(|folder| &folder.path);
     text_file::sweep(&record.root);
@@ -302,7 +309,7 @@ fn roll_back(record: &JournalRecord) -> Result<(), InstallFailure> {
     record.discard()
 }
 
-/// Waits until the disk has what was put back: then the record is not needed any more.
+/// Waits until the restored folders are on disk, because the record is discarded afterwards.
 fn wait_for(replaced: &[&Path]) -> Result<(), InstallFailure> {
     let folders: Vec<&Path> = replaced.iter().copied().filter(|path| path.is_dir()).collect();
     let fail = |path: &Path| InstallFailure::io(path);
@@ -312,7 +319,8 @@ fn wait_for(replaced: &[&Path]) -> Result<(), InstallFailure> {
     parents.iter().try_for_each(|parent| disk_sync::wait_for(parent).map_err(fail(parent)))
 }
 
-/// Writes what differs, the lock last: with it the change is made.
+/// Writes the files that differ. `savoir.lock` is the last one, because it marks the change as
+/// applied.
 fn write_project_files(
     root: &Path,
     before: &ProjectFiles,
@@ -328,8 +336,8 @@ fn write_project_files(
     Ok(())
 }
 
-/// Writes what was there before, where something else is there now: what is as it was needs no
-/// room on a disk that is full.
+/// Restores the files that differ from `before`. Unchanged files are not written, since that could
+/// fail on a full disk.
 fn restore_project_files(
     root: &Path,
     before: &ProjectFiles,
@@ -345,7 +353,7 @@ fn restore_project_files(
     manifest.and(gaia).and(lock)
 }
 
-/// Makes a file what it is to be, unless it is already.
+/// Writes or removes a file, unless it already has the new content.
 pub(super) fn write_file(
     path: &Path,
     before: Option<&String>,

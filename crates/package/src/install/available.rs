@@ -1,4 +1,5 @@
-//! Index of the skill versions that can be installed: fetched ones and locked ones.
+//! Provides the resolver with an index of the skill versions that can be installed: fetched ones
+//! and locked ones.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +12,14 @@ use crate::{
     resolve::{Candidate, Index, IndexError, VersionDependencies},
 };
 
-/// One version of a skill.
+/// One available version of a skill.
 pub(super) struct AvailableVersion<'a> {
     pub(super) locked: LockedSkill,
-    /// What arrived; nothing if the lock has it.
+    /// The fetched skill; `None` if the version is only locked.
     pub(super) ready: Option<&'a CheckedSkill>,
 }
 
-/// Versions of skills by name.
+/// The available versions of skills, by folder name.
 pub(super) struct AvailableSkills<'a>(BTreeMap<String, Vec<AvailableVersion<'a>>>);
 
 impl<'a> AvailableSkills<'a> {
@@ -31,7 +32,7 @@ impl<'a> AvailableSkills<'a> {
         for ready in ready {
             let known = copies.entry(ready.summary.name.clone()).or_default();
             match &ready.why {
-                // What is asked for by name takes the place of everything else.
+                // A requested skill or an update replaces all other versions.
                 FetchReason::Requested(_) | FetchReason::Update => known.clear(),
                 FetchReason::IfNeeded
                     if known.iter().any(|copy| copy.is(&ready.summary.version)) =>
@@ -57,7 +58,7 @@ impl<'a> AvailableSkills<'a> {
 }
 
 impl AvailableSkills<'_> {
-    /// What is needed, by the name of its folder if it is published under another one.
+    /// Replaces the published name of a dependency by the name of its folder.
     fn installed(&self, need: &SkillRef) -> SkillRef {
         let folder = folder(&need.name);
         let is_it = |copy: &AvailableVersion<'_>| {
@@ -71,7 +72,7 @@ impl AvailableSkills<'_> {
     }
 }
 
-/// The folder of a skill: the last part of the name under which it is published.
+/// Returns the folder name of a skill: the last part of its published name.
 pub(super) fn folder(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }

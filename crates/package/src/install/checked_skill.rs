@@ -1,4 +1,4 @@
-//! Checks a fetched skill: summary, signatures and scan.
+//! Checks a fetched skill before it is installed: summary, signatures and scan.
 
 use std::{
     path::{Component, Path, PathBuf},
@@ -20,74 +20,64 @@ use crate::{
 use savoir_scan::{Finding, Report, Severity, Verdict};
 use savoir_skill::permission::{self, Permission};
 
-/// A skill as it came from its source.
+/// A skill as fetched from its source, not checked yet.
 #[derive(Clone, Debug)]
 pub struct FetchedSkill {
-    /// Its files.
     pub tree: Tree,
-    /// What its source calls it.
+    /// The name that the source uses.
     pub called: String,
-    /// Where it came from.
     pub source: LockedSource,
-    /// Why it was fetched.
     pub why: FetchReason,
-    /// The version that its registry counts it as, where its files have none.
+    /// The version that the registry assigned, if the skill's files have none.
     pub counted: Option<Version>,
 }
 
-/// Why a skill was fetched.
+/// The reason why a skill was fetched.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FetchReason {
-    /// Somebody asked for it: `savoir.toml` says this.
+    /// The user or `savoir.toml` requested it with this requirement.
     Requested(SkillRequirement),
-    /// It takes the place of the one that is installed.
+    /// It replaces the installed version.
     Update,
-    /// It is only taken if another one needs it.
+    /// It is only installed if another skill needs it.
     IfNeeded,
 }
 
-/// A skill that arrived and was checked.
+/// A fetched skill that passed the checks.
 #[derive(Clone, Debug)]
 pub struct CheckedSkill {
-    /// Its files.
     pub tree: Tree,
-    /// What they say.
+    /// The data of its SKILL.md.
     pub summary: SkillSummary,
-    /// Where it came from.
     pub source: LockedSource,
-    /// Why it was fetched.
     pub why: FetchReason,
-    /// What its signatures attest.
+    /// The signers and the tier that its signatures attest.
     pub attestation: Attestation,
-    /// How far it is trusted.
+    /// The trust tier.
     pub tier: Tier,
-    /// What the scanner found.
+    /// The findings of the scanner.
     pub report: Report,
 }
 
-/// Why a skill is not taken, whatever anybody says.
+/// An error for which a skill is rejected, whatever the user answers.
 #[derive(Debug, Error)]
 pub enum CheckError {
-    /// It cannot be used.
+    /// SKILL.md is not usable.
     #[error("`{name}`: {error}")]
     SkillSummary {
-        /// Which skill.
         name: String,
-        /// Why not.
         error: SummaryError,
     },
-    /// Its signature is wrong: somebody changed it.
+    /// A signature is invalid: the files were changed after signing.
     #[error("`{name}`: {error}")]
     Signature {
-        /// Which skill.
         name: String,
-        /// What is wrong.
         error: SignatureError,
     },
 }
 
 impl CheckError {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::SkillSummary { error, .. } => error.code(),
@@ -96,41 +86,43 @@ impl CheckError {
     }
 }
 
-/// Something that a person must answer before a skill is installed.
+/// A question that the user must answer before a skill is installed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InstallQuestion {
-    /// Nobody vouches for it.
+    /// The skill is unsigned or signed by no trusted key.
     Experimental,
-    /// It wants something that its tier does not give without asking.
+    /// The skill requests a permission that its tier does not get without asking.
     Permission(Permission),
-    /// The scanner found something that a person should look at.
+    /// The scanner found something that the user should review.
     Review(Vec<Finding>),
 }
 
-/// Why a skill should not be installed.
+/// A reason why a skill should not be installed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InstallRefusal {
-    /// It does what harmful ones do.
+    /// The scanner found malicious behavior.
     Scan(Vec<Finding>),
 }
 
 impl CheckedSkill {
-    /// Checks what arrived. What can be asked about is no error.
+    /// Checks a fetched skill. Problems that the user can accept are not errors: see
+    /// [`Self::questions`] and [`Self::refusals`].
     pub fn check(fetched: FetchedSkill, trust: &TrustStore) -> Result<Self, CheckError> {
         Self::check_with(Tree::scan, fetched, trust)
     }
 
-    /// Checks many on all processors; the results are in the order of the arrivals.
+    /// Checks many skills on all processors; returns the results in the order of `arrivals`.
     pub fn check_all(
         arrivals: Vec<FetchedSkill>,
         trust: &TrustStore,
     ) -> Vec<Result<Self, CheckError>> {
         let here = thread::current().id();
         parallel::map_with_stack(savoir_scan::STACK, arrivals, |fetched| {
-            // The threads have the stack of a scanner; this one may not.
+            // The worker threads have a stack large enough for the scanner; the calling thread may
+            // not.
             let scan = if thread::current().id() == here { Tree::scan } else { Tree::scan_here };
             let ready = Self::check_with(scan, fetched, trust)?;
-            // Every plan asks for it: it is worked out here, where all processors help.
+            // Every plan needs the integrity, which is cached: compute it here in parallel.
             ready.tree.integrity();
             Ok(ready)
         })
@@ -155,13 +147,13 @@ impl CheckedSkill {
         Ok(Self { tree, summary, source, why, attestation, tier, report })
     }
 
-    /// What becomes of each permission that it asks for.
+    /// Returns the decision about each requested permission.
     pub fn decisions(&self) -> Vec<(&Permission, Decision)> {
         let permissions = self.summary.permissions.iter();
         permissions.map(|wish| (wish, permission::decision(self.tier, wish))).collect()
     }
 
-    /// What a person must answer first.
+    /// Returns the questions that the user must answer before the install.
     pub fn questions(&self) -> Vec<InstallQuestion> {
         let mut questions = Vec::new();
         if self.tier == Tier::Experimental {
@@ -176,7 +168,7 @@ impl CheckedSkill {
         questions
     }
 
-    /// Why it should not be installed.
+    /// Returns the reasons why the skill should not be installed.
     pub fn refusals(&self) -> Vec<InstallRefusal> {
         match self.verdict() {
             Verdict::Block => vec![InstallRefusal::Scan(self.findings(Severity::High))],
@@ -193,7 +185,7 @@ impl CheckedSkill {
         findings.filter(|finding| finding.severity >= least).cloned().collect()
     }
 
-    /// What a lock says about it; the agents are not known yet.
+    /// Returns the lock entry of the skill, without agents, which are not known yet.
     pub(super) fn locked(&self) -> LockedSkill {
         let summary = &self.summary;
         let integrity = self.tree.integrity();
@@ -208,8 +200,8 @@ impl CheckedSkill {
     }
 }
 
-/// What the signatures of a skill attest under the keys that the user trusts. This is the only source
-/// of a tier: when a skill arrives, and each time that its lock is brought up to date.
+/// Returns what the signatures of a skill attest under the keys that the user trusts. This is the
+/// only source of a tier: when a skill is fetched, and each time that its lock entry is updated.
 pub(super) fn attested(
     tree: &Tree,
     summary: &SkillSummary,
@@ -217,13 +209,13 @@ pub(super) fn attested(
     trust: &TrustStore,
 ) -> Result<Attestation, SignatureError> {
     let written = summary.written_version();
-    // Where a file has no version, the one of its registry was signed.
+    // If the files have no version, the version of the registry was signed.
     let counted = counted.filter(|_| written.is_empty()).map(ToString::to_string);
     trust::attest(tree, summary.signed_name(), counted.as_deref().unwrap_or(written), trust)
 }
 
 impl LockedSkill {
-    /// Writes down what signatures attest.
+    /// Sets the fields that signatures attest.
     pub(super) fn set_attestation(&mut self, attestation: &Attestation) {
         let signed = attestation.signed.as_ref();
         self.attested = signed.map(|_| attestation.tier);
@@ -232,7 +224,7 @@ impl LockedSkill {
     }
 }
 
-/// A signature in one word.
+/// Formats the kind and the key of a signature as one word.
 pub(super) fn signature(signer: &trust::Signer) -> String {
     let kind = signer.kind.as_str();
     if signer.key_id.starts_with(&format!("{kind}:")) {
@@ -242,7 +234,7 @@ pub(super) fn signature(signer: &trust::Signer) -> String {
     }
 }
 
-/// What a lock in the folder `root` writes down for a place.
+/// Returns the source as a lock in the folder `root` writes it.
 pub fn locked_source(place: &PinnedSource, root: &Path) -> Result<LockedSource, InstallFailure> {
     let text = match place {
         PinnedSource::Path { path, inside } => {
@@ -254,7 +246,8 @@ pub fn locked_source(place: &PinnedSource, root: &Path) -> Result<LockedSource, 
     Ok(text.parse()?)
 }
 
-/// What `savoir.toml` in the folder `root` says to get a newer one from the same place.
+/// Returns the requirement with which `savoir.toml` in the folder `root` gets newer versions from
+/// the same source.
 pub fn requirement_for(place: &PinnedSource, root: &Path) -> SkillRequirement {
     match place {
         PinnedSource::Path { path, .. } => {
@@ -263,7 +256,7 @@ pub fn requirement_for(place: &PinnedSource, root: &Path) -> SkillRequirement {
         PinnedSource::Url { url, .. } => {
             SkillRequirement::Url { url: url.to_string(), integrity: None }
         }
-        // The skill of the site is the one of this name.
+        // The requirement names the site; the skill is found by its name.
         PinnedSource::WellKnown { index, .. } => {
             SkillRequirement::Url { url: index.to_string(), integrity: None }
         }
@@ -280,7 +273,7 @@ pub fn requirement_for(place: &PinnedSource, root: &Path) -> SkillRequirement {
     }
 }
 
-/// The way from a folder to a path: others have both elsewhere.
+/// Returns a path relative to a folder, because other users have both in another place.
 fn relative(path: &Path, root: &Path) -> PathBuf {
     let (path, root) = (real(path), real(root));
     let shared = path.components().zip(root.components()).take_while(|(a, b)| a == b).count();

@@ -1,23 +1,22 @@
-//! Three versions of a skill become one: what was installed, what its owner made of it, and what is
-//! new.
+//! Merges three versions of a skill: the installed one, the edited one, and the new one.
 
 use std::collections::BTreeSet;
 
 use crate::{File, Tree, TreeError, merge::merge, tree::SIGNATURE_FILES};
 
-/// What comes of merging.
+/// The result of a merge.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MergedSkill {
     pub(super) tree: Tree,
-    /// Files in which both changed something, at different places.
+    /// Files that both sides changed at different places.
     pub(super) merged: Vec<String>,
-    /// Files in which both changed the same place, and how many such places.
+    /// Files that both sides changed at the same place, with the number of conflicts.
     pub(super) conflicts: Vec<(String, usize)>,
-    /// Files that both changed and that cannot be merged: the owner's stay.
+    /// Files that both sides changed and that cannot be merged: the user's version stays.
     pub(super) kept: Vec<String>,
 }
 
-/// Merges file by file.
+/// Merges file by file. `title` names the new version in conflict markers.
 pub(super) fn combine(
     base: &Tree,
     mine: &Tree,

@@ -9,24 +9,23 @@ use savoir_skill::{
 
 use crate::{Agent, File, InstallFailure, SkillSummary, Tree, tree::SIGNATURE_FILES};
 
-/// The name by which every agent finds a skill.
+/// The file name by which every agent finds a skill.
 const SKILL_FILE: &str = "SKILL.md";
 
-/// Dialects that read each other's files.
+/// Dialects whose agents can read each other's files.
 const FAMILY: [Dialect; 4] =
     [Dialect::AGENTSKILLS, Dialect::CLAUDE_CODE, Dialect::CODEX, Dialect::OPENCLAW];
 
-/// A skill as it lies in the folder of an agent.
+/// The files of a skill as installed for one agent.
 #[derive(Clone, Debug)]
 pub struct DeployedSkill {
-    /// Its files.
     pub tree: Tree,
-    /// What became of its fields; empty if the files are those of the source, byte for byte.
+    /// What happened to each field of the frontmatter; empty if the files are unchanged.
     pub report: Vec<FieldReport>,
 }
 
-/// A skill as it lies in the folder of an agent: byte for byte, unless the agent cannot read it at all.
-/// The same files always give the same result, so that it need not be written down.
+/// Returns the files of a skill as installed for an agent: unchanged, unless the agent cannot read
+/// them. The result is deterministic, so it is not stored.
 pub fn deploy_for_agent(
     tree: &Tree,
     summary: &SkillSummary,
@@ -51,7 +50,7 @@ pub fn deploy_for_agent(
         let bytes = file.text.clone().into_bytes();
         converted.add(file.path.clone(), File { bytes, executable: false })?;
     }
-    // Signatures are for the original; beside a converted file they would only look forged.
+    // Signatures cover the original; beside a converted file they would look forged.
     let others =
         tree.files().filter(|(path, _)| !is_skill_file(path) && !SIGNATURE_FILES.contains(path));
     for (path, file) in others {
@@ -62,18 +61,19 @@ pub fn deploy_for_agent(
     Ok(DeployedSkill { tree: converted, report: conversion.report })
 }
 
-/// Whether an agent can read the file as its author wrote it. Agents ignore fields that they do not
-/// know; what they cannot do without is a description.
+/// Whether an agent can read the original file. Agents ignore unknown fields, but need a
+/// description.
 fn agent_reads(summary: &SkillSummary, agent: &Agent) -> bool {
     if summary.dialect == agent.dialect || FAMILY.contains(&summary.dialect) {
         return true;
     }
-    // Some dialects fill in a description; the agent sees only what is written.
+    // Some dialects derive a description, but the agent only sees the written one.
     let written = summary.reading.document.field("description").and_then(|node| node.text());
     FAMILY.contains(&agent.dialect) && written.is_some_and(|text| !text.trim().is_empty())
 }
 
-/// The same files; a `skill.md` is called `SKILL.md`, since agents look for that name only.
+/// Returns the same files, with `skill.md` renamed to `SKILL.md`, since agents only look for that
+/// name.
 fn renamed(tree: &Tree) -> Result<DeployedSkill, InstallFailure> {
     let name = tree.files().map(|(path, _)| path).find(|path| is_skill_file(path));
     let Some(name) = name.filter(|name| *name != SKILL_FILE) else {
@@ -94,7 +94,8 @@ fn renamed(tree: &Tree) -> Result<DeployedSkill, InstallFailure> {
     Ok(DeployedSkill { tree: renamed, report: vec![report] })
 }
 
-/// Whether the agent understands the original just as well: then it gets that, with its signature.
+/// Whether the agent understands the original as well as the converted file: then it gets the
+/// original, with its signature.
 fn is_alike(summary: &SkillSummary, conversion: &Conversion, dialect: Dialect) -> bool {
     let is_loss = |field: &FieldReport| {
         matches!(field.how, FieldOutcome::Approximated | FieldOutcome::Dropped)
@@ -112,7 +113,7 @@ fn is_alike(summary: &SkillSummary, conversion: &Conversion, dialect: Dialect) -
     original.is_some_and(|one| read(&file.text).is_some_and(|other| says_the_same(&one, &other)))
 }
 
-/// Whether an agent is told the same.
+/// Whether two skills give an agent the same information.
 fn says_the_same(one: &Skill, other: &Skill) -> bool {
     let told = |skill: &Skill| {
         let Skill { name, description, when_to_use, body, inputs, tools, policy, .. } = skill;

@@ -1,8 +1,8 @@
 //! Waits until written files are on the disk (fsync).
 //!
-//! Systems write files later, in an order of their own: if the power fails before, a file that was
-//! renamed into its place may be there without its bytes. So everything is on the disk before it is
-//! renamed, and the renaming before the next step.
+//! Operating systems write files later, and in any order: after a power failure, a file that was
+//! renamed to its final path may exist without its bytes. So everything is synced before it is
+//! renamed, and renames are synced before the next step.
 
 use std::{
     collections::BTreeSet,
@@ -12,11 +12,11 @@ use std::{
     path::Path,
 };
 
-/// Up to so many files and folders it is faster to wait for each one than for everything that the
-/// system has still to write, of other programs, too.
+/// Up to this number of files and folders, it is faster to sync each one than the whole disk, which
+/// includes writes of other programs.
 const MAX_SINGLE_SYNCS: usize = 16;
 
-/// Waits until the disk has everything below some folders.
+/// Waits until everything below these folders is on disk.
 pub(super) fn sync_folders(folders: &[&Path]) -> io::Result<()> {
     let mut few = Vec::new();
     for folder in folders {
@@ -27,12 +27,13 @@ pub(super) fn sync_folders(folders: &[&Path]) -> io::Result<()> {
     few.iter().try_for_each(|path| wait_for(path))
 }
 
-/// Waits until the disk has one file, or the names in one folder.
+/// Waits until one file, or the names in one folder, are on disk.
 pub(super) fn wait_for(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Adds everything below a folder and the folder itself; says whether it is still little.
+/// Collects a folder and everything below it; returns whether there are few enough to sync each
+/// one.
 fn collect(folder: &Path, few: &mut Vec<std::path::PathBuf>) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -49,7 +50,7 @@ fn collect(folder: &Path, few: &mut Vec<std::path::PathBuf>) -> io::Result<bool>
     Ok(few.len() <= MAX_SINGLE_SYNCS)
 }
 
-/// Waits for everything on the disks that the folders are on.
+/// Syncs the disks that the folders are on.
 fn sync_whole_disk(folders: &[&Path]) -> io::Result<()> {
     let mut disks = BTreeSet::new();
     for folder in folders {
@@ -66,7 +67,7 @@ fn sync_disk(folder: &File) -> io::Result<()> {
     Ok(rustix::fs::syncfs(folder)?)
 }
 
-/// Other systems know only all disks at once.
+/// Other systems can only sync all disks at once.
 #[cfg(not(target_os = "linux"))]
 fn sync_disk(_: &File) -> io::Result<()> {
     rustix::fs::sync();

@@ -18,7 +18,8 @@ use crate::{
     resolve::{IndexError, ResolveError},
 };
 
-/// Why skills were not installed, updated or removed. What was there before is there still.
+/// An error while installing, updating or removing skills. Except for `HalfDone`, nothing was
+/// changed.
 #[derive(Debug, Error)]
 pub enum InstallFailure {
     /// `savoir.lock` cannot be read or written.
@@ -36,111 +37,98 @@ pub enum InstallFailure {
     /// The files of a folder cannot be those of a skill.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// No versions go together.
+    /// No set of versions satisfies all requirements.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    /// The lock or somebody names an agent that is not known.
+    /// The lock or the user names an unknown agent.
     #[error(transparent)]
     Agent(#[from] UnknownAgent),
-    /// Where a skill came from cannot be written into a lock.
+    /// A source cannot be written into a lock.
     #[error(transparent)]
     Source(#[from] SourceProblem),
-    /// What is kept of a skill is no skill.
+    /// The stored files of a skill are not a valid skill.
     #[error("`{name}`: {error}")]
     SkillSummary {
-        /// Which one.
         name: String,
-        /// Why.
         error: SummaryError,
     },
-    /// A skill cannot be said in the dialect of an agent.
+    /// A skill cannot be converted to the dialect of an agent.
     #[error("`{name}` cannot be written for {agent}: {error}")]
     Convert {
-        /// Which skill.
         name: String,
-        /// Which agent.
+        /// The title of the agent.
         agent: &'static str,
-        /// Why.
         error: ConvertError,
     },
-    /// An agent has no folder for such skills.
+    /// An agent has no skill folder in this scope.
     #[error("{agent} has no folder for the skills of a {scope}")]
     NoFolder {
-        /// The agent.
+        /// The title of the agent.
         agent: &'static str,
-        /// Whose skills.
         scope: Scope,
     },
-    /// A folder of a project leads out of it.
+    /// A folder of a project leads out of it through a link.
     #[error("{} is a link to {}, which is outside of the project", path.display(), to.display())]
     Outside {
         /// The folder or the file.
         path: PathBuf,
-        /// Where it leads.
+        /// The target of the link.
         to: PathBuf,
     },
-    /// `savoir.toml` asks for a skill by a name that the skill does not have.
+    /// `savoir.toml` requires a skill under a name that differs from its own.
     #[error("`{key}` in savoir.toml is a skill that calls itself `{name}`")]
     Renamed {
         /// The name in `savoir.toml`.
         key: String,
-        /// What it calls itself.
+        /// The skill's own name.
         name: String,
     },
-    /// An adopted skill is gone, and nobody else has it.
+    /// The folder of an adopted skill no longer exists, and the skill cannot be fetched again.
     #[error("`{name}` was adopted{} in {path}, which no longer exists", had_from(.from.as_deref()))]
     Adopted {
-        /// Which skill.
         name: String,
-        /// The folder in which it lay.
+        /// The folder of the skill.
         path: String,
-        /// Where another tool had it from.
+        /// The source from which another tool installed it.
         from: Option<String>,
     },
-    /// Nobody said which agents a skill is for.
+    /// No agent is known to install a skill for.
     #[error("no agent is named for `{0}`, and none was found")]
     NoAgents(String),
     /// A skill is not installed.
     #[error("`{0}` is not installed here")]
     NotInstalled(String),
-    /// Folders in which something lies that Savoir did not put there.
+    /// Target folders exist that Savoir did not write.
     #[error("{} not installed by savoir", exist(.0))]
     Occupied(Vec<PathBuf>),
-    /// Folders that were edited since.
+    /// Folders were edited since Savoir wrote them.
     #[error("{} edited after the installation", were(.0))]
     Edited(Vec<PathBuf>),
-    /// A folder whose content cannot be kept, so it is not replaced.
+    /// A folder is not replaced, because its content could not be restored.
     #[error("{} is not replaced, since it could not be restored: {why}", path.display())]
     Unkeepable {
-        /// Which one.
         path: PathBuf,
-        /// Why not.
         why: String,
     },
     /// The files of a locked skill are neither in the store nor where they were installed.
     #[error("the files of `{name}` {version} are not stored on this machine")]
     NotKept {
-        /// Which skill.
         name: String,
-        /// Which version.
         version: semver::Version,
     },
     /// A skill cannot be fetched again.
     #[error("`{name}` cannot be fetched again: {error}")]
     Fetch {
-        /// Which one.
         name: String,
-        /// Why.
         error: IndexError,
     },
-    /// What was fetched is not what the lock says.
+    /// The fetched files differ from the lock.
     #[error("`{name}` is not what the lock says: its files are {found} instead of {locked}")]
     Integrity {
-        /// Which skill.
         name: String,
-        /// What the lock says.
+        /// The integrity in the lock.
         locked: String,
-        /// What was fetched.
+        /// The integrity of the fetched files.
         found: String,
     },
     /// The lock has a skill under a name that is not its own.
@@ -148,49 +136,45 @@ pub enum InstallFailure {
     OtherName {
         /// The name in the lock.
         locked: String,
-        /// The name in the file.
+        /// The name in the skill's files.
         written: String,
     },
-    /// New versions want what nobody accepted.
+    /// New versions request capabilities that the user has not accepted.
     #[error("{}", lines(.0))]
     MoreCapabilities(Vec<AddedCapability>),
-    /// Something else changed the shelf since the plan was made.
+    /// Another program changed the skill set since the plan was made.
     #[error("another program changed the skills of {} at the same time", .0.display())]
     Moved(PathBuf),
-    /// A program died while it changed the shelf.
+    /// A program crashed while it changed the skill set.
     #[error("a change of the skills of {} was interrupted", .0.display())]
     Unfinished(PathBuf),
-    /// There is nothing to take back.
+    /// There is no change to undo.
     #[error("there is no change of {} to undo", .0.display())]
     NothingToUndo(PathBuf),
     /// A record of the journal is damaged.
     #[error("{}: {why}", path.display())]
     Journal {
-        /// Which one.
         path: PathBuf,
-        /// What is wrong with it.
         why: String,
     },
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
-    /// A change failed, and so did putting everything back.
+    /// A change failed, and so did restoring the old content.
     #[error("{error}; the change could not be undone: {back}")]
     HalfDone {
-        /// What failed first.
+        /// The error of the change.
         error: Box<Self>,
-        /// What failed then.
+        /// The error while restoring.
         back: Box<Self>,
     },
 }
 
 impl InstallFailure {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Lock(error) => error.code(),
@@ -226,7 +210,7 @@ impl InstallFailure {
         }
     }
 
-    /// What could be done about it.
+    /// A suggestion to solve the error.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Lock(LockError::File(error)) | Self::File(error) => {

@@ -1,4 +1,4 @@
-//! Reads what is in the target folder of a skill.
+//! Reads the content of the target folder of a skill.
 
 use std::{
     fs, io,
@@ -8,19 +8,18 @@ use std::{
 use super::InstallFailure;
 use crate::{Tree, TreeError, tree::SIGNATURE_FILES};
 
-/// Folders that make a folder somebody's repository.
+/// Folders that mark a repository.
 const REPOSITORIES: [&str; 3] = [".git", ".hg", ".svn"];
 
-/// What lies where a skill is to be.
+/// The content of a path that a skill is to be installed to.
 #[derive(Clone, Debug)]
 pub(super) enum FolderContents {
-    /// Nothing.
     Absent,
     /// The files of a skill, or of something else.
     Tree(Tree),
     /// A link to another folder.
     Link(PathBuf),
-    /// Something that could not be put back as it was.
+    /// Content that could not be restored unchanged, with the reason.
     Unsupported(String),
 }
 
@@ -51,7 +50,7 @@ impl FolderContents {
         if REPOSITORIES.iter().any(|name| path.join(name).exists()) {
             return Ok(Self::Unsupported("it is a repository".to_owned()));
         }
-        // Otherwise a tree has links as the files that they lead to.
+        // [`Tree::read`] would replace links by the files that they lead to.
         Ok(match Tree::read_without_links(path) {
             Ok(tree) => Self::Tree(tree),
             Err(TreeError::Link(link)) => {
@@ -61,7 +60,7 @@ impl FolderContents {
         })
     }
 
-    /// The files, if there are any.
+    /// The files, if it is a folder.
     pub(super) fn tree(&self) -> Option<&Tree> {
         match self {
             Self::Tree(tree) => Some(tree),
@@ -69,7 +68,7 @@ impl FolderContents {
         }
     }
 
-    /// Whether nothing can get lost: there is no folder, or an empty one.
+    /// Whether there is nothing to lose: no folder, or an empty one.
     pub(super) fn is_empty_or_absent(&self) -> bool {
         match self {
             Self::Absent => true,
@@ -78,7 +77,7 @@ impl FolderContents {
         }
     }
 
-    /// Why what lies there could not be put back, if so.
+    /// The reason why the content could not be restored, if so.
     pub(super) fn unsupported_reason(&self) -> Option<&str> {
         match self {
             Self::Unsupported(why) => Some(why),
@@ -87,13 +86,14 @@ impl FolderContents {
     }
 }
 
-/// Whether two trees are the same skill. Signatures may come later, and some file systems do not
-/// know what is executable: a lock holds nobody to either.
+/// Whether two trees are the same skill. Signatures and executable bits are ignored, because the
+/// lock covers neither: signatures may be added later, and some file systems have no executable
+/// bit.
 pub(super) fn same(one: &Tree, other: &Tree) -> bool {
     one.is_same_skill(other)
 }
 
-/// Whether there is any signature.
+/// Whether a tree has any signature file.
 pub(super) fn is_signed(tree: &Tree) -> bool {
     SIGNATURE_FILES.iter().any(|name| tree.get(name).is_some())
 }

@@ -1,4 +1,4 @@
-//! The state of one target folder: what was installed, what is there, what is to be written.
+//! Describes one target folder: its installed, current and new content.
 
 use semver::Version;
 
@@ -9,10 +9,11 @@ use super::{
 };
 use crate::{Tree, lock::LockedSkill};
 
-/// What lay in a folder when the skill was installed.
+/// The content of a folder when the skill was installed.
 pub(super) enum InstalledBase {
     Known(Tree),
-    /// The store has lost it. Where nothing had to be converted, its integrity still tells.
+    /// The store no longer has the files. If nothing was converted, the integrity is still
+    /// comparable.
     Lost(String),
 }
 
@@ -25,7 +26,7 @@ impl InstalledBase {
     }
 }
 
-/// What lay in a folder when the skill was installed.
+/// Returns the content that the old lock entry put into a folder.
 pub(super) fn base(
     old: &LockedSkill,
     kept: Option<&StoredSkill>,
@@ -39,7 +40,7 @@ pub(super) fn base(
     })
 }
 
-/// What is to lie in a folder.
+/// Returns the content that the new lock entry puts into a folder.
 pub(super) fn put(
     name: &str,
     new: &LockedSkill,
@@ -51,14 +52,14 @@ pub(super) fn put(
     deploy_for_agent(&kept.tree, &kept.summary, target.agent)
 }
 
-/// What Savoir last put into a folder.
+/// The content that Savoir last wrote to a folder.
 pub(super) struct LastInstalled {
     pub(super) base: InstalledBase,
-    /// The version that it was; nothing if the store has lost it.
+    /// The version; `None` if the store no longer has it.
     pub(super) version: Option<Version>,
 }
 
-/// A skill whose folders are looked at.
+/// A skill with its old and its new lock entry.
 #[derive(Clone, Copy)]
 pub(super) struct SkillChange<'a> {
     pub(super) name: &'a str,
@@ -66,21 +67,21 @@ pub(super) struct SkillChange<'a> {
     pub(super) new: Option<&'a LockedSkill>,
 }
 
-/// A folder in which a skill was, or is to be.
+/// The state of a folder that has a skill, or is to have one.
 pub(super) struct FolderState<'a> {
     pub(super) skill_change: SkillChange<'a>,
     pub(super) target: Target,
-    /// What lies there.
+    /// The current content.
     pub(super) seen: FolderContents,
-    /// What the lock said that lies there.
+    /// The content by the old lock.
     pub(super) base: Option<InstalledBase>,
-    /// What Savoir last put there, where that is something else than what the lock says.
+    /// The content that Savoir last wrote, if it differs from the old lock.
     pub(super) last: Option<LastInstalled>,
     pub(super) put: Option<DeployedSkill>,
 }
 
 impl SkillChange<'_> {
-    /// Whether two locks want the same in the same folders.
+    /// Whether both locks have the same content in the same folders.
     pub(super) fn is_same(&self) -> bool {
         self.old.zip(self.new).is_some_and(|(old, new)| {
             (&old.integrity, &old.signature, &old.agents)
@@ -100,19 +101,19 @@ impl<'a> FolderState<'a> {
         Ok(Self { skill_change, target: target.clone(), seen, base, last, put })
     }
 
-    /// Whether nobody changed anything since Savoir filled the folder.
+    /// Whether the folder is unchanged since Savoir wrote it.
     pub(super) fn is_as_filled(&self, there: &Tree) -> bool {
         let last = self.last.as_ref().map(|last| &last.base);
         self.base.iter().chain(last).any(|base| base.is(there))
     }
 
-    /// What edits are compared with: what was last put there, since the lock may have come from
-    /// elsewhere since.
+    /// Returns the content to compare edits with: the one that Savoir last wrote, since the lock
+    /// may have been changed elsewhere.
     pub(super) fn merge_base(&self) -> Option<&InstalledBase> {
         self.last.as_ref().map(|last| &last.base).or(self.base.as_ref())
     }
 
-    /// Whether the lock says the same as before.
+    /// Whether the integrity in both locks is the same.
     pub(super) fn is_unchanged(&self) -> bool {
         let SkillChange { old, new, .. } = self.skill_change;
         old.map(|old| &old.integrity) == new.map(|new| &new.integrity)

@@ -1,13 +1,13 @@
 //! Writes GAIA's `skill-lock.json` for skills installed for GAIA.
 //!
-//! A skill that is put into the agent `gaia` is written into `skill-lock.json`, too: what is not in
-//! there is not installed for GAIA. That agent is the only switch. A setting beside it could only
-//! contradict it: the file belongs to the folder of that agent, and says something about skills in
-//! this folder alone.
+//! GAIA only sees skills that are listed in `skill-lock.json`, so a skill that is installed for the
+//! agent `gaia` is added to that file. There is no separate setting for it, because it could only
+//! contradict the list of agents: the file belongs to the folder of that agent, and only lists
+//! skills in this folder.
 //!
-//! The file is not ours alone: GAIA writes it whenever it likes. So it is never replaced by a text
-//! that was made from an older one, but gets the change that such a text was made for, entry by
-//! entry. That holds for taking a change back as well.
+//! GAIA may write the file at any time. So Savoir never replaces it by a text that was computed
+//! from an older version, but applies the change entry by entry to the current content. Undo does
+//! the same.
 
 use std::path::PathBuf;
 
@@ -25,12 +25,11 @@ use crate::{
     text_file,
 };
 
-/// `skill-lock.json`, as it is written.
+/// The path and the text of `skill-lock.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GaiaLockFile {
-    /// Where it is.
     pub path: PathBuf,
-    /// Its text, if it is there.
+    /// The text, if the file exists.
     pub text: Option<String>,
 }
 
@@ -40,7 +39,7 @@ impl GaiaLockFile {
         Ok(GaiaLock::parse(&self.path.display().to_string(), text)?)
     }
 
-    /// The same file with another content; none, if that says nothing.
+    /// Returns the file with other content; without text, if the lock is empty.
     fn with(&self, lock: &GaiaLock) -> Self {
         let text = (!lock.is_bare()).then(|| lock.to_text());
         Self { path: self.path.clone(), text }
@@ -52,16 +51,16 @@ impl GaiaLockFile {
     }
 }
 
-/// A change of what is installed.
+/// A change of the lock.
 pub(super) struct LockChange<'a> {
-    /// `savoir.toml` as it is to be.
+    /// The new text of `savoir.toml`.
     pub(super) manifest: Option<&'a str>,
     pub(super) was: &'a Lock,
     pub(super) is: &'a Lock,
 }
 
 impl SkillSet {
-    /// The lock of GAIA before and after a change, if it concerns GAIA.
+    /// Returns the lock of GAIA before and after a change, if the change concerns GAIA.
     pub(super) fn gaia_lock(
         &self,
         locks: &LockChange<'_>,
@@ -82,19 +81,19 @@ impl SkillSet {
             Ok::<_, InstallFailure>(files(name, skill)?.map(|files| Files { archive, ..files }))
         };
         let new = gaia_lock::from_lock(&old, &locks, Timestamp::now(), all)?;
-        // However somebody else wrote it: its content is the same.
+        // If the content is the same, do not rewrite a file that GAIA formatted differently.
         let after = if new == old { before.clone() } else { before.with(&new) };
         Ok(Some((before, after)))
     }
 
-    /// The archive that a skill came in, as far as it is kept what its registry said.
+    /// Returns the archive that a skill was fetched from, if the registry's answer is in the cache.
     fn archive(&self, name: &str, skill: &LockedSkill) -> Option<Archive> {
         let line = kept_line(self.learnt.as_deref()?, name, skill)?;
         Some(Archive { filename: line.filename, sha256: line.sha256 })
     }
 }
 
-/// What the lock of GAIA says about the files of a skill.
+/// Returns the data about a skill's files for the lock of GAIA.
 pub(super) fn files(tree: &Tree, summary: &SkillSummary) -> Result<Files, InstallFailure> {
     let needs = &summary.reading.skill.requirements;
     Ok(Files {
@@ -105,7 +104,7 @@ pub(super) fn files(tree: &Tree, summary: &SkillSummary) -> Result<Files, Instal
     })
 }
 
-/// Makes the change that leads from one text to the other.
+/// Applies the difference between two texts to the current file.
 pub(super) fn write(from: &ProjectFiles, to: &ProjectFiles) -> Result<(), InstallFailure> {
     let (Some(from), Some(to)) = (&from.gaia, &to.gaia) else { return Ok(()) };
     if from == to {
@@ -123,8 +122,8 @@ pub(super) fn write(from: &ProjectFiles, to: &ProjectFiles) -> Result<(), Instal
     write_file(&now.path, now.text.as_ref(), then.text.as_ref())
 }
 
-/// Takes back what a program that died may have written. Should GAIA's file not be readable any
-/// more, that is no reason to leave everything else half done.
+/// Undoes the change of a crashed program. If GAIA's file is no longer readable, only warns, so
+/// that the rest of the rollback still happens.
 pub(super) fn roll_back(before: &ProjectFiles, after: &ProjectFiles) -> Result<(), InstallFailure> {
     match write(after, before) {
         Err(InstallFailure::Gaia(error)) => {

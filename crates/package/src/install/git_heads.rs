@@ -9,13 +9,13 @@ use crate::{
     source::{Fetcher, GitUrl, HeadQuery, SkillHead},
 };
 
-/// A question about one skill of a repository.
+/// A query about one skill of a repository.
 pub(super) struct RepositoryQuery {
     pub(super) url: GitUrl,
     pub(super) asked: HeadQuery,
 }
 
-/// The answers, in the order of the questions. One that fails says why, and hides no other.
+/// Returns the answers in the order of the queries. A failed query does not affect the others.
 pub(super) async fn ask(
     fetcher: &Fetcher,
     questions: &[RepositoryQuery],
@@ -31,8 +31,9 @@ pub(super) async fn ask(
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Works on many things at once, but on those of one key one after the other: a repository of the
-/// cache is for one at a time. The results have the order of the things.
+/// Processes groups in parallel, but the items of one group one after the other, because a cached
+/// repository can only be used by one task at a time. Returns the results in the order of the
+/// items.
 pub(super) async fn grouped<K: Ord, T, R, F: Future<Output = R>>(
     things: impl IntoIterator<Item = (K, T)>,
     work: impl Fn(T) -> F,

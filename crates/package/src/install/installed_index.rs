@@ -1,11 +1,11 @@
-//! Index of the folders that Savoir wrote.
+//! Stores the index of the folders that Savoir wrote.
 //!
-//! The lock says what is to be there, and `git pull` may take a skill out of it. Only this index,
-//! which no repository can write, tells then whether the folder that is left is Savoir's to remove.
-//! It may also bring another version into the lock: then the folder still has what was put there
-//! for the old one, and only this index tells that from edits, and what edits started from.
-//! A folder is struck out before it is changed and written down after: a program that dies between
-//! the two leaves one folder too many lying about, and never removes one too many.
+//! The lock lists the skills that must be installed, and `git pull` may remove a skill from it.
+//! Then only this index, which no repository can write, shows whether Savoir may remove the
+//! remaining folder. `git pull` may also bring another version into the lock: then the folder still
+//! has the old version, and only this index can tell that from edits, and provides the base to
+//! merge edits with. A folder is removed from the index before it is changed, and added after: a
+//! program that crashes in between leaves one folder too many, but never removes one too many.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,7 +29,7 @@ use crate::{Agent, FileError, limits::MAX_LOCK_BYTES, lock::Lock, text_file};
 
 const FORMAT: u32 = 1;
 
-/// The folders of one shelf.
+/// The index of one skill set.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct InstalledIndex {
     version: u32,
@@ -37,7 +37,8 @@ struct InstalledIndex {
     folders: BTreeMap<PathBuf, InstalledFolder>,
 }
 
-/// What was put into a folder: a skill as the lock had it, in the dialect of an agent.
+/// The content that Savoir wrote to a folder: a skill with its locked integrity, in the dialect of
+/// an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InstalledFolder {
     pub(super) name: String,
@@ -51,7 +52,7 @@ impl SkillSet {
         self.data.join("installed").join(format!("{}.json", &name[..32]))
     }
 
-    /// What is written down; nothing, if that cannot be read.
+    /// Reads the index; returns an empty one if it cannot be read.
     fn read_index(&self) -> InstalledIndex {
         let text = text_file::read(&self.installed_path(), MAX_LOCK_BYTES).ok().flatten();
         let read = text.and_then(|text| serde_json::from_str::<InstalledIndex>(&text).ok());
@@ -60,7 +61,7 @@ impl SkillSet {
         read.unwrap_or(InstalledIndex { version, root, folders: BTreeMap::new() })
     }
 
-    /// What Savoir last put into folders, as far as that is known.
+    /// Returns the folders that Savoir wrote, as far as known.
     pub(super) fn last_installed(&self) -> BTreeMap<PathBuf, InstalledFolder> {
         self.read_index().folders
     }
@@ -75,7 +76,7 @@ impl SkillSet {
         Ok(text_file::write(&path, &text)?)
     }
 
-    /// Strikes out the folders that a plan is going to change.
+    /// Removes the folders that a plan is going to change from the index.
     pub(super) fn remove_from_index(&self, plan: &InstallPlan) -> Result<(), InstallFailure> {
         let mut installed = self.read_index();
         let before = installed.folders.len();
@@ -88,8 +89,8 @@ impl SkillSet {
         self.write_installed(&installed)
     }
 
-    /// Writes down the folders that a plan filled. What was put back by taking a change back may
-    /// be somebody else's.
+    /// Adds the folders that a plan wrote to the index. An undo adds none, because the content that
+    /// it restored may belong to the user.
     pub(super) fn add_to_index(&self, plan: &InstallPlan) -> Result<(), InstallFailure> {
         let filled = || {
             let steps = plan.steps.iter().filter(|step| step.put.tree().is_some());
@@ -116,7 +117,7 @@ impl SkillSet {
         self.write_installed(&installed)
     }
 
-    /// The agent for which a folder was filled: the first of those that share it.
+    /// Returns the agent for which a folder was written: the first of those that share it.
     fn agent_at(
         &self,
         folder: &Path,
@@ -135,7 +136,7 @@ impl SkillSet {
 }
 
 impl Planner<'_> {
-    /// Folders that Savoir filled with what nothing asks for any more.
+    /// Plans to remove folders that Savoir wrote and whose skill is no longer required.
     pub(super) fn plan_orphan_removal(&mut self, state: &State) -> Result<(), InstallFailure> {
         for (folder, put) in self.filled.clone() {
             if state.manifest.skills.contains_key(&put.name)
@@ -143,7 +144,7 @@ impl Planner<'_> {
             {
                 continue;
             }
-            // Whoever made a link of the folder's parent since leads to files of others.
+            // If the parent folder was replaced by a link since, its target has files of others.
             let moved = folder.parent().is_none_or(|parent| real(parent) != parent);
             let seen = if moved { FolderContents::Absent } else { FolderContents::at(&folder)? };
             let ours = match &seen {
@@ -173,7 +174,8 @@ impl Planner<'_> {
         Ok(targets.iter().any(|target| target.folder == folder))
     }
 
-    /// What was put into a folder. What is not known any more can only be told by its integrity.
+    /// Loads the content that Savoir wrote to a folder. If it is not in the store, only its
+    /// integrity is known.
     pub(super) fn load_last_installed(
         &self,
         put: &InstalledFolder,

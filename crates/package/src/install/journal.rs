@@ -1,11 +1,12 @@
-//! The undo journal: the state of all folders before a change.
+//! Stores the undo journal: the content of all changed folders before each change.
 //!
-//! A record is a folder, `<time>-<id>`, with the files `record.json` and one for the content of each
-//! folder that was changed. While the change is made, its name ends in `.open`: whoever finds such a
-//! record, and nobody at work, has found what a program that died left half done.
+//! A record is a folder named `<time>-<id>`. It has the file `record.json`, and one file with the
+//! old content of each changed folder. While a change is applied, the name of its record ends in
+//! `.open`: if such a record exists and no program holds the lock, a program crashed during the
+//! change.
 //!
-//! The contents are not in the store: it keeps skills by their integrity, which tells nothing of
-//! signatures and of what is executable, and what was there must come back to the byte.
+//! The old content is not in the store: the store identifies skills by their integrity, which
+//! covers neither signatures nor executable bits, and undo must restore every byte.
 
 use std::{
     fs::{self, File},
@@ -31,7 +32,7 @@ use crate::{
     store::{decode, encode},
 };
 
-/// Records that are kept for each shelf.
+/// Maximum number of records per skill set.
 const MAX_RECORDS: usize = 20;
 
 const RECORD_FILE: &str = "record.json";
@@ -39,46 +40,43 @@ const OPEN_SUFFIX: &str = ".open";
 const PREPARED_PREFIX: &str = ".new-";
 const DISCARDED_PREFIX: &str = ".gone-";
 
-/// `savoir.toml` and `savoir.lock` as they are written, where they are there.
+/// The texts of `savoir.toml`, `savoir.lock` and the lock of GAIA; `None` for files that do not
+/// exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectFiles {
-    /// `savoir.toml`.
     pub manifest: Option<String>,
-    /// `savoir.lock`.
     pub lock: Option<String>,
-    /// `skill-lock.json`, if a change concerns GAIA.
+    /// `skill-lock.json`, if the change concerns GAIA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaia: Option<GaiaLockFile>,
 }
 
-/// What lay in a folder.
+/// The content of a folder before the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ContentsBefore {
-    /// Nothing.
     Absent,
-    /// What this file of the record holds.
+    /// Files, stored in this file of the record.
     Tree(String),
-    /// A link.
+    /// A link to this target.
     Link(PathBuf),
 }
 
-/// What lies in a folder after the change.
+/// The content of a folder after the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ContentsAfter {
-    /// Nothing.
     Absent,
-    /// Files of this integrity.
+    /// Files with this integrity.
     Tree(String),
-    /// A link.
+    /// A link to this target.
     Link(PathBuf),
 }
 
 impl ContentsAfter {
     fn of(seen: &FolderContents) -> Self {
         match seen {
-            // Where a skill was, there may still be what is no part of it.
+            // The folder of a removed skill may still have untracked files.
             seen if seen.is_empty_or_absent() => Self::Absent,
             FolderContents::Absent | FolderContents::Unsupported(_) => Self::Absent,
             FolderContents::Tree(tree) => Self::Tree(tree.integrity()),
@@ -91,7 +89,7 @@ impl ContentsAfter {
     }
 }
 
-/// A folder that was changed.
+/// A changed folder: its content before and after the change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ChangedFolder {
     pub(super) path: PathBuf,
@@ -99,16 +97,16 @@ pub(super) struct ChangedFolder {
     pub(super) now: ContentsAfter,
 }
 
-/// One change.
+/// One change of a skill set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct JournalRecord {
     pub(super) root: PathBuf,
     pub(super) before: ProjectFiles,
     pub(super) after: ProjectFiles,
     pub(super) folders: Vec<ChangedFolder>,
-    /// Folders that were made for the change, the outer ones first.
+    /// Folders that were created for the change, outer ones first.
     pub(super) made: Vec<PathBuf>,
-    /// The name of the record that the change takes back.
+    /// The name of the record that the change undoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     undoes: Option<String>,
     #[serde(skip)]
@@ -116,7 +114,7 @@ pub(super) struct JournalRecord {
 }
 
 impl JournalRecord {
-    /// What lay in a folder.
+    /// Reads the old content of a folder.
     pub(super) fn content(&self, was: &ContentsBefore) -> Result<FolderContents, InstallFailure> {
         let name = match was {
             ContentsBefore::Absent => return Ok(FolderContents::Absent),
@@ -138,7 +136,7 @@ impl JournalRecord {
         Ok(Self { place, ..record })
     }
 
-    /// Removes what lies beside the folders, and those that were made and are empty.
+    /// Removes the staging folders, and the folders that were created for the change and are empty.
     pub(super) fn clean_up(&self) {
         parents(self.folders.iter().map(|folder| &folder.path)).for_each(remove_staging_folders);
         remove_if_empty(&self.made);
@@ -148,26 +146,27 @@ impl JournalRecord {
         self.place.to_string_lossy().ends_with(OPEN_SUFFIX)
     }
 
-    /// The change is made.
+    /// Marks the change as applied by removing `.open` from the name.
     fn close(&self) -> Result<(), InstallFailure> {
         let name = self.place.to_string_lossy();
         let closed = PathBuf::from(name.trim_end_matches(OPEN_SUFFIX));
         fs::rename(&self.place, &closed).map_err(InstallFailure::io(&self.place))
     }
 
-    /// The record that the change takes back.
+    /// The path of the record that the change undoes.
     fn undone_record(&self) -> Option<PathBuf> {
-        // Only a name: a record says nothing about other folders.
+        // Only the file name is used, so that a record cannot point outside the journal.
         let name = Path::new(self.undoes.as_deref()?).file_name()?;
         Some(self.place.with_file_name(name))
     }
 
-    /// Whether the change took another one back, whose record is gone: then it is made.
+    /// Whether the change undoes a record that was already discarded: then the undo was applied.
     pub(super) fn is_undo_complete(&self) -> bool {
         self.undone_record().is_some_and(|undone| !undone.exists())
     }
 
-    /// The change is made: what it took back is no more, and neither is taking it back.
+    /// Marks the change as applied. An undo discards the record that it undid, and its own record,
+    /// because an undo cannot be undone.
     pub(super) fn finish(&self) -> Result<(), InstallFailure> {
         match self.undone_record() {
             None => self.close(),
@@ -176,29 +175,30 @@ impl JournalRecord {
         }
     }
 
-    /// The change never was, or is no more.
+    /// Discards the record of a change that was rolled back or undone.
     pub(super) fn discard(&self) -> Result<(), InstallFailure> {
         discard(&self.place)
     }
 }
 
-/// Whether a record has nothing that would tell what was changed.
+/// Whether a record has no `record.json`.
 fn is_empty_record(place: &Path) -> bool {
     let found = fs::symlink_metadata(place.join(RECORD_FILE));
     found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// A record is gone at once, even if removing its files takes a while.
+/// Discards a record by renaming it, so that it disappears at once even if removing its files takes
+/// a while.
 pub(super) fn discard(place: &Path) -> Result<(), InstallFailure> {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let gone = place.with_file_name(format!("{DISCARDED_PREFIX}{name}"));
     fs::rename(place, &gone).map_err(InstallFailure::io(place))?;
-    // What is left of it is removed with the next one.
+    // The next change removes the files that could not be removed.
     let _ = fs::remove_dir_all(gone);
     Ok(())
 }
 
-/// What must be known of a record to forget it.
+/// The part of a record that is needed to prune old records.
 #[derive(Deserialize)]
 struct RecordRoot {
     root: PathBuf,
@@ -210,7 +210,7 @@ impl RecordRoot {
     }
 }
 
-/// A record that is written, of a change that has not begun.
+/// A written record of a change that has not started.
 pub(super) struct PreparedRecord {
     record: JournalRecord,
     place: TempDir,
@@ -225,14 +225,14 @@ impl PreparedRecord {
         self.record.clean_up();
     }
 
-    /// As a program that dies does.
+    /// Leaves the record behind like a program that crashes.
     #[cfg(test)]
     pub(super) fn leave(self) {
         let _ = self.place.keep();
     }
 }
 
-/// The records of all shelves of a user.
+/// The journal of a user: the records of all skill sets.
 pub(super) struct Journal {
     folder: PathBuf,
 }
@@ -242,7 +242,8 @@ impl Journal {
         Self { folder: data.join("undo") }
     }
 
-    /// Writes down what a plan is going to change, before it does. It only counts once it is open.
+    /// Writes the record of a plan before the plan is applied. The record takes effect once it is
+    /// open.
     pub(super) fn prepare(&self, plan: &InstallPlan) -> Result<PreparedRecord, InstallFailure> {
         let fail = || InstallFailure::io(&self.folder);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(fail())?;
@@ -268,8 +269,8 @@ impl Journal {
         Ok(PreparedRecord { record, place })
     }
 
-    /// From now on the change is taken back if it does not come to its end. What was prepared must
-    /// be on the disk.
+    /// Opens a record: from now on the change is rolled back if it does not finish. The prepared
+    /// files must be on disk already.
     pub(super) fn open(&self, prepared: PreparedRecord) -> Result<JournalRecord, InstallFailure> {
         let PreparedRecord { mut record, place } = prepared;
         let name = format!("{:015}-{:08x}{OPEN_SUFFIX}", self.next_time()?, std::process::id());
@@ -279,12 +280,13 @@ impl Journal {
         Ok(record)
     }
 
-    /// Waits until the disk knows which records there are.
+    /// Waits until the list of records is on disk.
     pub(super) fn wait(&self) -> Result<(), InstallFailure> {
         disk_sync::wait_for(&self.folder).map_err(InstallFailure::io(&self.folder))
     }
 
-    /// The clock may be put back; the journal goes on.
+    /// Returns the time for a new record. It is always later than the last record, even if the
+    /// clock was set back.
     fn next_time(&self) -> Result<i64, InstallFailure> {
         let last = self.names()?.into_iter().next_back();
         let last = last.and_then(|name| name.split('-').next()?.parse::<i64>().ok());
@@ -292,7 +294,7 @@ impl Journal {
         Ok(last.map_or(now, |last| now.max(last + 1)))
     }
 
-    /// All records, the oldest first.
+    /// The names of all records, oldest first.
     fn names(&self) -> Result<Vec<String>, InstallFailure> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -305,18 +307,19 @@ impl Journal {
         Ok(names)
     }
 
-    /// What programs that died left half done.
+    /// Returns the records of changes that crashed programs left incomplete.
     pub(super) fn unfinished_records(&self) -> Result<Vec<JournalRecord>, InstallFailure> {
         let places = self.open_record_paths()?.into_iter().filter(|place| !is_empty_record(place));
         places.map(JournalRecord::read).collect()
     }
 
-    /// Whether there is nothing for [`Self::unfinished_records`] nor for [`Self::discard_empty_records`].
+    /// Whether there are no open records, neither for [`Self::unfinished_records`] nor for
+    /// [`Self::discard_empty_records`].
     pub(super) fn is_closed(&self) -> Result<bool, InstallFailure> {
         Ok(self.open_record_paths()?.is_empty())
     }
 
-    /// Discards records that say nothing: what they were for has not begun.
+    /// Discards open records without `record.json`: their changes have not started.
     pub(super) fn discard_empty_records(&self) -> Result<(), InstallFailure> {
         for place in self.open_record_paths()?.into_iter().filter(|place| is_empty_record(place)) {
             tracing::warn!("{} says nothing, and is removed", place.display());
@@ -325,23 +328,23 @@ impl Journal {
         Ok(())
     }
 
-    /// Records that are open, the newest first.
+    /// The paths of open records, newest first.
     fn open_record_paths(&self) -> Result<Vec<PathBuf>, InstallFailure> {
         let names = self.names()?.into_iter().rev().filter(|name| name.ends_with(OPEN_SUFFIX));
         Ok(names.map(|name| self.folder.join(name)).collect())
     }
 
-    /// The records of a shelf, the newest first. One that is damaged is passed over.
+    /// Returns the closed records of a skill set, newest first. Skips damaged records.
     pub(super) fn records(&self, root: &Path) -> Result<Vec<JournalRecord>, InstallFailure> {
         let places = self.names()?.into_iter().rev().map(|name| self.folder.join(name));
         let records = places.filter_map(|place| JournalRecord::read(place).ok());
         Ok(records.filter(|record| record.root == root && !record.is_open()).collect())
     }
 
-    /// Forgets what is too old.
+    /// Discards all but the newest [`MAX_RECORDS`] records of a skill set.
     pub(super) fn prune(&self, root: &Path) -> Result<(), InstallFailure> {
         let names = self.names()?;
-        // Then there are not too many of any shelf, and none has to be read.
+        // Then no skill set has too many records, and no record has to be read.
         if names.len() <= MAX_RECORDS {
             return Ok(());
         }
@@ -351,8 +354,9 @@ impl Journal {
         places.iter().skip(MAX_RECORDS).try_for_each(|place| discard(place))
     }
 
-    /// Removes what takes room and does no harm. What was begun with a record that was never opened
-    /// has changed nothing; the folders that were made for it go, too.
+    /// Removes discarded records, and prepared records that were never opened, together with the
+    /// folders that were created for them. A change without an open record has not changed
+    /// anything.
     fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {

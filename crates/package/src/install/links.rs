@@ -1,8 +1,8 @@
-//! Symlinks in agent folders.
+//! Handles symlinks in agent folders.
 //!
-//! Other tools put a skill into one folder and link to it from the folders of further agents. Such
-//! agents share the skill, just as those do that read the same folder. A folder of an agent that
-//! is itself a link is another matter: a project that somebody cloned could lead anywhere with it.
+//! Other tools put a skill into one folder and link to it from the folders of other agents. Such
+//! agents share the skill, like agents that read the same folder. An agent folder that is itself a
+//! link is different: a cloned project could use it to point anywhere.
 
 use std::{
     fs,
@@ -14,25 +14,25 @@ use super::{
 };
 use crate::manifest::Scope;
 
-/// What becomes of folders of a project that lead out of it.
+/// How to handle folders of a project that lead out of it through links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutsideFolders {
-    /// Nothing is read or written there: whoever made the project may not choose folders of whoever
+    /// Neither read nor write them: the author of a project must not choose folders of a user who
     /// cloned it.
     #[default]
     Refuse,
-    /// They are used as they are, since the user said so.
+    /// Use them, because the user allowed it.
     Follow,
 }
 
 /// A link to another folder of the same skill.
 pub(super) struct Link {
     path: PathBuf,
-    /// The folder that it leads to.
+    /// The target of the link.
     to: PathBuf,
 }
 
-/// Takes out the targets that are only links to others.
+/// Separates targets that are only links to other targets.
 pub(super) fn split(targets: Vec<Target>) -> (Vec<Target>, Vec<Link>) {
     let leads: Vec<Option<PathBuf>> = targets.iter().map(|target| end(&target.folder)).collect();
     let is_folder = |path: &Path| {
@@ -50,20 +50,20 @@ pub(super) fn split(targets: Vec<Target>) -> (Vec<Target>, Vec<Link>) {
     (folders, links)
 }
 
-/// Where a link leads, even if nothing is there.
+/// Returns the target of a link, even if it does not exist.
 fn end(path: &Path) -> Option<PathBuf> {
     let to = fs::read_link(path).ok()?;
     Some(real(&path.parent()?.join(to)))
 }
 
 impl SkillSet {
-    /// A shelf for which folders that lead out of the project are used, or not.
+    /// Sets whether to use folders that lead out of the project.
     #[must_use]
     pub fn with_outside(self, outside: OutsideFolders) -> Self {
         Self { outside, ..self }
     }
 
-    /// Where a skill lies for these agents, and what leads there.
+    /// Returns the folders of a skill for these agents, and the links to them.
     pub(super) fn skill_targets(
         &self,
         name: &str,
@@ -74,12 +74,13 @@ impl SkillSet {
         Ok(split(targets))
     }
 
-    /// Refuses a folder of a record if a link leads out of the project since it was written.
+    /// Rejects a folder of a journal record if a link has led out of the project since it was
+    /// written.
     pub(super) fn check_still_inside(&self, folder: &Path) -> Result<(), InstallFailure> {
         self.resolve_inside(folder.parent().unwrap_or(folder)).map(drop)
     }
 
-    /// Where a path of this shelf really is, which must be in the project if it is that of one.
+    /// Resolves the links in a path; fails if the result is outside of the project.
     pub(super) fn resolve_inside(&self, path: &Path) -> Result<PathBuf, InstallFailure> {
         let found = real(path);
         let free = self.scope == Scope::User || self.outside == OutsideFolders::Follow;
@@ -91,7 +92,7 @@ impl SkillSet {
 }
 
 impl Planner<'_> {
-    /// Links to folders that go lead nowhere, so they go, too.
+    /// Plans to remove links to folders that are removed.
     pub(super) fn clear_links(
         &mut self,
         name: &str,

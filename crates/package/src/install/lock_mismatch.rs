@@ -16,51 +16,47 @@ use crate::{
     source::{Digest, decode},
 };
 
-/// Something in which `savoir.lock` and `savoir.toml` do not agree.
+/// A difference between `savoir.lock` and `savoir.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LockMismatch {
-    /// A skill is asked for and not locked.
+    /// A required skill is not locked.
     Missing {
-        /// Which one.
         name: String,
-        /// Where it is to come from.
+        /// The requirement of `savoir.toml`.
         wanted: SkillRequirement,
     },
-    /// A skill is asked for by a name that it does not have.
+    /// A skill is required under a name that differs from its own.
     Name {
         /// The name in `savoir.toml`.
         key: String,
-        /// What it calls itself, and what it is locked as.
+        /// The skill's own name, under which it is locked.
         name: String,
     },
-    /// The locked version will not do.
+    /// The locked version is not in the required range.
     Range {
-        /// Which skill.
         name: String,
-        /// The versions that will do.
+        /// The required range.
         range: VersionRange,
-        /// The version in the lock.
+        /// The locked version.
         locked: Version,
     },
-    /// The locked skill came from elsewhere.
+    /// The locked skill came from another source.
     Source {
-        /// Which one.
         name: String,
-        /// Where it is to come from.
+        /// The requirement of `savoir.toml`.
         wanted: SkillRequirement,
-        /// Where it came from.
+        /// The source in the lock.
         locked: LockedSource,
     },
-    /// A locked skill needs one that is not locked, or not in such a version.
+    /// A dependency of a locked skill is not locked, or not in a matching version.
     Need {
-        /// Which one needs it.
+        /// The dependent skill.
         name: String,
-        /// What it needs.
+        /// The dependency.
         need: String,
     },
-    /// A skill is locked that nothing needs.
+    /// A locked skill is neither required nor a dependency.
     Unneeded {
-        /// Which one.
         name: String,
     },
 }
@@ -93,7 +89,7 @@ impl fmt::Display for LockMismatch {
 }
 
 impl State {
-    /// In what the lock does not say what `savoir.toml` asks for.
+    /// Returns the differences between the lock and `savoir.toml`.
     pub fn lock_mismatches(&self) -> Vec<LockMismatch> {
         let mut stale: Vec<LockMismatch> = Vec::new();
         for (name, wanted) in &self.manifest.skills {
@@ -128,7 +124,8 @@ impl State {
         }
     }
 
-    /// The name under which a skill is locked for which nobody asks by that name.
+    /// Returns the name of a locked skill from the required source that `savoir.toml` does not
+    /// name: the skill is probably locked under its own name.
     fn locked_name(&self, wanted: &SkillRequirement) -> Option<String> {
         let mut others =
             self.lock.skills.iter().filter(|(name, _)| !self.manifest.skills.contains_key(*name));
@@ -141,7 +138,7 @@ impl State {
         same.map(|(name, _)| name.clone())
     }
 
-    /// Refuses a skill that was fetched for a name in `savoir.toml` and calls itself otherwise.
+    /// Rejects a skill that was fetched for a name in `savoir.toml` and has another name itself.
     pub(super) fn check_name(
         &self,
         name: &str,
@@ -165,7 +162,7 @@ impl State {
         }
     }
 
-    /// Everything that is asked for, and what that needs.
+    /// Returns the required skills and all their dependencies.
     fn needed(&self) -> BTreeSet<&str> {
         let mut needed = BTreeSet::new();
         let mut next: Vec<&str> = self.manifest.skills.keys().map(String::as_str).collect();
@@ -187,7 +184,7 @@ fn actual_name(stale: &LockMismatch) -> Option<String> {
     }
 }
 
-/// Whether a source has many skills, so that two of them come from the same address.
+/// Whether a source contains many skills, so that several skills have the same address.
 fn is_list(source: &LockedSource) -> bool {
     match source {
         LockedSource::WellKnown(_) => true,
@@ -208,19 +205,20 @@ fn unmet(lock: &Lock) -> Vec<LockMismatch> {
     unmet.map(|(name, need)| LockMismatch::Need { name, need: need.to_string() }).collect()
 }
 
-/// What a lock says of a skill that another tool had from a repository, at an unknown commit.
+/// Returns the source in a lock for a skill that another tool fetched from a repository at an
+/// unknown commit.
 pub(super) fn adopted_git(url: &str, path: Option<&str>) -> String {
     let path = path.map(|path| format!("#{path}"));
     format!("git+{url}{}", path.unwrap_or_default())
 }
 
-/// Whether a locked version will do: a pre-release, too, since one is only chosen where nothing else
-/// goes together.
+/// Whether a locked version matches. A pre-release does, too, since the resolver chooses one only
+/// if no other version is compatible.
 fn meets(range: &VersionRange, version: &Version) -> bool {
     range.resolve(std::slice::from_ref(version)).is_some()
 }
 
-/// Whether a skill came from where it is to come from.
+/// Whether a locked source matches a requirement.
 fn comes_from(wanted: &SkillRequirement, source: &LockedSource, registries: &[Registry]) -> bool {
     match (wanted, source) {
         (SkillRequirement::Version { registry, namespace, .. }, LockedSource::Registry(other)) => {
@@ -230,7 +228,7 @@ fn comes_from(wanted: &SkillRequirement, source: &LockedSource, registries: &[Re
                 let mut known = registries.iter().filter(|known| known.name == one);
                 match known.next() {
                     Some(known) => same(&known.url),
-                    // Its name may be one of the user's own.
+                    // The name may be defined in the user's settings, which are not known here.
                     None => !one.contains("://") || same(one),
                 }
             });
@@ -272,19 +270,19 @@ fn comes_from(wanted: &SkillRequirement, source: &LockedSource, registries: &[Re
     }
 }
 
-/// What the bytes at a locked address were.
+/// Returns the digest in a locked address.
 fn digest(address: &str) -> Option<Digest> {
     let exact = address.split_once('#')?.1;
     let end = exact.match_indices(':').nth(1).map_or(exact.len(), |(end, _)| end);
     exact[..end].parse().ok()
 }
 
-/// An address without what of it is meant.
+/// Returns an address without query and fragment.
 fn bare(address: &str) -> &str {
     address.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/')
 }
 
-/// A path without detours: `s/../a/./x/` is `a/x`.
+/// Normalizes a path: `s/../a/./x/` becomes `a/x`.
 fn plain(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -298,7 +296,7 @@ fn plain(path: &str) -> String {
     format!("{start}{}", parts.join("/"))
 }
 
-/// Whether the address that a lock has leads to what is meant of a repository.
+/// Whether a locked repository address matches the required revision.
 fn is_at(at: &Revision, address: &str, commit: &str) -> bool {
     let query = address.split_once('?').map(|(_, query)| query).unwrap_or_default();
     let named = |kind: &str, name: &str| {

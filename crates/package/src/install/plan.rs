@@ -1,4 +1,4 @@
-//! A planned change of the installed skills.
+//! Defines an install plan: the planned changes of the installed skills.
 
 use std::{
     collections::BTreeSet,
@@ -16,52 +16,48 @@ use crate::{
     trust::Tier,
 };
 
-/// What becomes of a folder that Savoir did not fill.
+/// How to handle a folder with the name of the skill that Savoir did not write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OccupiedFolders {
-    /// It stays, and nothing is installed.
+    /// Leave the folder, and install nothing.
     #[default]
     Refuse,
-    /// The skill takes its place. The journal keeps what was there.
+    /// Replace the folder by the skill. The journal stores the old content.
     Replace,
 }
 
-/// What becomes of files that their owner edited.
+/// How to handle files that the user edited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UserEdits {
-    /// They stay; what is new is merged into them.
+    /// Leave the edits, and merge new versions into them.
     #[default]
     Keep,
-    /// They go. The journal keeps what was there.
+    /// Discard the edits. The journal stores the old content.
     Discard,
 }
 
-/// How skills are installed.
+/// Options of an install.
 #[derive(Clone, Debug, Default)]
 pub struct InstallOptions {
-    /// Whether `savoir.toml` is to name these agents if it names none.
+    /// Whether to add these agents to `savoir.toml` if it names none.
     pub agents_are_kept: bool,
-    /// The agents that get those that were asked for, beside those that have them already.
+    /// The agents that get the requested skills, in addition to those that already have them.
     pub agents: Vec<&'static Agent>,
-    /// What becomes of folders that Savoir did not fill.
     pub occupied: OccupiedFolders,
-    /// What becomes of edits.
     pub edits: UserEdits,
 }
 
-/// One thing that a plan does, or does not do, for people to read.
+/// One change that a plan makes, or deliberately does not make, to show to the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlannedChange {
     /// A skill is installed.
     New {
-        /// Which one.
         name: String,
-        /// Its version.
         version: Version,
-        /// The agents that get it.
+        /// The agents that get the skill.
         agents: Vec<String>,
     },
-    /// A skill gets another version, or other files.
+    /// A skill gets another version, or other files of the same version.
     Updated {
         /// Which one.
         name: String,
@@ -70,102 +66,93 @@ pub enum PlannedChange {
         /// The version that takes its place.
         to: Version,
     },
-    /// The signatures of a skill attest something else under the keys that are trusted now.
+    /// The trust tier of a skill changes, because its signatures attest another tier under the keys
+    /// that are trusted now.
     Tier {
-        /// Which one.
         name: String,
-        /// The tier that the lock has.
+        /// The tier in the lock.
         from: Tier,
-        /// The tier that counts now.
+        /// The new tier.
         to: Tier,
         /// The trusted signer, if there is one.
         by: Option<String>,
     },
-    /// A skill is put into further agents.
+    /// A skill is installed for more agents.
     AgentsAdded {
-        /// Which one.
         name: String,
-        /// The agents that get it.
+        /// The agents that get the skill.
         agents: Vec<String>,
     },
     /// A skill is removed.
     Removed {
-        /// Which one.
         name: String,
-        /// Its version.
         version: Version,
     },
-    /// A skill stays although it was to go: others need it.
+    /// A skill stays although its removal was requested, because other skills need it.
     StillNeeded {
-        /// Which one.
         name: String,
-        /// Who needs it.
+        /// The skills that need it.
         by: Vec<String>,
     },
-    /// A folder is put right: its files are missing, or not what the lock says.
+    /// A folder is repaired: its files are missing, or differ from the lock.
     Repaired(PathBuf),
-    /// A folder that Savoir did not fill is replaced.
+    /// A folder that Savoir did not write is replaced.
     Replaced(PathBuf),
-    /// A folder is removed that Savoir filled with a skill for which nothing asks any more.
+    /// A folder that Savoir wrote is removed, because nothing requires its skill any more.
     Orphan(PathBuf),
-    /// A skill that others put there is taken under the lock as it lies there.
+    /// A skill that another tool installed is added to the lock without changing its files.
     Adopted {
-        /// Which one.
         name: String,
-        /// Its version.
         version: Version,
-        /// The agents that have it.
+        /// The agents that have the skill.
         agents: Vec<String>,
-        /// Where it comes from.
+        /// The source that the lock names.
         source: LockedSource,
     },
-    /// A skill that others put there is not taken under the lock.
+    /// A skill that another tool installed is not added to the lock.
     Skipped {
-        /// Its folder.
+        /// The folder of the skill.
         folder: PathBuf,
-        /// Why not.
+        /// The reason.
         why: AdoptionObstacle,
     },
-    /// A folder goes back to what it was.
+    /// Undo restores the old content of a folder.
     Restored(PathBuf),
-    /// A folder that the change had made is removed.
+    /// Undo removes a folder that the change had created.
     Undone(PathBuf),
-    /// A folder that the lock names and that is missing is written.
+    /// A missing folder that the lock names is written.
     Written(PathBuf),
-    /// A folder stays as it is: the skill comes from there.
+    /// A folder stays unchanged, because it is the source of the skill.
     SourceFolder(PathBuf),
-    /// A folder was edited and stays as it is.
+    /// A folder was edited and stays unchanged.
     EditsLeft(PathBuf),
-    /// Edits of a file and the new version go together.
+    /// The user's edits of a file and the new version were merged without conflict.
     Merged {
         /// The folder of the skill.
         folder: PathBuf,
-        /// The file.
         file: String,
     },
-    /// Edits of a file and the new version do not go together: the places are marked.
+    /// The user's edits of a file conflict with the new version: the conflicts are marked in the
+    /// file.
     Conflict {
         /// The folder of the skill.
         folder: PathBuf,
-        /// The file.
         file: String,
-        /// How many places.
+        /// The number of conflicts.
         places: usize,
     },
-    /// A file that its owner edited or deleted stays as it is, though it is new, too.
+    /// A file that the user edited or deleted stays unchanged, though the new version changes it.
     EditsKept {
         /// The folder of the skill.
         folder: PathBuf,
-        /// The file.
         file: String,
     },
-    /// A skill is written in another dialect.
+    /// A skill is converted to the dialect of an agent.
     Converted {
-        /// Which one.
         name: String,
-        /// For which agent.
+        /// The title of the agent.
         agent: &'static str,
-        /// What becomes of its fields.
+        /// What happens to each field of the frontmatter.
         report: Vec<FieldReport>,
     },
 }
@@ -240,7 +227,7 @@ impl fmt::Display for PlannedChange {
     }
 }
 
-/// A version behind a blank; nothing where a skill has none.
+/// Formats a version with a leading space; returns nothing for 0.0.0, which means no version.
 fn shown(version: &Version) -> String {
     if *version == Version::new(0, 0, 0) { String::new() } else { format!(" {version}") }
 }
@@ -250,60 +237,61 @@ fn shown(version: &Version) -> String {
 pub struct FileChange<'a> {
     /// The folder of the skill.
     pub folder: &'a Path,
-    /// The file.
+    /// The path of the file in the folder.
     pub path: &'a str,
-    /// Its bytes now; nothing if it is new.
+    /// The old bytes; `None` if the file is new.
     pub before: Option<&'a [u8]>,
-    /// Its bytes then; nothing if it goes.
+    /// The new bytes; `None` if the file is removed.
     pub after: Option<&'a [u8]>,
 }
 
-/// A folder that is changed.
+/// The change of one folder.
 #[derive(Clone, Debug)]
 pub(super) struct FolderStep {
     pub(super) folder: PathBuf,
-    /// What lay there when the plan was made.
+    /// The content when the plan was made.
     pub(super) was: FolderContents,
-    /// What is to lie there.
+    /// The new content.
     pub(super) put: FolderContents,
 }
 
-/// What is going to be changed.
+/// A planned change of a skill set, which [`SkillSet::apply`](super::SkillSet::apply) applies.
 #[derive(Clone, Debug)]
 pub struct InstallPlan {
     pub(super) root: PathBuf,
     pub(super) before: ProjectFiles,
     pub(super) after: ProjectFiles,
     pub(super) steps: Vec<FolderStep>,
-    /// What the store gets.
+    /// The skills to add to the store.
     pub(super) keep: Vec<Tree>,
-    /// Folders that somebody else brought to what the lock says.
+    /// Folders that another program already changed to match the lock.
     pub(super) confirmed: Vec<PathBuf>,
     pub(super) changes: Vec<PlannedChange>,
     pub(super) growth: Vec<AddedCapability>,
-    /// The record of the journal that is taken back.
+    /// The journal record that the plan undoes.
     pub(super) undoes: Option<PathBuf>,
-    /// Folders that are removed if they are empty then.
+    /// Folders to remove if they are empty afterwards.
     pub(super) remove_if_empty: Vec<PathBuf>,
 }
 
 impl InstallPlan {
-    /// Whether nothing is to do.
+    /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         !self.changes_project() && self.keep.is_empty()
     }
 
-    /// Whether savoir.toml, savoir.lock or installed files change. The store may change without that.
+    /// Whether `savoir.toml`, `savoir.lock` or installed files change. The store may change without
+    /// them.
     pub fn changes_project(&self) -> bool {
         self.before != self.after || self.undoes.is_some() || !self.steps.is_empty()
     }
 
-    /// What it does, for people.
+    /// The changes to show to the user.
     pub fn changes(&self) -> &[PlannedChange] {
         &self.changes
     }
 
-    /// Folders that were edited, and that it does not touch.
+    /// Edited folders that the plan does not change.
     pub fn edited_folders(&self) -> impl Iterator<Item = &Path> {
         let left = self.changes.iter().filter_map(|change| match change {
             PlannedChange::EditsLeft(folder) => Some(folder.as_path()),
@@ -312,19 +300,19 @@ impl InstallPlan {
         left.filter(|folder| self.steps.iter().all(|step| step.folder != *folder))
     }
 
-    /// The names of the skills of which it writes files.
+    /// The names of the skills whose files the plan writes.
     pub fn written_skills(&self) -> BTreeSet<String> {
         let written = self.steps.iter().filter(|step| matches!(step.put, FolderContents::Tree(_)));
         let names = written.filter_map(|step| step.folder.file_name());
         names.map(|name| name.to_string_lossy().into_owned()).collect()
     }
 
-    /// What new versions want and nobody accepted yet.
+    /// The capabilities that new versions request and the user has not accepted yet.
     pub fn added_capabilities(&self) -> &[AddedCapability] {
         &self.growth
     }
 
-    /// Accepts that new versions want this permission or this tool; says whether any did.
+    /// Accepts a permission or a tool for all new versions; returns whether any requested it.
     pub fn accept(&mut self, word: &str) -> bool {
         let before = self.growth.len();
         self.growth.retain(|growth| match &growth.capability {
@@ -334,7 +322,7 @@ impl InstallPlan {
         self.growth.len() < before
     }
 
-    /// The files that it changes, for those who want to see every line.
+    /// The changed files with old and new content, for example to show a diff.
     pub fn files(&self) -> Vec<FileChange<'_>> {
         let mut files = Vec::new();
         for step in &self.steps {
@@ -351,7 +339,7 @@ impl InstallPlan {
         files
     }
 
-    /// The folders that it changes.
+    /// The folders that the plan changes.
     pub fn folders(&self) -> impl Iterator<Item = &PathBuf> {
         self.steps.iter().map(|step| &step.folder)
     }

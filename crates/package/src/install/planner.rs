@@ -1,4 +1,4 @@
-//! Builds a plan from the current lock and the new one.
+//! Builds an install plan: the steps from the current `savoir.lock` to a new one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,12 +28,12 @@ use crate::{
     untracked::has_precious,
 };
 
-/// The agent that stands for the folder that agents share.
+/// The agent id of the folder that several agents share.
 const SHARED: &str = "universal";
 
 impl SkillSet {
-    /// Plans to install skills, or to update them: which of those that arrived, and what of what is
-    /// installed stays, is decided by `savoir.toml` and by what the skills need.
+    /// Plans to install or update skills. `savoir.toml` and the dependencies of the skills decide
+    /// which of the fetched skills are used and which installed skills stay.
     pub fn install(
         &self,
         ready: &[CheckedSkill],
@@ -64,7 +64,8 @@ impl SkillSet {
         planner.finish(state, text, &lock)
     }
 
-    /// Plans to remove skills, and what only they needed. What others need stays.
+    /// Plans to remove skills and the dependencies that only they needed. A skill that other skills
+    /// need stays.
     pub fn remove(
         &self,
         names: &[String],
@@ -85,7 +86,7 @@ impl SkillSet {
         planner.finish(state, text, &lock)
     }
 
-    /// `savoir.toml` without a skill. It stays installed where others need it.
+    /// Returns `savoir.toml` without a skill. The skill stays installed if other skills need it.
     pub(super) fn remove_from_manifest(
         &self,
         state: &State,
@@ -101,7 +102,7 @@ impl SkillSet {
         self.without_skill(state, text, name).map(Some)
     }
 
-    /// `savoir.toml` with some skills; as it is, if it says so already.
+    /// Returns `savoir.toml` with these skills; unchanged if it already has the same requirements.
     pub(super) fn with_skills(
         &self,
         state: &State,
@@ -123,8 +124,9 @@ impl SkillSet {
         Ok(Some(manifest::add_skills(&file, &text, skills)?))
     }
 
-    /// `savoir.toml` with the agents of the first install, so that the next one is for the same. The
-    /// folder that agents share is not written down: it is used where no agent is found.
+    /// Returns `savoir.toml` with the agents of the first install, so that the next install uses
+    /// the same agents. The shared folder is not written down, because it is the default if no
+    /// agent is found.
     fn with_agents(
         &self,
         state: &State,
@@ -162,7 +164,7 @@ pub(super) fn agents_by_skill(lock: &Lock) -> AgentsByName {
     skills.map(|(name, skill)| (name.clone(), skill.agents.iter().cloned().collect())).collect()
 }
 
-/// The skills that need one, without those that are to go, too.
+/// Returns the skills that depend on `name`, except those that are removed, too.
 fn needed_by(lock: &Lock, name: &str, going: &[String]) -> Vec<String> {
     let needs =
         |skill: &LockedSkill| skill.dependencies.iter().any(|need| folder(&need.name) == name);
@@ -170,7 +172,7 @@ fn needed_by(lock: &Lock, name: &str, going: &[String]) -> Vec<String> {
     others.map(|(other, _)| other.clone()).collect()
 }
 
-/// The folders of agents, for all sets of agents that skills have.
+/// The skill folders of agents, for each set of agents that a skill is installed for.
 struct AgentFolders(BTreeMap<Vec<String>, Vec<Target>>);
 
 impl AgentFolders {
@@ -190,7 +192,7 @@ impl AgentFolders {
         Ok(Self(places))
     }
 
-    /// Where a skill lies.
+    /// The folders of a skill.
     fn targets(&self, name: &str, skill: Option<&LockedSkill>) -> Vec<Target> {
         let parents = skill.and_then(|skill| self.0.get(&skill.agents));
         let targets = parents.into_iter().flatten().map(|parent| parent.inside(name)).collect();
@@ -198,24 +200,24 @@ impl AgentFolders {
     }
 }
 
-/// A plan in the making.
+/// The state of an unfinished plan.
 pub(super) struct Planner<'a> {
     pub(super) skill_set: &'a SkillSet,
     occupied: OccupiedFolders,
     pub(super) edits: UserEdits,
-    /// What was read already.
+    /// Skills that were already read from the store.
     known: BTreeMap<StoredSkillKey, Arc<StoredSkill>>,
     pub(super) steps: Vec<FolderStep>,
     keep: Vec<Tree>,
     pub(super) changes: Vec<PlannedChange>,
     in_the_way: Vec<PathBuf>,
-    /// What Savoir last put into folders.
+    /// The folders that Savoir wrote, and the skill that it last put into each.
     pub(super) filled: BTreeMap<PathBuf, InstalledFolder>,
-    /// Folders that have what the lock says, though something else was last put there.
+    /// Folders that match the lock although Savoir last put another version there.
     confirmed: Vec<PathBuf>,
-    /// Skills whose folders are looked at even if the lock says the same as before.
+    /// Skills whose folders are checked even if their lock entry does not change.
     pub(super) watched: BTreeSet<String>,
-    /// Skills whose folders stay as they are, whatever the lock says.
+    /// Skills whose folders are not changed, whatever the lock says.
     pub(super) adopted: BTreeSet<String>,
 }
 
@@ -241,7 +243,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The lock that is to be.
+    /// Resolves the versions and returns the new lock.
     pub(super) fn choose(
         &mut self,
         state: &State,
@@ -279,7 +281,8 @@ impl<'a> Planner<'a> {
         Ok(lock)
     }
 
-    /// Takes over skills; the store gets those that it does not have as they are.
+    /// Caches these skills, and plans to write those to the store that it does not have or has with
+    /// other signatures.
     pub(super) fn store_skills(
         &mut self,
         skills: Vec<(StoredSkillKey, StoredSkill)>,
@@ -288,7 +291,8 @@ impl<'a> Planner<'a> {
         let stored = parallel::map(&skills, |(known, _)| store.get(&known.integrity));
         for ((known, new), kept) in skills.into_iter().zip(stored) {
             let kept = kept?;
-            // Others may count on the signature of the one that is kept.
+            // Other projects may rely on the signature of the stored copy, so an unsigned copy must
+            // not replace it.
             let loses = kept.as_ref().is_some_and(is_signed) && !new.is_signed_by_trusted();
             if kept.as_ref() != Some(&new.tree) && !loses {
                 self.keep.push(new.tree.clone());
@@ -298,12 +302,12 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// A skill that need not be read again.
+    /// Caches a skill, so that it is not read from the store again.
     pub(super) fn cache_skill(&mut self, known: StoredSkillKey, kept: StoredSkill) {
         self.known.insert(known, Arc::new(kept));
     }
 
-    /// The plan that leads from one lock to the other.
+    /// Returns the plan that leads from the lock of `state` to `lock`.
     pub(super) fn finish(
         mut self,
         state: State,
@@ -315,7 +319,7 @@ impl<'a> Planner<'a> {
             let (old, new) = (state.lock.skills.get(name), lock.skills.get(name));
             SkillChange { name, old, new }
         });
-        // What is not concerned is for `sync` to put right.
+        // `sync` repairs the folders of skills that this change does not concern.
         let skill_changes: Vec<SkillChange<'_>> = skill_changes
             .filter(|skill_change| {
                 self.watched.contains(skill_change.name) || !skill_change.is_same()
@@ -364,8 +368,9 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// What new versions want and the old ones did not have: neither by the lock, which anybody
-    /// can edit, nor by what their own files say, where these are at hand.
+    /// Returns the capabilities that new versions request and the old ones did not. The old
+    /// capabilities are taken from the lock, and also from the old files if they are available,
+    /// since anyone can edit the lock.
     fn added_capabilities(
         &self,
         was: &Lock,
@@ -386,7 +391,7 @@ impl<'a> Planner<'a> {
         Ok(growth)
     }
 
-    /// What the files of a locked skill say, as they are kept or installed.
+    /// Returns the summary of a locked skill from its stored or installed files.
     fn old_summary(
         &self,
         name: &str,
@@ -408,7 +413,7 @@ impl<'a> Planner<'a> {
                 agents: new.agents.clone(),
             },
             (Some(old), None) => PlannedChange::Removed { name, version: old.version.clone() },
-            // A registry may count the same text twice.
+            // A registry may publish the same files under two versions.
             (Some(old), Some(new))
                 if (&old.integrity, &old.version) != (&new.integrity, &new.version) =>
             {
@@ -427,7 +432,7 @@ impl<'a> Planner<'a> {
         self.changes.push(change);
     }
 
-    /// Everything that must be known to decide what becomes of one skill in all folders.
+    /// Reads the state of all folders of one skill that the plan depends on.
     fn read_folders<'b>(
         &self,
         skill_change: SkillChange<'b>,
@@ -457,7 +462,8 @@ impl<'a> Planner<'a> {
         Ok(folder_states)
     }
 
-    /// What was last put into a folder of the lock, if the lock says something else.
+    /// Returns the content that Savoir last put into a folder, if it differs from the old lock
+    /// entry.
     fn last(
         &self,
         skill_change: SkillChange<'_>,
@@ -481,7 +487,7 @@ impl<'a> Planner<'a> {
         Ok(StoredSkill::read(&self.skill_set.store(), name, integrity)?.map(Arc::new))
     }
 
-    /// What the lock of GAIA says about the files of a skill, if they are kept.
+    /// Returns the file entries of a skill for the lock of GAIA, if its files are in the store.
     fn gaia_files(
         &self,
         name: &str,
@@ -491,7 +497,7 @@ impl<'a> Planner<'a> {
         kept.map(|kept| gaia::files(&kept.tree, &kept.summary)).transpose()
     }
 
-    /// What becomes of one folder.
+    /// Plans the change of one folder.
     fn plan_folder(&mut self, mut folder_state: FolderState<'_>) -> Result<(), InstallFailure> {
         let seen = std::mem::replace(&mut folder_state.seen, FolderContents::Absent);
         let Some(put) = folder_state.put.take() else { return self.clear(&folder_state, seen) };
@@ -509,7 +515,7 @@ impl<'a> Planner<'a> {
                 if same_signatures(there, &put.tree) || !resigned && !is_discarded {
                     return Ok(());
                 }
-                // A signature that was deleted or replaced is an edit, too.
+                // A deleted or replaced signature counts as an edit, too.
                 if is_discarded && folder_state.is_unchanged() {
                     self.changes.push(PlannedChange::Repaired(folder.to_owned()));
                 }
@@ -528,7 +534,8 @@ impl<'a> Planner<'a> {
         self.step(folder, seen, FolderContents::Tree(put.tree))
     }
 
-    /// The lock came from elsewhere since, and names another version than the one that was put here.
+    /// Reports an update if the lock was changed elsewhere (for example by `git pull`) and names
+    /// another version than the one that Savoir put into the folder.
     fn report_late_update(&mut self, folder_state: &FolderState<'_>) {
         let (Some(last), Some(new)) = (&folder_state.last, folder_state.skill_change.new) else {
             return;
@@ -549,7 +556,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Somebody else brought the folder to what the lock says, such as `git pull`.
+    /// Records a folder that another program, such as `git pull`, already changed to match the
+    /// lock.
     fn confirm(&mut self, folder_state: &FolderState<'_>) {
         let folder = &folder_state.target.folder;
         let known = self.filled.get(folder).zip(folder_state.skill_change.new);
@@ -565,7 +573,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// A folder that is not to have the skill any more.
+    /// Plans to remove the skill from a folder.
     fn clear(
         &mut self,
         folder_state: &FolderState<'_>,
@@ -592,14 +600,15 @@ impl<'a> Planner<'a> {
         self.step(folder, seen, FolderContents::Absent)
     }
 
-    /// A folder that goes stays with what is no part of the skill.
+    /// Reports that a removed folder stays because it has untracked files.
     pub(super) fn report_leftovers(&mut self, seen: &FolderContents, folder: &Path) {
         if seen.tree().is_some() && has_precious(folder) {
             self.changes.push(PlannedChange::EditsLeft(folder.to_owned()));
         }
     }
 
-    /// A folder of a skill in which somebody changed something.
+    /// Plans the change of a folder that the user edited: discards the edits, or merges the new
+    /// version into them.
     fn plan_edited_folder(
         &mut self,
         folder_state: &FolderState<'_>,
@@ -613,7 +622,7 @@ impl<'a> Planner<'a> {
             }
             return self.step(folder, seen, FolderContents::Tree(put.tree));
         }
-        // Edits of one skill are no edits of another that has the same name.
+        // Edits of one skill must not be merged into another skill that has the same name.
         if let (Some(old), Some(new)) =
             (folder_state.skill_change.old, folder_state.skill_change.new)
             && is_other_source(&old.source, &new.source)
@@ -627,7 +636,7 @@ impl<'a> Planner<'a> {
             self.changes.push(PlannedChange::EditsLeft(folder.to_owned()));
             return Ok(());
         }
-        // Somebody's link leads to where they work on the skill.
+        // A link of the user leads to the folder in which they develop the skill.
         let FolderContents::Tree(mine) = &seen else {
             self.changes.push(PlannedChange::EditsLeft(folder.to_owned()));
             return Ok(());
@@ -658,7 +667,7 @@ impl<'a> Planner<'a> {
         self.step(folder, seen, FolderContents::Tree(combined.tree))
     }
 
-    /// Changes a folder, if what lies there can be put back.
+    /// Adds a step that changes a folder. Fails if the old content could not be restored.
     pub(super) fn step(
         &mut self,
         folder: &Path,
@@ -676,7 +685,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The agents that cannot read the original of a skill.
+/// Returns the agents for which the skill was converted to their dialect.
 fn converted_for(folder_states: &[FolderState<'_>]) -> Vec<String> {
     let is_converted = |folder_state: &&FolderState<'_>| {
         folder_state.put.as_ref().is_some_and(|put| !put.report.is_empty())
@@ -688,9 +697,10 @@ fn converted_for(folder_states: &[FolderState<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// What a skill needs is wherever the skill is.
+/// Installs dependencies for all agents of the skills that need them.
 fn inherit_agents(resolution: &Resolution, agents: &mut AgentsByName) {
-    // Each skill stands after what it needs, so those that need it are done first.
+    // The order lists dependencies first. In reverse, the agents of a skill are complete before
+    // they are passed on to its dependencies.
     for name in resolution.order.iter().rev() {
         let own = agents.get(name).cloned().unwrap_or_default();
         let needs = resolution.chosen.get(name).map(|chosen| chosen.needs.as_slice());
@@ -700,8 +710,8 @@ fn inherit_agents(resolution: &Resolution, agents: &mut AgentsByName) {
     }
 }
 
-/// Whether two skills come from different repositories, folders or registries. An adopted one comes
-/// from where its next version comes from.
+/// Whether two locked skills come from different repositories, folders or registries. An adopted
+/// skill counts as coming from the source of its next version.
 fn is_other_source(one: &LockedSource, other: &LockedSource) -> bool {
     if matches!(one, LockedSource::Adopted { .. }) {
         return false;

@@ -10,14 +10,14 @@ use super::{InstallFailure, SkillSet, journal::Journal};
 
 const FILE: &str = "shelf.lock";
 
-/// Proof that nobody else changes anything, or that nobody at all does. The system lets go when the program ends, however it
-/// does.
+/// A held lock: exclusive for changes, or shared for reading. The system releases it when the
+/// program ends, even after a crash.
 pub(super) struct ProcessLock {
     _file: File,
 }
 
 impl SkillSet {
-    /// Waits until nobody else changes anything; `waiting` is called if that is not at once.
+    /// Waits for the exclusive lock; calls `waiting` if another process holds it.
     pub(super) fn lock_exclusive(&self, waiting: &dyn Fn()) -> Result<ProcessLock, InstallFailure> {
         let (path, file) = self.lock_file()?;
         match file.try_lock() {
@@ -31,14 +31,15 @@ impl SkillSet {
         Ok(ProcessLock { _file: file })
     }
 
-    /// Waits until nobody changes anything, so that what is read belongs together.
+    /// Waits for the shared lock, so that the files that are read match each other.
     pub(super) fn lock_shared(&self) -> Result<ProcessLock, InstallFailure> {
         let (path, file) = self.lock_file()?;
         file.lock_shared().map_err(InstallFailure::io(&path))?;
         Ok(ProcessLock { _file: file })
     }
 
-    /// As [`Self::lock_shared`], for a plan: what somebody left half done must be put right first.
+    /// Like [`Self::lock_shared`], for planning: fails if there is an incomplete change, which must
+    /// be repaired first.
     pub(super) fn lock_for_planning(&self) -> Result<ProcessLock, InstallFailure> {
         let held = self.lock_shared()?;
         let unfinished = Journal::new(&self.data).unfinished_records()?;

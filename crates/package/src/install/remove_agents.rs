@@ -7,7 +7,7 @@ use super::{
 use crate::Agent;
 
 impl SkillSet {
-    /// Plans to take skills away from some agents. A skill that no agent has any more is removed.
+    /// Plans to remove skills from some agents. A skill without agents is removed completely.
     pub fn remove_from_agents(
         &self,
         names: &[String],

@@ -3,8 +3,8 @@
 use super::{CheckedSkill, InstallFailure};
 use crate::{SkillSummary, Store, Tree};
 
-/// What a kept skill is known by. The same text may be two skills, each of which says its own name:
-/// texts without frontmatter are called what their source calls them.
+/// Identifies a stored skill. The name is part of it, because a text without frontmatter is named
+/// by its source, so that the same files can be two skills.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StoredSkillKey {
     pub(super) name: String,
@@ -17,14 +17,14 @@ impl StoredSkillKey {
     }
 }
 
-/// A kept skill, and what it says.
+/// A stored skill and its summary.
 pub(super) struct StoredSkill {
     pub(super) tree: Tree,
     pub(super) summary: SkillSummary,
     vouched: SignedBy,
 }
 
-/// Whether somebody whom the user trusts signed a skill, as far as that was looked at.
+/// Whether a trusted key signed a skill, as far as that was checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SignedBy {
     Trusted,

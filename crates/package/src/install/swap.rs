@@ -1,4 +1,5 @@
-//! Replaces a folder atomically, and can restore it.
+//! Replaces a folder atomically, and can restore it. New content is first written to a staging
+//! folder beside the target.
 
 use std::{
     collections::BTreeMap,
@@ -15,17 +16,17 @@ use rustix::{
 use super::{InstallFailure, folder_contents::FolderContents};
 use crate::untracked::{CarriedFiles, carry_over, has_precious};
 
-/// What folders begin with in which new content is made. No other part of Savoir uses the name.
+/// Prefix of the names of staging folders. No other part of Savoir uses it.
 const STAGING: &str = ".savoir-shelf-";
 
-/// Folders in which new content is made, each beside the places where it is to go.
+/// The staging folders of one change: one beside the target folders in each parent folder.
 #[derive(Debug, Default)]
 pub(super) struct StagingFolders {
     by_parent: BTreeMap<PathBuf, PathBuf>,
 }
 
 impl StagingFolders {
-    /// Makes them. What was made before an error is removed again.
+    /// Creates one staging folder in each parent. On an error, removes those already created.
     pub(super) fn make<'a>(
         parents: impl Iterator<Item = &'a Path>,
     ) -> Result<Self, InstallFailure> {
@@ -47,7 +48,8 @@ impl StagingFolders {
         Ok(())
     }
 
-    /// Writes what is to go into a place. Its name tells a later program which place that was.
+    /// Writes the new content of a target folder to its staging folder. The file name contains the
+    /// name of the target, so that a later program can find the target after a crash.
     pub(super) fn write(
         &self,
         place: &Path,
@@ -66,17 +68,17 @@ impl StagingFolders {
         })
     }
 
-    /// Where they are.
+    /// The paths of the staging folders.
     pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
         self.by_parent.values().map(PathBuf::as_path)
     }
 
-    /// The folders in which something changes.
+    /// The folders that contain the target folders.
     pub(super) fn parents(&self) -> impl Iterator<Item = &Path> {
         self.by_parent.keys().map(PathBuf::as_path)
     }
 
-    /// They go, and what is still in them.
+    /// Removes the staging folders and their content.
     pub(super) fn remove(self) {
         self.folders().for_each(remove);
     }
@@ -86,17 +88,17 @@ fn parent_of(place: &Path) -> &Path {
     place.parent().unwrap_or(Path::new("."))
 }
 
-/// What is to go into a place, complete, beside it.
+/// The complete new content of a target folder, in a staging folder.
 #[derive(Debug)]
 pub(super) struct StagedFolder {
     place: PathBuf,
     new: PathBuf,
-    /// Whether there is anything.
+    /// Whether there is new content; `false` if the target is to be removed.
     put: bool,
 }
 
 impl StagedFolder {
-    /// Puts it there: all of it, or nothing.
+    /// Moves the new content to the target completely, or changes nothing.
     pub(super) fn swap(self) -> Result<FolderSwap, InstallFailure> {
         let Self { place, new, put } = self;
         let old = exchange(&new, put, &place).map_err(InstallFailure::io(&place))?;
@@ -104,19 +106,19 @@ impl StagedFolder {
     }
 }
 
-/// A folder that got new content. The old one is beside it until the stages are removed.
+/// A replaced folder. Its old content is in the staging folder until that is removed.
 #[derive(Debug)]
 pub(super) struct FolderSwap {
     place: PathBuf,
     new: PathBuf,
-    /// Where the old content is, if there was any.
+    /// The path of the old content, if there was any.
     old: Option<PathBuf>,
     /// Whether there is new content.
     put: bool,
 }
 
 impl FolderSwap {
-    /// Puts the old content back.
+    /// Moves the old content back to the target.
     pub(super) fn restore(self) -> Result<(), InstallFailure> {
         let fail = || InstallFailure::io(&self.place);
         match &self.old {
@@ -129,8 +131,8 @@ impl FolderSwap {
         Ok(())
     }
 
-    /// What programs left behind in the old content moves over. Where nothing is to be, the folder
-    /// stays with just what somebody could miss.
+    /// Moves untracked files, such as caches that programs created, from the old content to the
+    /// new. If the target was removed, moves only the untracked files that the user could miss.
     pub(super) fn finish(self) {
         if let Some(old) = &self.old {
             carry_over_untracked(old, &self.place);
@@ -138,7 +140,7 @@ impl FolderSwap {
     }
 }
 
-/// Puts something into one place: all of it, or nothing.
+/// Replaces one folder completely, or changes nothing.
 pub(super) fn replace(place: &Path, put: &FolderContents) -> Result<(), InstallFailure> {
     let stages = StagingFolders::make(std::iter::once(parent_of(place)))?;
     let swapped = stages.write(place, put).and_then(StagedFolder::swap);
@@ -147,7 +149,7 @@ pub(super) fn replace(place: &Path, put: &FolderContents) -> Result<(), InstallF
     done
 }
 
-/// An error in the staging folder is one in the place itself, in the eyes of people.
+/// Changes the path in an error from the staging folder to the target, which the user knows.
 fn rename_error(error: InstallFailure, staging: &Path, place: &Path) -> InstallFailure {
     use crate::TreeError;
     match error {
@@ -167,7 +169,7 @@ fn write(new: &Path, put: &FolderContents) -> Result<(), InstallFailure> {
     }
 }
 
-/// Moves `new`, if there is one, into a place; gives where the old content is then.
+/// Moves `new`, if there is new content, to the target; returns the path of the old content.
 fn exchange(new: &Path, is_new: bool, place: &Path) -> io::Result<Option<PathBuf>> {
     let is_old = fs::symlink_metadata(place).is_ok();
     let aside = new.with_extension("old");
@@ -177,11 +179,11 @@ fn exchange(new: &Path, is_new: bool, place: &Path) -> io::Result<Option<PathBuf
         (true, false) => fs::rename(place, &aside).map(|()| Some(aside)),
         (true, true) => match renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE) {
             Ok(()) => Ok(Some(new.to_owned())),
-            // Some file systems and old kernels cannot do it in one step.
+            // Some file systems and old kernels cannot exchange two paths in one step.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 fs::rename(place, &aside)?;
                 fs::rename(new, place).inspect_err(|_| {
-                    // The old one is better than none; the first reason counts.
+                    // Restore the old content; report the first error.
                     let _ = fs::rename(&aside, place);
                 })?;
                 Ok(Some(aside))
@@ -191,7 +193,7 @@ fn exchange(new: &Path, is_new: bool, place: &Path) -> io::Result<Option<PathBuf
     }
 }
 
-/// Moves what was left behind in old content to where that lay.
+/// Moves untracked files from the old content to the target folder.
 fn carry_over_untracked(old: &Path, place: &Path) {
     let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     if !is_folder(old) {
@@ -200,7 +202,7 @@ fn carry_over_untracked(old: &Path, place: &Path) {
     if is_folder(place) {
         carry_over(old, place, CarriedFiles::All);
     } else if fs::symlink_metadata(place).is_err() {
-        // Nothing is to be there. A link, however, leads to files of others.
+        // The target was removed. Nothing is moved if it is a link, which leads to files of others.
         carry_over(old, place, CarriedFiles::Precious);
     }
 }
@@ -217,7 +219,8 @@ fn remove(staging: &Path) {
     }
 }
 
-/// Removes what programs that died left in a folder. Nobody else may be at work.
+/// Removes staging folders that crashed programs left in a folder. The caller must hold the
+/// exclusive lock.
 pub(super) fn remove_staging_folders(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

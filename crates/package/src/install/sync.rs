@@ -13,11 +13,12 @@ use crate::{
     resolve::IndexError,
 };
 
-/// Fetches a locked skill again.
+/// A function that fetches a locked skill again.
 pub type Fetch<'a> = dyn FnMut(&str, &LockedSkill) -> Result<Tree, IndexError> + 'a;
 
 impl SkillSet {
-    /// Plans to make every folder what the lock says. What is not kept any more is fetched again.
+    /// Plans to make every folder match the lock. Skills that the store no longer has are fetched
+    /// again.
     pub fn sync(
         &self,
         edits: UserEdits,
@@ -30,7 +31,7 @@ impl SkillSet {
             StoredSkill::read(&store, name, &locked.integrity)
         });
         let (mut known, mut found) = (Vec::new(), Vec::new());
-        // Fetching may take long, and nobody else has to wait for it.
+        // Fetching may take long, so other processes are not blocked by a lock.
         for ((name, locked), kept) in skills.iter().zip(kept) {
             if let Some(kept) = kept? {
                 check_name(name, &kept)?;
@@ -58,12 +59,13 @@ impl SkillSet {
         planner.store_skills(found)?;
         let (manifest, lock) = (state.texts.manifest.clone(), state.lock.clone());
         let mut plan = planner.finish(state, manifest, &lock)?;
-        // However an older program wrote it: its content is the same.
+        // The content does not change, so do not rewrite files that an older program formatted
+        // differently.
         plan.after = ProjectFiles { gaia: plan.after.gaia.take(), ..plan.before.clone() };
         Ok(plan)
     }
 
-    /// The files of a locked skill, if an agent has them as they were.
+    /// Returns the files of a locked skill from the folder of an agent that has them unchanged.
     pub fn installed(
         &self,
         name: &str,
@@ -80,7 +82,7 @@ impl SkillSet {
     }
 }
 
-/// A lock must not put a skill into the folder of another one.
+/// Rejects a lock that would put a skill into the folder of another one.
 fn check_name(name: &str, kept: &StoredSkill) -> Result<(), InstallFailure> {
     if kept.summary.name == name {
         return Ok(());

@@ -7,10 +7,10 @@ use super::{
 use crate::trust::{self, Tier, TrustStore};
 
 impl SkillSet {
-    /// Plans to write the tiers into the lock that the stored signatures attest now: keys may have been
-    /// trusted or distrusted since. No file of a skill changes.
+    /// Plans to update the tiers in the lock to those that the stored signatures attest now, since
+    /// keys may have been trusted or distrusted. No file of a skill changes.
     ///
-    /// A signature that is wrong or revoked changes nothing here; whoever uses the skill refuses it.
+    /// A wrong or revoked signature changes nothing here; the skill is rejected when it is used.
     pub fn refresh_tiers(&self, trust: &TrustStore) -> Result<InstallPlan, InstallFailure> {
         let _held = self.lock_for_planning()?;
         let state = self.read()?;
@@ -43,7 +43,8 @@ impl SkillSet {
         let manifest = state.texts.manifest.clone();
         let mut plan = planner.finish(state, manifest, &lock)?;
         if !changed {
-            // However an older program wrote it: its content is the same.
+            // The content does not change, so do not rewrite a lock that an older program formatted
+            // differently.
             plan.after = plan.before.clone();
         }
         Ok(plan)

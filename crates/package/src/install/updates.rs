@@ -1,9 +1,9 @@
 //! Checks whether newer versions of installed skills are available.
 //!
-//! [`check_sources`] asks every source but registries once, many at a time, and answers for each skill by itself: a host
-//! that is down says nothing about the others. [`save_updates`] keeps the answers, so that
-//! [`load_cached_updates`] can tell them again without the network. [`find_latest`] turns what `savoir.toml` says
-//! about a skill into what there is to fetch.
+//! [`check_sources`] asks every source except registries once, many at a time, and returns an
+//! answer for each skill: a host that is down does not affect the other answers. [`save_updates`]
+//! caches the answers, so that [`load_cached_updates`] can return them without the network.
+//! [`find_latest`] finds the newest skill for a requirement of `savoir.toml`.
 
 mod cache;
 mod latest;
@@ -32,26 +32,27 @@ use crate::{
 pub use cache::{CachedUpdates, load_cached_updates, save_some_updates, save_updates};
 pub use latest::{LatestError, find_latest};
 
-/// Whether there is something newer than a skill that is installed.
+/// Whether there is a newer version of an installed skill.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Availability {
-    /// There is not.
+    /// The installed version is the newest.
     Current,
-    /// There is.
+    /// A newer version is available.
     Newer {
-        /// Its version, if it has one.
+        /// The version, if the skill has one.
         version: Option<Version>,
-        /// Where it is, exactly.
+        /// The exact source.
         place: PinnedSource,
     },
-    /// It is from a registry, which has something to say about it.
+    /// The registry reports a status, such as a newer version or a yank.
     Published(PublishedStatus),
-    /// Nobody could tell, for this reason.
+    /// It cannot be determined, for this reason.
     Unknown(String),
 }
 
-/// Finds out for every locked skill that is from no registry whether there is something newer:
-/// [`crate::registry::check_registries`] does so for the others. `root` is the folder of the shelf.
+/// Looks for newer versions of every locked skill that is not from a registry;
+/// [`crate::registry::check_registries`] does so for the others. `root` is the folder of
+/// `savoir.toml`.
 pub async fn check_sources(
     fetcher: &Fetcher,
     root: &Path,
@@ -86,28 +87,28 @@ pub async fn check_sources(
     answers
 }
 
-/// A skill about which is asked.
+/// An installed skill to check.
 struct InstalledSkill<'a> {
     name: &'a str,
     locked: &'a LockedSkill,
     root: &'a Path,
 }
 
-/// Who can answer.
+/// The way to find the answer about a skill.
 enum UpdateQuery {
-    /// Nobody has to be asked.
+    /// The answer is already known.
     Answered(Availability),
-    /// A repository, together with what else is asked about it.
+    /// Ask a repository, together with other skills from it.
     Repository(RepositoryQuery),
-    /// A source that lists its skills.
+    /// List the skills of a source.
     List(Source),
 }
 
-/// What a repository's answer says.
+/// The conclusion from the current commit of a repository.
 enum HeadJudgement {
-    /// Everything.
+    /// The answer is known.
     Done(Availability),
-    /// Something is other than it was: its files must be looked at.
+    /// The skill may have changed: compare its files.
     CompareFiles(PinnedGitSource),
 }
 
@@ -163,12 +164,13 @@ impl InstalledSkill<'_> {
         })
     }
 
-    /// The exact place that is locked.
+    /// The exact source in the lock.
     fn place(&self) -> Option<PinnedSource> {
         PinnedSource::parse(&self.locked.source.to_string(), self.root).ok()
     }
 
-    /// Judges what a repository has now, unless its files must be looked at.
+    /// Decides from the current commit of a repository whether there is a newer version, unless the
+    /// files must be compared.
     fn judge(&self, head: Result<SkillHead, String>) -> HeadJudgement {
         let SkillHead { place, object, known } = match head {
             Ok(head) => head,
@@ -176,7 +178,7 @@ impl InstalledSkill<'_> {
         };
         let same_commit = matches!(self.place(), Some(PinnedSource::Git(locked))
             if (&locked.url, &locked.path, &locked.commit) == (&place.url, &place.path, &place.commit));
-        // Other skills of the repository may have changed, and this one not.
+        // The commit may differ because other skills of the repository changed.
         if same_commit || (object.is_some() && object == known) {
             return HeadJudgement::Done(Availability::Current);
         }
@@ -188,7 +190,7 @@ impl InstalledSkill<'_> {
         HeadJudgement::CompareFiles(place)
     }
 
-    /// Holds the files that a source has against those that are locked.
+    /// Compares the files of a source with the locked ones.
     fn compare(&self, tree: Result<Tree, SourceError>, place: PinnedSource) -> NamedAvailability {
         let tree = match tree {
             Ok(tree) => tree,
@@ -208,8 +210,8 @@ impl InstalledSkill<'_> {
     }
 }
 
-/// Judges what repositories have: each is asked once, and gives everything at once that is not as
-/// it was.
+/// Checks skills from repositories: each repository is asked once, and all changed skills of one
+/// repository are fetched together.
 async fn in_repositories(
     fetcher: &Fetcher,
     subjects: Vec<InstalledSkill<'_>>,
@@ -254,7 +256,7 @@ async fn in_repository(
     }
 }
 
-/// Judges what a source has that lists its skills: it is asked once for all of them.
+/// Checks skills from a source that lists its skills, with one request for all of them.
 async fn listed(
     fetcher: &Fetcher,
     source: Source,
@@ -285,7 +287,7 @@ async fn listed(
     answers
 }
 
-/// Whether a place says what is there.
+/// Whether a source pins its content by a digest or a commit.
 fn is_exact(place: &PinnedSource) -> bool {
     match place {
         PinnedSource::Url { .. } | PinnedSource::Git(_) => true,

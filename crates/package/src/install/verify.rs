@@ -16,56 +16,55 @@ use crate::{
     untracked,
 };
 
-/// Something that is not what the lock says.
+/// A difference between the lock and the installed or stored files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyProblem {
-    /// The skill.
     pub skill: String,
-    /// Its folder; nothing if it is about the skill as such.
+    /// The folder of the skill; `None` if the problem is not in a folder.
     pub folder: Option<PathBuf>,
-    /// What is wrong.
     pub fault: VerifyFault,
 }
 
-/// What is wrong.
+/// The kind of a [`VerifyProblem`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VerifyFault {
-    /// The folder is not there.
+    /// The folder does not exist.
     Missing,
-    /// A file is not what it was.
+    /// The content of a file differs.
     Changed(String),
-    /// A file is not there.
+    /// A file does not exist.
     Gone(String),
-    /// There is a file too many.
+    /// A file does not belong to the skill.
     Additional(String),
-    /// The folder cannot be read as that of a skill.
+    /// The folder cannot be read as a skill folder.
     Strange(String),
-    /// Its signature is wrong.
+    /// A signature is invalid.
     Signature(String),
-    /// Its signatures attest less than the lock says.
+    /// The signatures attest a lower tier than the lock.
     Tier {
-        /// What the lock says.
+        /// The tier in the lock.
         locked: Tier,
-        /// What they attest now.
+        /// The tier that the signatures attest now.
         now: Tier,
     },
-    /// The store has lost it, or what it has is damaged.
+    /// The skill is neither in the store nor intact in a folder, so there are no files to compare
+    /// with.
     NotKept,
-    /// What is kept is no skill that could be installed.
+    /// The stored files are not a skill that could be installed.
     Unusable(String),
-    /// The lock says something else about the skill than its files.
+    /// A field of the lock differs from the skill's files.
     Lock {
-        /// What it is about, as the lock calls it.
+        /// The name of the field in the lock.
         field: &'static str,
-        /// What the lock says.
+        /// The value in the lock.
         locked: String,
-        /// What the files say.
+        /// The value in the files.
         kept: String,
     },
 }
 
 impl VerifyFault {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -113,9 +112,9 @@ impl fmt::Display for VerifyProblem {
 }
 
 impl SkillSet {
-    /// Everything that is not what the lock says, by skill and folder. Nothing is changed.
+    /// Returns all differences from the lock, by skill and folder. Changes nothing.
     pub fn verify(&self, trust: &TrustStore) -> Result<Vec<VerifyProblem>, InstallFailure> {
-        // Whoever may only read can still be told what is there.
+        // A user without write permission cannot take the lock, but can still verify.
         let _held = self.lock_shared().ok();
         let state = self.read()?;
         let skills: Vec<(&String, &LockedSkill)> = state.lock.skills.iter().collect();
@@ -125,9 +124,9 @@ impl SkillSet {
         Ok(problems?.into_iter().flatten().collect())
     }
 
-    /// What lies in the folders of locked skills, can be seen by whoever runs them, and is covered
-    /// neither by the lock nor by any signature: packages, environments, bytecode. It is no problem
-    /// by itself: programs make it when a skill is used.
+    /// Returns files in the folders of locked skills that a running skill can see, but that neither
+    /// the lock nor any signature covers: packages, environments, bytecode. They are not a problem
+    /// by themselves, because programs create them when a skill is used.
     pub fn uncovered(&self) -> Result<Vec<PathBuf>, InstallFailure> {
         let _held = self.lock_shared().ok();
         let mut found = Vec::new();
@@ -161,8 +160,8 @@ impl SkillSet {
     }
 }
 
-/// The files that the lock pins: from the store, or from an installed folder with the same hash. A
-/// fresh clone of a project has the folders, and nothing in the store.
+/// Returns the files that the lock pins: from the store, or from an installed folder with the same
+/// hash. A fresh clone of a project has the folders, but nothing in the store.
 fn reference_tree(
     store: &Store,
     locked: &LockedSkill,
@@ -181,7 +180,7 @@ fn reference_tree(
     Ok(None)
 }
 
-/// A list whose order does not matter, sorted.
+/// Converts a list whose order does not matter to sorted strings.
 fn words<T: ToString>(list: &[T]) -> Vec<String> {
     let words: BTreeSet<String> = list.iter().map(ToString::to_string).collect();
     words.into_iter().collect()
@@ -195,7 +194,7 @@ struct Check<'a> {
     name: &'a str,
     locked: &'a LockedSkill,
     trust: &'a TrustStore,
-    /// Everybody whose signature holds, of what is kept and of what is installed.
+    /// The signers of all valid signatures in the stored and in the installed files.
     signers: Vec<Signer>,
     problems: Vec<VerifyProblem>,
 }
@@ -233,11 +232,10 @@ impl Check<'_> {
         Some((tree, summary))
     }
 
-    /// The lock is a text that anybody can edit: what it says about a skill must be what its files
-    /// say.
+    /// Compares the fields of the lock with the skill's files, because anyone can edit the lock.
     fn check_lock_fields(&mut self, summary: &SkillSummary) {
         let locked = self.locked;
-        // Where the files name none, the place that it came from may.
+        // If the files have no version, the registry may have assigned the locked one.
         let none = summary.version == semver::Version::new(0, 0, 0);
         let version = if none { &locked.version } else { &summary.version };
         let tier = |tier: Option<Tier>| tier.map(|tier| tier.to_string()).into_iter().collect();
@@ -256,8 +254,9 @@ impl Check<'_> {
         }
     }
 
-    /// Whom the lock names must have signed. Others may have signed the same files since. It is the
-    /// key that counts: what its owner is called changes with whom somebody trusts.
+    /// Checks that the signer in the lock signed the files. Others may have signed the same files
+    /// since. The key is compared, because the display name of its owner depends on the trusted
+    /// keys of the user.
     fn check_signatures(&mut self) {
         let is_wrong = |problem: &VerifyProblem| matches!(problem.fault, VerifyFault::Signature(_));
         if self.problems.iter().any(is_wrong) {
@@ -267,7 +266,7 @@ impl Check<'_> {
         let (field, locked, kept): (_, _, Vec<String>) =
             match (&self.locked.signature, &self.locked.signer) {
                 (Some(locked), _) => ("signature", locked, signers.map(signature).collect()),
-                // A lock that names no key can only be held to a name.
+                // A lock that names no key can only be compared by the name of the signer.
                 (None, Some(locked)) => {
                     ("signer", locked, signers.map(|one| one.publisher.clone()).collect())
                 }
@@ -332,7 +331,7 @@ impl Check<'_> {
         }
     }
 
-    /// The signature in a folder is another one than the kept one.
+    /// Verifies the signature in a folder that differs from the stored signature.
     fn signature(&mut self, target: &Target, summary: &SkillSummary, there: &Tree) {
         match trust::verify(there, summary.signed_name(), summary.written_version(), self.trust) {
             Err(error) => self.tell(Some(target), VerifyFault::Signature(error.to_string())),

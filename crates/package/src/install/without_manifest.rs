@@ -1,5 +1,4 @@
-//! What a lock asks for that has no `savoir.toml` beside it: it is all there is, so that everything
-//! in it stays.
+//! Derives the requirements from a lock without `savoir.toml`, such that every locked skill stays.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +16,7 @@ use crate::{
     trust::Tier,
 };
 
-/// What `savoir.toml` in the folder `root` would say of what a lock has.
+/// Returns the manifest that `savoir.toml` in the folder `root` would need for a lock.
 pub(super) fn manifest_of(lock: &Lock, root: &Path) -> Manifest {
     let mut manifest = Manifest::default();
     let skills = roots(lock).into_iter().filter_map(|name| lock.skills.get_key_value(name));
@@ -27,8 +26,8 @@ pub(super) fn manifest_of(lock: &Lock, root: &Path) -> Manifest {
     manifest
 }
 
-/// What no other skill needs, and what only a person can have chosen. Of those that only need each
-/// other, the first one.
+/// Returns the skills that no other skill needs, and experimental ones, which only a user can have
+/// chosen. Of skills that only need each other, returns the first.
 fn roots(lock: &Lock) -> BTreeSet<&str> {
     let by_others = lock.skills.iter().flat_map(|(name, skill)| {
         let is_other = move |need: &&str| need != name;
@@ -56,7 +55,7 @@ fn needs(skill: &LockedSkill) -> impl Iterator<Item = &str> {
     skill.dependencies.iter().map(|need| folder(&need.name))
 }
 
-/// Adds a skill, and all that it needs.
+/// Adds a skill and all its dependencies to `reached`.
 fn reach<'a>(lock: &'a Lock, name: &'a str, reached: &mut BTreeSet<&'a str>) {
     let mut next = vec![name];
     while let Some(name) = next.pop() {
@@ -70,7 +69,7 @@ fn reach<'a>(lock: &'a Lock, name: &'a str, reached: &mut BTreeSet<&'a str>) {
 
 fn as_locked(name: &str, skill: &LockedSkill, root: &Path) -> SkillRequirement {
     match &skill.source {
-        // The lock alone says which registry: it is asked about nothing else.
+        // No registry is named here: the registry in the lock applies to this skill only.
         LockedSource::Registry(_) => SkillRequirement::Version {
             range: no_older_pre_release(&skill.version),
             registry: None,
@@ -81,21 +80,22 @@ fn as_locked(name: &str, skill: &LockedSkill, root: &Path) -> SkillRequirement {
         LockedSource::Adopted { path, .. } => SkillRequirement::Path(path.clone()),
         source => match PinnedSource::parse(&source.to_string(), root) {
             Ok(place) => requirement_for(&place, root),
-            // Whoever fetches it is told what is wrong.
+            // Fetching the skill reports the error.
             Err(_) => SkillRequirement::Url { url: source.to_string(), integrity: None },
         },
     }
 }
 
-/// All versions; where a pre-release is locked, which is chosen by nobody who does not name it, that
-/// one and later ones.
+/// Returns the range of all versions. If a pre-release is locked, returns that version and later
+/// ones, because a pre-release is only chosen if a range names one.
 fn no_older_pre_release(version: &Version) -> VersionRange {
     let named = (!version.pre.is_empty()).then(|| VersionRange::parse(&format!(">={version}")));
     named.and_then(Result::ok).unwrap_or_else(VersionRange::any)
 }
 
 impl SkillSet {
-    /// The text of a new `savoir.toml` with some skills, and with all that only the lock had.
+    /// Returns the text of a new `savoir.toml` with these skills, and with the requirements derived
+    /// from the lock.
     pub(super) fn first_manifest(
         &self,
         state: &State,
@@ -104,7 +104,8 @@ impl SkillSet {
         let file = self.manifest_path().display().to_string();
         let mut skills = state.manifest.skills.clone();
         for (name, wanted) in &mut skills {
-            // Who has this file without the lock must not be given what others call so.
+            // Names the registry, so that a user who has this file without the lock does not get a
+            // skill of the same name from another registry.
             let locked = state.lock.skills.get(name);
             if let (SkillRequirement::Version { registry, .. }, Some(locked)) = (wanted, locked) {
                 *registry = locked.source.published(name).map(|(address, _)| address.to_owned());

@@ -1,63 +1,54 @@
-//! What is needed to adopt a skill that another tool installed.
+//! Collects the data that is needed to adopt a skill that another tool installed.
 
 use std::path::PathBuf;
 
 use super::{Drift, Gh, LedgerEntry, Npx, Origin};
 use crate::tree::{Tree, TreeError};
 
-/// What a lock needs to take over a skill where it lies. Nothing is moved or written.
+/// The data that a lock needs to adopt a skill in place. Nothing is moved or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adoption {
-    /// The name of its folder.
+    /// The name of the folder.
     pub name: String,
-    /// Its folder.
     pub path: PathBuf,
-    /// Where it came from.
     pub source: Source,
-    /// Its version, if it has one.
     pub version: Option<String>,
-    /// What the lock holds the files to, as they lie there now.
+    /// The integrity of the current files.
     pub integrity: String,
     /// Whether the files are still those of the source.
     pub drift: Drift,
 }
 
-/// Where a skill came from.
+/// The source of a skill by the records of another tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A repository.
     Git {
-        /// Its address.
         url: String,
-        /// The branch, tag or commit; without one, the default branch.
+        /// The branch, tag or commit; `None` for the default branch.
         reference: Option<String>,
-        /// The folder of the skill in it; empty for its root.
+        /// The folder of the skill in the repository; empty for its root.
         path: String,
-        /// The name that git gave to that folder.
+        /// The git tree id of that folder.
         tree_sha: Option<String>,
     },
-    /// A registry.
     Registry {
-        /// Its address, where it was written down.
+        /// The address, if it was recorded.
         url: Option<String>,
-        /// The owner of the skill.
         owner: Option<String>,
-        /// The name of the skill.
+        /// The name of the skill in the registry.
         slug: String,
-        /// The version.
         version: Option<String>,
     },
-    /// An address on the web.
     Web(String),
-    /// A package of npm that is installed in the project.
+    /// An npm package that is installed in the project.
     Npm(String),
-    /// A folder; that of the skill itself, if nothing is known about where it came from.
+    /// A folder: the skill's own folder if its origin is not known.
     Folder(PathBuf),
 }
 
 impl LedgerEntry {
-    /// What a lock needs to take over the skill where it lies. The files are read; nothing is moved
-    /// or written.
+    /// Returns the data that a lock needs to adopt the skill in place. Reads the files; moves and
+    /// writes nothing.
     pub fn adoption(&self) -> Result<Adoption, TreeError> {
         let tree = Tree::read(self.path())?;
         let details = self.details().ok();
@@ -122,7 +113,7 @@ fn gh_source(origin: &Gh) -> Source {
     }
 }
 
-/// The folder of the skill whose SKILL.md or folder is at a path.
+/// Returns the folder of a skill from the path of its SKILL.md or its folder.
 fn folder_of(path: &str) -> String {
     let folder = path.strip_suffix("SKILL.md").unwrap_or(path);
     folder.trim_matches('/').to_owned()

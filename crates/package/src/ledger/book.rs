@@ -1,4 +1,4 @@
-//! Reads the lock files of other tools.
+//! Reads tool ledgers: the lock files in which other tools list the skills that they installed.
 
 use std::{
     collections::HashMap,
@@ -18,21 +18,21 @@ use serde_json::Value;
 use super::{Origin, Warning};
 use crate::limits::MAX_LEDGER_BYTES;
 
-/// What a ledger says about skills, by the name of their folder.
+/// The content of one tool ledger: the origins of skills, by the name of their folder.
 #[derive(Debug, Default)]
 pub(super) struct ToolLedger {
     pub(super) skills: HashMap<String, Arc<Origin>>,
 }
 
-/// How a ledger is written.
+/// The file format of a tool ledger.
 pub(super) trait LedgerFormat {
-    /// One skill in it.
+    /// One entry of `skills`.
     type Record: DeserializeOwned;
 
-    /// The versions of the file that are understood.
+    /// The supported versions of the format.
     const VERSIONS: &'static [u64];
 
-    /// The name of the folder, and how the skill came there.
+    /// Converts an entry to the name of the skill's folder, and its origin.
     fn entry(&self, key: String, record: Self::Record) -> (String, Origin);
 }
 
@@ -42,7 +42,7 @@ struct LedgerFile<R> {
     skills: Pairs<R>,
 }
 
-/// The members of an object, in their order: a map would be made only to be taken apart.
+/// The members of an object in order, because a map would only be built to be taken apart.
 struct Pairs<R>(Vec<(String, R)>);
 
 impl<'de, R: Deserialize<'de>> Deserialize<'de> for Pairs<R> {
@@ -69,7 +69,7 @@ impl<'de, R: Deserialize<'de>> Visitor<'de> for PairsVisitor<R> {
     }
 }
 
-/// Reads a ledger, if it is there.
+/// Reads a ledger; `None` if it does not exist.
 pub(super) fn read<W: LedgerFormat>(
     path: &Path,
     writing: &W,
@@ -99,7 +99,7 @@ pub(super) fn read<W: LedgerFormat>(
     Some(book)
 }
 
-/// Keeps the entries that are whole.
+/// Reads the valid entries of a ledger in which some are not valid.
 fn read_slowly<W: LedgerFormat>(
     path: &Path,
     bytes: &[u8],
@@ -135,7 +135,7 @@ fn unknown_version(version: u64) -> String {
     format!("version {version} of this file is not known")
 }
 
-/// The bytes of a ledger that is not too large.
+/// Reads a ledger file; fails if it is too large.
 pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let file = fs::File::open(path)?;
     let mut bytes = Vec::with_capacity(file.metadata()?.len().min(MAX_LEDGER_BYTES) as usize + 1);
@@ -147,7 +147,7 @@ pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether nothing is there to be read.
+/// Whether an error means that the file does not exist.
 pub(super) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -159,13 +159,13 @@ pub(super) struct LedgerCache {
 }
 
 impl LedgerCache {
-    /// All of them, with their paths.
+    /// All ledgers, with their paths.
     pub(super) fn books(&self) -> impl Iterator<Item = (&Path, &Arc<ToolLedger>)> {
         let books = self.books.iter();
         books.filter_map(|(path, book)| Some((path.as_path(), book.as_ref()?)))
     }
 
-    /// The ledger at a path.
+    /// Returns the ledger at a path; reads it the first time.
     pub(super) fn book<W: LedgerFormat>(
         &mut self,
         path: PathBuf,

@@ -1,4 +1,5 @@
-//! ClawHub: `.clawhub/lock.json` beside the folder of skills, `.clawhub/origin.json` in each skill.
+//! Supports the tool ClawHub, with its ledger `.clawhub/lock.json` beside the skill folders, and
+//! `.clawhub/origin.json` in each skill.
 
 use std::path::Path;
 
@@ -13,13 +14,13 @@ use super::{
     origin::ClawHub,
 };
 
-/// The tool's folders, the second from before it was renamed.
+/// The tool's folders; the second one is from before it was renamed.
 pub(super) const FOLDERS: [&str; 2] = [".clawhub", ".clawdhub"];
 
-/// Files by which the tool leaves out others.
+/// Ignore files by which the tool leaves out other files.
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".clawhubignore", ".clawdhubignore"];
 
-/// Ends of names that earlier releases took for texts.
+/// File extensions that earlier releases treated as text.
 const TEXT_ENDS: [&str; 46] = [
     "md",
     "mdx",
@@ -69,7 +70,7 @@ const TEXT_ENDS: [&str; 46] = [
     "svg",
 ];
 
-/// How many bytes of a file without an end earlier releases looked at.
+/// How many bytes of a file without extension earlier releases checked.
 const SAMPLE_BYTES: usize = 4096;
 
 #[derive(Deserialize)]
@@ -80,7 +81,7 @@ pub(super) struct Record {
     pinned: Option<bool>,
 }
 
-/// The ledger of a folder of skills.
+/// The format of `lock.json`.
 pub(super) struct Lock;
 
 impl LedgerFormat for Lock {
@@ -99,7 +100,7 @@ impl LedgerFormat for Lock {
             pinned: record.pinned.unwrap_or_default(),
             ..ClawHub::default()
         };
-        // A skill of a catalogue of others has a longer key, and lies in a folder named by its slug.
+        // A skill of another catalogue has a longer key, and its folder is named by its slug.
         let folder = if named.is_some() { key } else { slug };
         (folder, Origin::ClawHub(origin))
     }
@@ -116,7 +117,7 @@ struct OriginFile {
     fingerprint: Option<String>,
 }
 
-/// What the tool wrote into a skill's folder, if it did.
+/// Reads the origin file that the tool wrote into a skill's folder, if there is one.
 pub(super) fn read_origin(folder: &Path) -> Option<Result<ClawHub, Warning>> {
     FOLDERS.iter().find_map(|name| {
         let path = folder.join(name).join("origin.json");
@@ -143,12 +144,12 @@ pub(super) fn read_origin(folder: &Path) -> Option<Result<ClawHub, Warning>> {
     })
 }
 
-/// Whether the tool may have left out files by rules of the skill.
+/// Whether the tool may have left out files by ignore rules of the skill.
 pub(super) fn has_ignore_file(items: &[Item]) -> bool {
     items.iter().any(|item| IGNORE_FILES.contains(&item.path.as_str()))
 }
 
-/// Whether files are those of which the tool took a fingerprint.
+/// Whether a fingerprint that the tool recorded matches these files.
 pub(super) fn is_fingerprint_of(fingerprint: &str, items: &[Item]) -> bool {
     let hidden = |item: &&Item| item.path.split('/').any(|part| part.starts_with('.'));
     let files = items.iter().filter(|item| item.kind != Kind::Link && !hidden(item));
@@ -165,7 +166,7 @@ fn fingerprint(files: &[&Item]) -> String {
     sha256_hex(lines.collect::<Vec<_>>().join("\n").as_bytes())
 }
 
-/// What earlier releases took for a text: they left out everything else.
+/// Whether earlier releases treated a file as text: they left out all others.
 fn is_text(item: &Item) -> bool {
     let name = item.path.rsplit('/').next().unwrap_or(&item.path);
     match name.rsplit_once('.') {

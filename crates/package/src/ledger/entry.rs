@@ -1,4 +1,5 @@
-//! A skill found on the machine.
+//! Describes one skill found on the machine: its locations, its origin, and whether it was
+//! modified.
 
 use std::{
     fs,
@@ -23,10 +24,11 @@ use crate::{
     tree::{Tree, TreeError},
 };
 
-/// Names that the file of a skill has.
+/// Accepted names of the skill file.
 pub(super) const SKILL_FILES: [&str; 2] = ["SKILL.md", "skill.md"];
 
-/// A skill on the machine. Its folder was seen; nothing in it was read yet.
+/// One entry of the ledger: a skill folder and the locations where agents find it. The files in the
+/// folder are only read on request.
 #[derive(Clone, Debug)]
 pub struct LedgerEntry {
     name: String,
@@ -35,7 +37,8 @@ pub struct LedgerEntry {
     recorded: Option<Arc<Origin>>,
 }
 
-/// Where an agent finds a skill.
+/// A location where agents find a skill: a skill folder of an agent, and the link in it, if the
+/// skill is elsewhere.
 #[derive(Clone, Debug)]
 pub struct SkillLocation {
     pub(super) folder: Arc<Folder>,
@@ -43,17 +46,17 @@ pub struct SkillLocation {
 }
 
 impl SkillLocation {
-    /// The agent's folder.
+    /// The skill folder of the agent.
     pub fn folder(&self) -> &Path {
         &self.folder.path
     }
 
-    /// Whose skills the folder holds.
+    /// Whether the folder belongs to the user or to the project.
     pub fn scope(&self) -> Scope {
         self.folder.scope
     }
 
-    /// The link that leads to the skill, where the skill itself is elsewhere.
+    /// The link to the skill, if the skill itself is elsewhere.
     pub fn link(&self) -> Option<&Path> {
         self.link.as_deref()
     }
@@ -64,74 +67,69 @@ impl SkillLocation {
     }
 }
 
-/// What SKILL.md says, and how the skill came to the machine.
+/// The fields of SKILL.md, and the origin of the skill.
 #[derive(Clone, Debug)]
 pub struct Details {
-    /// The name that the skill gives itself.
+    /// The name in SKILL.md.
     pub name: Option<String>,
-    /// What it is for.
+    /// The description in SKILL.md.
     pub description: Option<String>,
-    /// Its version, by itself or by the tool that installed it.
+    /// The version in SKILL.md, or the one that the installing tool recorded.
     pub version: Option<String>,
-    /// How it came to the machine.
+    /// The most credible origin.
     pub origin: Origin,
-    /// What other ledgers claim about it.
+    /// Other origins that tool ledgers and files claim.
     pub claims: Vec<Origin>,
-    /// What could not be read.
+    /// The files that could not be read.
     pub warnings: Vec<Warning>,
 }
 
-/// Why there are no details.
+/// An error while reading SKILL.md.
 #[derive(Debug, Error)]
 pub enum EntryError {
-    /// A folder without SKILL.md is no skill.
+    /// The folder has no SKILL.md, so it is not a skill.
     #[error("{} has no SKILL.md", .0.display())]
     NoSkillFile(PathBuf),
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The file.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
-    /// SKILL.md is no text.
+    /// SKILL.md is not valid text.
     #[error("{}: {error}", path.display())]
     Text {
-        /// The file.
         path: PathBuf,
-        /// Why.
         error: SourceError,
     },
 }
 
-/// Whether a skill is still as it was installed.
+/// Whether a skill was modified after it was installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drift {
-    /// It is.
     Unmodified,
-    /// It is not.
     Modified,
-    /// Nobody can tell.
+    /// It cannot be determined.
     Unknown(UnknownDrift),
 }
 
-/// Why nobody can tell whether a skill was modified.
+/// The reason why it cannot be determined whether a skill was modified.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnknownDrift {
-    /// There is no hash.
+    /// No hash was recorded when the skill was installed.
     #[error("no hash was written down when it was installed")]
     NotRecorded,
-    /// The lock holds the files from before they were written for an agent with its own dialect.
+    /// The lock pins the original files, but the folder may have the files converted for an agent
+    /// with its own dialect.
     #[error("it may have been written in an agent's own dialect, and the lock holds the original")]
     Converted,
-    /// The tool changed the skill while it installed it, and kept the hash from before.
+    /// The tool changed the skill while installing it, and recorded the hash from before.
     #[error("`gh skill` rewrote the frontmatter, so that its hash is not that of the files")]
     Rewritten,
-    /// The hash depends on an order of names that is not known.
+    /// The hash depends on the sort order of a name, which is not known for certain.
     #[error("the hash depends on the order of `{}`, which is not known", .0.escape_debug())]
     Order(String),
-    /// The tool left out files by rules of the skill.
+    /// The tool left out files by ignore rules of the skill.
     #[error("the skill has rules for files that are left out of the hash")]
     LeftOut,
     /// The files could not be read.
@@ -144,7 +142,7 @@ impl LedgerEntry {
         Self { name, path, places: vec![SkillLocation { folder, link: None }], recorded: None }
     }
 
-    /// A skill in a folder that no agent reads.
+    /// An entry for a skill in a folder that no agent reads.
     pub fn lone(path: PathBuf) -> Self {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         Self { name: name.unwrap_or_default(), path, places: Vec::new(), recorded: None }
@@ -167,28 +165,28 @@ impl LedgerEntry {
         self.places.push(SkillLocation { folder, link: Some(link) });
     }
 
-    /// Where it really is, if it lies in the folder of an agent.
+    /// The path of the skill without links, if it is in the folder of an agent.
     pub(super) fn real(&self) -> Option<PathBuf> {
         let own = self.places.iter().find(|place| place.link.is_none())?;
         own.folder.real_path(&self.path)
     }
 
-    /// The name of its folder, by which most agents and tools know it.
+    /// The name of the skill's folder, by which most agents and tools know it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its folder.
+    /// The folder of the skill.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where agents find it: its folder, and links to it.
+    /// The locations where agents find the skill: its folder, and links to it.
     pub fn places(&self) -> &[SkillLocation] {
         &self.places
     }
 
-    /// The agents that see it, each once.
+    /// The agents that see the skill, each once.
     pub fn agents(&self) -> Vec<&'static Agent> {
         let readers = self.places.iter().flat_map(|place| &place.folder.readers);
         let mut readers: Vec<usize> = readers.map(|(reader, _)| *reader).collect();
@@ -197,13 +195,13 @@ impl LedgerEntry {
         readers.into_iter().filter_map(|reader| Agent::ALL.get(reader)).collect()
     }
 
-    /// How it came to the machine, by the ledgers that name it. Where none does, only its files can
-    /// tell: see [`Details::origin`].
+    /// The origin by the tool ledgers that name the skill. If none does, only the files of the
+    /// skill can show it: see [`Details::origin`].
     pub fn recorded(&self) -> Option<&Origin> {
         self.recorded.as_deref()
     }
 
-    /// Reads SKILL.md and what tools wrote into the skill's folder.
+    /// Reads SKILL.md and the files that tools wrote into the skill's folder.
     pub fn details(&self) -> Result<Details, EntryError> {
         let document = self.document()?;
         let text = |key: &str| {
@@ -226,8 +224,8 @@ impl LedgerEntry {
         })
     }
 
-    /// Who claims to have installed it; the most credible first. What stands in the skill itself is
-    /// more credible than a ledger that knows only its name.
+    /// Returns the claimed origins, the most credible first. Data in the skill's folder is more
+    /// credible than a tool ledger that only knows the name of the skill.
     fn claims(&self, document: &Document) -> (Vec<Origin>, Vec<Warning>) {
         let mut claims = Vec::new();
         let mut warnings = Vec::new();
@@ -266,7 +264,7 @@ impl LedgerEntry {
         Err(EntryError::NoSkillFile(self.path.clone()))
     }
 
-    /// Holds the files against the hash that was taken when the skill was installed.
+    /// Compares the files with the hash that was recorded when the skill was installed.
     pub fn drift(&self) -> Drift {
         match self.recorded() {
             Some(Origin::Savoir { integrity: Some(integrity) }) => match Tree::read(&self.path) {
@@ -325,7 +323,7 @@ impl LedgerEntry {
     }
 }
 
-/// What the ledger of the folder knows beyond what stands in the skill.
+/// Adds the fields of the tool ledger to the origin that was read from the skill's folder.
 fn merged(mut origin: ClawHub, recorded: Option<&Origin>) -> ClawHub {
     if let Some(Origin::ClawHub(recorded)) = recorded {
         origin.pinned = recorded.pinned;
@@ -342,7 +340,7 @@ fn unreadable(error: &TreeError) -> Drift {
     Drift::Unknown(UnknownDrift::Unreadable(error.to_string()))
 }
 
-/// A name that may stand elsewhere in the order of the tool.
+/// Returns the first path whose position in the sort order of the tool is not certain.
 fn uncertain(items: &[Item]) -> Option<UnknownDrift> {
     let item = items.iter().find(|item| !order::is_certain(&item.path))?;
     Some(UnknownDrift::Order(item.path.clone()))
@@ -350,7 +348,7 @@ fn uncertain(items: &[Item]) -> Option<UnknownDrift> {
 
 fn read_text(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than allowed is enough to be refused.
+    // One byte more than the limit is enough to detect a file that is too large.
     fs::File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

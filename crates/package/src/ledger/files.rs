@@ -13,7 +13,7 @@ use crate::{
     tree::{TreeError, is_left_behind},
 };
 
-/// What lies at a path.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -25,20 +25,20 @@ pub(super) enum Kind {
 /// A file below a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
-    /// Its path, with `/` between the parts.
+    /// The path, with `/` as separator.
     pub(super) path: String,
     pub(super) kind: Kind,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Item {
-    /// Whether use of the skill left it there, or the tool that installed the skill.
+    /// Whether the file was created by using the skill, or by the tool that installed it.
     pub(super) fn is_left_behind(&self) -> bool {
         self.path.split('/').any(is_left_behind)
     }
 }
 
-/// Every file below a folder, but those of `.git` and `node_modules`, sorted by path.
+/// Reads every file below a folder except those in `.git` and `node_modules`, sorted by path.
 pub(super) fn read(folder: &Path) -> Result<Vec<Item>, TreeError> {
     let mut reader = Reader { items: Vec::new(), bytes: 0 };
     reader.folder(folder, "", 0)?;

@@ -1,4 +1,4 @@
-//! The name that git gives to a folder: the SHA-1 of its tree.
+//! Computes the git tree id (SHA-1) of a folder.
 
 use sha1::{Digest as _, Sha1};
 
@@ -9,15 +9,15 @@ use super::{
 
 type Digest = [u8; 20];
 
-/// Where git's file modes come from.
+/// How to determine the file modes for git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Modes {
-    /// From the files as they lie there.
+    /// From the modes of the files on disk.
     Kept,
-    /// From their first bytes: a file that names its interpreter is a program. Tools that download
-    /// single files lose the modes.
+    /// From the first bytes: a file that starts with `#!` is executable. Tools that download single
+    /// files lose the modes.
     Guessed,
-    /// No file is a program.
+    /// No file is executable.
     Plain,
 }
 
@@ -27,7 +27,8 @@ struct Blob<'a> {
     digest: Digest,
 }
 
-/// Every name that git could give to some files, sorted by path, wherever their modes came from.
+/// Returns every possible tree id of files sorted by path, one for each way to determine their
+/// modes.
 pub(super) fn trees(items: &[&Item]) -> Vec<String> {
     let digests: Vec<Digest> = items.iter().map(|item| object("blob", &item.bytes)).collect();
     let names = [Modes::Kept, Modes::Guessed, Modes::Plain].map(|modes| {
@@ -37,21 +38,21 @@ pub(super) fn trees(items: &[&Item]) -> Vec<String> {
     names.to_vec()
 }
 
-/// Whether a hash is that of the tree that git would make of some files, sorted by path, wherever
-/// their modes came from.
+/// Whether a hash is a possible tree id of files sorted by path, for any way to determine their
+/// modes.
 pub(super) fn is_tree(hash: &str, items: &[&Item]) -> bool {
     let digests: Vec<Digest> = items.iter().map(|item| object("blob", &item.bytes)).collect();
     let mut tried: Vec<Vec<&'static str>> = Vec::new();
     [Modes::Kept, Modes::Guessed, Modes::Plain].into_iter().any(|modes| {
         let modes: Vec<&'static str> = items.iter().map(|item| mode(item, modes)).collect();
-        // Most skills have no programs, and one tree.
+        // Most skills have no executable files, so that all ways give the same tree.
         let found = !tried.contains(&modes) && root(items, &modes, &digests) == hash;
         tried.push(modes);
         found
     })
 }
 
-/// The SHA-1 of a tree, in hexadecimal digits.
+/// Returns the SHA-1 of a tree, in hexadecimal digits.
 fn root(items: &[&Item], modes: &[&'static str], digests: &[Digest]) -> String {
     let blobs = items.iter().zip(modes).zip(digests);
     let blobs =
@@ -59,7 +60,7 @@ fn root(items: &[&Item], modes: &[&'static str], digests: &[Digest]) -> String {
     hex(&folder(&blobs.collect::<Vec<_>>(), 0))
 }
 
-/// The tree of some files, in hexadecimal digits.
+/// Returns the tree id of files, in hexadecimal digits.
 #[cfg(test)]
 pub(super) fn tree(items: &[&Item], modes: Modes) -> String {
     let digests: Vec<Digest> = items.iter().map(|item| object("blob", &item.bytes)).collect();

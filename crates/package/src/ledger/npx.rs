@@ -1,4 +1,5 @@
-//! `npx skills`: `skills-lock.json` in a project, `~/.agents/.skill-lock.json` for a user.
+//! Supports the tool `npx skills`, with its ledgers `skills-lock.json` in a project and
+//! `~/.agents/.skill-lock.json` for a user.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,10 +15,10 @@ use super::{
 };
 use crate::agents::{Agents, Scope};
 
-/// The ledger of a project, below it.
+/// The path of a project's ledger, relative to the project.
 pub(super) const PROJECT_LEDGER: &str = "skills-lock.json";
 
-/// The ledger of a user.
+/// Returns the path of the user's ledger.
 pub(super) fn user_ledger(agents: &Agents) -> PathBuf {
     match agents.state() {
         Some(state) => state.join("skills/.skill-lock.json"),
@@ -40,10 +41,10 @@ pub(super) struct Record {
     pinned_ref: Option<String>,
 }
 
-/// The ledger of a project.
+/// The format of a project's ledger; the field is the folder of the project.
 pub(super) struct Project<'a>(pub(super) &'a Path);
 
-/// The ledger of a user.
+/// The format of the user's ledger; the field is the home folder.
 pub(super) struct User<'a>(pub(super) &'a Path);
 
 impl LedgerFormat for Project<'_> {
@@ -59,7 +60,7 @@ impl LedgerFormat for Project<'_> {
 impl LedgerFormat for User<'_> {
     type Record = Record;
 
-    // Older ones are thrown away by the tool itself.
+    // The tool itself discards older versions.
     const VERSIONS: &'static [u64] = &[3];
 
     fn entry(&self, key: String, record: Record) -> (String, Origin) {
@@ -67,7 +68,7 @@ impl LedgerFormat for User<'_> {
     }
 }
 
-/// A folder as source is written relative to the project, or to the home.
+/// Converts an entry. A local source is relative to the project, or to the home folder.
 fn entry(key: String, record: Record, scope: Scope, base: &Path) -> (String, Origin) {
     let local = record.source_type == "local";
     let source = if local { absolute(base, &record.source) } else { record.source };
@@ -99,7 +100,8 @@ fn absolute(base: &Path, path: &str) -> String {
     whole.to_string_lossy().into_owned()
 }
 
-/// Whether the tool puts a skill into a folder of just this name. Nearly all names are like that.
+/// Whether the tool installs a skill of this name into a folder of the same name, as it does for
+/// nearly all names.
 fn is_folder_name(name: &str) -> bool {
     let is_end = |byte: Option<&u8>| byte.is_some_and(|byte| !matches!(byte, b'.' | b'-'));
     let bytes = name.as_bytes();
@@ -110,7 +112,7 @@ fn is_folder_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-/// The folder into which the tool puts a skill of this name.
+/// Returns the folder name that the tool uses for a skill of this name.
 fn folder_name(name: &str) -> String {
     let mut folder = String::with_capacity(name.len());
     for c in name.to_lowercase().chars() {
@@ -124,10 +126,10 @@ fn folder_name(name: &str) -> String {
     if folder.is_empty() { "unnamed-skill".to_owned() } else { folder }
 }
 
-/// Whether files are those of which the tool took a hash.
+/// Whether a hash that the tool recorded matches these files.
 ///
-/// The tool takes its hash before it copies, and leaves out `metadata.json` when it copies: a skill
-/// that has such a file is not recognised.
+/// The tool computes its hash before it copies, and does not copy `metadata.json`: for a skill that
+/// has such a file, the hash never matches.
 pub(super) fn is_hash_of(hash: &str, items: &[Item]) -> bool {
     let whole: Vec<&Item> = items.iter().collect();
     let clean: Vec<&Item> = items.iter().filter(|item| !item.is_left_behind()).collect();
@@ -139,7 +141,7 @@ pub(super) fn is_hash_of(hash: &str, items: &[Item]) -> bool {
     choices.any(|items| computed_hash(&items) == hash)
 }
 
-/// Paths and bytes one after the other, without separators and without links.
+/// Hashes paths and bytes one after the other, without separators and without links.
 fn computed_hash(items: &[&Item]) -> String {
     let mut files: Vec<&&Item> = items.iter().filter(|item| item.kind != Kind::Link).collect();
     files.sort_by_cached_key(|item| order::key(&item.path));

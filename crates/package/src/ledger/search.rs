@@ -1,7 +1,8 @@
 //! Lists the skill folders of all agents.
 //!
-//! It is quick for ten thousand skills: the ledgers are read on another processor meanwhile, and a
-//! link is followed by its text where the folder that it leads to is one of these.
+//! It is built to be fast with ten thousand skills: tool ledgers are read on another thread at the
+//! same time, and a link to another skill folder of an agent is resolved by its text, without
+//! asking the system about each part of the path.
 
 use std::{
     collections::HashMap,
@@ -27,37 +28,38 @@ use crate::{
     limits::MAX_CATEGORY_DEPTH,
 };
 
-/// How many links are worth a thread.
+/// The minimum number of links per thread.
 const LINKS_AT_ONCE: usize = 512;
 
-/// A folder of skills.
+/// A skill folder of one or more agents.
 #[derive(Debug)]
 pub(super) struct Folder {
-    /// Where it is, as agents know it.
+    /// The path that agents use.
     pub(super) path: PathBuf,
-    /// Where it really is.
+    /// The path without links.
     real: PathBuf,
     pub(super) scope: Scope,
-    /// The agents that read it, by their place in the table, and which of their folders it is.
+    /// The agents that read the folder: the index in [`Agent::ALL`], and the rank of the folder in
+    /// that agent's search order.
     pub(super) readers: Vec<(usize, usize)>,
     depth: Depth,
-    /// Its place among the folders.
+    /// The index in the list of folders.
     pub(super) at: usize,
-    /// Every path to it.
+    /// Every path that leads to the folder.
     paths: Vec<(PathBuf, Scope)>,
 }
 
-/// What was found.
+/// The result of the search.
 pub(super) struct SearchResult {
     pub(super) entries: Vec<LedgerEntry>,
-    /// The ledgers that may name the skills of each folder, the most likely first.
+    /// The tool ledgers that may name the skills of each folder, the most likely first.
     pub(super) books: Vec<Vec<Arc<ToolLedger>>>,
-    /// Every ledger that was read.
+    /// Every tool ledger that was read.
     pub(super) cache: LedgerCache,
     pub(super) warnings: Vec<Warning>,
 }
 
-/// Every skill, and what could not be read.
+/// Finds all skills, and reports the files that could not be read.
 pub(super) fn all(places: &SearchRoots) -> SearchResult {
     let mut search = Search {
         places,
@@ -83,7 +85,7 @@ pub(super) fn all(places: &SearchRoots) -> SearchResult {
     SearchResult { entries, books, cache: ledgers.cache, warnings }
 }
 
-/// The ledgers of other tools.
+/// The ledgers of other tools, read on demand.
 struct Ledgers<'a> {
     places: &'a SearchRoots,
     cache: LedgerCache,
@@ -91,7 +93,7 @@ struct Ledgers<'a> {
 }
 
 impl<'a> Ledgers<'a> {
-    /// Those of the project and of the user. The others are beside folders of skills.
+    /// Reads the ledgers of the project and of the user. Other ledgers are beside skill folders.
     fn read(places: &'a SearchRoots) -> Self {
         let mut ledgers = Self { places, cache: LedgerCache::default(), warnings: Vec::new() };
         ledgers.npx(Scope::User);
@@ -102,7 +104,7 @@ impl<'a> Ledgers<'a> {
         ledgers
     }
 
-    /// Those that may name the skills of a folder.
+    /// Returns the ledgers that may name the skills of a folder.
     fn of(&mut self, folder: &Folder) -> Vec<Arc<ToolLedger>> {
         let mut books: Vec<Arc<ToolLedger>> = Vec::new();
         for (path, scope) in &folder.paths {
@@ -146,13 +148,13 @@ struct Search<'a> {
     places: &'a SearchRoots,
     folders: Vec<Arc<Folder>>,
     entries: Vec<LedgerEntry>,
-    /// The path of each entry below its folder, where that is not just its name.
+    /// The path of each entry below its folder, if it differs from the name.
     keys: Vec<Option<String>>,
-    /// The entries of each folder.
+    /// The range of entries of each folder.
     listed: Vec<Range<usize>>,
-    /// The links in agents' folders themselves.
+    /// The links directly in the folders of agents.
     links: Vec<Link>,
-    /// The links in folders below them.
+    /// The links in category folders below them, and links whose target is not a known folder.
     far_links: Vec<Link>,
     warnings: Vec<Warning>,
 }
@@ -164,10 +166,10 @@ struct Link {
     near: Option<NearbySkill>,
 }
 
-/// A skill in one of the folders.
+/// A skill that a link leads to in one of the known folders.
 struct NearbySkill {
     folder: usize,
-    /// Its name, if it is not that of the link.
+    /// The name of the skill, if it differs from the name of the link.
     name: Option<String>,
 }
 
@@ -185,7 +187,7 @@ impl Search<'_> {
         self.read_links();
     }
 
-    /// Finds out where links lead, on all processors: to ask is what takes most of the time.
+    /// Resolves links on all processors, because resolving them takes most of the time.
     fn read_links(&mut self) {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let share = self.links.len().div_ceil(threads).max(LINKS_AT_ONCE);
@@ -200,7 +202,7 @@ impl Search<'_> {
         });
     }
 
-    /// The folders that are there. Two paths to one folder are one.
+    /// Returns the existing folders. Two paths that lead to one folder count as one.
     fn folders(&mut self) -> Vec<Folder> {
         let mut folders: Vec<Folder> = Vec::new();
         let mut by_path: HashMap<OsString, Option<usize>> = HashMap::new();
@@ -233,7 +235,8 @@ impl Search<'_> {
         reads.filter(|(_, scope)| project.is_some() || *scope != Scope::Project).collect()
     }
 
-    /// The place of a folder in the list, to which it is added if it is new and there.
+    /// Returns the index of a folder, and adds it to the list if it is new; `None` if it does not
+    /// exist.
     fn folder(&mut self, path: PathBuf, scope: Scope, folders: &mut Vec<Folder>) -> Option<usize> {
         if !path.is_dir() {
             return None;
@@ -247,7 +250,7 @@ impl Search<'_> {
         };
         if let Some(at) = folders.iter().position(|folder| folder.real == real) {
             folders[at].paths.push((path.clone(), scope));
-            // The path without links is the better one to show.
+            // The path without links is preferred for display.
             if path == real {
                 folders[at].path = path;
             }
@@ -260,7 +263,7 @@ impl Search<'_> {
         Some(at)
     }
 
-    /// Takes in the skills of a folder. The key of one is its path below the agent's folder.
+    /// Adds the skills of a folder. The key of a skill is its path below the agent's folder.
     fn list(
         &mut self,
         folder: &Arc<Folder>,
@@ -301,7 +304,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Looks up in the ledgers how every skill came into its folder.
+    /// Sets the recorded origin of every skill from the tool ledgers.
     fn record(&mut self, books: &[Vec<Arc<ToolLedger>>]) {
         for (at, listed) in self.listed.clone().into_iter().enumerate() {
             for n in listed {
@@ -313,7 +316,7 @@ impl Search<'_> {
         }
     }
 
-    /// How a skill came into a folder, by what the ledgers say.
+    /// Returns the origin of a skill that the lock or the tool ledgers record.
     fn recorded(&self, books: &[Arc<ToolLedger>], path: &Path, key: &str) -> Option<Arc<Origin>> {
         let own = &self.places.own;
         if let Some(integrity) = (!own.is_empty()).then(|| own.get(path)).flatten() {
@@ -337,7 +340,7 @@ impl Search<'_> {
         }
     }
 
-    /// The entries that links lead to whose folder is known.
+    /// Returns the entries that links lead to, if their folder is known.
     fn near_entries(&self, links: &[Link]) -> Vec<Option<usize>> {
         let mut folders: HashMap<usize, HashMap<&str, usize>> = HashMap::new();
         let find = |link: &Link| {
@@ -393,19 +396,19 @@ fn lossy(name: OsString) -> String {
     name.into_string().unwrap_or_else(|name| name.to_string_lossy().into_owned())
 }
 
-/// Follows the links of one folder by their text, without asking the system about each part of a
+/// Resolves the links of one folder by their text, without asking the system about each part of a
 /// path. Most of them lead to the same folder.
 struct LinkResolver<'a> {
     folder: &'a Folder,
     folders: &'a [Arc<Folder>],
     open: Option<OwnedFd>,
     buffer: Vec<u8>,
-    /// Where the last link led, and which folder that was.
+    /// The folder part of the last link, and the index of that folder.
     last: Option<(String, Option<usize>)>,
 }
 
 impl<'a> LinkResolver<'a> {
-    /// Finds out where links lead. Those of one folder stand beside each other.
+    /// Resolves links. Links of the same folder must be adjacent.
     fn read(links: &mut [Link], folders: &[Arc<Folder>]) {
         for links in links.chunk_by_mut(|a, b| a.folder.at == b.folder.at) {
             let Some(folder) = links.first().map(|link| Arc::clone(&link.folder)) else { continue };
@@ -420,7 +423,7 @@ impl<'a> LinkResolver<'a> {
         Self { folder, folders, open: None, buffer: Vec::new(), last: None }
     }
 
-    /// Which skill a link leads to, if that can be told.
+    /// Returns the skill that a link leads to, if its text shows it.
     fn near(&mut self, link: &OsStr) -> Option<NearbySkill> {
         if self.open.is_none() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -447,7 +450,8 @@ impl<'a> LinkResolver<'a> {
     }
 }
 
-/// A path from a folder without links, as far as its text tells.
+/// Appends a relative path to a folder without links; `None` if the text alone cannot show the
+/// result, because `..` after a name may follow a link.
 fn place_of(folder: &Path, path: &Path) -> Option<PathBuf> {
     let mut place = folder.to_owned();
     let mut down = false;
@@ -465,8 +469,8 @@ fn place_of(folder: &Path, path: &Path) -> Option<PathBuf> {
     Some(place)
 }
 
-/// Whether a folder holds skills instead of being one: those of an owner at ClawHub are in a folder
-/// of their own, and some agents know categories.
+/// Whether a folder contains skills instead of being one: ClawHub installs the skills of an owner
+/// into a folder of that owner, and some agents support categories.
 fn is_category(folder: &Folder, path: &Path, name: &str) -> bool {
     name.starts_with('@')
         || (folder.depth == Depth::Nested
@@ -474,9 +478,9 @@ fn is_category(folder: &Folder, path: &Path, name: &str) -> bool {
 }
 
 impl Folder {
-    /// Where something below it really is.
+    /// Returns a path below this folder without links.
     pub(super) fn real_path(&self, path: &Path) -> Option<PathBuf> {
-        // Taking paths apart is slow, and most folders are where they seem to be.
+        // Comparing path components is slow, and most folders have no link in their path.
         if self.real.as_os_str() == self.path.as_os_str() {
             return Some(path.to_owned());
         }

@@ -1,4 +1,4 @@
-//! Client of one registry.
+//! Implements the client of one registry.
 
 mod accounts;
 mod api;
@@ -35,7 +35,7 @@ pub(super) use artifact::tree;
 pub use closure::Closure;
 pub(super) use closure::needs;
 
-/// A skill in a registry: its versions, and what each of them needs.
+/// A skill in a registry: its versions, each with its dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Package {
     lines: Arc<[IndexLine]>,
@@ -47,19 +47,19 @@ impl Package {
         Self { lines: lines.into(), gone: gone.into() }
     }
 
-    /// What is said of a version that was taken down; nothing if it was not.
+    /// Returns the record of a version that was taken down; `None` if it was not.
     pub fn gone(&self, version: &Version) -> Option<&GoneLine> {
         self.gone.iter().find(|line| line.version == *version)
     }
 
-    /// What is said of the highest version in a range that was taken down.
+    /// Returns the record of the highest version in a range that was taken down.
     pub fn taken_down(&self, range: &VersionRange) -> Option<&GoneLine> {
         let gone = self.gone.iter().filter(|line| range.matches(&line.version));
         gone.max_by_key(|line| &line.version)
     }
 
-    /// The number that the next text without frontmatter gets: a registry counts those, and no number is
-    /// free again.
+    /// Returns the version that the registry assigns to the next text without frontmatter: a
+    /// registry counts them up, and never reuses a number.
     pub fn next_counted(&self) -> Version {
         let versions = self.iter().map(|line| &line.version);
         let all = versions.chain(self.gone.iter().map(|line| &line.version));
@@ -67,7 +67,7 @@ impl Package {
         Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1)))
     }
 
-    /// What is said of all versions that were taken down.
+    /// The records of all versions that were taken down.
     pub(super) fn all_gone(&self) -> &[GoneLine] {
         &self.gone
     }
@@ -81,7 +81,7 @@ impl std::ops::Deref for Package {
     }
 }
 
-/// Asks one registry. Copies share what they know.
+/// A client of one registry. Clones share their connections and caches.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -91,7 +91,7 @@ struct Inner {
     config: OnceCell<KnownConfig>,
 }
 
-/// How a registry is to be asked, and whom it may name.
+/// The configuration of a registry, and the hosts that it may refer to.
 #[derive(Clone)]
 struct KnownConfig {
     config: Config,
@@ -105,7 +105,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Asks the registry at an address, such as `https://skills.example.com/registry`.
+    /// Creates a client for an address, such as `https://skills.example.com/registry`.
     pub fn new(
         settings: Settings,
         address: &str,
@@ -114,7 +114,7 @@ impl Client {
         Self::with(settings, Arc::default(), address, token)
     }
 
-    /// As [`Self::new`], with connections that are shared.
+    /// Like [`Self::new`], with shared connections.
     pub(super) fn with(
         settings: Settings,
         http: Arc<Http>,
@@ -127,25 +127,25 @@ impl Client {
         Ok(Self(Arc::new(Inner { line, cache, config: OnceCell::new() })))
     }
 
-    /// Its address, as a lock writes it down.
+    /// The address of the registry, as a lock writes it.
     pub fn address(&self) -> String {
         shown(&self.0.line.base).trim_end_matches('/').to_owned()
     }
 
-    /// The same registry, asked by who has this token.
+    /// Returns a client for the same registry with another token.
     pub fn as_holder_of(&self, token: Token) -> Result<Self, RegistryError> {
         let RegistryConnection { settings, http, base, .. } = &self.0.line;
         Self::with(settings.clone(), http.clone(), base.as_str(), Some(token))
     }
 
-    /// The same registry, of which only what is kept is looked at.
+    /// Returns a client for the same registry that only uses the cache.
     pub(super) fn offline(&self) -> Result<Self, RegistryError> {
         let RegistryConnection { settings, http, base, token } = &self.0.line;
         let settings = Settings { network: Network::Offline, ..settings.clone() };
         Self::with(settings, http.clone(), base.as_str(), token.clone())
     }
 
-    /// Whether it is asked as somebody.
+    /// Whether requests are authenticated.
     pub fn has_token(&self) -> bool {
         self.0.line.token.is_some()
     }
@@ -154,7 +154,7 @@ impl Client {
         &self.0.line.settings
     }
 
-    /// The address of something of this registry.
+    /// Returns the address of a path below the registry.
     fn url(&self, path: &str) -> Result<Url, RegistryError> {
         let url = self.0.line.base.join(path);
         url.map_err(|_| malformed(&self.address(), format!("`{path}` is no part of an address")))
@@ -162,7 +162,8 @@ impl Client {
 
     async fn ask(&self, ask: RegistryRequest) -> Result<RegistryResponse, RegistryError> {
         match self.0.line.ask(ask).await {
-            // Registries have a word for every refusal; who has none may be something else.
+            // Registries send an error code with every refusal. Without one, the server may not be
+            // a registry.
             Err(RegistryError::Refused { code: None, status: 400..500, .. })
                 if self.has_index("").await == Some(false) =>
             {
@@ -172,8 +173,8 @@ impl Client {
         }
     }
 
-    /// Whether there is the index of a registry at a path below this address; nothing if nobody can
-    /// tell.
+    /// Whether a registry index exists at a path below this address; `None` if that cannot be
+    /// determined.
     async fn has_index(&self, path: &str) -> Option<bool> {
         let url = self.url(&format!("{path}index/v1/config.json")).ok()?;
         let address = shown(&url);
@@ -182,13 +183,15 @@ impl Client {
                 Some(json::<Config>(&address, &given.bytes).is_ok())
             }
             Ok(RegistryResponse::Missing(_)) => Some(false),
-            // Who wants to know who asks is one.
+            // A server that refuses with an error code is a registry, for example one that requires
+            // a token.
             Err(RegistryError::Refused { code: Some(_), .. }) => Some(true),
             Ok(RegistryResponse::Same(_)) | Err(_) => None,
         }
     }
 
-    /// Says that this is no registry, and which one is meant if that can be seen.
+    /// Returns the error for an address without a registry, with the right address if there is a
+    /// registry at `/registry` below it.
     async fn not_a_registry(&self) -> RegistryError {
         let address = self.address();
         let below = self.has_index("registry/").await == Some(true);
@@ -196,7 +199,7 @@ impl Client {
         RegistryError::NotARegistry { address, instead }
     }
 
-    /// How it is to be asked.
+    /// Returns the configuration of the registry.
     pub async fn config(&self) -> Result<Config, RegistryError> {
         Ok(self.known().await?.config.clone())
     }
@@ -228,12 +231,12 @@ impl Client {
         Ok(KnownConfig { config: config(&address, &text.unwrap_or_default())?, reach })
     }
 
-    /// The versions of a skill; nothing if the registry does not know it.
+    /// Returns the versions of a skill; `None` if the registry does not know it.
     pub async fn index(&self, name: &Name) -> Result<Option<Package>, RegistryError> {
         Ok(self.index_and_text(name).await?.map(|(package, _)| package))
     }
 
-    /// The versions of a skill, and how the registry wrote them.
+    /// Returns the versions of a skill, and the text of the index file.
     pub(super) async fn index_and_text(
         &self,
         name: &Name,
@@ -253,7 +256,8 @@ impl Client {
                 return self.both(name, cached.and_then(|cached| cached.text));
             }
             RegistryResponse::Missing(_) => {
-                // Somebody who mistyped an address is not told that every name is unknown.
+                // Checks the configuration first, so that a mistyped address is reported as such,
+                // and not as an unknown name.
                 self.known().await?;
                 Cached { etag: None, text: None }
             }
@@ -305,7 +309,7 @@ impl Client {
     }
 }
 
-/// Each version is there once, and there are not too many.
+/// Checks that each version is listed once, and that there are not too many.
 fn check_versions(
     address: &str,
     lines: &[IndexLine],
@@ -344,7 +348,7 @@ fn json<T: serde::de::DeserializeOwned>(address: &str, bytes: &[u8]) -> Result<T
     serde_json::from_slice(bytes).map_err(|error| malformed(address, plain(&error.to_string())))
 }
 
-/// The address of a registry, with a slash at its end so that others can be joined to it.
+/// Parses the address of a registry, and adds a trailing slash so that paths can be joined to it.
 fn base(text: &str) -> Result<Url, RegistryError> {
     let wrong = |why| RegistryError::Address { text: text.to_owned(), why };
     let mut url = Url::parse(text).map_err(|_| wrong("it has no https:// at its beginning"))?;
@@ -362,8 +366,7 @@ fn base(text: &str) -> Result<Url, RegistryError> {
     Ok(url)
 }
 
-/// What the registry of a locked skill said of its version, as far as that is kept in a cache.
-/// `installed` is the name of its folder.
+/// Returns the cached index line of a locked skill. `installed` is the name of its folder.
 pub(crate) fn kept_line(cache: &Path, installed: &str, locked: &LockedSkill) -> Option<IndexLine> {
     let (address, name) = locked.source.published(installed)?;
     let (base, name) = (base(address).ok()?, Name::parse(name).ok()?);
@@ -377,7 +380,7 @@ pub(crate) fn kept_line(cache: &Path, installed: &str, locked: &LockedSkill) -> 
     })
 }
 
-/// The address of a registry as it is written everywhere.
+/// Returns the canonical address of a registry: without a trailing slash.
 pub fn canonical(text: &str) -> Result<String, RegistryError> {
     Ok(base(text)?.as_str().trim_end_matches('/').to_owned())
 }

@@ -19,9 +19,7 @@ use crate::{
 /// One version of a skill in one registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Which skill.
     pub name: Name,
-    /// Which version.
     pub version: Version,
     /// The address of the registry.
     pub registry: String,
@@ -39,30 +37,29 @@ impl fmt::Display for Release {
     }
 }
 
-/// Why a registry gave no answer, or none that is taken; and the way out.
+/// An error of a registry, or of the client. Most messages include a suggestion.
 #[derive(Debug, Error)]
 pub enum RegistryError {
-    /// It cannot be reached, takes too long, sends too much, or must not be asked.
+    /// The registry cannot be reached, times out, sends too much, or must not be contacted.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// A name is none.
+    /// A name is not valid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The address of a registry is none.
+    /// The address of a registry is not valid.
     #[error("`{}` is not the address of a registry: {why}; write it as https://host/registry", text.escape_debug())]
     Address {
-        /// As it was written.
+        /// The text of the address.
         text: String,
-        /// What is wrong with it.
         why: &'static str,
     },
-    /// A token is none.
+    /// A token has invalid characters.
     #[error("this is not a token: it has letters, digits and signs, and nothing else")]
     Token,
-    /// There is no registry to ask.
+    /// No registry is configured.
     #[error("no registry is set for `{0}`")]
     None(String),
-    /// There are registries, and none of them is asked about a name.
+    /// Registries are configured, but none of them may be asked about this name.
     #[error(
         "no registry is asked about `{0}`: those that are set have other `namespaces`; add `{own}` \
          to those of its registry, set one without `namespaces`, or one with `fallback = true`, or \
@@ -70,51 +67,47 @@ pub enum RegistryError {
         own = .0.owner()
     )]
     NobodyAsked(Name),
-    /// Nobody set a registry of that name.
+    /// No registry of that name is configured.
     #[error("there is no registry `{}`; {}", name.escape_debug(), known_ones(known))]
     NoSuchRegistry {
-        /// How it was called.
+        /// The requested name.
         name: String,
-        /// Those that there are.
+        /// The configured names.
         known: Vec<String>,
     },
-    /// Two registries own one namespace, so that nobody knows whose skills are meant.
+    /// Two registries own the same namespace, so that its skills are ambiguous.
     #[error(
         "the namespace `{namespace}` belongs to `{first}` and to `{second}`; it can belong to one \
          registry only: remove it from the other"
     )]
     TwoOwners {
-        /// Which namespace.
         namespace: String,
-        /// One registry.
         first: String,
-        /// The other.
         second: String,
     },
-    /// A skill is to come from a registry that its namespace does not belong to.
+    /// A skill is requested from a registry to which its namespace does not belong.
     #[error("`{name}` belongs to `{owner}` and is not taken from `{other}`; remove one of the two")]
     NotItsOwn {
-        /// Which skill.
         name: Name,
-        /// The registry of its namespace.
+        /// The registry that owns the namespace.
         owner: String,
-        /// The one that was named.
+        /// The requested registry.
         other: String,
     },
-    /// What a skill needs is in its own registry, and would come from another.
+    /// A dependency exists in the registry of the dependent skill, but would come from another one.
     #[error(
         "`{needing}` of {home} needs `{name}`, which is there and at {other}, and nobody said whose is \
          meant; add `{own}` to the `namespaces` of one of them in `[registries]`",
         own = name.owner()
     )]
     TwoHomes {
-        /// What is needed.
+        /// The dependency.
         name: Name,
-        /// By which skill.
+        /// The dependent skill.
         needing: Name,
-        /// The registry of that skill.
+        /// The registry of the dependent skill.
         home: String,
-        /// The one that the name would come from.
+        /// The registry that the dependency would come from.
         other: String,
     },
     /// Skills of a namespace came from several registries.
@@ -123,210 +116,185 @@ pub enum RegistryError {
          `{0}` into the `namespaces` of one of them in `[registries]`, or give --registry"
     )]
     SplitNamespace(String),
-    /// An address has no index.
+    /// There is no registry at an address.
     #[error(
         "`{address}` is not a registry: there is no {address}/index/v1/config.json; the address of a \
          Savoir registry ends with /registry"
     )]
     NotARegistry {
-        /// What was asked.
         address: String,
-        /// The address below it at which there is one.
+        /// The address below it that has a registry.
         instead: Option<String>,
     },
-    /// An index is of a kind that came later.
+    /// The index format is newer than this version knows.
     #[error(
         "`{address}` has an index of version {version}; a newer version of this program reads it"
     )]
     Format {
-        /// Which registry.
         address: String,
-        /// Its version.
+        /// The version of the index format.
         version: u32,
     },
-    /// An address has files only.
+    /// The registry is a mirror of files without an API.
     #[error(
         "`{0}` is a copy that has files only, and can neither search nor publish; ask the registry \
          that it was made from"
     )]
     FilesOnly(String),
-    /// A registry does not know a skill.
+    /// The registry does not have a skill.
     #[error("`{registry}` has no skill `{name}`; check the name, or search for it")]
     Unknown {
-        /// Which skill.
         name: Name,
-        /// Which registry.
         registry: String,
     },
-    /// No version of a skill is in a range.
+    /// No version of a skill is in the range.
     #[error("`{registry}` has no version of `{name}` that is {range}; choose another range")]
     NoFit {
-        /// Which skill.
         name: Name,
-        /// Which versions would do.
+        /// The requested range.
         range: String,
-        /// Which registry.
         registry: String,
     },
-    /// A registry does not know a namespace.
+    /// The registry does not have a namespace.
     #[error("`{registry}` has no namespace `{namespace}`; check the name")]
     NoNamespace {
-        /// Which namespace.
         namespace: String,
-        /// Which registry.
         registry: String,
     },
-    /// A registry took a version down.
+    /// The registry took a version down.
     #[error(
         "{of} was taken down{}; it can no longer be installed: choose another version, or do without it",
         because(reason.as_deref())
     )]
     TakenDown {
-        /// What was taken down.
         of: Box<Release>,
-        /// Why, if who did it said so.
+        /// The reason, if the registry stated one.
         reason: Option<String>,
     },
-    /// A registry gave no answer about some skills.
+    /// A registry that only a lock names did not answer about some skills.
     #[error("{registry} was asked about {}: {error}", listed(names))]
     NoAnswer {
-        /// Which registry.
         registry: String,
-        /// What it was asked about.
+        /// The names that it was asked about.
         names: Vec<Name>,
-        /// Why it gave none.
+        /// The reason why the request failed.
         error: Box<Self>,
     },
-    /// A registry took too long, where nobody waits for it.
+    /// A registry whose answer is not needed did not answer in time.
     #[error("it did not answer within {0} s")]
     Late(u64),
-    /// A registry does not have a version.
+    /// The registry does not have a version.
     #[error("there is no {0}; choose another version")]
     NoVersion(Box<Release>),
-    /// A registry sends to a storage that does not have what its index names.
+    /// The storage of the registry does not have an archive that its index names.
     #[error(
         "the storage of the registry (`{place}`) lacks the archive of {of}, which its index names; \
          tell who runs the registry, or choose another version"
     )]
     Lost {
-        /// What is missing.
         of: Box<Release>,
-        /// The host that it was looked for at.
+        /// The host of the storage.
         place: String,
     },
-    /// An answer cannot be read.
+    /// An answer is malformed.
     #[error("`{address}` cannot be read: {why}; tell who runs the registry")]
     Malformed {
-        /// What was asked.
         address: String,
-        /// What is wrong with the answer.
         why: String,
     },
-    /// Skills need more other skills than any real ones do.
+    /// There are more dependencies than any real skill has.
     #[error("more than {0} skills need each other; ask for fewer at once")]
     TooMany(usize),
-    /// A registry refused.
+    /// The registry refused a request.
     #[error("{}", refusal(.address, *.status, .message.as_deref()))]
     Refused {
-        /// What was asked.
         address: String,
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
-        /// Its word for programs.
+        /// The error code of the registry.
         code: Option<String>,
-        /// Its word for why, where one code has several.
+        /// The reason code of the registry, if one error code has several reasons.
         reason: Option<Box<str>>,
-        /// Its sentence for people.
+        /// The message of the registry for users.
         message: Option<String>,
-        /// What it found in a skill, as it says it.
+        /// The findings in a rejected skill, as the registry sent them.
         findings: Box<[Value]>,
     },
-    /// Bytes are not those that the index promised.
+    /// A downloaded file differs from the index.
     #[error(
         "{of} is not what the index says: {what} is {found} instead of {expected}; nothing was \
          installed: try again, and if it stays so tell who runs the registry"
     )]
     Bytes {
-        /// What was fetched.
         of: Box<Release>,
-        /// What was compared.
+        /// The compared property.
         what: &'static str,
-        /// What the index says.
+        /// The value in the index.
         expected: String,
-        /// What came.
+        /// The actual value.
         found: String,
     },
-    /// An archive is refused.
+    /// An archive was rejected.
     #[error("{of} cannot be unpacked: {error}")]
     Archive {
-        /// What was fetched.
         of: Box<Release>,
-        /// Why.
         error: ArchiveError,
     },
-    /// Its files are no skill.
+    /// The files are not a valid skill.
     #[error("{of} cannot be used: {error}")]
     SkillSummary {
-        /// What was fetched.
         of: Box<Release>,
-        /// Why.
         error: Box<SummaryError>,
     },
-    /// A signature that the registry has of it cannot be read.
+    /// A signature from the registry cannot be read.
     #[error("{of} is not taken: {error}; tell who runs the registry")]
     Signature {
-        /// What was fetched.
         of: Box<Release>,
-        /// Why.
         error: Box<SignatureError>,
     },
-    /// The files say something else than the index.
+    /// The files have other metadata than the index.
     #[error(
         "{of} is not taken: the index says {expected}, its files say {found}; tell who runs the \
          registry"
     )]
     Content {
-        /// What was fetched.
         of: Box<Release>,
-        /// What the index says.
+        /// The value in the index.
         expected: String,
-        /// What the files say.
+        /// The value in the files.
         found: String,
     },
-    /// A published version is not what it was when it was locked.
+    /// A published version changed after it was locked.
     #[error(
         "{of} was changed after it was locked: its files are {found} instead of {locked}; published \
          versions never change: ask who runs the registry, or update to another version"
     )]
     Changed {
-        /// What was locked.
         of: Box<Release>,
-        /// What the lock says.
+        /// The integrity in the lock.
         locked: String,
-        /// What the registry says now.
+        /// The integrity in the registry.
         found: String,
     },
-    /// A published version is not what it was when it was copied.
+    /// A published version changed after it was mirrored.
     #[error(
         "{of} was changed after it was copied: its archive has the digest {found} instead of \
          {copied}; published versions never change: ask who runs the registry; the copy keeps what \
          it has"
     )]
     ChangedCopy {
-        /// What was copied.
         of: Box<Release>,
-        /// SHA-256 of its archive in the copy.
+        /// The SHA-256 of the archive in the mirror.
         copied: String,
-        /// What the registry says now.
+        /// The digest in the registry.
         found: String,
     },
-    /// A version that was copied is not in the registry any more, which does not say why.
+    /// A mirrored version is no longer in the registry, which does not state why.
     #[error(
         "{of} is not there any more, and the registry does not say why: ask who runs it; the copy \
          keeps it for those who have it, and says that it is withdrawn"
     )]
     DroppedCopy {
-        /// What was copied.
         of: Box<Release>,
     },
     /// A version that was taken down is in the registry again.
@@ -335,30 +303,27 @@ pub enum RegistryError {
          copy goes on saying so"
     )]
     ReturnedCopy {
-        /// What was taken down.
         of: Box<Release>,
     },
     /// A locked skill is not from a registry.
     #[error("`{0}` is not locked from a registry")]
     NotFromARegistry(String),
-    /// Somebody else copies into a folder.
+    /// Another program is copying into the folder.
     #[error("another program copies a registry into `{}`; wait until it is done", .0.display())]
     Busy(PathBuf),
-    /// Nothing is known without a network.
+    /// The data is not in the cache, and there is no network.
     #[error("{0} was not fetched before, and nobody is asked; run it once without --offline")]
     Offline(String),
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
 }
 
 impl RegistryError {
-    /// A stable word for programs: the registry's own, where it refused with one.
+    /// A stable error code for programs: the registry's own code, if it sent one.
     pub fn code(&self) -> &str {
         match self {
             Self::Source(error) => error.code(),
@@ -399,7 +364,8 @@ impl RegistryError {
         }
     }
 
-    /// What a server said when it refused, in any of the shapes that servers of Savoir have.
+    /// Creates the error from the response of a server, in any of the formats that Savoir servers
+    /// use.
     pub(super) fn refused(address: String, status: u16, body: &[u8]) -> Self {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let first = |pointers: &[&str]| {
@@ -418,7 +384,7 @@ impl RegistryError {
         Self::Refused { address, status, code, reason, message, findings }
     }
 
-    /// The word of a registry for why it refuses something, where it has one.
+    /// The reason code of the registry, if it sent one.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Refused { reason, .. } => reason.as_deref(),
@@ -426,7 +392,7 @@ impl RegistryError {
         }
     }
 
-    /// What a registry found in a skill that it refuses.
+    /// The findings of the registry in a rejected skill.
     pub fn findings(&self) -> &[Value] {
         match self {
             Self::Refused { findings, .. } => findings,
@@ -439,7 +405,7 @@ impl RegistryError {
         Self::NoVersion(Box::new(Release::new(name, version, registry)))
     }
 
-    /// What is said of a version that was taken down.
+    /// Creates the error for a version that was taken down.
     pub fn taken_down(gone: &GoneLine, registry: String) -> Self {
         let reason = gone.withdrawn_reason.as_deref().map(plain);
         Self::TakenDown { of: Box::new(Release::new(&gone.name, &gone.version, registry)), reason }
@@ -463,7 +429,7 @@ fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(": {}", reason.trim_end_matches('.'))).unwrap_or_default()
 }
 
-/// A few names, and how many more there are.
+/// Lists up to three names, and the number of further ones.
 fn listed(names: &[Name]) -> String {
     let mut few: Vec<String> = names.iter().take(3).map(|name| format!("`{name}`")).collect();
     if names.len() > few.len() {
@@ -484,10 +450,10 @@ fn refusal(address: &str, status: u16, message: Option<&str>) -> String {
     format!("`{address}` refuses: {message}{way_out}")
 }
 
-/// Findings of one refusal that are kept.
+/// Maximum number of findings of one refusal.
 const MAX_FINDINGS: usize = 200;
 
-/// A stranger's text on one line, without anything that a terminal obeys, and not too long.
+/// Makes untrusted text safe to print: one line, without control characters, and shortened.
 pub(super) fn plain(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control()

@@ -26,89 +26,84 @@ use crate::{
     trust::Tier,
 };
 
-/// What somebody wants.
+/// The inputs of [`gather`]: installed, newly fetched and requested skills.
 #[derive(Clone, Debug)]
 pub struct GatherRequest<'a> {
-    /// What is installed, and what `savoir.toml` asks for.
+    /// The installed skills, and the requirements of `savoir.toml`.
     pub state: &'a State,
-    /// What came from other sources just now, and may need skills of registries.
+    /// Skills just fetched from other sources, which may depend on skills of registries.
     pub arrived: &'a [CheckedSkill],
-    /// What is asked for by name.
+    /// The skills that the user requests by name.
     pub asked: Vec<RequestedSkill>,
-    /// Which installed skills may change their version, by the names of their folders.
+    /// The installed skills whose version may change, by the names of their folders.
     pub update: Update,
 }
 
 impl<'a> GatherRequest<'a> {
-    /// To have what `savoir.toml` asks for.
+    /// A request for the skills of `savoir.toml` only.
     pub fn new(state: &'a State) -> Self {
         Self { state, arrived: &[], asked: Vec::new(), update: Update::Nothing }
     }
 }
 
-/// A skill that is asked for by name.
+/// A skill that the user requests by name.
 #[derive(Clone, Debug)]
 pub struct RequestedSkill {
-    /// Its name.
     pub name: Name,
-    /// The versions that will do.
+    /// The acceptable versions.
     pub range: VersionRange,
-    /// The registry that it must come from: its name or its address.
+    /// The registry that the skill must come from: its name or its address.
     pub registry: Option<String>,
 }
 
-/// What was chosen, and what had to be fetched for it.
+/// The result of [`gather`]: the chosen versions and the newly fetched skills.
 #[derive(Debug)]
 pub struct GatheredSkills {
-    /// What is not installed yet: each after what it needs. A shelf that installs these, together
-    /// with what had arrived, chooses the same versions.
+    /// The fetched skills that are not installed yet, each after its dependencies. If a skill set
+    /// installs these together with [`GatherRequest::arrived`], it resolves to the same versions.
     pub arrivals: Vec<FetchedSkill>,
-    /// The tier that its registry gives each of them, by the name of its folder. It is the registry's
-    /// word: what counts here is what their signatures attest under the keys that the user trusts.
+    /// The tier that the registry states for each fetched skill, by the name of its folder. It is
+    /// only a claim: Savoir uses the tier that the signatures attest under the keys that the user
+    /// trusts.
     pub registry_tiers: BTreeMap<String, Tier>,
-    /// What people should know about what was chosen.
+    /// Notes about the chosen versions to show to the user.
     pub notes: Vec<GatherNote>,
-    /// All versions that were chosen, by the names under which they are published.
+    /// All chosen versions, by the names under which they are published.
     pub resolution: Resolution,
 }
 
-/// Something that people should know about a version.
+/// A note about a chosen version to show to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GatherNote {
-    /// Its authors want people to use something else.
+    /// The authors deprecated the version.
     Deprecated {
-        /// Which skill.
         name: String,
-        /// Which version.
         version: Version,
-        /// What they say.
+        /// The message of the authors.
         message: String,
     },
-    /// It was withdrawn, and only stays because it is installed.
+    /// The version was yanked, and stays only because it is installed.
     Withdrawn {
-        /// Which skill.
         name: String,
-        /// Which version.
         version: Version,
-        /// Why, if who withdrew it said so.
+        /// The reason, if the person who yanked the version stated one.
         reason: Option<String>,
     },
-    /// The registry took it down: nobody gets it any more, and it only stays because it is installed.
+    /// The registry took the version down: it can no longer be downloaded, and stays only because
+    /// it is installed.
     TakenDown {
-        /// Which skill.
         name: String,
-        /// Which version.
         version: Version,
-        /// Why, if who did it said so.
+        /// The reason, if the registry stated one.
         reason: Option<String>,
     },
-    /// A registry gave no answer about skills that stay as they are.
+    /// A registry did not answer about skills whose version does not change.
     Unanswered {
         /// The address of the registry.
         registry: String,
-        /// Which skills.
+        /// The skills that the registry was asked about.
         names: Vec<String>,
-        /// Why it gave none.
+        /// The reason why the request failed.
         why: String,
     },
 }
@@ -120,29 +115,26 @@ impl From<&Unanswered> for GatherNote {
     }
 }
 
-/// Why nothing was gathered.
+/// An error of [`gather`].
 #[derive(Debug, Error)]
 pub enum GatherError {
-    /// A registry gave no answer, or none that is taken.
+    /// A registry did not answer, or its answer was rejected.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// No versions go together.
+    /// No set of versions satisfies all requirements.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    /// Two skills would have the same folder.
+    /// Two chosen skills would be installed into the same folder.
     #[error("`{first}` and `{second}` are both installed as `{folder}`, so that only one can be")]
     SameFolder {
-        /// The folder.
         folder: String,
-        /// One skill.
         first: String,
-        /// The other.
         second: String,
     },
 }
 
 impl GatherError {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &str {
         match self {
             Self::Registry(error) => error.code(),
@@ -151,7 +143,7 @@ impl GatherError {
         }
     }
 
-    /// What could be done about it.
+    /// Suggestions to solve the error.
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::Registry(_) => Vec::new(),
@@ -163,8 +155,9 @@ impl GatherError {
     }
 }
 
-/// Chooses versions that go together for what `savoir.toml` and somebody ask for, and fetches those
-/// that are not installed yet. All questions are asked before anything is chosen.
+/// Chooses compatible versions for the requirements of `savoir.toml` and of the request, and
+/// fetches the versions that are not installed yet. All index requests to registries finish before
+/// versions are chosen.
 pub async fn gather(
     registries: &Registries,
     wish: &GatherRequest<'_>,
@@ -207,7 +200,7 @@ fn choose(
     let (roots, locked) = (shop.order.roots.clone(), shop.order.locked());
     let mut request = Request { roots, locked, update: shop.order.freed(&wish.update) };
     let mut chosen = resolve(shop, &request);
-    // What was withdrawn and cannot be replaced stays where it is, and is told.
+    // A yanked version that cannot be replaced stays installed, and a note reports it.
     if chosen.is_err()
         && let Some(update) = shop.update_of_the_rest(&request.update)
     {
@@ -217,12 +210,12 @@ fn choose(
     chosen.map_err(|error| explained(registries, shop, error))
 }
 
-/// Why nothing goes together, with what registries said that has to do with it.
+/// Adds hints from the registries to a resolver error.
 fn explained(registries: &Registries, shop: &GatherIndex<'_>, error: ResolveError) -> GatherError {
     let unasked: Vec<String> =
         shop.known.unasked().iter().map(|name| format!("`{name}`")).collect();
     match error {
-        // Nobody can say that there is no such skill without having asked.
+        // An unknown skill may exist in a registry that was not asked because Savoir is offline.
         ResolveError::Unknown(_) if !unasked.is_empty() => {
             RegistryError::Offline(unasked.join(", ")).into()
         }
@@ -244,7 +237,7 @@ fn explained(registries: &Registries, shop: &GatherIndex<'_>, error: ResolveErro
     }
 }
 
-/// The folder of a skill: the last part of its name.
+/// Returns the folder name of a skill: the last part of its published name.
 fn folder(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
@@ -260,8 +253,9 @@ fn check_folders(resolution: &Resolution) -> Result<(), GatherError> {
     Ok(())
 }
 
-/// What a new skill needs does not come from another registry if its own has a skill of that name:
-/// nobody can tell which of them is meant, unless somebody said where the name belongs.
+/// Rejects a dependency of a new skill that was chosen from another registry although the registry
+/// of the new skill has a skill of that name. It is ambiguous which of the two is meant, unless the
+/// user named the registry or the name has an owner.
 async fn check_homes(
     registries: &Registries,
     shop: &GatherIndex<'_>,
@@ -298,7 +292,7 @@ async fn check_homes(
 
 type ToFetch = (IndexLine, usize);
 
-/// What is chosen and not there, or asked for by name once more.
+/// Returns the chosen versions that are not installed, or that the user requested by name again.
 fn to_fetch(
     registries: &Registries,
     shop: &GatherIndex<'_>,
@@ -324,7 +318,7 @@ fn to_fetch(
     Ok(lines)
 }
 
-/// Something that is installed, asked for once more, and not published any more.
+/// The error for a version that is installed, requested again, and no longer published.
 fn gone(registries: &Registries, name: &str, chosen: &resolve::Chosen) -> RegistryError {
     let parsed = match Name::parse(name) {
         Ok(parsed) => parsed,
@@ -349,7 +343,7 @@ async fn fetch(registries: &Registries, lines: Vec<ToFetch>) -> Result<Fetched, 
     Ok(fetched.await?.into_iter().collect())
 }
 
-/// Why a skill was fetched, such that the shelf comes to the same choice.
+/// Returns the reason of a fetch such that [`crate::install`] resolves to the same versions.
 fn why(order: &GatherInputs, wish: &GatherRequest<'_>, line: &IndexLine) -> FetchReason {
     let name = line.name.to_string();
     let is_held = order.is_held(&name);
@@ -357,7 +351,7 @@ fn why(order: &GatherInputs, wish: &GatherRequest<'_>, line: &IndexLine) -> Fetc
         return FetchReason::Requested(wanted.clone());
     }
     match order.wanted.get(&name) {
-        // It is in `savoir.toml`, and not installed, or from elsewhere.
+        // `savoir.toml` requires the skill, and the lock has no copy of it from that source.
         Some(wanted) if !is_held => FetchReason::Requested(wanted.clone()),
         _ if wish.state.lock.skills.contains_key(line.name.last()) => FetchReason::Update,
         _ => FetchReason::IfNeeded,

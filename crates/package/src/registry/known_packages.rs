@@ -1,4 +1,4 @@
-//! Index of packages that were looked up before resolving.
+//! Stores the packages that were looked up in registries, as an index for the resolver.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::resolve::{Candidate, Index, IndexError, VersionDependencies};
 
-/// Skills of registries with all that they need.
+/// Skills of registries with all their dependencies, and the names that could not be looked up.
 #[derive(Clone, Debug, Default)]
 pub struct KnownPackages {
     packages: BTreeMap<String, FoundPackage>,
@@ -18,14 +18,14 @@ pub struct KnownPackages {
     unanswered: Vec<Unanswered>,
 }
 
-/// A registry that gave no answer, where nobody needs one.
+/// A registry that did not answer about skills for which no answer is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unanswered {
-    /// Its address.
+    /// The address of the registry.
     pub(super) registry: String,
-    /// What it was asked about.
+    /// The names that it was asked about.
     pub(super) names: Vec<Name>,
-    /// Why it gave none.
+    /// The reason why the request failed.
     pub(super) why: String,
 }
 
@@ -49,7 +49,7 @@ impl KnownPackages {
         self.unanswered.push(unanswered);
     }
 
-    /// Whether somebody was asked about a name, or nobody can be.
+    /// Whether a name was looked up, or cannot be.
     pub(super) fn was_asked(&self, name: &Name) -> bool {
         let mut silent = self.unanswered.iter().flat_map(|one| &one.names);
         self.has(name) || self.unasked.contains(name) || silent.any(|other| other == name)
@@ -63,37 +63,37 @@ impl KnownPackages {
         self.packages.len()
     }
 
-    /// The versions of a skill; none if no registry that may be asked knows it.
+    /// Returns the versions of a skill; none if no registry that may be asked knows it.
     pub fn versions_of(&self, name: &str) -> &[IndexLine] {
         self.packages.get(name).map(|found| &*found.package).unwrap_or_default()
     }
 
-    /// One version of a skill.
+    /// Returns one version of a skill.
     pub fn line(&self, name: &str, version: &Version) -> Option<&IndexLine> {
         self.versions_of(name).iter().find(|line| line.version == *version)
     }
 
-    /// What is said of a version that was taken down; nothing if it was not.
+    /// Returns the record of a version that was taken down; `None` if it was not.
     pub fn gone(&self, name: &str, version: &Version) -> Option<&GoneLine> {
         self.packages.get(name)?.package.gone(version)
     }
 
-    /// The place of the registry that has a skill.
+    /// Returns the position of the registry that has a skill.
     pub(super) fn registry_of(&self, name: &str) -> Option<usize> {
         self.packages.get(name).map(|found| found.registry)
     }
 
-    /// The versions of a skill that were taken down.
+    /// Returns the versions of a skill that were taken down.
     pub(super) fn all_gone(&self, name: &str) -> &[GoneLine] {
         self.packages.get(name).map(|found| found.package.all_gone()).unwrap_or_default()
     }
 
-    /// Registries that gave no answer.
+    /// The registries that did not answer.
     pub(super) fn unanswered(&self) -> &[Unanswered] {
         &self.unanswered
     }
 
-    /// What nobody could be asked about without a network.
+    /// The names that could not be looked up without a network.
     pub fn unasked(&self) -> &BTreeSet<Name> {
         &self.unasked
     }

@@ -1,13 +1,13 @@
 //! Copies a registry into a folder that any web server can serve.
 //!
 //! The folder has `index/v1/config.json`, `index/v1/{letters}/{name}` ([`Name::index_path`]) and
-//! `artifacts/{sha256}/{filename}`. Every archive is held to what the index says before it is
-//! written, every file is there as a whole or not at all, and the index of a skill comes after its
-//! archives. So the folder can be served while it grows, and a copy that was broken off goes on
-//! where it was. A version that was copied stays as it was, also if the registry has other bytes
-//! for it later, or drops it without a word: that is told as a failure. What was copied once is
-//! remembered for ever, so that nothing comes back with other bytes. What was taken down once stays so
-//! in the copy, and its archive goes.
+//! `artifacts/{sha256}/{filename}`. Every archive is compared with the index before it is written,
+//! every file is written atomically, and the index of a skill is written after its archives. So the
+//! folder can be served while it grows, and an interrupted copy can be continued. A copied version
+//! never changes, even if the registry later has other bytes for it or drops it without a reason:
+//! both are reported as failures. The digests of copied versions are stored forever, so that no
+//! version comes back with other bytes. A version that was taken down once stays so in the copy,
+//! and its archive is removed.
 
 mod copied_versions;
 
@@ -32,59 +32,57 @@ use super::{
 };
 use crate::trust::Tier;
 
-/// How many skills are listed at once.
+/// The page size when listing skills.
 const PER_PAGE: u32 = 100;
-/// Where files are until they are whole.
+/// The folder for incomplete files.
 const PARTIAL: &str = ".savoir-partial";
-/// Held while somebody copies into a folder.
+/// The lock file that is locked while a program copies into the folder.
 const BUSY: &str = ".savoir-mirror";
 
-/// What the copy says of a version that its registry dropped.
+/// The yank reason in the copy for a version that the registry dropped.
 const DROPPED: &str = "its registry no longer has it, and does not say why";
 
-/// What is copied.
+/// The skills to copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum MirrorSelection {
-    /// Everything that the registry lists.
+    /// All skills that the registry lists.
     #[default]
     Everything,
-    /// Some skills, and all that they need.
+    /// These skills, and all their dependencies.
     Skills(Vec<Name>),
 }
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Debug, Default)]
 pub struct MirrorReport {
-    /// How many skills the copy has now.
+    /// The number of skills in the copy.
     pub skills: usize,
-    /// How many versions of them.
+    /// The number of their versions.
     pub versions: usize,
-    /// How many archives were fetched for that.
+    /// The number of downloaded archives.
     pub fetched: usize,
-    /// The bytes of those.
+    /// The total size of the downloaded archives.
     pub bytes: u64,
-    /// What is not in the copy because something is wrong with it, or is there as it was before
-    /// because the registry changed it.
+    /// Versions that are not in the copy because of an error, or that stay unchanged in the copy
+    /// although the registry changed them.
     pub failed: Vec<MirrorFailure>,
-    /// The versions whose archives are in the copy no more, because they were taken down.
+    /// The versions whose archives were removed from the copy, because they were taken down.
     pub removed: Vec<(Name, Version)>,
     /// The versions that were taken down, and the digests of their archives.
     gone: Vec<(Name, Version, String)>,
 }
 
-/// Something that was not copied.
+/// A skill or version that was not copied.
 #[derive(Debug)]
 pub struct MirrorFailure {
-    /// Which skill.
     pub name: Name,
-    /// Which version; all of them if there is none.
+    /// The version; `None` for all versions.
     pub version: Option<Version>,
-    /// Why.
     pub error: RegistryError,
 }
 
-/// Copies a registry into a folder, or brings an older copy up to date. What fails alone is left
-/// out and told; what makes all further work useless is an error.
+/// Copies a registry into a folder, or updates an older copy. An error of one skill or version is
+/// reported and skipped; an error that affects all further work is returned.
 pub async fn mirror(
     client: &Client,
     folder: &Path,
@@ -121,7 +119,7 @@ async fn everything(
     folder: &Arc<MirrorFolder>,
     copied: &mut MirrorReport,
 ) -> Result<BTreeSet<Name>, RegistryError> {
-    // A lock may name what nobody else gets any more.
+    // Yanked versions are copied, too, because a lock may name them.
     let mut listing =
         Listing { per_page: Some(PER_PAGE), yanked: Yanked::With, ..Listing::default() };
     let (mut cursors, mut listed) = (BTreeSet::new(), BTreeSet::new());
@@ -169,7 +167,7 @@ async fn package(
     let mut copied = MirrorReport::default();
     let text = match client.index_and_text(&name).await {
         Ok(Some((_, text))) => text,
-        // It was removed while the others were copied, or since it was copied.
+        // The skill was removed while others were copied, or after it was copied.
         Ok(None) if folder.index(&name)?.is_empty() => return Ok(copied),
         Ok(None) => String::new(),
         Err(error) => {
@@ -183,7 +181,7 @@ async fn package(
     Ok(copied)
 }
 
-/// What the copy says of a skill, whose archives it has then.
+/// Copies the archives of a skill, and returns the index text for the copy.
 async fn index(
     client: &Client,
     folder: &MirrorFolder,
@@ -212,7 +210,8 @@ async fn index(
             was_told.map(|_| RegistryError::ReturnedCopy { of })
         };
         let outcome = match memory.changed(client, &line).or_else(returned) {
-            // A version never changes: what was copied stays as it was, and what was taken down is.
+            // A version never changes: the copy keeps its line, and a version that was taken down
+            // stays so.
             Some(error) => (Some(error), kept),
             None => match files(client, folder, &line, copied).await {
                 Ok(()) => (None, Some(text)),
@@ -225,7 +224,7 @@ async fn index(
         } else {
             memory.keep(&line);
         }
-        // A registry that has two builds of one number gives one of them.
+        // If a registry lists two builds of one version, only the first is copied.
         let is_there = lines.iter().any(|(other, _)| *other == number);
         if let Some(text) = outcome.1.filter(|_| !is_there) {
             copied.versions += 1;
@@ -253,19 +252,19 @@ async fn index(
     Ok(lines.into_iter().map(|(_, text)| text + "\n").collect())
 }
 
-/// The highest is the first.
+/// Inserts a line so that higher versions come first.
 fn insert(lines: &mut Vec<(Version, String)>, version: &Version, text: String) {
     let place = lines.iter().position(|(other, _)| other < version).unwrap_or(lines.len());
     lines.insert(place, (version.clone(), text));
 }
 
-/// What a version is known by. Two that differ in their build alone have one number, and one is all that
-/// a registry gives.
+/// Returns a version without build metadata. Registries serve only one of two versions that differ
+/// only in the build.
 fn number(version: &Version) -> Version {
     Version { build: BuildMetadata::EMPTY, ..version.clone() }
 }
 
-/// The versions of an index that were taken down, and how that is written there.
+/// Returns the versions of an index that were taken down, with their lines.
 fn gone(text: &str) -> BTreeMap<Version, &str> {
     let gone = Lines::of(text).filter_map(|(_, reading)| match reading {
         Reading::Gone(line, text) => Some((number(&line.version), text)),
@@ -274,7 +273,7 @@ fn gone(text: &str) -> BTreeMap<Version, &str> {
     gone.collect()
 }
 
-/// The versions of an index, and how they are written there.
+/// Returns the versions of an index, with their lines.
 fn versions(text: &str) -> BTreeMap<Version, (Box<IndexLine>, &str)> {
     let versions = Lines::of(text).filter_map(|(_, reading)| match reading {
         Reading::Version(line, text) => Some((number(&line.version), (line, text))),
@@ -283,7 +282,7 @@ fn versions(text: &str) -> BTreeMap<Version, (Box<IndexLine>, &str)> {
     versions.collect()
 }
 
-/// The versions that an index tells something of.
+/// Returns all versions that an index mentions.
 fn named(text: &str) -> BTreeSet<Version> {
     let versions = Lines::of(text).filter_map(|(_, reading)| match reading {
         Reading::Version(line, _) => Some(number(&line.version)),
@@ -293,8 +292,9 @@ fn named(text: &str) -> BTreeSet<Version> {
     versions.collect()
 }
 
-/// What the copy says of a version that its registry does not have any more, and does not say why: who
-/// has it keeps it, and nobody else gets it. That is told once, and from then on by the copy itself.
+/// Returns the line for a version that the registry dropped without a reason: it is yanked in the
+/// copy, so that existing installs keep working and new installs skip it. The first copy run
+/// reports it as a failure; later runs find the reason in the line.
 fn dropped(client: &Client, line: &IndexLine, text: &str, copied: &mut MirrorReport) -> String {
     if line.yanked_reason.as_deref() == Some(DROPPED) {
         return text.to_owned();
@@ -310,13 +310,13 @@ fn dropped(client: &Client, line: &IndexLine, text: &str, copied: &mut MirrorRep
     value.to_string()
 }
 
-/// An error that concerns one skill alone.
+/// Returns an error that concerns one skill only as a value; passes on others.
 fn passing(error: RegistryError) -> Result<RegistryError, RegistryError> {
     if matches!(error, RegistryError::Io { .. }) { Err(error) } else { Ok(error) }
 }
 
-/// Copies the archive of a version, and the signatures that its registry has of it. Those lie where a
-/// registry with a program answers, so that clients ask both in the same way.
+/// Copies the archive of a version, and the signatures that its registry has for it. The signatures
+/// are written to the path of the API, so that clients use the same address for a mirror.
 async fn files(
     client: &Client,
     folder: &MirrorFolder,
@@ -355,7 +355,7 @@ async fn artifact(
     Ok(())
 }
 
-/// A folder that is filled by nobody else meanwhile.
+/// A mirror folder that is locked against other programs.
 struct MirrorFolder {
     root: PathBuf,
     _busy: File,
@@ -371,7 +371,7 @@ impl MirrorFolder {
             TryLockError::Error(error) => RegistryError::io(&path)(error),
         })?;
         let folder = Self { root: root.to_owned(), _busy: busy };
-        // What a dead program left behind.
+        // Remove incomplete files of a crashed program.
         folder.close()?;
         let partial = folder.root.join(PARTIAL);
         fs::create_dir_all(&partial).map_err(RegistryError::io(&partial))?;
@@ -388,7 +388,7 @@ impl MirrorFolder {
         }
     }
 
-    /// The index of a skill as it lies there; nothing if there is none yet.
+    /// Returns the index text of a skill in the copy; empty if there is none yet.
     fn index(&self, name: &Name) -> Result<String, RegistryError> {
         let path = self.root.join("index/v1").join(name.index_path());
         match fs::read_to_string(&path) {
@@ -398,7 +398,7 @@ impl MirrorFolder {
         }
     }
 
-    /// The skills that the copy has.
+    /// Returns the skills in the copy.
     fn names(&self) -> Result<BTreeSet<Name>, RegistryError> {
         let mut names = BTreeSet::new();
         self.each_index(|text| {
@@ -429,8 +429,8 @@ impl MirrorFolder {
         Ok(())
     }
 
-    /// Removes the archives of versions that were taken down, unless another skill has the same one;
-    /// tells of which.
+    /// Removes the archives of versions that were taken down, unless another skill has the same
+    /// archive; returns the removed versions.
     fn remove(
         &self,
         gone: Vec<(Name, Version, String)>,
@@ -458,14 +458,14 @@ impl MirrorFolder {
         Ok(gone.into_iter().map(|(name, version, _)| (name, version)).collect())
     }
 
-    /// Whether an archive is there as it must be.
+    /// Whether the copy already has the archive of a version, undamaged.
     fn has(&self, path: &str, line: &IndexLine) -> bool {
         let path = self.root.join(path);
         fs::metadata(&path).is_ok_and(|found| found.len() == line.size)
             && fs::read(&path).is_ok_and(|bytes| sha256_hex(&bytes) == line.sha256)
     }
 
-    /// Writes a file that everyone can read, as a whole or not at all.
+    /// Writes a file atomically, readable by everyone.
     fn write(&self, path: &str, bytes: &[u8]) -> Result<(), RegistryError> {
         let target = self.root.join(path);
         let write = || -> io::Result<()> {
@@ -474,7 +474,7 @@ impl MirrorFolder {
                 .permissions(fs::Permissions::from_mode(0o644))
                 .tempfile_in(self.root.join(PARTIAL))?;
             file.write_all(bytes)?;
-            // The mask of the process may have taken away what servers need.
+            // The umask of the process may have removed permissions that web servers need.
             file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
             file.persist(&target)?;
             Ok(())

@@ -1,4 +1,4 @@
-//! An ordered list of registries, and which of them owns a name.
+//! Manages an ordered list of registries, and decides which of them owns a name.
 
 mod lookup;
 
@@ -15,23 +15,22 @@ use crate::{Tree, lock::LockedSkill, manifest, source::http::Http};
 
 pub(super) use lookup::Lookup;
 
-/// A registry, as somebody set it.
+/// A configured registry.
 #[derive(Clone, Debug)]
 pub struct RegistryEntry {
-    /// What it is called; nothing if only its address was given.
+    /// The name in `[registries]`; `None` if only the address is known.
     pub name: Option<String>,
-    /// Its address.
     pub address: String,
-    /// The namespaces that belong to it, and to no other.
+    /// The namespaces that belong only to this registry.
     pub namespaces: Vec<String>,
-    /// Whether it is asked about namespaces that belong to no registry, beside the first one that
-    /// owns none.
+    /// Whether to ask it about namespaces that belong to no registry, in addition to the first
+    /// registry that owns none.
     pub fallback: bool,
-    /// Whether somebody named it for one skill, so that it is asked about no others.
+    /// Whether it was named for one skill only, so that it is not asked about others.
     pub passing: bool,
-    /// What proves to it who asks.
+    /// The token that authenticates the user.
     pub token: Option<Token>,
-    /// Whether it may be asked without encryption.
+    /// Whether it may be contacted over unencrypted HTTP.
     pub plain: PlainHttp,
 }
 
@@ -51,19 +50,20 @@ impl From<&manifest::Registry> for RegistryEntry {
     }
 }
 
-/// Several registries in an order.
+/// An ordered list of registries.
 ///
-/// A name is looked up in the registry to which its namespace belongs, and nowhere else. Other names
-/// are looked up in the first registry that owns no namespaces, and in those that are set as a
-/// fallback: in their order, and the first that knows a name has it. So nobody can offer a skill
-/// elsewhere under a name that a registry of one's own does not have, or not yet, and have it taken.
+/// A name is looked up only in the registry to which its namespace belongs. Other names are looked
+/// up in the first registry that owns no namespaces, and then in those that are set as a fallback,
+/// in order; the first that knows a name has it. This prevents dependency confusion: another
+/// registry cannot offer a skill under a name that the user's own registry does not have, or not
+/// yet.
 #[derive(Clone, Debug)]
 pub struct Registries {
     settings: Settings,
     http: Arc<Http>,
     list: Vec<Registry>,
     tokens: BTreeMap<String, Token>,
-    /// Those that may be asked without encryption, besides this machine.
+    /// The addresses that may be contacted over unencrypted HTTP, in addition to this machine.
     plain: BTreeSet<String>,
 }
 
@@ -72,19 +72,18 @@ struct Registry {
     client: Client,
     names: Vec<String>,
     namespaces: BTreeSet<String>,
-    /// Whether it may be the one that is asked about namespaces that belong to no registry.
+    /// Whether it can be the default registry for namespaces that belong to no registry.
     is_open: bool,
-    /// Whether it is asked about them in any case.
+    /// Whether it is always asked about such namespaces.
     is_fallback: bool,
-    /// Its place among those that somebody set, if somebody did.
+    /// The position among the configured registries; `None` if it is not configured.
     set: Option<usize>,
-    /// Whether somebody named it at all; else only a lock did.
+    /// Whether the user or `savoir.toml` named it; `false` if only a lock did.
     is_named: bool,
 }
 
 impl Registries {
-    /// Registries, the first one first. One that is there twice has the first place, and all that
-    /// is said about it.
+    /// Creates the list in order of priority. Duplicate entries are merged at the first position.
     pub fn new(settings: Settings, entries: Vec<RegistryEntry>) -> Result<Self, RegistryError> {
         let (http, list, tokens) = (Arc::default(), Vec::new(), BTreeMap::new());
         let mut all = Self { settings, http, list, tokens, plain: BTreeSet::new() };
@@ -94,7 +93,7 @@ impl Registries {
         Ok(all)
     }
 
-    /// Adds a registry at the end, unless it is there; gives its place.
+    /// Adds a registry at the end, unless it is in the list; returns its position.
     fn add(&mut self, entry: RegistryEntry) -> Result<usize, RegistryError> {
         let RegistryEntry { name, address, namespaces, fallback, passing, token, plain } = entry;
         let address = canonical(&address)?;
@@ -139,15 +138,15 @@ impl Registries {
         Ok(at)
     }
 
-    /// Proves to a registry who asks, wherever its address stands: here, in `savoir.toml`, or in
-    /// a lock.
+    /// Sets the token for a registry, wherever its address is configured: here, in `savoir.toml`,
+    /// or in a lock.
     pub fn log_in(&mut self, address: &str, token: Token) -> Result<(), RegistryError> {
         let address = canonical(address)?;
         self.tokens.insert(address.clone(), token);
         self.renew(&address)
     }
 
-    /// What was said of a registry holds for who asks it, too.
+    /// Recreates the client of a registry after its settings changed.
     fn renew(&mut self, address: &str) -> Result<(), RegistryError> {
         let client = self.client(address)?;
         for known in self.list.iter_mut().filter(|known| known.client.address() == address) {
@@ -165,13 +164,13 @@ impl Registries {
         Client::with(settings, self.http.clone(), address, token)
     }
 
-    /// Whether nobody set one, and nobody is logged in to one.
+    /// Whether no registry is configured, and there is no token for any.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty() && self.tokens.is_empty()
     }
 
-    /// The registry that has a skill: the only one that may be asked about it, else the first that
-    /// knows it, else the first.
+    /// Returns the registry that has a skill: the only one that may be asked about it, else the
+    /// first that knows it, else the first.
     pub async fn home_of(&self, name: &Name) -> Result<Client, RegistryError> {
         let first = self.client_of(name)?;
         if self.route(name).len() == 1 {
@@ -180,7 +179,7 @@ impl Registries {
         Ok(self.find(name).await?.unwrap_or_else(|| first.clone()))
     }
 
-    /// The first registry that knows a skill, of those that are asked about it.
+    /// Returns the first registry that knows a skill, of those that may be asked about it.
     pub async fn find(&self, name: &Name) -> Result<Option<Client>, RegistryError> {
         for at in self.route(name) {
             if self.at(at).index(name).await?.is_some() {
@@ -190,22 +189,22 @@ impl Registries {
         Ok(None)
     }
 
-    /// Whether anybody is asked.
+    /// Whether registries may be contacted.
     pub(super) fn network(&self) -> Network {
         self.settings.network
     }
 
-    /// All of them, the first one first.
+    /// All registries in order.
     pub fn clients(&self) -> impl Iterator<Item = &Client> {
         self.list.iter().map(|registry| &registry.client)
     }
 
-    /// All of them with their names in `[registries]`, the first one first.
+    /// All registries in order, with their names in `[registries]`.
     pub fn titled(&self) -> impl Iterator<Item = (Option<&str>, &Client)> {
         self.list.iter().map(|known| (known.names.first().map(String::as_str), &known.client))
     }
 
-    /// The registry that a name belongs to: where it is published, and looked up first.
+    /// Returns the registry in which a name is published and looked up first.
     pub fn client_of(&self, name: &Name) -> Result<&Client, RegistryError> {
         let at = self.route(name).first().copied();
         let nobody = || {
@@ -217,26 +216,26 @@ impl Registries {
         Ok(self.at(at.ok_or_else(nobody)?))
     }
 
-    /// The registry to which the namespace of a name belongs, if somebody set one.
+    /// Returns the registry to which the namespace of a name belongs, if one is configured.
     pub fn owner_of(&self, name: &Name) -> Option<&Client> {
         self.owner(name.owner()).map(|at| self.at(at))
     }
 
-    /// The namespaces of a registry that is there for these only.
+    /// Returns the namespaces of a registry that only serves these.
     pub fn bounds(&self, client: &Client) -> Option<&BTreeSet<String>> {
         let known = self.position(&client.address()).map(|at| &self.list[at])?;
         let is_bounded = !known.namespaces.is_empty() && !known.is_open && !known.is_fallback;
         is_bounded.then_some(&known.namespaces)
     }
 
-    /// The registry of a name in `[registries]`, or of an address.
+    /// Returns the registry with a name in `[registries]`, or with an address.
     pub fn named(&self, text: &str) -> Result<Client, RegistryError> {
         let mut all = self.clone();
         let at = all.place(text)?;
         Ok(all.list.swap_remove(at).client)
     }
 
-    /// As [`Self::named`]; an address that nobody set is added.
+    /// Like [`Self::named`], but returns a position; adds an address that is not configured.
     pub(super) fn place(&mut self, text: &str) -> Result<usize, RegistryError> {
         let is_called = |known: &Registry| known.names.iter().any(|name| name == text);
         if let Some(at) = self.list.iter().position(is_called) {
@@ -253,7 +252,7 @@ impl Registries {
         self.add(RegistryEntry { passing: true, ..RegistryEntry::at(text) })
     }
 
-    /// The place of a registry that a lock names, which says nothing of other skills.
+    /// Returns the position of a registry that a lock names. Other skills are not looked up in it.
     pub(super) fn place_of_lock(&mut self, address: &str) -> Result<usize, RegistryError> {
         if let Some(at) = self.position(&canonical(address)?) {
             return Ok(at);
@@ -263,7 +262,7 @@ impl Registries {
         Ok(at)
     }
 
-    /// The place of the registry with an address in its usual form.
+    /// Returns the position of the registry with a canonical address.
     pub(super) fn position(&self, address: &str) -> Option<usize> {
         self.list.iter().position(|known| known.client.address() == address)
     }
@@ -272,12 +271,12 @@ impl Registries {
         &self.list[place].client
     }
 
-    /// The place of the registry that owns a namespace.
+    /// Returns the position of the registry that owns a namespace.
     fn owner(&self, namespace: &str) -> Option<usize> {
         self.list.iter().position(|known| known.namespaces.contains(namespace))
     }
 
-    /// Whether a skill may come from a registry that somebody named.
+    /// Checks that the namespace of a skill does not belong to another registry.
     pub(super) fn check_own(&self, name: &Name, place: usize) -> Result<(), RegistryError> {
         match self.owner(name.owner()) {
             Some(owner) if owner != place => Err(RegistryError::NotItsOwn {
@@ -289,7 +288,7 @@ impl Registries {
         }
     }
 
-    /// Where a name is looked up, one registry after the other.
+    /// Returns the registries in which a name is looked up, in order.
     fn route(&self, name: &Name) -> Vec<usize> {
         if let Some(owner) = self.owner(name.owner()) {
             return vec![owner];
@@ -298,12 +297,13 @@ impl Registries {
         if !asked.is_empty() {
             return asked;
         }
-        // Nobody set one for it; what is needed may be where somebody wants something else from.
+        // No registry is configured for the name; dependencies may be in a registry that the user
+        // named for another skill.
         let is_wanted = |one: &Registry| one.namespaces.is_empty() && one.is_named;
         self.list.iter().position(is_wanted).into_iter().collect()
     }
 
-    /// Those that are asked about names of nobody, in their order.
+    /// Returns the registries for namespaces that belong to no registry, in order.
     fn for_anybody(&self) -> Vec<usize> {
         let mut set: Vec<usize> = (0..self.list.len()).collect();
         set.retain(|at| self.list[*at].set.is_some());
@@ -313,18 +313,19 @@ impl Registries {
         set
     }
 
-    /// How a registry is asked that is not asked about names of nobody.
+    /// A hint how to use a registry that is not asked about namespaces without an owner.
     pub const WAY_TO_THE_SILENT: &str =
         "give --registry, or write its name into the `namespaces` of that registry";
 
-    /// Registries that could be asked about names of nobody, and are not.
+    /// Returns the registries that could be asked about namespaces without an owner, but are not.
     pub fn silent(&self) -> impl Iterator<Item = String> {
         let asked = self.for_anybody();
         let open = (0..self.list.len()).filter(|at| self.list[*at].is_open);
         open.filter(move |at| !asked.contains(at)).map(|at| self.at(at).address())
     }
 
-    /// Skills with all that any version of them needs, each from the registry that it belongs to.
+    /// Looks up skills with all dependencies of any version, each in the registry that it belongs
+    /// to.
     pub async fn prefetch(&self, names: &[Name]) -> Result<KnownPackages, RegistryError> {
         let (names, nothing) = (names.iter().cloned().collect(), BTreeSet::new());
         let (bound, homes) = (&BTreeMap::new(), &BTreeMap::new());
@@ -332,7 +333,8 @@ impl Registries {
         self.look_up(Lookup { names, bound, homes, local, held, settled }).await
     }
 
-    /// The registry that a locked skill came from, and its name there, unless that belongs to another.
+    /// Returns the registry of a locked skill and its name there; fails if the name belongs to
+    /// another registry.
     pub(super) fn check_locked(
         &self,
         installed: &str,
@@ -351,8 +353,8 @@ impl Registries {
         }
     }
 
-    /// Fetches a locked skill again, from the registry that it came from, and holds it to the lock.
-    /// `installed` is the name of its folder.
+    /// Fetches a locked skill again from its registry, and compares it with the lock. `installed`
+    /// is the name of its folder.
     pub async fn fetch_locked(
         &self,
         installed: &str,
@@ -373,7 +375,7 @@ impl Registries {
     }
 }
 
-/// Whether a registry still says what a lock says.
+/// Checks that a version in the registry has the integrity of the lock.
 pub(super) fn unchanged(
     client: &Client,
     line: &IndexLine,

@@ -20,28 +20,28 @@ use crate::{
     manifest::SkillRequirement,
 };
 
-/// What a registry says about a skill that is installed from it.
+/// The status of an installed skill in its registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishedStatus {
-    /// The highest version that will do for all who ask for it, if it is newer.
+    /// The highest newer version that matches all requirements, if any.
     pub newer: Option<Version>,
-    /// The highest version of all, if it is newer still.
+    /// The highest version of all, if it is higher than `newer`.
     pub beyond: Option<Version>,
-    /// Whether the installed version was withdrawn.
+    /// Whether the installed version was yanked.
     pub yanked: bool,
-    /// Why, if who withdrew it said so.
+    /// The reason for the yank, if one was stated.
     #[serde(default)]
     pub yanked_reason: Option<String>,
-    /// Whether the installed version was taken down, so that nobody can have it any more.
+    /// Whether the installed version was taken down, so that it can no longer be downloaded.
     #[serde(default)]
     pub taken_down: bool,
-    /// Why, if who took it down said so.
+    /// The reason for the takedown, if one was stated.
     #[serde(default)]
     pub taken_down_reason: Option<String>,
-    /// Whether the registry does not know the installed version any more, and does not say why.
+    /// Whether the registry no longer lists the installed version, and does not state why.
     #[serde(default)]
     pub missing: bool,
-    /// What people are told to use instead of the installed version.
+    /// The deprecation message of the installed version.
     pub deprecated: Option<String>,
 }
 
@@ -51,18 +51,18 @@ impl PublishedStatus {
     }
 }
 
-/// A skill about which a registry is asked.
+/// An installed skill that its registry is asked about.
 struct InstalledSkill<'a> {
     installed: &'a str,
     locked: &'a LockedSkill,
     name: Name,
 }
 
-/// What is asked of whom, by the addresses of registries.
+/// The skills to ask about, by the address of their registry.
 type QuestionsByRegistry<'a> = BTreeMap<&'a str, Vec<InstalledSkill<'a>>>;
 
-/// Finds out for every skill that is locked from a registry whether there is something newer. Each
-/// registry is asked once, all at the same time, and answers for its own skills alone.
+/// Looks for newer versions of every skill that is locked from a registry. Each registry is asked
+/// once, all at the same time, and only about its own skills.
 pub async fn check_registries(
     registries: &Registries,
     state: &State,
@@ -70,7 +70,7 @@ pub async fn check_registries(
     check_matching(registries, state, &|_| true).await
 }
 
-/// As [`check_registries`], for some skills alone.
+/// Like [`check_registries`], for these skills only.
 pub async fn check_registries_for(
     registries: &Registries,
     state: &State,
@@ -96,12 +96,12 @@ async fn check_matching(
     answers
 }
 
-/// How long a registry is waited for that is only asked whether something may be laid out again.
+/// Timeout for a registry that is only asked whether a stored skill may be installed again.
 const REGISTRY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether locked skills may be laid out anew, from what is kept of them: refuses one that its
-/// registry took down, does not know, or has with other files, and one that belongs to another
-/// registry. Gives those of which nobody can tell, and why.
+/// Checks whether locked skills may be installed again from the store. Rejects a skill that its
+/// registry took down, does not know, or has with other files, and one whose name belongs to
+/// another registry. Returns the skills whose registry did not answer, with the reason.
 pub async fn check_still_available(
     registries: &Registries,
     state: &State,
@@ -120,7 +120,7 @@ pub async fn check_still_available(
         let client = registries.named(&address)?;
         let mut told = BTreeMap::new();
         if found.is_err() {
-            // What was told once holds, also while nobody answers.
+            // A takedown in the cache still counts while the registry does not answer.
             let names = subjects.clone().map(|subject| subject.name.clone()).collect();
             told = packages(client.offline(), names).await.unwrap_or_default();
         }
@@ -137,7 +137,7 @@ pub async fn check_still_available(
     Ok(untold)
 }
 
-/// What has to be asked about what is locked from registries; and what nobody can be asked about.
+/// Returns the skills to ask about, by registry; and the skills whose published name is invalid.
 fn questions<'a>(
     state: &'a State,
     is_meant: &dyn Fn(&String) -> bool,
@@ -159,7 +159,7 @@ fn questions<'a>(
     (questions, wrong)
 }
 
-/// What registries say, by their addresses. None of them is waited for longer than the patience is.
+/// Asks all registries; returns the answers by address. Waits for each at most `patience`.
 async fn ask(
     registries: &Registries,
     questions: &QuestionsByRegistry<'_>,
@@ -185,7 +185,7 @@ async fn ask(
 
 type Packages = Result<BTreeMap<Name, Package>, String>;
 
-/// The versions of some skills, and of nothing else.
+/// Returns the versions of these skills only, without dependencies.
 async fn packages(client: Result<Client, RegistryError>, names: Vec<Name>) -> Packages {
     let client = client.map_err(|error| error.to_string())?;
     let wanted: BTreeSet<Name> = names.iter().cloned().collect();
@@ -221,7 +221,7 @@ impl InstalledSkill<'_> {
         }
     }
 
-    /// Whether its registry still gives it to those who have it locked.
+    /// Checks that the registry still provides the locked version with the same files.
     fn check(
         &self,
         packages: &BTreeMap<Name, Package>,
@@ -247,7 +247,7 @@ impl InstalledSkill<'_> {
         let newer: Vec<&Version> = newer.map(|line| &line.version).collect();
         let will_do = |version: &&&Version| ranges.iter().all(|range| range.matches(version));
         let best = newer.iter().filter(will_do).max().map(|version| (*version).clone());
-        // Who is on a pre-release wants to hear of others; nobody else does.
+        // Pre-releases are only reported to users who have one installed.
         let is_told = |version: &&&Version| version.pre.is_empty() || !installed.pre.is_empty();
         let highest = newer.iter().filter(is_told).max().map(|version| (*version).clone());
         PublishedStatus {
@@ -262,7 +262,7 @@ impl InstalledSkill<'_> {
         }
     }
 
-    /// What is asked of its version: by `savoir.toml`, and by the skills that need it.
+    /// Returns the version ranges that `savoir.toml` and dependent skills require.
     fn ranges<'a>(&self, state: &'a State) -> Vec<&'a VersionRange> {
         let wanted = match state.manifest.skills.get(self.installed) {
             Some(SkillRequirement::Version { range, .. }) => Some(range),

@@ -24,8 +24,8 @@ pub(crate) enum Boundary {
 }
 
 impl Boundary {
-    /// The work tree of git in which a folder is, or the folder itself. A home folder that is a
-    /// repository has more in it than skills.
+    /// Returns the git work tree that contains a folder, or else the folder itself. A home folder
+    /// that is a repository does not count, because it has more than skills.
     pub(crate) fn around(folder: &Path) -> Self {
         let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
         let is_repository = |folder: &&Path| {
@@ -50,7 +50,7 @@ impl Boundary {
         match self {
             Self::Folder(root) => file.starts_with(root),
             Self::WorkTree { root, tracked } => {
-                // Without git nothing is known to be tracked.
+                // Without git, no file is known to be tracked.
                 let read = || git::tracked_files(root).unwrap_or_default();
                 tracked.get_or_init(read).contains(file)
             }

@@ -1,4 +1,5 @@
-//! Which skills a folder has, also behind links that lead to other folders of the same repository.
+//! Finds the skills in a folder, also behind links that lead to other folders of the same
+//! repository.
 
 use std::collections::BTreeSet;
 
@@ -10,51 +11,51 @@ use super::{
 };
 use crate::limits::MAX_LINKED_FOLDERS;
 
-/// A repository, or a folder of this system, as far as looking for skills needs it. Paths begin at
-/// its root.
+/// A repository or a local folder to search for skills. Paths are relative to its root.
 pub(super) trait FolderView {
-    /// The SKILL.md files and the links below a folder, as seen from there.
+    /// Lists the SKILL.md files and the links below a folder, relative to that folder.
     fn list(&mut self, folder: &str) -> Result<FolderListing, SourceError>;
 
-    /// Where a link leads.
+    /// Returns the target of a link.
     fn target(&self, link: &str) -> LinkTarget;
 }
 
-/// What lies below a folder.
+/// The SKILL.md files and links below a folder.
 #[derive(Debug, Default)]
 pub(super) struct FolderListing {
     pub(super) skill_files: Vec<String>,
     pub(super) links: Vec<String>,
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LinkTarget {
-    /// To a folder of the repository, by its own path.
+    /// A folder of the repository, by its path without links.
     Folder(String),
-    /// To a file of the repository.
+    /// A file of the repository.
     File,
-    /// Out of the repository, in a circle, or to nothing.
+    /// Outside of the repository, part of a cycle, or missing.
     Nowhere,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub(super) struct DiscoveredSkills {
-    /// The folders of skills by their own paths, sorted: what is a link to one is not another one.
+    /// The skill folders by their paths without links, sorted. A link to a skill is not listed
+    /// again.
     pub(super) skills: Vec<String>,
-    /// Links beside skills that lead nowhere.
+    /// Broken links beside skills.
     pub(super) broken: Vec<String>,
 }
 
-/// A folder that was looked through, with its skills as seen from there.
+/// A folder that was searched, with its skills relative to it.
 struct SearchedFolder {
     folder: String,
     skills: Vec<String>,
 }
 
 impl SearchedFolder {
-    /// Whether looking through another folder would find nothing new.
+    /// Whether searching another folder would find nothing new.
     fn covers(&self, folder: &str) -> bool {
         if self.folder == folder {
             return true;
@@ -65,7 +66,7 @@ impl SearchedFolder {
     }
 }
 
-/// Looks for skills below a folder.
+/// Searches a folder for skills.
 pub(super) fn discover(
     view: &mut impl FolderView,
     start: &str,
@@ -81,7 +82,7 @@ pub(super) fn discover(
         let listed = view.list(&folder)?;
         let skills = skill_folders(listed.skill_files.iter().map(String::as_str));
         for link in listed.links {
-            // What lies in a skill belongs to it.
+            // Links inside a skill belong to the skill.
             if is_ignored(&link) || owner(&link, &skills).is_some() {
                 continue;
             }
@@ -102,7 +103,7 @@ fn is_ignored(path: &str) -> bool {
     path.split('/').any(|part| IGNORED_FOLDERS.contains(&part))
 }
 
-/// Whether a link stands where a skill is expected.
+/// Whether a link is where a skill is expected.
 fn is_beside_skills(link: &str) -> bool {
     link.rsplit('/').nth(1) == Some("skills") || link.ends_with("/skills")
 }

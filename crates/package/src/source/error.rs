@@ -10,266 +10,237 @@ use thiserror::Error;
 use super::{Commit, Digest, GitUrl};
 use crate::{TreeError, archive::ArchiveError, limits::MAX_WALKED};
 
-/// Why a source gives no skill, and the way out.
+/// An error while reading a source. Most messages include a suggestion.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// What was typed is no source.
+    /// The typed text is not a source.
     #[error("`{}` is not a source: {why}", text.escape_debug())]
     Text {
-        /// What was typed.
+        /// The typed text.
         text: String,
-        /// What is wrong.
         why: String,
     },
-    /// A line of another installer asks for what is not known.
+    /// A pasted command of another installer has an unknown option or argument.
     #[error("`{}` is not understood: {why}", line.escape_debug())]
     Pasted {
-        /// The line.
         line: String,
-        /// What is wrong.
         why: String,
-        /// What to do about it.
         hint: &'static str,
     },
-    /// What was typed could mean two things.
+    /// The typed text is ambiguous.
     #[error("`{text}` can mean two things; write `{first}` or `{second}`")]
     Ambiguous {
-        /// What was typed.
+        /// The typed text.
         text: String,
-        /// One way to write it.
+        /// One unambiguous spelling.
         first: String,
-        /// The other.
+        /// The other one.
         second: String,
     },
-    /// There is no such file or folder.
+    /// The file or folder does not exist.
     #[error("there is no `{}`; check the path", .0.display())]
     NoPath(PathBuf),
-    /// A registry has it, which is asked elsewhere.
+    /// The source is a skill of a registry, which this module cannot fetch.
     #[error("`{0}` is a skill of a registry, and no registry is set")]
     Registry(String),
-    /// There is no skill there.
+    /// The source has no skill.
     #[error("`{place}` has no SKILL.md; name a folder that has one, or a Markdown file")]
     NoSkill {
-        /// Where.
         place: String,
     },
-    /// It has too many files to look through.
+    /// A folder has too many files to search.
     #[error(
         "`{}` has more than {MAX_WALKED} files and folders; name a folder further inside",
         .0.display()
     )]
     TooManyFiles(PathBuf),
-    /// A page for people came instead of a file.
+    /// The server sent an HTML page instead of a file.
     #[error(
         "`{place}` is a page for a browser, neither an archive nor Markdown; \
          give the address of the file itself"
     )]
     Page {
-        /// What was loaded.
+        /// The address of the page.
         place: String,
     },
-    /// There is too much of it.
+    /// A file or a repository is too large.
     #[error("`{place}` has more than {limit} bytes, which is too much for skills")]
     TooLarge {
-        /// What.
         place: String,
-        /// How many bytes are read.
+        /// The maximum number of bytes.
         limit: u64,
     },
-    /// An archive is refused.
+    /// An archive was rejected.
     #[error("`{place}` cannot be read: {error}")]
     Archive {
-        /// Which.
         place: String,
-        /// Why.
         error: ArchiveError,
     },
-    /// Its files cannot be a skill's.
+    /// The files cannot be those of a skill.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// Bytes are not those that were expected.
+    /// A file has another digest than expected.
     #[error(
         "`{place}` is not what was expected: its digest is {found} instead of {expected}; \
          if you trust the change, take the new digest, otherwise ask who offers it"
     )]
     Digest {
-        /// What was loaded.
+        /// The address of the file.
         place: String,
-        /// What it should be.
         expected: Digest,
-        /// What it is.
         found: Digest,
     },
-    /// A host does not answer.
+    /// A host cannot be reached.
     #[error("`{host}` cannot be reached: {why}; check the name, the network and the proxy")]
     Unreachable {
-        /// Which.
         host: String,
-        /// What the network said.
+        /// The error of the network.
         why: String,
     },
-    /// Something took too long.
+    /// A request timed out.
     #[error("`{place}` did not answer within {} seconds; try again later", .waited.as_secs())]
     TimedOut {
-        /// What was asked.
+        /// The address of the request.
         place: String,
-        /// How long.
         waited: Duration,
     },
-    /// Something comes, and too little of it.
+    /// A download is too slow.
     #[error(
         "`{place}` sends too slowly: {bytes} bytes came in {} seconds, and less than {least} in a \
          second are not waited for; try again later, or over another line", .waited.as_secs()
     )]
     TooSlow {
-        /// What was asked.
+        /// The address of the request.
         place: String,
-        /// How many bytes came lately.
+        /// The number of bytes in the last interval.
         bytes: u64,
-        /// In how long.
+        /// The length of the interval.
         waited: Duration,
-        /// How many bytes of a second are enough.
+        /// The minimum number of bytes per second.
         least: u64,
     },
-    /// An address must not be asked.
+    /// An address must not be contacted.
     #[error("`{address}` is not asked: {why}")]
     Address {
-        /// Which.
         address: String,
-        /// Why.
         why: &'static str,
     },
-    /// A server refused.
+    /// A server returned an error status.
     #[error("`{address}` answers {status}{}", way_out(*status))]
     Status {
-        /// What was asked.
         address: String,
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
     },
-    /// A site lists no skills.
+    /// A site has no list of skills.
     #[error(
         "`{0}` lists no skills in /.well-known/agent-skills/index.json; for a repository write \
          `git+{0}`, for a file `url+{0}`"
     )]
     NoIndex(String),
-    /// A list of skills cannot be read.
+    /// A list of skills is invalid.
     #[error("the list of skills `{address}` cannot be read: {why}; tell who runs the site")]
     Index {
-        /// Where.
         address: String,
-        /// What is wrong.
         why: String,
     },
-    /// A list of skills is of a kind that came later.
+    /// A list of skills has a schema that this version does not know.
     #[error(
         "the list of skills `{address}` has the schema `{}`, which is not known; \
          a newer version of this program may read it", schema.escape_debug()
     )]
     Schema {
-        /// Where.
         address: String,
-        /// What it calls itself.
+        /// The name of the schema.
         schema: String,
     },
-    /// A list of skills does not have one.
+    /// A list of skills no longer has this skill.
     #[error("`{address}` no longer has a skill `{name}`; list its skills and choose another")]
     NotListed {
-        /// Where.
         address: String,
-        /// Which.
         name: String,
     },
-    /// There is no git.
+    /// The program git was not found.
     #[error("`{0}` was not found, which repositories need; install git")]
     NoGit(String),
-    /// A repository is not there, or not for everyone.
+    /// A repository does not exist, or needs a login.
     #[error(
         "`{0}` is not a repository, or one that needs a login; check the address, or log in with \
          git's credential helper or an SSH key and try `git ls-remote {0}`"
     )]
     NoRepository(GitUrl),
-    /// A host of a repository is not known to SSH.
+    /// SSH does not know the host key of a repository's host.
     #[error("SSH does not know the host of `{0}`; connect once with ssh and check its key")]
     HostKey(GitUrl),
     /// A repository has no such tag, branch or commit.
     #[error("`{url}` has no tag, branch or commit `{}`{}", reference.escape_debug(), similar_ones(similar))]
     NoReference {
-        /// Which repository.
         url: GitUrl,
-        /// What was asked for.
+        /// The requested reference.
         reference: String,
-        /// What resembles it.
+        /// Similar references.
         similar: Vec<String>,
     },
-    /// A repository has nothing yet.
+    /// The repository has no commits.
     #[error("`{0}` has no commits yet")]
     Empty(GitUrl),
-    /// A commit is gone.
+    /// The repository no longer has a commit.
     #[error(
         "`{url}` no longer has the commit {commit}; its history was rewritten: look at what \
          changed and update the skill"
     )]
     NoCommit {
-        /// Which repository.
         url: GitUrl,
-        /// Which commit.
         commit: Commit,
     },
     /// A commit has no such path.
     #[error("`{url}` has no `{}`{}", path.escape_debug(), similar_ones(similar))]
     NoPathInside {
-        /// Which repository.
         url: GitUrl,
-        /// What was asked for.
+        /// The requested path.
         path: String,
-        /// Skills that resemble it.
+        /// Similar paths of skills.
         similar: Vec<String>,
     },
-    /// A tag is not where it was.
+    /// A tag was moved after the skill was locked.
     #[error(
         "the tag `{tag}` of `{url}` was moved from {locked} to {now}; look at what changed and \
          update the skill, or pin the commit {locked}"
     )]
     TagMoved {
-        /// Which repository.
         url: GitUrl,
-        /// Which tag.
         tag: String,
-        /// The commit that the lock has.
+        /// The commit in the lock.
         locked: Commit,
-        /// The commit that it is at, if it is still there.
+        /// The current commit of the tag, if the tag still exists.
         now: TagLocation,
     },
-    /// A part of a skill is another repository.
+    /// A part of a skill is a submodule, which is not fetched.
     #[error("`{}` is a submodule, another repository, which is not fetched", .0.escape_debug())]
     Submodule(String),
-    /// A file of a skill is kept elsewhere.
+    /// A file of a skill is stored in Git LFS, which is not supported.
     #[error("`{}` is kept in Git LFS, which is not fetched; ask for the file itself", .0.escape_debug())]
     Lfs(String),
-    /// Git failed in another way.
+    /// Another error of git.
     #[error("git failed for `{url}`: {message}")]
     Git {
-        /// Which repository.
         url: GitUrl,
-        /// What it said, in short.
+        /// The shortened output of git.
         message: String,
     },
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
-    /// It is not in the cache, and nobody is asked.
+    /// The data is not in the cache, and there is no network.
     #[error("{0} is not in the cache, and no server is asked")]
     Offline(String),
-    /// One error that is that of many skills.
+    /// An error that concerns several skills.
     #[error(transparent)]
     Shared(Arc<Self>),
-    /// No client for HTTP can be made.
+    /// The HTTP client cannot be created.
     #[error(
         "no address can be asked: {0}; are the certificates of the system installed \
          (package `ca-certificates`)?"
@@ -277,12 +248,12 @@ pub enum SourceError {
     Client(String),
 }
 
-/// Where a tag is now.
+/// The current location of a moved tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagLocation {
     /// At another commit.
     At(Commit),
-    /// Nowhere.
+    /// The tag no longer exists.
     Gone,
 }
 
@@ -296,7 +267,7 @@ impl std::fmt::Display for TagLocation {
 }
 
 impl SourceError {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Text { .. } => "source_text",
@@ -338,7 +309,7 @@ impl SourceError {
         }
     }
 
-    /// What to do about it, where the message does not say so.
+    /// A suggestion to solve the error, if the message has none.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Pasted { hint, .. } => Some(hint),
@@ -359,7 +330,7 @@ impl SourceError {
         }
     }
 
-    /// The same error for many skills.
+    /// Returns the same error for several skills.
     pub(super) fn for_each<T>(error: Self, count: usize) -> Vec<Result<T, Self>> {
         let error = Arc::new(error);
         (0..count).map(|_| Err(Self::Shared(Arc::clone(&error)))).collect()

@@ -1,4 +1,4 @@
-//! Lists the skills of sources and fetches them.
+//! Lists the skills of a source and fetches their files.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -26,23 +26,22 @@ use crate::{
     limits::{MAX_ARCHIVE_BYTES, MAX_REPOSITORY_BYTES},
 };
 
-/// What a source has.
+/// The skills and other items that a source has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceOffers {
-    /// Its skills, at least one.
+    /// The skills, at least one.
     pub skills: Vec<OfferedSkill>,
-    /// What looks like a skill and cannot be one.
+    /// Items that look like skills but cannot be used.
     pub skipped: Vec<Skipped>,
-    /// What its plugins have besides skills.
+    /// Items of plugins besides skills, which are not installed.
     pub not_installed: Vec<PluginExtra>,
 }
 
-/// Something that looks like a skill and cannot be one.
+/// An item that looks like a skill but cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// Where it is in the source.
+    /// The path in the source.
     pub path: String,
-    /// What is wrong.
     pub why: String,
 }
 
@@ -57,73 +56,67 @@ fn skipped_links(links: Vec<String>) -> Vec<Skipped> {
     links.into_iter().map(|path| Skipped { path, why: why.to_owned() }).collect()
 }
 
-/// Who is told what is going on.
+/// A callback that receives [`Progress`] events.
 pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// What is going on.
+/// A progress event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A place is asked.
+    /// A request to a server starts.
     Asking {
-        /// Which.
         place: String,
     },
-    /// Some bytes of a file have come.
+    /// A part of a file was downloaded.
     Received {
-        /// Which file.
         place: String,
-        /// How many so far.
+        /// The number of bytes so far.
         bytes: u64,
-        /// How many there will be, if the server says so.
+        /// The total number of bytes, if the server states it.
         of: Option<u64>,
     },
-    /// A file is no part of a skill, because it steers tools of the repository around it.
+    /// A file is left out of a skill, because it configures tools of the surrounding repository.
     LeftOut {
-        /// Which.
         path: String,
     },
-    /// An entry of a site's list cannot be offered.
+    /// An entry is skipped because it cannot be offered, for example in the index of a site.
     Skipped {
-        /// Its name.
         name: String,
-        /// Why.
         why: String,
     },
 }
 
-/// Whether anybody is asked.
+/// Whether servers may be contacted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// Servers are asked.
+    /// Contact servers.
     #[default]
     Online,
-    /// Only what was fetched before counts.
+    /// Use only the cache.
     Offline,
 }
 
-/// How a [`Fetcher`] works.
+/// The settings of a [`Fetcher`].
 #[derive(Clone)]
 pub struct Settings {
-    /// Where it keeps what it fetched. It can be removed at any time when nothing is fetched.
+    /// The cache folder. It can be removed at any time while nothing is fetched.
     pub cache: PathBuf,
-    /// The program `git`.
+    /// The path of the program `git`.
     pub git: PathBuf,
-    /// How long one call of git may take.
+    /// Time limit of one call of git.
     pub git_patience: Duration,
-    /// How long loading one file may take.
+    /// Time limit of one download.
     pub http_patience: Duration,
-    /// Whether git goes where the server of a repository sends it.
+    /// Whether git follows redirects of a server.
     pub git_redirects: bool,
-    /// How many bytes a repository may put into the cache.
+    /// Maximum size of a repository in the cache.
     pub max_repository_bytes: u64,
-    /// Whether anybody is asked.
     pub network: Network,
-    /// Who is told what is going on.
+    /// The receiver of progress events.
     pub watcher: Option<Watcher>,
 }
 
 impl Settings {
-    /// The usual settings with a folder for the cache.
+    /// The default settings with this cache folder.
     pub fn new(cache: PathBuf) -> Self {
         Self {
             cache,
@@ -150,7 +143,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Lists the skills of sources and fetches them.
+/// Lists the skills of sources and fetches their files.
 #[derive(Debug)]
 pub struct Fetcher {
     settings: Settings,
@@ -158,41 +151,42 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher with some settings.
     pub fn new(mut settings: Settings) -> Self {
-        // Git is started elsewhere.
+        // Git runs in another working directory, so the path must be absolute.
         if let Ok(cache) = std::path::absolute(&settings.cache) {
             settings.cache = cache;
         }
         Self { settings, http: Http::default() }
     }
 
-    /// The same, with or without a network.
+    /// Sets whether servers may be contacted.
     #[must_use]
     pub fn with_network(mut self, network: Network) -> Self {
         self.settings.network = network;
         self
     }
 
-    /// The skills of a source. There is at least one. Their files are fetched only where there is
-    /// no other way to know them.
+    /// Lists the skills of a source, at least one. Downloads files only if they cannot be listed
+    /// otherwise.
     pub async fn offers(&self, source: &Source) -> Result<Vec<OfferedSkill>, SourceError> {
         Ok(self.offers_and(source, ExtrasMode::Leave).await?.skills)
     }
 
-    /// The skills of a source, and what it has that is not installed: links beside skills that lead
-    /// nowhere, and the hooks, commands, agents and servers of its plugins.
+    /// Lists the skills of a source, and items that are not installed: broken links beside skills,
+    /// and the hooks, commands, agents and servers of its plugins.
     ///
-    /// Skills of one name are compared, so that identical copies can be told from different skills.
+    /// Skills with the same name are compared, so that identical copies can be told from different
+    /// skills.
     pub async fn look(&self, source: &Source) -> Result<SourceOffers, SourceError> {
         let mut offers = self.offers_and(source, ExtrasMode::List).await?;
         self.compare_copies(&mut offers.skills).await;
         Ok(offers)
     }
 
-    /// Computes digests of skills that share their name. What cannot be read stays without one.
+    /// Computes digests of skills with the same name. A skill that cannot be read gets none.
     async fn compare_copies(&self, offers: &mut [OfferedSkill]) {
-        // Objects of a repository are compared without fetching them; a site's names are distinct.
+        // Skills of a repository are compared by their git objects without fetching; names on a
+        // site are distinct.
         let is_open = |offer: &OfferedSkill| {
             matches!(offer.place, PinnedSource::Path { .. } | PinnedSource::Url { .. })
         };
@@ -241,8 +235,8 @@ impl Fetcher {
         Ok(offers)
     }
 
-    /// The skills of a repository, each with the digits of the object that its SKILL.md is: they
-    /// change when it does.
+    /// Lists the skills of a repository, each with the git object id of its SKILL.md, which changes
+    /// when the file does.
     pub async fn catalog(
         &self,
         source: &GitSource,
@@ -250,7 +244,7 @@ impl Fetcher {
         Ok(git::catalog(&self.settings, source, ExtrasMode::Leave).await?.skills)
     }
 
-    /// The files of a skill.
+    /// Fetches the files of a skill.
     pub async fn fetch(&self, offer: &OfferedSkill) -> Result<Tree, SourceError> {
         match &offer.place {
             PinnedSource::Git(place) => git::tree(&self.settings, place).await,
@@ -258,9 +252,9 @@ impl Fetcher {
         }
     }
 
-    /// The files of many skills, in the order of the offers: those of one repository together, those
-    /// on this system on all processors. What is wrong with one of them does not matter to the
-    /// others.
+    /// Fetches the files of many skills; returns them in the order of the offers. Skills of one
+    /// repository are fetched together; local skills are read on all processors. An error of one
+    /// skill does not affect the others.
     pub async fn fetch_all(&self, offers: &[OfferedSkill]) -> Vec<Result<Tree, SourceError>> {
         let mut trees: Vec<Option<Result<Tree, SourceError>>> = Vec::new();
         trees.resize_with(offers.len(), || None);
@@ -300,8 +294,8 @@ impl Fetcher {
         fetched
     }
 
-    /// The files of a skill that a lock names by its exact origin. A tag that was moved since, or
-    /// a file whose digest differs, is an error.
+    /// Fetches the files of a skill from the exact source in a lock. A tag that was moved since, or
+    /// a file with another digest, is an error.
     pub async fn fetch_locked(&self, place: &PinnedSource) -> Result<Tree, SourceError> {
         match place {
             PinnedSource::Git(place) => git::locked_tree(&self.settings, place).await,
@@ -309,7 +303,7 @@ impl Fetcher {
         }
     }
 
-    /// Where names of a repository lead now, for many skills with one question to its server.
+    /// Looks up the current commits of references for many skills with one request to the server.
     pub(crate) async fn heads(
         &self,
         url: &GitUrl,
@@ -318,7 +312,7 @@ impl Fetcher {
         git::heads(&self.settings, url, asked).await
     }
 
-    /// The files of many skills of one repository, fetched at once.
+    /// Fetches the files of many skills of one repository at once.
     pub(crate) async fn trees(
         &self,
         url: &GitUrl,
@@ -327,8 +321,8 @@ impl Fetcher {
         git::trees(&self.settings, url, places).await
     }
 
-    /// The newest commit, from that of a place backwards, in which its path was one of these
-    /// objects.
+    /// Finds the newest commit, starting at that of `place` and going back, in which its path was
+    /// one of these git objects.
     pub(crate) async fn past(
         &self,
         place: &PinnedGitSource,
@@ -391,7 +385,7 @@ impl Fetcher {
         Ok(loaded)
     }
 
-    /// What an address gave the last time.
+    /// Returns the last cached answer of an address.
     fn known(&self, url: &Url, limit: u64) -> Option<LoadedFile> {
         let text = std::fs::read_to_string(self.address(url)).ok()?;
         let mut lines = text.lines();
@@ -399,11 +393,11 @@ impl Fetcher {
         let url = Url::parse(lines.next()?).ok()?;
         let bytes = std::fs::read(self.kept(&digest)).ok()?;
         let is_same = bytes.len() as u64 <= limit && Digest::of(&bytes) == digest;
-        // Nobody is asked because of what it says.
+        // Offline: no request follows from this answer, so the strictest reach is sufficient.
         is_same.then_some(LoadedFile { bytes, url, reach: Reach::Public })
     }
 
-    /// Keeps what an address gave, for when there is no network.
+    /// Caches the answer of an address for offline use.
     fn remember(&self, url: &Url, loaded: &LoadedFile, digest: &Digest) -> Result<(), SourceError> {
         let text = format!("{digest}\n{}\n", loaded.url);
         self.write(&self.address(url), text.as_bytes())
@@ -414,7 +408,7 @@ impl Fetcher {
         self.settings.cache.join("addresses").join(name.hex())
     }
 
-    /// Loads a file that is known by its digest, unless the cache has it.
+    /// Downloads a file with a known digest, unless the cache has it.
     pub(super) async fn load_exactly(
         &self,
         url: &Url,
@@ -439,7 +433,8 @@ impl Fetcher {
         self.settings.cache.join("files").join(digest.hex())
     }
 
-    /// Keeps a file, so that it is not loaded again once someone has chosen.
+    /// Caches a file by its digest, so that it is not downloaded again after the user chose a
+    /// skill.
     fn keep(&self, digest: &Digest, bytes: &[u8]) -> Result<(), SourceError> {
         self.write(&self.kept(digest), bytes)
     }
@@ -464,7 +459,8 @@ fn compare(url: &Url, expected: &Digest, found: &Digest) -> Result<(), SourceErr
     Err(SourceError::Digest { place: shown(url), expected, found })
 }
 
-/// What a skill in a file is called that has no name: a SKILL.md after its folder.
+/// Returns the name of a skill in a file without a name: the name of the file, or of the folder of
+/// a SKILL.md.
 fn name_of(url: &Url) -> String {
     let path = super::pinned::decode(url.path().trim_matches('/'));
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -472,8 +468,8 @@ fn name_of(url: &Url) -> String {
     if is_manifest { last_part(folder).to_owned() } else { stem(name).to_owned() }
 }
 
-/// The positions of offers whose name another one has, too. On some systems names that differ in
-/// case only are one folder.
+/// Returns the positions of offers with the same name. Case is ignored, because on some systems
+/// names that differ only in case are the same folder.
 pub(super) fn same_named<'a>(offers: impl Iterator<Item = &'a OfferedSkill>) -> Vec<usize> {
     let names: Vec<String> = offers.map(|offer| offer.name.to_lowercase()).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -483,7 +479,7 @@ pub(super) fn same_named<'a>(offers: impl Iterator<Item = &'a OfferedSkill>) -> 
     (0..names.len()).filter(|at| counts[names[*at].as_str()] > 1).collect()
 }
 
-/// The places of one kind, each with its position among the offers.
+/// Returns the sources of one kind, each with its position in the offers.
 fn places<T>(
     offers: &[OfferedSkill],
     of_kind: impl Fn(&PinnedSource) -> Option<T>,
@@ -492,7 +488,7 @@ fn places<T>(
     places.filter_map(|(at, offer)| Some((at, of_kind(&offer.place)?))).collect()
 }
 
-/// Reads from the disk where it blocks nobody.
+/// Reads from the disk on a thread for blocking work.
 async fn blocking<T: Send + 'static>(
     path: &Path,
     read: impl FnOnce(&Path) -> Result<T, SourceError> + Send + 'static,

@@ -1,9 +1,9 @@
 //! Reads skills from git repositories with the program `git`, without a checkout.
 //!
-//! Only the trees of one commit are fetched, then the files of the wanted skill. Nothing that a
-//! repository says is run: no hooks, no filters, no submodules, and no reference or address ever
-//! stands where git expects an option. References are looked up in git's list; what is asked for
-//! are commits and objects by their digests.
+//! Only the trees of one commit are fetched, then the files of the wanted skill. No code of a
+//! repository runs: no hooks, no filters, no submodules. No reference or address is ever passed
+//! where git expects an option. References are looked up in the list that git prints; only commits
+//! and objects are requested, by their ids.
 
 mod address;
 mod failure;
@@ -29,19 +29,19 @@ use super::{
 };
 use crate::Tree;
 
-/// The digest of a commit.
+/// The id of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Commit(String);
 
 impl Commit {
-    /// Reads all digits of a commit; fewer could mean another one tomorrow.
+    /// Parses a complete commit id. An abbreviated one could become ambiguous later.
     pub fn parse(text: &str) -> Option<Self> {
         let whole = matches!(text.len(), 40 | 64);
         let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
         (whole && digits).then(|| Self(text.to_ascii_lowercase()))
     }
 
-    /// The digits.
+    /// The hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -53,24 +53,24 @@ impl fmt::Display for Commit {
     }
 }
 
-/// What a repository has, or a folder in it.
+/// The skills and other items of a repository, or of a folder in it.
 pub(super) struct RepositoryCatalog {
-    /// The skills, each with the object that its SKILL.md is.
+    /// The skills, each with the git object id of its SKILL.md.
     pub(super) skills: Vec<(OfferedSkill, Option<String>)>,
-    /// Links beside them that lead nowhere.
+    /// Broken links beside the skills.
     pub(super) broken: Vec<String>,
-    /// What its plugins have besides skills, if that was asked for.
+    /// The items of plugins besides skills, if requested.
     pub(super) extras: Vec<PluginExtra>,
 }
 
-/// Whether what plugins have besides skills is wanted, too.
+/// Whether to list the items of plugins besides skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExtrasMode {
     Leave,
     List,
 }
 
-/// The skills of a repository, or of a folder in it.
+/// Lists the skills of a repository, or of a folder in it.
 pub(super) async fn catalog(
     settings: &Settings,
     source: &GitSource,
@@ -109,7 +109,7 @@ pub(super) async fn catalog(
     Ok(RepositoryCatalog { skills, broken: found.broken, extras })
 }
 
-/// The files of a skill in a commit.
+/// Reads the files of a skill in a commit.
 pub(super) async fn tree(
     settings: &Settings,
     place: &PinnedGitSource,
@@ -118,8 +118,8 @@ pub(super) async fn tree(
     read(&repository, place).await
 }
 
-/// The files of many skills of one repository, fetched at once. What is wrong with one of them does
-/// not matter to the others.
+/// Reads the files of many skills of one repository, fetched at once. An error of one skill does
+/// not affect the others.
 pub(super) async fn trees(
     settings: &Settings,
     url: &GitUrl,
@@ -143,8 +143,8 @@ pub(super) async fn trees(
     Ok(trees.into_iter().flatten().collect())
 }
 
-/// The same for a lock: a tag must still be where it was. Without a network, what was fetched
-/// before will do.
+/// Like [`tree`], for a source in a lock: fails if the tag was moved. Without a network, the cached
+/// commit is used.
 pub(super) async fn locked_tree(
     settings: &Settings,
     place: &PinnedGitSource,

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use savoir_skill::folder::{IGNORED_FOLDERS, is_skill_file};
 
-/// Folders with a SKILL.md, sorted; the root is the empty one. All below a skill belongs to it, so
-/// that a SKILL.md further down is a part of it. Only when the root itself is a skill, those in a
-/// folder `skills` are skills of their own as well.
+/// Returns the folders with a SKILL.md, sorted; the root is the empty path. Everything below a
+/// skill belongs to it, including a SKILL.md further down. Exception: if the root is a skill,
+/// SKILL.md files in a folder `skills` are separate skills.
 pub(super) fn skill_folders<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<String> {
     let found: BTreeSet<&str> = paths.filter_map(skill_folder).collect();
     let is_own = |folder: &&str| match skill_above(folder, &found) {
@@ -17,21 +17,21 @@ pub(super) fn skill_folders<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<Str
     found.iter().copied().filter(is_own).map(str::to_owned).collect()
 }
 
-/// The folder of a path that ends in SKILL.md.
+/// Returns the folder of a path that ends in SKILL.md.
 fn skill_folder(path: &str) -> Option<&str> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let ignored = folder.split('/').any(|part| IGNORED_FOLDERS.contains(&part));
     (is_skill_file(name) && !ignored).then_some(folder)
 }
 
-/// A skill that the folder lies in. The root is the last to count, since it has exceptions.
+/// Returns the skill that contains a folder. The root is checked last, since it has exceptions.
 fn skill_above<'a>(folder: &str, found: &BTreeSet<&'a str>) -> Option<&'a str> {
     let above = folder.match_indices('/').map(|(end, _)| &folder[..end]);
     let mut above = above.chain((!folder.is_empty()).then_some(""));
     above.find_map(|folder| found.get(folder).copied())
 }
 
-/// The skill that a path belongs to, among those that [`skill_folders`] found.
+/// Returns the skill that a path belongs to, among those that [`skill_folders`] found.
 pub(super) fn owner<'a>(path: &str, skills: &'a [String]) -> Option<&'a str> {
     let is_skill = |folder: &str| skills.binary_search_by(|skill| skill.as_str().cmp(folder)).ok();
     let above = path.match_indices('/').map(|(end, _)| &path[..end]);
@@ -40,19 +40,20 @@ pub(super) fn owner<'a>(path: &str, skills: &'a [String]) -> Option<&'a str> {
     nearest.or_else(root).map(|at| skills[at].as_str())
 }
 
-/// The only folder at the root, if it is a skill: what archivers wrap around one.
+/// Returns the only folder at the root, which archive tools wrap around a skill; empty if there are
+/// several.
 pub(super) fn wrapper<'a>(mut paths: impl Iterator<Item = &'a str>) -> &'a str {
     let Some((first, _)) = paths.next().and_then(|path| path.split_once('/')) else { return "" };
     let is_inside = |path: &str| below(path, first).is_some();
     if paths.all(is_inside) { first } else { "" }
 }
 
-/// A path as seen from a folder that it lies in.
+/// Returns a path relative to a folder that contains it.
 pub(super) fn below<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
     if folder.is_empty() { Some(path) } else { path.strip_prefix(folder)?.strip_prefix('/') }
 }
 
-/// A path in a folder.
+/// Joins a folder and a path.
 pub(super) fn join(folder: &str, path: &str) -> String {
     match (folder, path) {
         ("", path) => path.to_owned(),
@@ -61,13 +62,13 @@ pub(super) fn join(folder: &str, path: &str) -> String {
     }
 }
 
-/// Whether the name of a file says that it is Markdown.
+/// Whether a file name has an extension of Markdown.
 pub(super) fn is_markdown(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     [".md", ".markdown", ".mdx"].iter().any(|ending| path.ends_with(ending))
 }
 
-/// The last part of a path.
+/// Returns the last component of a path.
 pub(super) fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

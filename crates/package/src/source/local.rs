@@ -22,7 +22,7 @@ use crate::{
     tree::is_left_behind,
 };
 
-/// The skills of a folder, and links beside them that lead nowhere.
+/// Returns the skills of a folder, and broken links beside them.
 pub(super) fn folder(named: &Path) -> Result<(Vec<OfferedSkill>, Vec<String>), SourceError> {
     let real = named.canonicalize().map_err(SourceError::io(named))?;
     let boundary = Boundary::around(&real);
@@ -37,7 +37,7 @@ pub(super) fn folder(named: &Path) -> Result<(Vec<OfferedSkill>, Vec<String>), S
     Ok((offers, found.broken))
 }
 
-/// What plugins in a folder have besides skills.
+/// Returns the items of plugins in a folder besides skills.
 pub(super) fn extras(named: &Path) -> Result<Vec<PluginExtra>, SourceError> {
     let mut files = PluginFiles { root: named, paths: Vec::new(), left: MAX_WALKED };
     files.folder("", 0)?;
@@ -96,7 +96,7 @@ fn slashes(path: &Path) -> String {
     parts.join("/")
 }
 
-/// A folder that someone named, and what was seen in it. Paths begin at the boundary.
+/// A folder that the user named, and the links found in it. Paths are relative to the boundary.
 struct NamedFolder<'a> {
     named: &'a Path,
     boundary: &'a Boundary,
@@ -122,7 +122,8 @@ impl NamedFolder<'_> {
             Some(bytes) => Summary::read(&bytes, &name),
             None => Summary::named(&name),
         };
-        // Outside of a repository only the folder that was named says where its links may lead.
+        // Outside of a repository, the named folder is the boundary for links, so the source must
+        // name it.
         let place = if self.start.is_empty() && self.leads_out(skill) {
             PinnedSource::Path { path: self.named.to_owned(), inside: skill.to_owned() }
         } else {
@@ -131,7 +132,7 @@ impl NamedFolder<'_> {
         OfferedSkill { name: summary.name, description: summary.description, place, content: None }
     }
 
-    /// The bytes of a SKILL.md, unless it is a link to a file that must not be read.
+    /// Reads a SKILL.md, unless it is a link to a file that must not be read.
     fn manifest(&self, skill: &str, file: &Path) -> Option<Vec<u8>> {
         let real = file.canonicalize().ok()?;
         let is_own = real.starts_with(self.boundary.root().join(skill));
@@ -139,7 +140,7 @@ impl NamedFolder<'_> {
         may_read.then(|| read(&real).ok()).flatten()
     }
 
-    /// Whether a skill has links to what lies beside it.
+    /// Whether a skill has links to files outside of its folder.
     fn leads_out(&self, skill: &str) -> bool {
         let folder = self.boundary.root().join(skill);
         let start = format!("{skill}/");
@@ -149,7 +150,7 @@ impl NamedFolder<'_> {
     }
 }
 
-/// The skills of an archive, or the one that a Markdown file is.
+/// Returns the skills of an archive, or the one skill of a Markdown file.
 pub(super) fn file(path: &Path) -> Result<Vec<OfferedSkill>, SourceError> {
     refuse_link_out(path)?;
     let found = artifact::list(read(path)?, &name_of(path))?;
@@ -162,7 +163,7 @@ pub(super) fn file(path: &Path) -> Result<Vec<OfferedSkill>, SourceError> {
     Ok(found.into_iter().map(offer).collect())
 }
 
-/// One skill of a folder or a file.
+/// Reads one skill of a folder or a file.
 pub(super) fn tree(path: &Path, inside: &str) -> Result<Tree, SourceError> {
     if path.is_dir() {
         let folder = path.join(inside);
@@ -178,12 +179,13 @@ pub(super) fn tree(path: &Path, inside: &str) -> Result<Tree, SourceError> {
     artifact::tree(read(path)?, &name_of(path), inside)
 }
 
-/// Many skills of folders and files.
+/// Reads many skills of folders and files.
 pub(super) fn trees(places: &[(PathBuf, String)]) -> Vec<Result<Tree, SourceError>> {
     parallel::map(places, |(path, inside)| tree(path, inside))
 }
 
-/// What a skill in a file is called that has no name: a SKILL.md after its folder.
+/// Returns the name of a skill in a file without a name: the name of the file, or of the folder of
+/// a SKILL.md.
 fn name_of(path: &Path) -> String {
     let name = file_name(path);
     let folder = path.parent().map(file_name).filter(|folder| !folder.is_empty());
@@ -193,7 +195,7 @@ fn name_of(path: &Path) -> String {
     }
 }
 
-/// A SKILL.md belongs to its folder: a link would bring in a file from elsewhere.
+/// Rejects a SKILL.md that is a link to a file outside of its folder.
 fn refuse_link_out(path: &Path) -> Result<(), SourceError> {
     if !is_skill_file(&file_name(path)) || !path.is_symlink() {
         return Ok(());
@@ -211,7 +213,7 @@ fn file_name(path: &Path) -> String {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
-    // Opening a pipe would wait for someone to write into it.
+    // Opening a pipe would block until another program writes to it.
     if !fs::metadata(path).map_err(SourceError::io(path))?.is_file() {
         return Err(TreeError::Special(path.display().to_string()).into());
     }
@@ -226,12 +228,12 @@ fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
     Ok(bytes)
 }
 
-/// A folder of this system as it is looked through for skills.
+/// Searches a local folder for skills.
 struct Walk<'a> {
     root: &'a Path,
-    /// How many more entries are looked at.
+    /// The number of entries that may still be read.
     left: usize,
-    /// The links that were seen and lead to something.
+    /// The links that were found and are not broken.
     links: BTreeMap<String, PathBuf>,
 }
 
@@ -263,7 +265,7 @@ impl Walk<'_> {
     ) -> Result<(), SourceError> {
         let place = self.root.join(start).join(inside);
         let entries = match fs::read_dir(&place) {
-            // Folders of others are none of ours.
+            // Skip folders that the user may not read.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && depth > 0 => {
                 return Ok(());
             }

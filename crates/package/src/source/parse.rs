@@ -1,4 +1,4 @@
-//! Parses sources that users type.
+//! Parses the sources that users type.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use url::Url;
 
 use super::{GitSource, GitUrl, Source, SourceError, http, layout::is_markdown, pinned::decode};
 
-/// Words for hosts of repositories.
+/// Prefixes for hosts of repositories, such as `github:`.
 pub(crate) const HOSTS: [(&str, &str); 4] = [
     ("github", "github.com"),
     ("gitlab", "gitlab.com"),
@@ -19,10 +19,10 @@ pub(crate) const HOSTS: [(&str, &str); 4] = [
     ("bitbucket", "bitbucket.org"),
 ];
 
-/// What stands before other things than repositories on hosts.
+/// Prefixes that state the kind of a source explicitly.
 const PREFIXES: [&str; 5] = ["path+", "git+", "url+", "well-known+", "registry:"];
 
-/// Hosts that have nothing but repositories below `/owner/name`.
+/// Hosts on which every address `/owner/name` is a repository.
 const REPOSITORY_HOSTS: [&str; 7] = [
     "github.com",
     "gitlab.com",
@@ -33,12 +33,12 @@ const REPOSITORY_HOSTS: [&str; 7] = [
     "git.savannah.gnu.org",
 ];
 
-/// How the names of archives end.
+/// File endings of archives.
 const ARCHIVES: [&str; 5] = [".zip", ".skill", ".tar.gz", ".tgz", ".tar"];
 
 impl Source {
-    /// Reads what someone typed in the folder `here`. Only the paths that it could be are looked
-    /// at; nobody is asked.
+    /// Parses text that the user typed in the folder `here`. Checks which local paths exist, but
+    /// sends no request.
     pub fn parse(text: &str, here: &Path) -> Result<Self, SourceError> {
         let text = text.trim();
         if text.is_empty() || text.starts_with('-') || text.chars().any(char::is_control) {
@@ -78,9 +78,9 @@ impl Source {
     }
 }
 
-/// Whether someone wrote a path that can be nothing else.
+/// Whether the text can only be a path.
 fn is_plain_path(text: &str) -> bool {
-    // No host and no owner of a repository begins with a dot: `.claude/skills/pdf` is a path.
+    // No host and no repository owner starts with a dot, so `.claude/skills/pdf` is a path.
     text == "~" || [".", "/", "~/"].iter().any(|start| text.starts_with(start))
 }
 
@@ -91,7 +91,7 @@ fn place(text: &str, here: &Path) -> PathBuf {
         Some(rest) => rest.strip_prefix('/').and_then(|rest| Some(home()?.join(rest))),
         None => None,
     };
-    // Collecting the parts drops every `.`.
+    // Collecting the components drops every `.`.
     path.unwrap_or_else(|| here.join(text)).components().collect()
 }
 
@@ -120,7 +120,7 @@ fn local(path: &Path) -> Result<Source, SourceError> {
     }
 }
 
-/// `repository.git[/path][@reference]` with a bare repository of this machine.
+/// Parses `repository.git[/path][@reference]` where the repository is a bare one on this machine.
 fn in_bare_repository(path: &Path) -> Option<Result<GitSource, SourceError>> {
     let text = path.to_str()?;
     let (before, reference) = split_reference(text);
@@ -135,8 +135,8 @@ fn in_bare_repository(path: &Path) -> Option<Result<GitSource, SourceError>> {
     })
 }
 
-/// Whether a folder is there for the SKILL.md in it, whose other files the skill may need: it has
-/// the skill's name, or its tools. The folder of a download has neither.
+/// Whether a folder belongs to the SKILL.md in it, so that its other files may be part of the
+/// skill: the folder has the skill's name, or has a `tools.py`. A download folder has neither.
 fn is_for(folder: &Path, skill: &Path) -> bool {
     let bytes = std::fs::read(skill).unwrap_or_default();
     let Ok(source) = savoir_skill::Source::from_bytes(bytes) else { return false };
@@ -144,25 +144,26 @@ fn is_for(folder: &Path, skill: &Path) -> bool {
     folder.file_name().is_some_and(|folder| *folder == *name) || folder.join("tools.py").is_file()
 }
 
-/// Whether a folder is a repository without a work tree: there are only objects to read.
+/// Whether a folder is a bare repository, which has no work tree, so that only git objects can be
+/// read.
 pub(super) fn is_bare_repository(path: &Path) -> bool {
     path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir()
 }
 
-/// Whether it looks like `git@host:path`, as SSH writes it.
+/// Whether the text looks like the SSH form `git@host:path`.
 fn is_scp(text: &str) -> bool {
     let Some((user, rest)) = text.split_once('@') else { return false };
     !user.contains('/') && rest.split_once(':').is_some_and(|(host, _)| !host.contains('/'))
 }
 
-/// A word, or words with slashes between them.
+/// Parses text without prefix and scheme: a local path, or the name of something published.
 fn words(text: &str, here: &Path) -> Result<Source, SourceError> {
     let path = place(text, here);
     let there = local(&path).ok();
     let is_file = is_file(text);
     match there {
         Some(source) if is_file && path.is_file() => return Ok(source),
-        // Shells write the slash behind a folder, and nobody else does.
+        // Only shells complete a folder with a trailing slash, so a folder is meant.
         Some(source @ (Source::Folder(_) | Source::Git(_))) if text.ends_with('/') => {
             return Ok(source);
         }
@@ -182,7 +183,7 @@ fn words(text: &str, here: &Path) -> Result<Source, SourceError> {
     }
 }
 
-/// What words mean when no path is meant.
+/// Parses text without prefix and scheme that is not a local path.
 fn published(text: &str) -> Result<Source, SourceError> {
     if !text.contains('/') {
         return registry(text, text);
@@ -191,7 +192,7 @@ fn published(text: &str) -> Result<Source, SourceError> {
         && first.contains('.')
     {
         return match address(&format!("https://{text}"))? {
-            // Nobody loads a file without writing the scheme, unless its name says so.
+            // An address without a scheme is only a file to download if its name ends like one.
             Source::Url { .. } if !is_file(text) => on_host(first, rest, text).map(Source::Git),
             source => Ok(source),
         };
@@ -201,7 +202,7 @@ fn published(text: &str) -> Result<Source, SourceError> {
         && path.matches('/').count() == 1
         && is_range(reference)
     {
-        // git has no references with these characters.
+        // git references cannot have these characters, so it is a version range.
         if reference.contains(['^', '~', '*', '<', '>', '=', '!', ',']) {
             return registry(text, text);
         }
@@ -214,7 +215,7 @@ fn published(text: &str) -> Result<Source, SourceError> {
     on_host("github.com", text, text).map(Source::Git)
 }
 
-/// Whether words would be taken for a repository on GitHub, though they do not say so.
+/// Whether the text would be parsed as a repository on GitHub without naming GitHub.
 pub fn is_shorthand(text: &str) -> bool {
     let text = text.trim();
     let Some((first, _)) = text.split_once('/') else { return false };
@@ -227,8 +228,8 @@ pub fn is_shorthand(text: &str) -> bool {
     !is_said && !is_elsewhere && !first.contains('.')
 }
 
-/// Whether a text says outright that it means something elsewhere: an address, a repository on a host
-/// or at an SSH address, or a prefix of a lock that is not `path+`.
+/// Whether the text explicitly names a remote source: an address, a repository on a host or at an
+/// SSH address, or a prefix of a lock other than `path+`.
 pub fn is_remote(text: &str) -> bool {
     let is_host = |(word, _): &(&str, &str)| {
         text.split_once(':').is_some_and(|(it, rest)| it == *word && !rest.is_empty())
@@ -239,14 +240,15 @@ pub fn is_remote(text: &str) -> bool {
         && (text.contains("://") || HOSTS.iter().any(is_host) || is_prefixed() || is_scp(text))
 }
 
-/// Whether what stands behind `@` is a range of versions. Many digits are rather a commit.
+/// Whether the text after `@` is a version range. Seven or more hexadecimal digits count as a
+/// commit.
 pub fn is_range(text: &str) -> bool {
     let is_commit = text.len() >= 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let begins = text.starts_with(|c: char| c.is_ascii_digit() || "^~*<>=!".contains(c));
     begins && !is_commit && VersionRange::parse(text).is_ok()
 }
 
-/// The same, so that it can mean nothing else.
+/// Returns the unambiguous spelling of a source.
 fn outright(text: &str, source: &Source) -> String {
     match source {
         Source::Registry { .. } => format!("registry:{text}"),
@@ -276,7 +278,7 @@ fn registry(text: &str, rest: &str) -> Result<Source, SourceError> {
     Ok(Source::Registry { namespace, name, range: reference.range })
 }
 
-/// `owner/repo[/path][@reference]` on a host.
+/// Parses `owner/repo[/path][@reference]` on a host.
 fn on_host(host: &str, rest: &str, text: &str) -> Result<GitSource, SourceError> {
     let (rest, reference) = split_reference(rest.trim_matches('/'));
     let (repository, path) = split_repository(rest);
@@ -288,7 +290,7 @@ fn on_host(host: &str, rest: &str, text: &str) -> Result<GitSource, SourceError>
     source(url, reference.map(str::to_owned), path.unwrap_or_default(), text)
 }
 
-/// A repository and what of it, with its path made plain.
+/// Checks the reference and the path, and creates the source with a normalized path.
 fn source(
     url: GitUrl,
     reference: Option<String>,
@@ -314,7 +316,7 @@ fn source(
     Ok(GitSource { url, reference, path })
 }
 
-/// What stands before and behind the last `@` that does not begin a part.
+/// Splits at the last `@`, unless that starts a path component.
 fn split_reference(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once('@') {
         Some((path, reference)) if !path.is_empty() && !path.ends_with('/') => {
@@ -324,7 +326,7 @@ fn split_reference(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A repository has two parts, or ends in `.git`.
+/// Splits the repository from the path in it. A repository has two components, or ends in `.git`.
 fn split_repository(path: &str) -> (&str, Option<&str>) {
     if let Some((repository, inside)) = path.split_once(".git/") {
         return (&path[..repository.len() + 4], Some(inside));
@@ -335,7 +337,7 @@ fn split_repository(path: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// An address that someone said is a repository, `#reference` or `@reference` behind it.
+/// Parses the address of a repository, optionally followed by `#reference` or `@reference`.
 fn git(text: &str) -> Result<GitSource, SourceError> {
     let (address, fragment) = text.split_once('#').map_or((text, None), |(a, b)| (a, Some(b)));
     let path_start = match address.find("://") {
@@ -353,7 +355,7 @@ fn git(text: &str) -> Result<GitSource, SourceError> {
     source(url, reference, &decode(inside), text)
 }
 
-/// An address with a scheme.
+/// Parses an address with a scheme.
 fn address(text: &str) -> Result<Source, SourceError> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
     match scheme {
@@ -379,7 +381,7 @@ fn web_address(text: &str) -> Result<Source, SourceError> {
         && REPOSITORY_HOSTS.contains(&host)
     {
         let host = host.to_owned();
-        // A host that was one with `www.` is one without it.
+        // Cannot fail: the rest of a valid host name is valid without `www.`.
         let _ = url.set_host(Some(&host));
     }
     let host = url.host_str().unwrap_or_default();
@@ -409,8 +411,8 @@ fn web_address(text: &str) -> Result<Source, SourceError> {
     }
 }
 
-/// The address of a repository without what only a browser needs: `?tab=readme-ov-file`, and the
-/// place on the page.
+/// Removes the parts of a repository address that only a browser needs: a query such as
+/// `?tab=readme-ov-file`, and the anchor of a heading.
 fn without_page(url: &Url, text: &str) -> String {
     let mut address = url.clone();
     address.set_query(None);
@@ -419,7 +421,7 @@ fn without_page(url: &Url, text: &str) -> String {
     if is_anchor { address.to_string() } else { format!("{address}#{fragment}") }
 }
 
-/// Whether a fragment is the heading of a page, such as `#installation`, rather than a reference.
+/// Whether a fragment is the anchor of a heading, such as `#installation`, and not a reference.
 fn is_heading(fragment: &str) -> bool {
     const BRANCHES: [&str; 8] =
         ["HEAD", "main", "master", "develop", "dev", "trunk", "stable", "next"];
@@ -427,7 +429,7 @@ fn is_heading(fragment: &str) -> bool {
     fragment.chars().all(is_word) && !BRANCHES.contains(&fragment)
 }
 
-/// The address of a repository as a browser shows it, or of something below it.
+/// Parses the address of a repository as a browser shows it, or of something below it.
 fn repository_page(url: &Url, text: &str) -> Result<GitSource, SourceError> {
     let host = url.host_str().unwrap_or_default();
     let mut found = on_host(host, &decode(url.path()), text)?;
@@ -438,20 +440,20 @@ fn repository_page(url: &Url, text: &str) -> Result<GitSource, SourceError> {
     Ok(found)
 }
 
-/// The page that a host shows for a folder or a file of a repository.
+/// Parses the address of a page that a host shows for a folder or a file of a repository.
 fn page_of_folder(url: &Url, parts: &[&str], text: &str) -> Option<Result<GitSource, SourceError>> {
     let dash = parts.iter().position(|part| *part == "-").unwrap_or(parts.len());
     let is_raw_github = url.host_str() == Some("raw.githubusercontent.com");
     let is_archive = has_ending(url.path(), &ARCHIVES);
     let (repository, rest) = match parts {
-        // An archive is a file to load, wherever it lies.
+        // An archive is a file to download, even if it is in a repository.
         _ if is_archive && (is_raw_github || parts.contains(&"raw")) => return None,
         [_, _, "refs", "heads" | "tags", rest @ ..] | [_, _, rest @ ..]
             if is_raw_github && rest.len() > 1 =>
         {
             (&parts[..2], rest)
         }
-        // GitLab, with groups in groups.
+        // GitLab, with nested groups.
         _ if let Some(["-", "tree" | "blob" | "raw", rest @ ..]) = parts.get(dash..)
             && !rest.is_empty() =>
         {
@@ -464,7 +466,7 @@ fn page_of_folder(url: &Url, parts: &[&str], text: &str) -> Option<Result<GitSou
         {
             (&parts[..2], rest)
         }
-        // Bitbucket does not say what kind of reference follows, Gitea and Forgejo do.
+        // Bitbucket does not state the kind of the reference; Gitea and Forgejo do.
         [_, _, "src", rest @ ..] if !rest.is_empty() && url.host_str() == Some("bitbucket.org") => {
             (&parts[..2], rest)
         }
@@ -473,7 +475,7 @@ fn page_of_folder(url: &Url, parts: &[&str], text: &str) -> Option<Result<GitSou
     let mut address = url.clone();
     address.set_query(None);
     if is_raw_github {
-        // Both are names of hosts.
+        // Cannot fail: both are host names.
         let _ = address.set_host(Some("github.com"));
     }
     address.set_path(&repository.join("/"));
@@ -483,7 +485,7 @@ fn page_of_folder(url: &Url, parts: &[&str], text: &str) -> Option<Result<GitSou
     Some(found.and_then(|found| source(found, reference, &path, text)))
 }
 
-/// The address of a file, `#sha256:…` behind it.
+/// Parses the address of a file, optionally followed by `#sha256:…`.
 fn file_at(text: &str) -> Result<Source, SourceError> {
     let (address, digest) = text.split_once('#').map_or((text, None), |(a, b)| (a, Some(b)));
     let digest = digest.map(str::parse).transpose();
@@ -492,14 +494,14 @@ fn file_at(text: &str) -> Result<Source, SourceError> {
     Ok(Source::Url { url: web(address)?, digest })
 }
 
-/// An address that may be asked.
+/// Parses an address, and checks that requests to it are allowed.
 fn web(text: &str) -> Result<Url, SourceError> {
     let url = Url::parse(text).map_err(|error| SourceError::text(text, error.to_string()))?;
     http::check(&url)?;
     Ok(url)
 }
 
-/// Whether a name says that it is an archive or Markdown.
+/// Whether a name ends like an archive or a Markdown file.
 fn is_file(text: &str) -> bool {
     has_ending(text, &ARCHIVES) || is_markdown(text)
 }

@@ -1,4 +1,4 @@
-//! The exact source of a skill, as a lock records it.
+//! Defines the exact source of a skill, as a lock records it.
 
 use std::{
     fmt::Write as _,
@@ -9,34 +9,33 @@ use url::Url;
 
 use super::{Commit, Digest, GitSource, GitUrl, Source, SourceError};
 
-/// The exact origin of a skill.
+/// The exact source of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PinnedSource {
-    /// A folder, or a folder inside an archive.
+    /// A folder, an archive or a Markdown file.
     Path {
         /// The folder, the archive or the Markdown file.
         path: PathBuf,
-        /// The skill's folder in the archive; empty at its root.
+        /// The skill's folder in the archive; empty for the root.
         inside: String,
     },
-    /// A file that was loaded.
+    /// A downloaded file.
     Url {
-        /// From where.
         url: Url,
-        /// What its bytes are.
+        /// The digest of the file.
         digest: Digest,
-        /// The skill's folder in the archive; empty at its root.
+        /// The skill's folder in the archive; empty for the root.
         inside: String,
     },
     /// A commit of a repository.
     Git(PinnedGitSource),
-    /// An entry of a site's list.
+    /// An entry in the list of a site.
     WellKnown {
-        /// The list.
+        /// The address of the list.
         index: Url,
-        /// The entry.
+        /// The name of the entry.
         name: String,
-        /// What its file is; lists of version 0.1 do not say.
+        /// The digest of the file; lists of version 0.1 have none.
         digest: Option<Digest>,
     },
 }
@@ -44,29 +43,27 @@ pub enum PinnedSource {
 /// A skill in a commit of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedGitSource {
-    /// The repository.
     pub url: GitUrl,
-    /// What led to the commit; the default branch if there is none.
+    /// The reference that led to the commit; `None` for the default branch.
     pub reference: Option<Reference>,
-    /// The commit.
     pub commit: Commit,
-    /// The skill's folder, or a Markdown file; empty at the root.
+    /// The skill's folder, or a Markdown file; empty for the root.
     pub path: String,
 }
 
-/// A name for a commit.
+/// A reference to a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// A branch, which moves.
+    /// A branch, which may move.
     Branch(String),
-    /// A tag, which does not, or should not.
+    /// A tag, which should not move.
     Tag(String),
     /// The commit itself.
     Commit(Commit),
 }
 
 impl PinnedSource {
-    /// Reads what a lock has. Paths begin at `base`.
+    /// Parses the text in a lock. Relative paths start at `base`.
     pub fn parse(text: &str, base: &Path) -> Result<Self, SourceError> {
         let wrong = |why: &str| SourceError::text(text, why);
         let (kind, rest) = text.split_once('+').ok_or_else(|| wrong("its kind is missing"))?;
@@ -101,7 +98,7 @@ impl PinnedSource {
         }
     }
 
-    /// What a lock writes down. Paths below `base` begin there, so that both can move.
+    /// Formats the source for a lock. Paths below `base` are relative, so that both can be moved.
     pub fn text(&self, base: &Path) -> String {
         match self {
             Self::Path { path, inside } => {
@@ -134,7 +131,7 @@ impl PinnedSource {
         }
     }
 
-    /// Where to look for a newer one.
+    /// Returns the source in which to look for a newer version.
     pub fn source(&self) -> Source {
         match self {
             Self::Path { path, .. } if path.is_dir() => Source::Folder(path.clone()),
@@ -158,7 +155,7 @@ fn url(text: &str, url: &str) -> Result<Url, SourceError> {
     Url::parse(url).map_err(|error| SourceError::text(text, error.to_string()))
 }
 
-/// `sha256:…` and what stands behind another colon.
+/// Splits `sha256:…` from the text after the next colon.
 fn split_digest(text: &str) -> (&str, &str) {
     match text.match_indices(':').nth(1) {
         Some((end, _)) => (&text[..end], &text[end + 1..]),
@@ -182,7 +179,7 @@ fn after_colon(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(":{}", encode(text)) }
 }
 
-/// Escapes what separates the parts of a place, and what cannot be seen.
+/// Escapes separators and control characters.
 fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for c in text.chars() {
@@ -198,7 +195,7 @@ fn encode(text: &str) -> String {
     encoded
 }
 
-/// Resolves `%` and two digits; what is no such thing stays.
+/// Decodes `%` and two hexadecimal digits; other text stays.
 pub(crate) fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! Writes files atomically.
+//! Reads and writes files safely: writes are atomic, reads are limited in size.
 
 use std::{
     fs,
@@ -9,24 +9,24 @@ use std::{
 
 use tempfile::{Builder, NamedTempFile};
 
-/// Writes a file in place of the one that may be there.
+/// Writes a file, and replaces an existing one.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     prepared(path, bytes, 0o644)?.persist(path)?;
     keep_entry(path)
 }
 
-/// Writes a file, unless there is one: then it is an error of the kind `AlreadyExists`.
+/// Writes a new file; fails with `AlreadyExists` if it exists.
 pub(super) fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     prepared(path, bytes, mode)?.persist_noclobber(path)?;
     keep_entry(path)
 }
 
-/// At most so many bytes of a file; one that is longer is an error.
+/// Reads a file; fails if it has more than `limit` bytes.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_open(&fs::File::open(path)?, limit)
 }
 
-/// The same of a file that is open.
+/// Like [`read`], for an open file.
 pub(super) fn read_open(file: &fs::File, limit: u64) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
@@ -42,7 +42,7 @@ pub(super) fn read_open(file: &fs::File, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Keeps other programs from changing a file until the lock is dropped.
+/// Locks a file against changes by other programs until the lock is dropped.
 pub(super) fn lock(path: &Path) -> io::Result<fs::File> {
     let lock =
         fs::OpenOptions::new().write(true).create(true).truncate(false).open(lock_path(path))?;
@@ -50,7 +50,7 @@ pub(super) fn lock(path: &Path) -> io::Result<fs::File> {
     Ok(lock)
 }
 
-/// The file beside another one that is locked while that one is changed.
+/// Returns the path of the lock file of a file.
 pub(super) fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
@@ -65,7 +65,7 @@ fn prepared(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// A new name is on the disk only when its folder is.
+/// Syncs the folder, because a new file name is only on disk after its folder is.
 fn keep_entry(path: &Path) -> io::Result<()> {
     fs::File::open(folder(path))?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! Ed25519 signing keys, stored as two one-line files.
+//! Creates and reads Ed25519 signing keys, each stored as two one-line files.
 
 use std::{
     fmt, fs, io,
@@ -16,68 +16,62 @@ use zeroize::Zeroizing;
 
 use super::{file, public::PublicKey};
 
-/// Longest name of a key.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Largest file of a key that is read.
+/// Maximum size of a key file.
 const MAX_KEY_BYTES: u64 = 4 * 1024;
 
-/// Why a key cannot be made or used.
+/// An error while creating or using a key.
 #[derive(Debug, Error)]
 pub enum KeyError {
-    /// The name would not be the name of a file.
+    /// The name cannot be used as a file name.
     #[error(
         "`{}` cannot be the name of a key: use at most {MAX_NAME_BYTES} letters, digits, `.`, `_` and `-`, the first a letter or a digit",
         .0.escape_debug()
     )]
     Name(String),
-    /// There is a key of that name; what it signed needs it.
+    /// A key of that name exists. It is not replaced, because its signatures need it.
     #[error(
         "there is a key `{name}` already, in {}: what it signed needs it, so choose another name",
         path.display()
     )]
     Exists {
-        /// Its name.
         name: String,
-        /// The file that is there.
+        /// The existing file.
         path: PathBuf,
     },
-    /// There is no key of that name.
     #[error("there is no key `{name}`, expected {}", path.display())]
     NotFound {
-        /// Its name.
         name: String,
-        /// Where it was looked for.
+        /// The expected path.
         path: PathBuf,
     },
-    /// Others can read the secret.
+    /// Other users can read the secret key file.
     #[error(
         "{} can be read by others, so it may no longer be secret; run `chmod 600 {}`",
         .0.display(),
         .0.display()
     )]
     Readable(PathBuf),
-    /// The file does not hold a key.
+    /// The file does not contain a key.
     #[error("{} does not hold an Ed25519 key: expected one line of base64 for 32 bytes", .0.display())]
     Malformed(PathBuf),
-    /// The two files of a key belong to two keys.
+    /// The public key file does not match the secret key file.
     #[error("{} is not the public half of the key beside it; remove it, or put the right one there", .0.display())]
     Mismatch(PathBuf),
-    /// No key could be made.
+    /// The system could not generate a key.
     #[error("the system gave no key")]
     Generate,
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
 }
 
 impl KeyError {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Name(_) => "key_name",
@@ -97,7 +91,7 @@ impl KeyError {
     }
 }
 
-/// A key that signs. What it prints as is its identifier, never its secret.
+/// A secret signing key. Its `Debug` output shows the identifier, never the secret.
 #[derive(Clone)]
 pub struct SigningKey {
     pair: Ed25519KeyPair,
@@ -110,22 +104,21 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// A new key, which is nowhere but in memory.
+    /// Generates a key in memory, without writing it to disk.
     pub fn generate() -> Result<Self, KeyError> {
         Ed25519KeyPair::generate().map(|pair| Self { pair }).map_err(|_| KeyError::Generate)
     }
 
-    /// The key that 32 secret bytes make.
+    /// Creates the key from a seed of 32 secret bytes.
     pub(super) fn from_seed(seed: &[u8]) -> Option<Self> {
         Ed25519KeyPair::from_seed_unchecked(seed).ok().map(|pair| Self { pair })
     }
 
-    /// Its public half.
     pub fn public_key(&self) -> PublicKey {
         PublicKey::ed25519(self.public_bytes())
     }
 
-    /// What identifies it: the first 32 hexadecimal digits of the SHA-256 of its public half.
+    /// The identifier: the first 32 hexadecimal digits of the SHA-256 of the public key.
     pub fn key_id(&self) -> String {
         self.public_key().key_id()
     }
@@ -140,7 +133,7 @@ impl SigningKey {
         self.pair.sign(message).as_ref().to_vec()
     }
 
-    /// The line that is kept.
+    /// The line of the secret key file.
     fn secret_line(&self) -> Result<Zeroizing<String>, KeyError> {
         let seed = self.pair.seed().map_err(|_| KeyError::Generate)?;
         let seed: Curve25519SeedBin<'_> = seed.as_be_bytes().map_err(|_| KeyError::Generate)?;
@@ -148,28 +141,27 @@ impl SigningKey {
     }
 }
 
-/// The public half of a key, as it lies in the folder.
+/// A public key file of a key store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKeyFile {
     /// The name of the key.
     pub name: String,
-    /// The key.
     pub key: PublicKey,
 }
 
-/// A folder of keys: `<name>.key` is the secret half, `<name>.pub` the public one.
+/// A folder of keys: `<name>.key` is the secret key, `<name>.pub` the public key.
 #[derive(Clone, Debug)]
 pub struct KeyStore {
     folder: PathBuf,
 }
 
 impl KeyStore {
-    /// The keys in a folder, which need not be there yet.
+    /// Creates a store for a folder, which does not have to exist yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// Makes a key. A key that is there is never replaced.
+    /// Creates a key. Never replaces an existing key.
     pub fn create(&self, name: &str) -> Result<SigningKey, KeyError> {
         let (secret, public) = self.paths(name)?;
         if let Some(path) = [&secret, &public].into_iter().find(|path| path.exists()) {
@@ -193,7 +185,7 @@ impl KeyStore {
         Ok(key)
     }
 
-    /// The public halves of all keys, sorted by name.
+    /// Lists the public keys, sorted by name.
     pub fn list(&self) -> Result<Vec<PublicKeyFile>, KeyError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -214,7 +206,7 @@ impl KeyStore {
         Ok(keys)
     }
 
-    /// A key, to sign with.
+    /// Loads a secret key for signing.
     pub fn load(&self, name: &str) -> Result<SigningKey, KeyError> {
         let (secret, public) = self.paths(name)?;
         let opened = fs::File::open(&secret).map_err(|error| match error.kind() {
@@ -224,7 +216,7 @@ impl KeyStore {
             _ => KeyError::io(&secret)(error),
         })?;
         let key = read_secret(&opened, &secret)?;
-        // The public half is only there to be passed on; that of another key would mislead.
+        // The public key file is only there to be shared, and that of another key would mislead.
         if public.exists() && read_public(&public)? != key.public_key() {
             return Err(KeyError::Mismatch(public));
         }
@@ -255,7 +247,7 @@ fn read_secret(opened: &fs::File, path: &Path) -> Result<SigningKey, KeyError> {
     SigningKey::from_seed(&seed).ok_or_else(|| KeyError::Malformed(path.to_owned()))
 }
 
-/// A secret that others can read is none.
+/// Rejects a secret key file that other users can read.
 pub(super) fn refuse_readable(opened: &fs::File, path: &Path) -> Result<(), KeyError> {
     let mode = opened.metadata().map_err(KeyError::io(path))?.permissions().mode();
     if mode & 0o077 != 0 {

@@ -1,10 +1,10 @@
-//! Proof that someone owns a private key.
+//! Creates and checks proofs that a user has a private key.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::{KeyKind, PublicKey, SigningKey, ssh};
 
-/// For whom a key signs, and where.
+/// The purpose of a proof.
 #[derive(Clone, Copy, Debug)]
 pub struct Purpose<'a> {
     /// The namespace, or the skill.
@@ -13,19 +13,20 @@ pub struct Purpose<'a> {
     pub registry: &'a str,
 }
 
-/// What a key signs today, as OpenSSH signs: for whom, where, and on which day, so that a proof that
-/// somebody saw is worth nothing elsewhere or later.
+/// Returns the text that a key signs today with OpenSSH's signature format. It contains the
+/// namespace, the registry and the day, so that a proof that another person saw cannot be used
+/// elsewhere or later.
 pub fn statement(purpose: Purpose<'_>) -> String {
     statement_of(purpose, today())
 }
 
-/// Shows that one has a key of ours.
+/// Creates a proof with one of Savoir's own keys.
 pub fn prove(key: &SigningKey, purpose: Purpose<'_>) -> String {
     ssh::sign_with(key, statement(purpose).as_bytes())
 }
 
-/// Whether a proof is a signature by this very key of what it says today, or on the days beside it, as
-/// clocks differ.
+/// Whether a proof is a signature by this key of today's statement. Yesterday and tomorrow are
+/// accepted, too, because clocks differ.
 pub fn is_proved(key: &PublicKey, purpose: Purpose<'_>, proof: &str) -> bool {
     let today = today();
     let days = [today.yesterday().ok(), Some(today), today.tomorrow().ok()];

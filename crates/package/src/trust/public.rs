@@ -1,4 +1,4 @@
-//! Public keys of every kind that can be trusted.
+//! Parses public keys of every kind that can be trusted.
 
 use std::fmt::{self, Write as _};
 
@@ -14,20 +14,20 @@ use thiserror::Error;
 
 use super::{oms, openpgp, ssh};
 
-/// Which kind of key it is.
+/// The kind of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyKind {
-    /// 32 bytes: the key of the record in `signature.json`.
+    /// An Ed25519 key of 32 bytes, which signs `signature.json`.
     #[default]
     Ed25519,
-    /// A key of OpenSSH.
+    /// An OpenSSH key.
     Ssh,
     /// A P-256 or P-384 key, which signs OMS bundles.
     Ecdsa,
     /// The root of certificates that sign OMS bundles.
     Certificate,
-    /// A key of OpenPGP.
+    /// An OpenPGP key.
     OpenPgp,
 }
 
@@ -47,18 +47,18 @@ pub struct PublicKey {
     key_id: String,
 }
 
-/// The text is no public key.
+/// The reason why a text is not a public key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PublicKeyError {
-    /// It is of no known form.
+    /// The format is unknown.
     #[error(
         "it is not a public key: expected base64 of 32 bytes, a line `ssh-ed25519 AAAA…`, or a PEM block `PUBLIC KEY`, `CERTIFICATE` or `PGP PUBLIC KEY BLOCK`"
     )]
     Unknown,
-    /// It is of a known form, and cannot be used.
+    /// The format is known, but the key cannot be used.
     #[error("it is not a usable public key: {0}")]
     Unusable(&'static str),
-    /// It must not have been shown.
+    /// It is a private key, which should not have been passed.
     #[error("it is a private key; keep it, and give the public one")]
     Private,
 }
@@ -70,8 +70,8 @@ impl fmt::Debug for PublicKey {
 }
 
 impl PublicKey {
-    /// Reads a key as its program writes it: the line of a `.pub` file of ours or of OpenSSH, or a
-    /// PEM block.
+    /// Parses a key as its program writes it: the line of a `.pub` file of Savoir or of OpenSSH, or
+    /// a PEM block.
     pub fn parse(text: &str) -> Result<Self, PublicKeyError> {
         let text = text.trim();
         if text.contains("PRIVATE KEY") {
@@ -98,7 +98,7 @@ impl PublicKey {
         Self::new(KeyKind::Ed25519, bytes)
     }
 
-    /// A key of a kind, from its bytes.
+    /// Creates a key of a kind from its bytes.
     pub(super) fn new(kind: KeyKind, bytes: Vec<u8>) -> Result<Self, PublicKeyError> {
         let key_id = match kind {
             KeyKind::Ed25519 => ed25519_id(&bytes)?,
@@ -110,22 +110,21 @@ impl PublicKey {
         Ok(Self { kind, bytes, key_id })
     }
 
-    /// The public half of a key of ours, which is known to be one.
+    /// Creates the public key of one of Savoir's own keys, whose bytes are known to be valid.
     pub(super) fn ed25519(bytes: [u8; 32]) -> Self {
         Self { kind: KeyKind::Ed25519, key_id: short_id(&bytes), bytes: bytes.to_vec() }
     }
 
-    /// Which kind it is.
     pub fn kind(&self) -> KeyKind {
         self.kind
     }
 
-    /// What identifies it.
+    /// The identifier of the key.
     pub fn key_id(&self) -> String {
         self.key_id.clone()
     }
 
-    /// Its bytes in base64, as the list of trusted keys has them.
+    /// The bytes in base64, as in the list of trusted keys.
     pub fn to_text(&self) -> String {
         STANDARD.encode(&self.bytes)
     }
@@ -149,7 +148,7 @@ fn ed25519_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
 }
 
 fn ecdsa_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
-    // An uncompressed point would be taken too, and the same key would have two identifiers.
+    // An uncompressed point would be accepted, too, and the same key would have two identifiers.
     let der = bytes.first() == Some(&0x30);
     let known = ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, bytes).is_ok()
         || ParsedPublicKey::new(&ECDSA_P384_SHA384_ASN1, bytes).is_ok();
@@ -187,7 +186,7 @@ fn openpgp_id(bytes: &[u8]) -> Result<String, PublicKeyError> {
     })
 }
 
-/// Bytes in lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

@@ -1,4 +1,5 @@
-//! Signs skills and verifies `signature.json`.
+//! Signs skills and verifies their signatures. A record is the content of `signature.json`: the
+//! hashes of all files, the name and the version of the skill, and one or more signatures.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -27,26 +28,26 @@ pub(super) use record::is_digest;
 use record::{Record, claims};
 pub use stored_records::{SignatureRecord, records};
 
-/// The record, as the specification spells it and as the shipped product does.
+/// File names of the record: as the specification spells it, and as the shipped product does.
 const RECORDS: [&str; 2] = ["signature.json", "SIGNATURE.json"];
-/// A bundle of OpenSSF model signing, as other programs expect it.
+/// File name of an OpenSSF model signing bundle, as other programs expect it.
 const BUNDLE: &str = "skill.oms.sig";
-/// A detached signature of OpenPGP over the signed bytes.
+/// File name of a detached OpenPGP signature over the signed bytes.
 const ARMOURED: &str = "signature.asc";
 
-/// The record has an Ed25519 signature.
+/// The `algorithm` of a record with an Ed25519 signature.
 const ED25519_NAME: &str = "ed25519";
-/// The record has no signature of its own, only further ones.
+/// The `algorithm` of a record without its own signature, which only has entries in `signatures`.
 const DETACHED: &str = "detached";
 
-/// An entry of `signatures` that is a whole record of its own.
+/// The `type` of an entry of `signatures` that contains a complete record.
 const WHOLE: &str = "record";
 
-/// How something was signed.
+/// The format of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SignatureKind {
-    /// The record of `signature.json`.
+    /// The Ed25519 signature in `signature.json`.
     Ed25519,
     /// OpenSSH.
     SshSig,
@@ -57,7 +58,7 @@ pub enum SignatureKind {
 }
 
 impl SignatureKind {
-    /// The kind as it is written.
+    /// The name of the kind in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ed25519 => "ed25519",
@@ -68,17 +69,16 @@ impl SignatureKind {
     }
 }
 
-/// Who made a signature that holds.
+/// The signer of a valid signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Signer {
-    /// What identifies the key.
+    /// The identifier of the key.
     pub key_id: String,
-    /// Whose it is: as the list of trusted keys says, or, if it is not trusted, as the signature
-    /// claims.
+    /// The owner of the key: from the list of trusted keys, or, if the key is not trusted, as the
+    /// signature claims.
     pub publisher: String,
-    /// What it may vouch for; nothing if it is not trusted for this skill.
+    /// The role of the key; `None` if it is not trusted for this skill.
     pub role: Option<Role>,
-    /// How it was signed.
     pub kind: SignatureKind,
 }
 
@@ -88,28 +88,28 @@ impl Signer {
     }
 }
 
-/// A signature of a key that is not known here: whether it holds cannot be said.
+/// A signature that cannot be checked, because its key or its format is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UncheckedSignature {
-    /// Which key it claims, if it does.
+    /// The key that the signature names, if any.
     pub key_id: Option<String>,
-    /// How it was signed, in its own words.
+    /// The format that the signature names.
     pub kind: String,
 }
 
-/// What the signatures of a skill attest.
+/// The result of verifying the signatures of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Attestation {
-    /// Who vouches for it most; nobody, if it has no signature that holds.
+    /// The valid signature with the highest tier; `None` if there is no valid signature.
     pub signed: Option<Signer>,
     /// The tier that the signatures attest.
     pub tier: Tier,
-    /// All signatures that hold.
+    /// The signers of all valid signatures.
     pub signatures: Vec<Signer>,
-    /// Signatures of which nothing can be said. They count for nothing.
+    /// Signatures that could not be checked. They do not raise the tier.
     pub unchecked: Vec<UncheckedSignature>,
-    /// Files that a signature leaves out, since whoever signed said so. Unless they are only notes
-    /// for git, that signature attests nothing.
+    /// Files that a signature does not cover, because the signer excluded them. Unless they are
+    /// only files for git, such as `.gitignore`, that signature does not raise the tier.
     pub left_out: Vec<String>,
 }
 
@@ -118,30 +118,30 @@ impl Attestation {
         let Check { signers: signatures, unchecked, mut left_out, .. } = check;
         left_out.sort();
         left_out.dedup();
-        // The first of the best: `max_by_key` would take the last.
+        // Reversed, because `max_by_key` returns the last of equal maxima, and the first is wanted.
         let signed = signatures.iter().rev().max_by_key(|signer| signer.tier()).cloned();
         let tier = signed.as_ref().map_or(Tier::Experimental, Signer::tier);
         Self { signed, tier, signatures, unchecked, left_out }
     }
 }
 
-/// A signature of another program, to be added to a record.
+/// A signature made by another program, to add to a record with [`countersign`].
 #[derive(Clone, Debug)]
 pub enum FurtherSignature {
-    /// What `ssh-keygen -Y sign` or [`ssh::sign`] made of the signed bytes.
+    /// The output of `ssh-keygen -Y sign` or [`ssh::sign`] for the signed bytes.
     SshSig(String),
-    /// A bundle, as [`oms::sign`] makes it.
+    /// A bundle, as [`oms::sign`] creates it.
     Oms(Value),
-    /// An armoured signature of OpenPGP over the signed bytes.
+    /// An armoured OpenPGP signature over the signed bytes.
     OpenPgp {
-        /// The fingerprint of its key.
+        /// The fingerprint of the key.
         fingerprint: String,
-        /// The signature.
         armoured: String,
     },
 }
 
-/// Signs a skill: the bytes of its `signature.json`. What was in an older one is not taken over.
+/// Signs a skill; returns the bytes of a new `signature.json`. Does not take over signatures of an
+/// existing one.
 pub fn sign(tree: &Tree, name: &str, version: &str, publisher: &str, key: &SigningKey) -> Vec<u8> {
     let files = files(tree);
     let signature = key.sign(statement(ED25519_NAME, &files, name, version).as_bytes());
@@ -159,8 +159,8 @@ pub fn sign(tree: &Tree, name: &str, version: &str, publisher: &str, key: &Signi
     written(&record)
 }
 
-/// A record without a signature of its own, for those who sign with other programs only: add at
-/// least one with [`countersign`].
+/// Returns a record without its own signature, for users who only sign with other programs: add at
+/// least one signature with [`countersign`].
 pub fn unsigned(tree: &Tree, name: &str, version: &str) -> Vec<u8> {
     written(&json!({
         "algorithm": DETACHED,
@@ -171,7 +171,7 @@ pub fn unsigned(tree: &Tree, name: &str, version: &str) -> Vec<u8> {
     }))
 }
 
-/// The bytes that a record signs, to be signed by other programs too.
+/// Returns the bytes that a record signs, for other programs to sign, too.
 pub fn signed_bytes(record: &[u8]) -> Result<Vec<u8>, SignatureError> {
     let record = Record::parse(record, RECORDS[0])?;
     let algorithm = record.algorithm()?;
@@ -212,10 +212,11 @@ pub fn countersign(record: &[u8], further: FurtherSignature) -> Result<Vec<u8>, 
     Ok(written(&record.into()))
 }
 
-/// A skill with the signatures that its registry has for it, beside those that its files bring.
+/// Adds the signatures that a registry stores for a skill to those in its files.
 ///
-/// Each of `others` is a record as `signature.json` has it. Signatures are no part of what a skill's
-/// integrity covers, so the result is the same skill; whether they hold is for [`verify`] to say.
+/// Each of `others` is a record in the format of `signature.json`. Signatures do not change a
+/// skill's integrity, so the result is the same skill. The signatures are not checked: call
+/// [`verify`].
 pub fn attach(tree: &Tree, others: &[Value]) -> Result<Tree, SignatureError> {
     let place = file_name(tree).unwrap_or(RECORDS[0]);
     let own = tree.get(place).map(|file| Record::parse(&file.bytes, place)).transpose()?;
@@ -242,8 +243,8 @@ pub fn attach(tree: &Tree, others: &[Value]) -> Result<Tree, SignatureError> {
         .map_err(|error| SignatureError::Json { place: place.to_owned(), why: error.to_string() })
 }
 
-/// Whether a record is another one, or has it already. Who signed the same files with the same key
-/// twice says nothing new.
+/// Whether a record equals another one or already contains it. A second signature of the same files
+/// by the same key adds nothing.
 fn has_record(record: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     let same = |one: &Map<String, Value>| {
         ["signature", "signatures", "files", "name", "version"]
@@ -256,20 +257,21 @@ fn has_record(record: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     is_own || same(record) || further.any(same)
 }
 
-/// Which file of a skill holds its record, if it has one. No [`Tree`] can have both spellings.
+/// Returns the name of the file that has the record, if there is one. A [`Tree`] cannot have both
+/// spellings.
 pub fn file_name(tree: &Tree) -> Option<&'static str> {
     RECORDS.into_iter().find(|name| tree.get(name).is_some())
 }
 
-/// Whether a skill's folder has anything that [`verify`] would look at.
+/// Whether a skill's folder has any file that [`verify`] would check.
 pub fn is_signed(folder: &Path) -> bool {
     SIGNATURE_FILES.iter().any(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
-/// Checks every signature of a skill, and says what they attest.
+/// Checks every signature of a skill, and returns what they attest.
 ///
-/// The name and the version are those that were asked for, not those that the skill says of itself.
-/// An empty one is not compared: a file may have no version, which its registry has.
+/// `name` and `version` are those that the caller requested, not those in the skill's own files. An
+/// empty one is not compared: a skill's files may have no version if the registry assigned one.
 pub fn verify(
     tree: &Tree,
     name: &str,
@@ -297,10 +299,11 @@ pub fn verify(
     Ok(Attestation::of(check))
 }
 
-/// What the signatures of a skill attest under the keys of a user.
+/// Returns what the signatures of a skill attest under the keys that a user trusts.
 ///
-/// A wrong signature is an error only where it names a key that the user trusts or that was revoked.
-/// Any other attests nothing: anyone who changed the files could have removed it as well.
+/// A wrong signature is an error only if it names a key that the user trusts or that was revoked.
+/// Any other wrong signature attests nothing: anyone who changed the files could have removed it as
+/// well.
 pub fn attest(
     tree: &Tree,
     name: &str,
@@ -310,7 +313,7 @@ pub fn attest(
     verify(tree, name, version, store).or_else(|error| {
         let records = records(tree).unwrap_or_default();
         let is_known = |id: &String| store.get(id).is_some() || store.revocation(id).is_some();
-        // The key of an OpenPGP signature is only known once it was checked.
+        // The key of an OpenPGP signature is not known before it is checked.
         let concerns_user = |record: &SignatureRecord| match &record.key_id {
             Some(id) => is_known(id),
             None => record.kind == SignatureKind::OpenPgp,
@@ -327,8 +330,8 @@ pub fn attest(
     })
 }
 
-/// Every file that is not what was signed, sorted by path. [`verify`] ends at the first one; whether
-/// the signature holds at all is for it to say.
+/// Returns every file that differs from the signed one, sorted by path. [`verify`] stops at the
+/// first one. Does not check whether the signature itself is valid.
 pub fn differences(tree: &Tree) -> Result<Vec<Difference>, SignatureError> {
     let mut found = Vec::new();
     if let Some(place) = file_name(tree)
@@ -348,7 +351,7 @@ pub fn differences(tree: &Tree) -> Result<Vec<Difference>, SignatureError> {
     Ok(found)
 }
 
-/// Whether a record may have whole records among its signatures: only the outermost one.
+/// Whether a record may contain complete records in its signatures: only the outermost one may.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nested {
     Allowed,
@@ -366,7 +369,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Checks a record in the order of the specification, and gives the bytes that it signs.
+    /// Checks a record in the order of the specification, and returns the bytes that it signs.
     fn record(&mut self, record: &Record<'_>, nested: Nested) -> Result<Vec<u8>, SignatureError> {
         let place = record.place;
         let algorithm = record.algorithm()?;
@@ -473,7 +476,8 @@ impl Check<'_> {
         if let Some(key_id) = &key_id {
             claims(&place, claimed, key_id)?;
         }
-        // Nobody signed the whole if an agent or a script could use a file that is left out.
+        // If an agent or a script could use an excluded file, the signature does not cover the
+        // whole skill.
         let is_whole = checked.left_out.iter().all(|path| is_note_for_git(path));
         self.left_out.extend(checked.left_out);
         match (checked.trusted, checked.holds) {
@@ -519,7 +523,7 @@ impl Check<'_> {
         }
     }
 
-    /// Takes in a signature that holds.
+    /// Adds the signer of a valid signature; fails if the key was revoked.
     fn vouch(
         &mut self,
         place: &str,
@@ -541,7 +545,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A key that is trusted for other skills vouches for this one no more than an unknown one.
+    /// Adds a trusted signer. A key that is trusted only for other skills gets no role, like an
+    /// unknown key.
     fn push(&mut self, kind: SignatureKind, trusted: &TrustedKey) {
         self.signers.push(Signer {
             key_id: trusted.key.key_id(),
@@ -575,13 +580,13 @@ impl Check<'_> {
     }
 }
 
-/// Whether a file only tells git what to do: neither an agent nor a program reads it.
+/// Whether a file only configures git: neither an agent nor a program reads it.
 fn is_note_for_git(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     [".gitignore", ".gitattributes", ".gitkeep"].contains(&name)
 }
 
-/// The exact bytes that are signed.
+/// Returns the exact bytes that are signed.
 fn statement(
     algorithm: &str,
     files: &BTreeMap<String, String>,
@@ -600,7 +605,8 @@ fn statement(
     text
 }
 
-/// What a record signs: everything but itself, and but what signs the same bytes as it does.
+/// Returns the hashes of the files that a record signs: all files except the record itself and the
+/// detached OpenPGP signature, which signs the same bytes.
 fn files(tree: &Tree) -> BTreeMap<String, String> {
     let mut files = content(tree);
     if let Some(bundle) = tree.get(BUNDLE) {
@@ -609,14 +615,14 @@ fn files(tree: &Tree) -> BTreeMap<String, String> {
     files
 }
 
-/// What a bundle signs: everything but signatures.
+/// Returns the hashes of the files that a bundle signs: all files except signatures.
 pub(super) fn content(tree: &Tree) -> BTreeMap<String, String> {
     let mut files = tree.digests();
     files.remove(ARMOURED);
     files
 }
 
-/// Files that no bundle signs, sorted.
+/// Files that bundles do not sign, sorted.
 pub(super) const UNSIGNED: [&str; 4] = [RECORDS[1], ARMOURED, RECORDS[0], BUNDLE];
 
 fn compare(
@@ -627,7 +633,7 @@ fn compare(
     Difference::find(signed, there).map_err(|difference| difference.error(place.to_owned()))
 }
 
-/// A record as it lies in the skill: sorted, indented by two blanks, a line feed at its end.
+/// Formats a record as `signature.json`: sorted keys, indented by two spaces, with a final newline.
 fn written(record: &Value) -> Vec<u8> {
     let mut record = record.clone();
     record.sort_all_objects();

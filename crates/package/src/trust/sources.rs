@@ -31,7 +31,7 @@ use crate::{
 /// The only key of the file.
 const KEY: &str = "sources";
 
-/// What a new file begins with.
+/// The content of a new file.
 const HEADER: &str = "\
 # Sources that you trust: skills from there are installed without a question.
 # `savoir trust add`, `savoir trust list` and `savoir trust remove` edit this file.
@@ -48,7 +48,7 @@ impl TrustedSources {
     /// The name of the file, in the folder of the user's settings.
     pub const FILE: &'static str = "trusted-sources.toml";
 
-    /// Reads the file; without one, no source is trusted.
+    /// Reads the file; if it does not exist, no source is trusted.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         match text_file::read(path, MAX_MANIFEST_BYTES)? {
             Some(text) => Ok(Self::parse(&path.display().to_string(), &text)?),
@@ -73,7 +73,7 @@ impl TrustedSources {
         Ok(Self { rules })
     }
 
-    /// Adds a rule. Returns whether it is new.
+    /// Adds a rule; returns whether it is new.
     pub fn add(path: &Path, rule: &SourceRule) -> Result<bool, FileError> {
         edit(path, |known, list| {
             let is_new = !known.rules.contains(rule);
@@ -85,7 +85,7 @@ impl TrustedSources {
         })
     }
 
-    /// Removes a rule. Returns whether it was there.
+    /// Removes a rule; returns whether it existed.
     pub fn remove(path: &Path, rule: &SourceRule) -> Result<bool, FileError> {
         edit(path, |known, list| {
             let before = list.len();
@@ -101,11 +101,12 @@ impl TrustedSources {
         &self.rules
     }
 
-    /// The rule that covers a source.
+    /// Returns the rule that covers a source.
     ///
-    /// Only ask about a source that was resolved by this run: the address and the branch or tag that
-    /// were asked. A lock that somebody else wrote can name a commit that a host serves under the
-    /// trusted address and that is from a fork. A source that names a commit itself is never covered.
+    /// Only pass a source that this run resolved: the address and the branch or tag that were
+    /// requested. A lock that another person wrote can name a commit of a fork, which hosts serve
+    /// under the trusted address of the original. A source that names a commit itself is never
+    /// covered.
     pub fn covers(&self, source: &LockedSource) -> Option<&SourceRule> {
         self.rules.iter().find(|rule| rule.covers(source))
     }
@@ -117,7 +118,7 @@ impl FromIterator<SourceRule> for TrustedSources {
     }
 }
 
-/// Changes the list while no other program does. Comments stay.
+/// Changes the list under an exclusive lock. Comments in the file stay.
 fn edit(
     path: &Path,
     act: impl FnOnce(&TrustedSources, &mut Array) -> bool,
@@ -141,7 +142,7 @@ fn edit(
     Ok(changed)
 }
 
-/// One rule a line.
+/// Formats the list with one rule per line.
 fn indent(list: &mut Array) {
     for value in list.iter_mut() {
         // A comment before a rule stays.

@@ -1,4 +1,4 @@
-//! The store of trusted and revoked keys: `trusted-keys.json`.
+//! Stores the trusted and revoked keys of a user in `trusted-keys.json`.
 
 use std::{
     collections::HashSet,
@@ -15,7 +15,7 @@ use thiserror::Error;
 use super::{KeyKind, PublicKey, PublicKeyError, Tier, file, json};
 use crate::limits::MAX_TRUST_STORE_BYTES;
 
-/// What a key may vouch for.
+/// The role of a trusted key, which decides the tier that its signatures attest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -34,7 +34,7 @@ impl Role {
         }
     }
 
-    /// The role as it is written.
+    /// The name of the role in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Publisher => "publisher",
@@ -43,21 +43,20 @@ impl Role {
     }
 }
 
-/// A key that is believed.
+/// A key that the user trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedKey {
-    /// The key.
     pub key: PublicKey,
-    /// Whose it is.
+    /// The name of the owner.
     pub publisher: String,
-    /// What it may vouch for.
     pub role: Role,
-    /// The skills that it may vouch for, if not for all: names, or beginnings with `*` after them.
+    /// The names of the skills that the key may sign, or prefixes followed by `*`; `None` for all
+    /// skills.
     pub namespaces: Option<Vec<String>>,
 }
 
 impl TrustedKey {
-    /// Whether it may vouch for a skill of that name.
+    /// Whether the key may sign a skill of this name.
     pub fn covers(&self, name: &str) -> bool {
         let covers = |pattern: &String| match pattern.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
@@ -67,54 +66,45 @@ impl TrustedKey {
     }
 }
 
-/// A key that is believed no more: nothing that it signed is accepted.
+/// A revoked key: all its signatures are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRevocation {
-    /// What identifies it.
+    /// The identifier of the key.
     pub key_id: String,
-    /// When it was revoked.
     pub revoked_at: String,
-    /// Why.
     #[serde(default)]
     pub reason: String,
 }
 
-/// Why the list of trusted keys cannot be read or changed.
+/// An error while reading or changing the trusted keys.
 #[derive(Debug, Error)]
 pub enum TrustStoreError {
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
-    /// It is not what it should be. Taking it for empty would silently trust nobody.
+    /// The file is not valid. Treating it as empty would silently trust nobody.
     #[error("{} is not a list of trusted keys: {why}; fix it or remove it", path.display())]
     Corrupt {
-        /// Which file.
         path: PathBuf,
-        /// What is wrong with it.
         why: String,
     },
-    /// The key was revoked, and does not come back.
+    /// The key was revoked, and cannot be trusted again.
     #[error("the key {key_id} was revoked on {revoked_at}: {reason}; ask its owner for a new one")]
     Revoked {
-        /// Which one.
         key_id: String,
-        /// When.
         revoked_at: String,
-        /// Why.
         reason: String,
     },
-    /// A namespace is neither a name nor the beginning of one.
+    /// A namespace is neither the name of a skill nor a prefix.
     #[error("`{}` is not a namespace: expected the name of a skill, or its beginning and `*`", .0.escape_debug())]
     Namespace(String),
 }
 
 impl TrustStoreError {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Io { .. } => "io",
@@ -130,7 +120,7 @@ impl TrustStoreError {
     }
 }
 
-/// The keys that are believed, as they were when they were read. Without any, every skill is
+/// The trusted and revoked keys, as read at one moment. Without trusted keys, every skill is
 /// experimental.
 #[derive(Clone, Debug, Default)]
 pub struct TrustStore {
@@ -138,7 +128,7 @@ pub struct TrustStore {
     revoked: Vec<KeyRevocation>,
 }
 
-/// An entry as it is written.
+/// An entry of `keys` in the file.
 #[derive(Deserialize)]
 struct Entry {
     key_id: String,
@@ -152,18 +142,18 @@ struct Entry {
 }
 
 impl TrustStore {
-    /// Reads the list. If there is no file, nobody is trusted; one that cannot be read is an error.
+    /// Reads the file. A missing file means that no key is trusted; an unreadable file is an error.
     pub fn read(path: &Path) -> Result<Self, TrustStoreError> {
         Self::of(&document(path)?)
             .map_err(|why| TrustStoreError::Corrupt { path: path.to_owned(), why })
     }
 
-    /// A list that is on no disk, such as that of the keys of a namespace.
+    /// Creates a store that is not on disk, for example for the keys of a namespace.
     pub fn of_keys(keys: Vec<TrustedKey>) -> Self {
         Self { keys, revoked: Vec::new() }
     }
 
-    /// Trusts a key. One that is trusted already gets the new publisher, role and namespaces.
+    /// Trusts a key. If it is trusted already, updates its publisher, role and namespaces.
     pub fn trust(path: &Path, key: &TrustedKey) -> Result<(), TrustStoreError> {
         if let Some(bad) = key.namespaces.iter().flatten().find(|pattern| !is_namespace(pattern)) {
             return Err(TrustStoreError::Namespace(bad.clone()));
@@ -179,16 +169,17 @@ impl TrustStore {
         })
     }
 
-    /// Trusts a key no more. Says whether it was trusted. What it signed is experimental then;
-    /// use [`Self::revoke`] for a key that fell into wrong hands.
+    /// Stops trusting a key; returns whether it was trusted. Skills that only it signed become
+    /// experimental; use [`Self::revoke`] for a stolen key.
     pub fn distrust(path: &Path, key_id: &str) -> Result<bool, TrustStoreError> {
         change(path, |document, _| Ok(edit(document, "keys", |keys| take(keys, key_id))))
     }
 
-    /// Revokes a key, whether it was trusted or not: whatever it signed is refused from now on.
+    /// Revokes a key, whether it was trusted or not: from now on everything that it signed is
+    /// rejected.
     pub fn revoke(path: &Path, key_id: &str, reason: &str) -> Result<(), TrustStoreError> {
         change(path, |document, store| {
-            // Programs that know of no revocations must not believe it either.
+            // Older programs that do not know `revoked` must not trust the key either.
             edit(document, "keys", |keys| take(keys, key_id));
             if store.revocation(key_id).is_none() {
                 let now = Timestamp::now();
@@ -211,12 +202,12 @@ impl TrustStore {
         &self.revoked
     }
 
-    /// The trusted key with an identifier.
+    /// Returns the trusted key with this identifier.
     pub fn get(&self, key_id: &str) -> Option<&TrustedKey> {
         self.keys.iter().find(|trusted| trusted.key.key_id() == key_id)
     }
 
-    /// Whether and why a key was revoked.
+    /// Returns the revocation of a key, if it was revoked.
     pub fn revocation(&self, key_id: &str) -> Option<&KeyRevocation> {
         self.revoked.iter().find(|revoked| revoked.key_id.eq_ignore_ascii_case(key_id))
     }
@@ -251,7 +242,7 @@ impl TrustStore {
     }
 }
 
-/// Keys that are believed without being in a file.
+/// Collects trusted keys that are not in a file.
 impl FromIterator<TrustedKey> for TrustStore {
     fn from_iter<T: IntoIterator<Item = TrustedKey>>(keys: T) -> Self {
         Self { keys: keys.into_iter().collect(), revoked: Vec::new() }
@@ -278,7 +269,7 @@ fn trusted(value: &Value) -> Result<TrustedKey, String> {
     })
 }
 
-/// The members that are ours. Others of the same entry are kept.
+/// Returns the fields of an entry that Savoir writes. Other fields of an existing entry stay.
 fn entry(trusted: &TrustedKey) -> Map<String, Value> {
     let mut entry = Map::new();
     entry.insert("key_id".into(), trusted.key.key_id().into());
@@ -339,7 +330,7 @@ fn items<'a>(document: &'a Map<String, Value>, name: &str) -> Result<&'a [Value]
     }
 }
 
-/// Changes a list of a document that was found good.
+/// Changes a list of a document that was already validated.
 fn edit<T: Default>(
     document: &mut Map<String, Value>,
     name: &str,
@@ -349,7 +340,7 @@ fn edit<T: Default>(
     value.as_array_mut().map(act).unwrap_or_default()
 }
 
-/// Changes the list as it is now, while nobody else does.
+/// Reads, changes and writes the file under an exclusive lock.
 fn change<T>(
     path: &Path,
     act: impl FnOnce(&mut Map<String, Value>, &TrustStore) -> Result<T, TrustStoreError>,

@@ -1,13 +1,14 @@
-//! The effective tier of a skill.
+//! Computes the effective tier of a skill.
 
 use savoir_skill::Dialect;
 
 use super::{Tier, effective};
 
-/// How far a skill is trusted: never more than its signatures attest, and never more than it claims.
+/// Returns the effective trust tier of a skill: at most the tier that its signatures attest, and at
+/// most the tier that it claims.
 ///
-/// A dialect that has no word for a tier lets nobody claim one, so signatures alone count there. Where
-/// there is such a word, the reader of the dialect says what it means not to use it.
+/// In a dialect without a field for the tier, only the signatures count. In a dialect with such a
+/// field, the reader of the dialect defines the meaning of a missing field.
 pub fn tier(dialect: Dialect, claimed: Option<Tier>, attested: Tier) -> Tier {
     if !dialect.running().attestable {
         return Tier::Experimental;

@@ -15,35 +15,37 @@ use crate::{
     trust::Tier,
 };
 
-/// A version that is there.
+/// An available copy of a skill: installed, or just fetched from another source.
 pub(super) struct InstalledCopy {
     pub(super) version: Version,
     pub(super) tier: Tier,
     pub(super) needs: Vec<SkillRef>,
     pub(super) integrity: String,
-    /// The registry that it came from.
+    /// The registry that the copy came from.
     pub(super) registry: Option<String>,
-    /// Whether the lock has it.
+    /// Whether `savoir.lock` names the copy.
     locked: bool,
 }
 
-/// What is asked for, and what is there already.
+/// The requirements and the available copies of skills, by the names under which they are
+/// published.
 #[derive(Default)]
 pub(super) struct GatherInputs {
     pub(super) roots: Vec<Root>,
-    /// What is there, by the names under which it is published.
+    /// The available copies, by published name.
     held: BTreeMap<String, Vec<InstalledCopy>>,
-    /// Names that somebody wants from one registry.
+    /// The registry that a skill must come from.
     pub(super) bound: BTreeMap<Name, usize>,
-    /// Where something of a namespace came from before; nothing if that were several registries.
+    /// The registry that earlier skills of a namespace came from; `None` if there are several.
     pub(super) homes: BTreeMap<String, Option<usize>>,
-    /// Names that no registry is asked about, because they come from elsewhere.
+    /// Names that no registry is asked about, because the skills come from other sources.
     pub(super) local: BTreeSet<String>,
-    /// What `savoir.toml` says, by the names under which it is published.
+    /// The requirements of `savoir.toml` and of the request, by published name.
     pub(super) wanted: BTreeMap<String, SkillRequirement>,
-    /// What it will say about what is asked for by name.
+    /// The requirements of the skills that the user requested by name, as `savoir.toml` will state
+    /// them.
     pub(super) asked: BTreeMap<String, SkillRequirement>,
-    /// The names under which the skills of `savoir.toml` are published, by their folders.
+    /// The published names of the required skills, by folder name.
     published: BTreeMap<String, String>,
 }
 
@@ -69,7 +71,9 @@ impl GatherInputs {
         Ok(order)
     }
 
-    /// Whether somebody is asked about a name. Else it would be called unknown, though nobody was.
+    /// Checks that at least one registry can be asked about a name. Otherwise the resolver would
+    /// call the name unknown although no registry was asked. `nobody` is the error if no configured
+    /// registry serves the name.
     fn must_be_asked(
         &self,
         registries: &Registries,
@@ -87,7 +91,7 @@ impl GatherInputs {
         }
     }
 
-    /// What is asked for by name takes the place of what `savoir.toml` says about it.
+    /// Collects the requirements. A request by name replaces the requirement of `savoir.toml`.
     fn take_roots(
         &mut self,
         registries: &mut Registries,
@@ -145,7 +149,8 @@ impl GatherInputs {
         Ok(name)
     }
 
-    /// Holds what the lock has, unless something else is asked for in its place.
+    /// Adds the installed copy of the lock, unless the requirements ask for another skill or
+    /// another registry.
     fn hold(
         &mut self,
         registries: &mut Registries,
@@ -164,7 +169,7 @@ impl GatherInputs {
         let parsed = Name::parse(name).ok();
         let bound = parsed.as_ref().and_then(|name| self.bound.get(name));
         let bound = bound.map(|place| registries.at(*place));
-        // Who owns the name has the last word, also about what is there.
+        // The registry that owns the name also decides about installed copies.
         let home = bound.or_else(|| registries.owner_of(parsed.as_ref()?));
         let moved = match &registry {
             Some(registry) => home.is_some_and(|home| home.address() != *registry),
@@ -189,9 +194,10 @@ impl GatherInputs {
         Ok(())
     }
 
-    /// What came from a registry stays with it, and so does its namespace: another one cannot take it
-    /// over later, neither one that is asked earlier nor that of somebody who never set this one. Only
-    /// who owns the namespace can.
+    /// Binds a name and its namespace to the registry that the installed copy came from. No other
+    /// registry can take the name over later: neither one that is configured to be asked earlier,
+    /// nor one configured by a user who never configured this registry. Only the registry that owns
+    /// the namespace can.
     fn stay(
         &mut self,
         registries: &mut Registries,
@@ -207,7 +213,7 @@ impl GatherInputs {
         Ok(())
     }
 
-    /// Whether somebody said which registry a name is to come from.
+    /// Whether a requirement names the registry of a skill.
     pub(super) fn is_named(&self, name: &str) -> bool {
         matches!(self.wanted.get(name), Some(SkillRequirement::Version { registry: Some(_), .. }))
     }
@@ -248,7 +254,7 @@ impl GatherInputs {
         }
     }
 
-    /// Everything that registries are asked about.
+    /// Returns all names that registries are asked about.
     pub(super) fn names(&self) -> BTreeSet<Name> {
         let roots = self.roots.iter().map(|root| root.skill.name.as_str());
         let held = self.held.keys().map(String::as_str);
@@ -270,12 +276,12 @@ impl GatherInputs {
         self.held.keys()
     }
 
-    /// Whether the lock has it, from where it is to come.
+    /// Whether the lock has a copy of the skill from the required source.
     pub(super) fn is_held(&self, name: &str) -> bool {
         self.copies(name).iter().any(|copy| copy.locked)
     }
 
-    /// The versions of the lock.
+    /// The locked versions, by published name.
     pub(super) fn locked(&self) -> BTreeMap<String, Version> {
         let locked = self.held.iter().filter_map(|(name, copies)| {
             let copy = copies.iter().find(|copy| copy.locked)?;
@@ -284,7 +290,7 @@ impl GatherInputs {
         locked.collect()
     }
 
-    /// What keeps its version, whatever registries say.
+    /// Returns the skills whose locked version stays, whatever registries answer.
     pub(super) fn settled(&self, update: &Update) -> BTreeSet<String> {
         let freed = self.freed(update);
         let is_free = |name: &String| match &freed {
@@ -297,7 +303,7 @@ impl GatherInputs {
         kept.cloned().collect()
     }
 
-    /// What may change its version, by the names under which it is published.
+    /// Translates the folder names of an update to published names.
     pub(super) fn freed(&self, update: &Update) -> Update {
         let Update::Skills(folders) = update else { return update.clone() };
         let all = self.held.keys().filter(|name| folders.contains(folder(name)));

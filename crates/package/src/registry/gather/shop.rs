@@ -1,4 +1,4 @@
-//! Index of registry versions and installed versions for the resolver.
+//! Provides the resolver with an index of registry versions and installed versions.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::{
     resolve::{Candidate, Explanation, Index, IndexError, Root, Update, VersionDependencies},
 };
 
-/// How many versions of a skill that were taken down are told.
+/// How many versions that were taken down the hints list per skill.
 const MAX_GONE_VERSIONS: usize = 3;
 
 pub(super) struct GatherIndex<'a> {
@@ -28,12 +28,12 @@ pub(super) struct GatherIndex<'a> {
 }
 
 impl GatherIndex<'_> {
-    /// What a registry says of a version that it took down.
+    /// Returns the registry's record of a version that it took down.
     pub(super) fn gone(&self, name: &str, version: &Version) -> Option<&GoneLine> {
         self.known.gone(name, version).filter(|_| !self.order.local.contains(name))
     }
 
-    /// A version as its registry describes it, and the place of that registry.
+    /// Returns the index line of a version, and the position of its registry.
     pub(super) fn published(&self, name: &str, version: &Version) -> Option<(&IndexLine, usize)> {
         if self.order.local.contains(name) {
             return None;
@@ -41,15 +41,16 @@ impl GatherIndex<'_> {
         Some((self.known.line(name, version)?, self.known.registry_of(name)?))
     }
 
-    /// Whether a version is only there because somebody has it.
+    /// Whether a version can only be used by those who have it installed: it was taken down,
+    /// yanked, or is unknown to its registry.
     fn is_withdrawn(&self, name: &str, version: &Version) -> bool {
         self.gone(name, version).is_some()
             || self.published(name, version).is_some_and(|(line, _)| line.yanked)
             || self.is_missing(name, version)
     }
 
-    /// Whether a registry has a skill, and never had this version of it as far as it says. What is
-    /// cached may be older than the version is.
+    /// Whether a registry has the skill but, by its index, never had this version. Only checked
+    /// online, since a cached index may be older than the version.
     fn is_missing(&self, name: &str, version: &Version) -> bool {
         self.network == Network::Online
             && !self.order.local.contains(name)
@@ -58,8 +59,9 @@ impl GatherIndex<'_> {
             && self.known.gone(name, version).is_none()
     }
 
-    /// Whether a copy can stay where it is. Who asks for a skill once more gets a version that there
-    /// is; and one that there is not is no answer to a range that it is not in.
+    /// Whether an installed copy is a candidate for the resolver. If the user requests the skill by
+    /// name again, only versions that the registry has are candidates. A copy that the registry
+    /// does not know must also match the ranges of all requirements.
     fn stays(&self, name: &str, copy: &InstalledCopy) -> bool {
         let is_asked = self.order.asked.contains_key(name);
         if self.gone(name, &copy.version).is_some() {
@@ -71,7 +73,8 @@ impl GatherIndex<'_> {
         !self.is_missing(name, &copy.version) || !is_asked && roots.all(will_do)
     }
 
-    /// An update that leaves what was withdrawn where it is; nothing if there is no such thing.
+    /// Returns the update without skills whose installed version was withdrawn, so that they stay;
+    /// `None` if there are no such skills.
     pub(super) fn update_of_the_rest(&self, update: &Update) -> Option<Update> {
         let all: BTreeSet<String> = match update {
             Update::Nothing => return None,
@@ -86,7 +89,8 @@ impl GatherIndex<'_> {
         (rest.len() < all.len()).then_some(Update::Skills(rest))
     }
 
-    /// What is said of a skill in an explanation of which every version was taken down, and by whom.
+    /// Returns the highest version, and the registry, of a skill that the explanation mentions and
+    /// of which every version was taken down.
     pub(super) fn all_gone_of(&self, why: &Explanation) -> Option<(&GoneLine, usize)> {
         let names = self.known.names().into_iter().filter(|name| is_about(why, name));
         let mut gone = names.filter(|name| self.lines(name).is_empty()).filter_map(|name| {
@@ -96,7 +100,8 @@ impl GatherIndex<'_> {
         gone.next()
     }
 
-    /// What registries said, or did not say, of the skills in an explanation.
+    /// Returns hints about the skills in an explanation: versions that were taken down, and
+    /// registries that did not answer.
     pub(super) fn hints(&self, why: &Explanation) -> Vec<String> {
         let mut hints = Vec::new();
         for name in self.known.names().into_iter().filter(|name| is_about(why, name)) {

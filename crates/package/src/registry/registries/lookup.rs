@@ -15,33 +15,33 @@ use crate::{
     },
 };
 
-/// How long a registry is waited for whose answer changes nothing.
+/// Timeout for a registry whose answer does not change the result.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Names that are looked up, each where it belongs.
+/// The names to look up, and where.
 pub(in crate::registry) struct Lookup<'a> {
-    /// What is looked up.
+    /// The names to look up.
     pub(in crate::registry) names: BTreeSet<Name>,
-    /// Names that somebody wants from one registry.
+    /// The registry that a name must come from.
     pub(in crate::registry) bound: &'a BTreeMap<Name, usize>,
-    /// Registries of namespaces from which something of them came before; nobody is asked if those
-    /// were several.
+    /// The registry that earlier skills of a namespace came from; `None` if there are several, so
+    /// that no registry is asked.
     pub(in crate::registry) homes: &'a BTreeMap<String, Option<usize>>,
     /// Names that no registry is asked about.
     pub(in crate::registry) local: &'a BTreeSet<String>,
-    /// Names of what is installed, which is there even if there is no registry any more.
+    /// The names of installed skills, which are available even without a registry.
     pub(in crate::registry) held: &'a BTreeSet<String>,
-    /// Those of them that keep their version, so that nobody has to answer about them.
+    /// The installed skills whose version does not change, so that no answer about them is needed.
     pub(in crate::registry) settled: &'a BTreeSet<String>,
 }
 
 impl Lookup<'_> {
-    /// Whether nothing depends on what is said of some names.
+    /// Whether the result does not depend on the answer about these names.
     fn can_do_without(&self, names: &[Name]) -> bool {
         names.iter().all(|name| self.settled.contains(&name.to_string()))
     }
 
-    /// Waits for an answer, and not for long if it can do without.
+    /// Waits for an answer; uses a short timeout if the answer is not needed.
     async fn patient(
         &self,
         names: &[Name],
@@ -62,7 +62,7 @@ impl Registries {
     ) -> Result<KnownPackages, RegistryError> {
         let mut known = KnownPackages::default();
         let mut open = lookup.names.clone();
-        // How many registries do not know a name.
+        // The number of registries that do not know a name.
         let mut misses: BTreeMap<Name, usize> = BTreeMap::new();
         while !open.is_empty() {
             for (at, names) in self.sorted(&lookup, std::mem::take(&mut open), &misses)? {
@@ -100,8 +100,8 @@ impl Registries {
         Ok(known)
     }
 
-    /// What is made of a registry that gives no answer: nothing if it was only asked about what stays
-    /// as it is in any case.
+    /// Handles a registry that does not answer: an error, unless it was only asked about skills
+    /// whose version does not change.
     fn unanswered(
         &self,
         lookup: &Lookup<'_>,
@@ -119,7 +119,7 @@ impl Registries {
         Err(RegistryError::NoAnswer { registry, names, error: Box::new(error) })
     }
 
-    /// Names by the registry that is asked about them next.
+    /// Groups names by the registry that is asked about them next.
     fn sorted(
         &self,
         lookup: &Lookup<'_>,
@@ -144,7 +144,7 @@ impl Registries {
         self.next(lookup, name, &BTreeMap::new())
     }
 
-    /// The registry that is asked about a name, after so many that do not know it.
+    /// Returns the registry to ask about a name, after `misses` registries did not know it.
     fn next(
         &self,
         lookup: &Lookup<'_>,

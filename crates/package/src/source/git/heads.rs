@@ -5,29 +5,29 @@ use std::collections::{HashMap, HashSet};
 use super::{Commit, GitUrl, References, Repository, skill::Listing};
 use crate::source::{GitSource, PinnedGitSource, Reference, Settings, SourceError};
 
-/// What is asked about one skill.
+/// A query about one skill.
 #[derive(Clone, Debug)]
 pub(crate) struct HeadQuery {
-    /// A tag, a branch or a commit; the default branch if there is none.
+    /// A tag, a branch or a commit; `None` for the default branch.
     pub(crate) reference: Option<String>,
-    /// The folder of the skill; empty at the root.
+    /// The folder of the skill; empty for the root.
     pub(crate) path: String,
-    /// The commit that is known already.
+    /// The commit in the lock.
     pub(crate) known: Option<Commit>,
 }
 
-/// Where a name leads now.
+/// The current state of a skill in a repository.
 #[derive(Clone, Debug)]
 pub(crate) struct SkillHead {
     /// The skill in the newest commit.
     pub(crate) place: PinnedGitSource,
-    /// What git calls that which lies at the path there; nothing if nothing does.
+    /// The git object id at the path in the newest commit; `None` if the path does not exist.
     pub(crate) object: Option<String>,
-    /// The same in the commit that was known; nothing if the cache does not have it any more.
+    /// The git object id in the known commit; `None` if the cache no longer has it.
     pub(crate) known: Option<String>,
 }
 
-/// Asks about many skills at once. What is wrong with one does not matter to the others.
+/// Looks up many skills at once. An error of one skill does not affect the others.
 pub(in crate::source) async fn heads(
     settings: &Settings,
     url: &GitUrl,
@@ -63,8 +63,8 @@ pub(in crate::source) async fn heads(
     Ok(heads)
 }
 
-/// The object of a folder stays the same when a file changes to which a link in it leads. Skills with
-/// links that look unchanged are compared by what the links lead to.
+/// Compares the link targets of skills that look unchanged, because the object id of a folder does
+/// not change when the target of a link in it does.
 async fn look_behind_links(
     repository: &Repository<'_>,
     asked: &[HeadQuery],
@@ -79,14 +79,14 @@ async fn look_behind_links(
         }
         for commit in [before, &head.place.commit] {
             if !listings.contains_key(commit) {
-                // What cannot be read is taken for unchanged, as without links.
+                // A listing that cannot be read counts as unchanged, like a skill without links.
                 let listing = Listing::read(repository, commit).await.ok();
                 listings.insert(commit.clone(), listing);
             }
         }
         let linked = |commit: &Commit| listings.get(commit)?.as_ref()?.linked(&head.place.path);
         if linked(&head.place.commit) != linked(before) {
-            // Then the files are compared.
+            // Without a known object, the caller compares the files.
             head.known = None;
         }
     }
@@ -109,7 +109,7 @@ fn place(
     Ok(PinnedGitSource { url: url.clone(), reference, commit, path })
 }
 
-/// What to look up for one skill: its path now, and then.
+/// Returns the object names to look up for one skill: in the newest and in the known commit.
 fn names(
     (place, asked): (&Result<PinnedGitSource, SourceError>, &HeadQuery),
 ) -> [Option<String>; 2] {
@@ -118,7 +118,7 @@ fn names(
     [name(&place.commit, &place.path), known]
 }
 
-/// What git understands as a path of a commit, unless it cannot stand in a line.
+/// Returns the git name of a path in a commit; `None` if the path cannot be passed on one line.
 pub(super) fn name(commit: &Commit, path: &str) -> Option<String> {
     let plain = !path.contains(char::is_control);
     plain.then(|| {
@@ -126,7 +126,7 @@ pub(super) fn name(commit: &Commit, path: &str) -> Option<String> {
     })
 }
 
-/// The digests of what these names mean, where the cache has it.
+/// Returns the object ids of these names, if the cache has them.
 pub(super) async fn objects(
     repository: &Repository<'_>,
     names: &[Option<String>],

@@ -1,4 +1,4 @@
-//! A repository in the cache: bare, shallow, with the objects that were needed so far.
+//! Manages a repository in the cache: bare, shallow, with the objects that were needed so far.
 
 use std::{
     fs::{self, TryLockError},
@@ -20,10 +20,10 @@ use crate::{
     source::{Network, Progress, Settings, SourceError, parse::is_bare_repository},
 };
 
-/// How long to wait before asking again whether another process is done.
+/// The interval between attempts to get the lock.
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// What every fetch leaves alone.
+/// The arguments of every fetch, which turn off everything that is not needed.
 pub(super) const FETCH: [&str; 8] = [
     "fetch",
     "--quiet",
@@ -35,18 +35,19 @@ pub(super) const FETCH: [&str; 8] = [
     "--no-show-forced-updates",
 ];
 
-/// A repository of the cache, held by this process alone.
+/// A cached repository, locked by this process.
 pub(super) struct Repository<'a> {
     pub(super) settings: &'a Settings,
     pub(super) url: &'a GitUrl,
     folder: PathBuf,
-    /// What settings of the user make of the address; git says so when the network is needed.
+    /// The address after the user's git settings (`insteadOf`) rewrote it; read from git when the
+    /// network is needed.
     rewritten: OnceLock<String>,
-    /// Others wait until it is closed.
+    /// Other processes wait until this file is closed.
     _lock: fs::File,
 }
 
-/// Where the cache keeps a repository.
+/// Returns the cache folder of a repository.
 pub(super) fn folder(cache: &Path, url: &GitUrl) -> PathBuf {
     cache.join("git").join(&sha256_hex(url.as_str().as_bytes())[..32])
 }
@@ -64,25 +65,25 @@ impl<'a> Repository<'a> {
         Ok(repository)
     }
 
-    /// Makes the repository, unless it is there and has room for more.
+    /// Creates the repository, unless it exists and is small enough to grow.
     async fn make(&self) -> Result<(), SourceError> {
         let is_full = || size(&self.folder) > self.settings.max_repository_bytes / 2;
         let is_there = self.folder.join("HEAD").exists();
-        // Without a network it could not be filled again.
+        // Without a network it could not be fetched again.
         if is_there && (self.is_offline() || !is_full()) {
             return self.borrow_objects();
         }
         if self.folder.exists() {
             fs::remove_dir_all(&self.folder).map_err(SourceError::io(&self.folder))?;
         }
-        // Without a template there are no hooks.
+        // An empty template means that there are no hooks.
         self.call(&["init", "--quiet", "--bare", "--template=", "--initial-branch=main"], &[])
             .await?;
         self.borrow_objects()
     }
 
-    /// Reads the objects of a repository of this system where they are, if it has nothing else.
-    /// Its settings do not count: those of the cache do.
+    /// Uses the objects of a bare repository on this machine in place. Its git settings do not
+    /// apply; those of the cached repository do.
     fn borrow_objects(&self) -> Result<(), SourceError> {
         let Some(from) = self.url.local_path().filter(|path| is_bare_repository(path)) else {
             return Ok(());
@@ -118,7 +119,7 @@ impl<'a> Repository<'a> {
         self.started(arguments, input, limit, "", 0).await
     }
 
-    /// Calls git where it asks the server of the repository. `what` is what for.
+    /// Calls git with access to the server. `what` names the wanted data in errors.
     pub(super) async fn ask(
         &self,
         arguments: &[&str],
@@ -147,7 +148,7 @@ impl<'a> Repository<'a> {
         };
         let protocols = self.url.protocols(rewritten);
         let answer = self.started(arguments, input, MAX_GIT_LIST_BYTES, &protocols, room).await;
-        // It may have been faster than the look at its size.
+        // git may have finished before its size was checked.
         let answer = answer.and_then(|answer| {
             if size(&self.folder) <= room {
                 return Ok(answer);
@@ -172,30 +173,32 @@ impl<'a> Repository<'a> {
         GitCommand { settings, url, folder, limit, protocols, room }.run(arguments, input).await
     }
 
-    /// Whether nobody is asked. A repository of this system is there without a network.
+    /// Whether the server must not be contacted. A repository on this machine is available without
+    /// a network.
     pub(super) fn is_offline(&self) -> bool {
         self.settings.network == Network::Offline && self.url.local_path().is_none()
     }
 
-    /// Where the answer to the last question for references is kept.
+    /// The path of the cached list of references.
     pub(super) fn known_references(&self) -> PathBuf {
         self.folder.join("savoir-references")
     }
 
-    /// Removes what git was receiving when it was stopped.
+    /// Removes files that git was receiving when it was stopped.
     fn remove_unfinished(&self) {
         let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
         for folder in entries(&self.folder.join("objects")) {
             for entry in entries(&folder.path()) {
                 if entry.file_name().to_string_lossy().starts_with("tmp_") {
-                    // If it cannot be removed, the next fetch says that the cache is too large.
+                    // If a file cannot be removed, the next fetch reports that the cache is too
+                    // large.
                     let _ = fs::remove_file(entry.path());
                 }
             }
         }
     }
 
-    /// Whether a commit was fetched before.
+    /// Whether a commit is in the cache.
     pub(super) async fn has(&self, commit: &Commit) -> Result<bool, SourceError> {
         let input = format!("{commit}^{{tree}}\n");
         let answer = self.call(&["cat-file", "--batch-check"], input.as_bytes()).await?;
@@ -217,13 +220,13 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// Fetches files by their digests, all at once.
+    /// Fetches files by their object ids, all at once.
     pub(super) async fn fetch_files(&self, digests: &[&str]) -> Result<(), SourceError> {
         self.fetch_files_within(self.settings.max_repository_bytes, digests).await
     }
 
-    /// Fetches the files of one skill after those of many were too large: what one of the others
-    /// left behind must not count against it.
+    /// Fetches the files of one skill after fetching many was too large. The limit is doubled, so
+    /// that data from the failed attempts does not count against this skill.
     pub(super) async fn fetch_files_of_one(&self, digests: &[&str]) -> Result<(), SourceError> {
         let room = self.settings.max_repository_bytes.saturating_mul(2);
         self.fetch_files_within(room, digests).await
@@ -237,7 +240,7 @@ impl<'a> Repository<'a> {
     }
 }
 
-/// Locks a file, which waits for others but not forever.
+/// Locks a file; waits for other processes, but at most `patience`.
 async fn lock(path: &Path, patience: Duration) -> Result<fs::File, SourceError> {
     let file = fs::File::options().create(true).truncate(false).write(true).open(path);
     let file = file.map_err(SourceError::io(path))?;

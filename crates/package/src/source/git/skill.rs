@@ -31,23 +31,23 @@ use crate::{
     tree::is_left_behind,
 };
 
-/// How a file begins that stands for one that is kept in Git LFS.
+/// The start of a Git LFS pointer file.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// The names of a SKILL.md, the usual one first.
+/// Accepted names of SKILL.md, the usual one first.
 const SKILL_FILES: [&str; 4] = ["SKILL.md", "skill.md", "Skill.md", "SKILL.MD"];
 
-/// How many skills are fetched together once all of them are too many.
+/// The size of the groups in which skills are fetched if fetching all at once fails.
 const FEW_SKILLS: usize = 32;
 
-/// The paths of a commit.
+/// All paths of a commit.
 pub(super) struct Listing<'a> {
     repository: &'a Repository<'a>,
     entries: TreeEntries,
     links: Links,
 }
 
-/// The files of a skill, by paths from its folder.
+/// The files of a skill, by paths relative to its folder.
 type Files<'l> = Vec<(String, TreeEntry<'l>)>;
 
 impl<'a> Listing<'a> {
@@ -60,7 +60,7 @@ impl<'a> Listing<'a> {
         Ok(Self { repository, entries, links })
     }
 
-    /// Folders of skills below a path, or the path itself if it is a Markdown file.
+    /// Returns the skill folders below a path, or the path itself if it is a Markdown file.
     pub(super) fn skills(&self, path: &str) -> Result<DiscoveredSkills, SourceError> {
         let real = self.links.resolve(path).ok_or_else(|| self.nothing_at(path))?;
         if self.prose(&real).is_some() {
@@ -73,7 +73,7 @@ impl<'a> Listing<'a> {
         Ok(found)
     }
 
-    /// A Markdown file at a path.
+    /// Returns the Markdown file at a path.
     fn prose(&self, path: &str) -> Option<TreeEntry<'_>> {
         let at_path = || self.entries.get(path).filter(TreeEntry::is_file);
         is_markdown(path).then(at_path).flatten()
@@ -88,7 +88,7 @@ impl<'a> Listing<'a> {
         SourceError::NoPathInside { url, path: path.to_owned(), similar: similar(path, all.iter()) }
     }
 
-    /// What skills say about themselves. Of each, one file is fetched.
+    /// Reads the names and descriptions of skills. Fetches one file per skill.
     pub(super) async fn summaries(&self, skills: &[String]) -> Result<Vec<Summary>, SourceError> {
         let manifests: Vec<_> = skills.iter().map(|skill| self.manifest(skill)).collect();
         let digests = objects::distinct(manifests.iter().flatten().map(|entry| entry.digest));
@@ -100,8 +100,8 @@ impl<'a> Listing<'a> {
         Ok(skills.iter().zip(manifests).map(summary).collect())
     }
 
-    /// What files say about themselves. They are read in parts, so that no more than one part is
-    /// in memory, and one part is understood while git reads the next one.
+    /// Parses SKILL.md files. They are read in batches, so that at most a few batches are in
+    /// memory, and one batch is parsed while git reads the next one.
     async fn stated(
         &self,
         digests: &[&str],
@@ -123,7 +123,7 @@ impl<'a> Listing<'a> {
         Ok(stated)
     }
 
-    /// What plugins below a path have besides skills.
+    /// Returns the items of plugins below a path besides skills.
     pub(super) async fn extras(&self, path: &str) -> Result<Vec<PluginExtra>, SourceError> {
         let paths = || self.entries.below(path).filter(TreeEntry::is_file).map(|entry| entry.path);
         let wanted = plugin::wanted(paths());
@@ -140,7 +140,7 @@ impl<'a> Listing<'a> {
         Ok(plugin::extras(&PluginFiles { paths: paths().collect(), digests, blobs }))
     }
 
-    /// What a skill is called that has no name.
+    /// Returns the name for a skill without a name of its own.
     fn name(&self, skill: &str) -> String {
         let url = self.repository.url.as_str();
         match skill {
@@ -150,7 +150,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// The object that the SKILL.md of a skill is.
+    /// Returns the git object id of the SKILL.md of a skill.
     pub(super) fn object(&self, skill: &str) -> Option<String> {
         self.manifest(skill).map(|entry| entry.digest.to_owned())
     }
@@ -160,7 +160,8 @@ impl<'a> Listing<'a> {
         self.prose(skill).or_else(|| SKILL_FILES.iter().find_map(in_folder))
     }
 
-    /// What changes when a file behind a link of a skill does; nothing if it has no links.
+    /// Returns a digest of a skill with links, which changes when a linked file does; `None` if it
+    /// has no links.
     pub(super) fn linked(&self, skill: &str) -> Option<String> {
         self.links.below(&self.links.resolve(skill)?).next()?;
         let files = self.files_of(skill).ok()?;
@@ -168,7 +169,7 @@ impl<'a> Listing<'a> {
         Some(sha256_hex(lines.collect::<String>().as_bytes()))
     }
 
-    /// A digest of the files of a skill: their paths, bytes and modes. Nothing is fetched for it.
+    /// Returns a digest of the files of a skill: their paths, bytes and modes. Fetches nothing.
     pub(super) fn content(&self, skill: &str) -> Option<String> {
         let files = self.files_of(skill).ok()?;
         let line = |(path, entry): &(String, TreeEntry<'_>)| {
@@ -178,7 +179,7 @@ impl<'a> Listing<'a> {
         Some(sha256_hex(files.iter().map(line).collect::<String>().as_bytes()))
     }
 
-    /// The file at a path, also behind links.
+    /// Returns the file at a path, following links.
     fn file(&self, path: &str) -> Option<TreeEntry<'_>> {
         match self.entries.get(path)? {
             entry if entry.is_file() => Some(entry),
@@ -189,8 +190,8 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// The files of many skills. What is wrong with one of them does not matter to the others, nor
-    /// does whatever else the repository has.
+    /// Reads the files of many skills. An error of one skill, or in the rest of the repository,
+    /// does not affect the others.
     pub(super) async fn trees(
         &self,
         skills: &[&str],
@@ -228,7 +229,7 @@ impl<'a> Listing<'a> {
         Ok(built.collect())
     }
 
-    /// Makes trees of files that are in the cache.
+    /// Builds trees from files that are in the cache.
     async fn build(
         &self,
         plans: &[(usize, &Files<'_>)],
@@ -243,8 +244,8 @@ impl<'a> Listing<'a> {
         Ok(())
     }
 
-    /// Fetches the files of skills, all at once. Only if that is too much, or one of them cannot be
-    /// had, the good ones are told from the others.
+    /// Fetches the files of all skills at once. If that is too large or an object is missing,
+    /// fetches smaller groups, and at last each skill alone, to find the skills that fail.
     async fn fetch<'p>(
         &self,
         plans: &'p [Result<Files<'_>, SourceError>],
@@ -285,7 +286,7 @@ impl<'a> Listing<'a> {
         Ok(sizes)
     }
 
-    /// The bytes of a skill, unless it has too many.
+    /// Returns the total size of a skill; fails if it is too large.
     fn check_sizes(
         &self,
         files: &Files<'_>,
@@ -309,7 +310,7 @@ impl<'a> Listing<'a> {
         Ok(total)
     }
 
-    /// What belongs to a skill, sorted by paths from its folder. Links are followed as long as they
+    /// Returns the files of a skill, sorted by paths relative to its folder. Follows links that
     /// stay in the repository.
     fn files_of(&self, skill: &str) -> Result<Files<'_>, SourceError> {
         if !skill.is_empty() {
@@ -326,7 +327,7 @@ impl<'a> Listing<'a> {
         gathered.folder(&real, "", &mut vec![real.clone()])?;
         let mut files = gathered.files;
         files.sort_by(|(a, _), (b, _)| a.cmp(b));
-        // A tree that was made by hand can have one name twice.
+        // A tree object that was not written by git can have the same name twice.
         if let Some(twice) = files.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             let (path, problem) = (twice[0].0.clone(), PathProblem::Duplicate);
             return Err(TreeError::Path { path, problem }.into());
@@ -338,13 +339,13 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// A commit as it is looked through for skills.
+/// Adapts a commit to the interface of [`discover`].
 struct Paths<'l, 'a>(&'l Listing<'a>);
 
 impl FolderView for Paths<'_, '_> {
     fn list(&mut self, folder: &str) -> Result<FolderListing, SourceError> {
         let entries = self.0.entries.below(folder);
-        // A name with control characters cannot be shown, nor chosen.
+        // A name with control characters cannot be displayed or chosen.
         let skill_files = entries.filter(|entry| {
             is_skill_file(last_part(entry.path))
                 && entry.kind != ObjectKind::Submodule
@@ -366,7 +367,7 @@ impl FolderView for Paths<'_, '_> {
     }
 }
 
-/// The files that say what plugins are.
+/// The files that describe plugins.
 struct PluginFiles<'l> {
     paths: Vec<&'l str>,
     digests: HashMap<&'l str, &'l str>,
@@ -383,18 +384,18 @@ impl plugin::Files for PluginFiles<'_> {
     }
 }
 
-/// The files of a skill while they are gathered.
+/// Collects the files of a skill.
 struct GatheredFiles<'l, 'a> {
     listing: &'l Listing<'a>,
     /// Whether the skill is the whole repository.
     is_root: bool,
     files: Files<'l>,
-    /// How many links were followed.
+    /// The number of links followed so far.
     links: usize,
 }
 
 impl<'l> GatheredFiles<'l, '_> {
-    /// Takes in a folder, whose files get a prefix. `above` are the folders that led to it.
+    /// Adds the files of a folder with a prefix. `above` are the folders that led to it.
     fn folder(
         &mut self,
         folder: &str,
@@ -408,8 +409,8 @@ impl<'l> GatheredFiles<'l, '_> {
                 continue;
             }
             let path = format!("{prefix}{inside}");
-            // What steers tools of a repository that is a skill is not a part of it; anywhere else
-            // it is refused.
+            // Files that configure repository tools are left out if the skill is the whole
+            // repository; in any other skill they are an error.
             if self.is_root && matches!(path::check(&path), Err(PathProblem::Forbidden(_))) {
                 listing.repository.settings.tell(Progress::LeftOut { path });
                 continue;
@@ -446,7 +447,7 @@ impl<'l> GatheredFiles<'l, '_> {
                 _ => self.file(path, entry),
             };
         }
-        // A folder that lies above the link would be in itself.
+        // A link to a folder above itself is a cycle.
         let is_circle = below(link.path, &target).is_some() || above.contains(&target);
         if is_circle || !listing.entries.is_folder(&target) {
             return Err(TreeError::Link(path).into());
@@ -467,13 +468,13 @@ impl<'l> GatheredFiles<'l, '_> {
     }
 }
 
-/// The sizes of files, and what went wrong with the skills that could not be fetched.
+/// The sizes of files, and the errors of the skills that could not be fetched.
 struct FileSizes<'p> {
     known: HashMap<&'p str, u64>,
     failed: Vec<Option<SourceError>>,
 }
 
-/// Whether an error may be that of one skill among many.
+/// Whether an error may concern only one of several skills.
 fn is_of_one(error: &SourceError) -> bool {
     match error {
         SourceError::TooLarge { .. } | SourceError::Offline(_) => true,
@@ -504,7 +505,7 @@ fn build(files: &Files<'_>, blobs: &Blobs, url: &GitUrl) -> Result<Tree, SourceE
     Ok(tree)
 }
 
-/// Some files that are read together.
+/// Files that are read together.
 #[derive(Debug, Default)]
 struct ReadBatch<'d> {
     digests: Vec<&'d str>,

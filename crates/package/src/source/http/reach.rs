@@ -1,4 +1,5 @@
-//! Decides which hosts may be contacted.
+//! Decides which hosts may be contacted, so that a public server cannot redirect Savoir into a
+//! private network.
 
 use std::{
     io,
@@ -12,11 +13,11 @@ use url::{Host, Url};
 use super::shown;
 use crate::source::SourceError;
 
-/// Names by which the environment tells of a proxy.
+/// Environment variables that set a proxy.
 const PROXIES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 
-/// Whether a name is that of a proxy which the user set. It may be in a private network, such as
-/// that of a company.
+/// Whether a host is a proxy that the user set. Such a proxy may be in a private network, for
+/// example of a company.
 fn is_proxy(name: &str) -> bool {
     let is_it = |variable: &&str| {
         let value = std::env::var(*variable).unwrap_or_default();
@@ -26,18 +27,18 @@ fn is_proxy(name: &str) -> bool {
     PROXIES.iter().any(is_it)
 }
 
-/// Who may be asked next.
+/// The hosts that may be contacted next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Everyone: a person typed the address, or a private host gave it.
+    /// All hosts: the user typed the address, or a private host returned it.
     Anywhere,
-    /// Public hosts only: a public one gave the address.
+    /// Public hosts only: a public host returned the address.
     Public,
 }
 
 impl Reach {
-    /// Who may be asked after an answer from an address. Behind a proxy nobody knows where a name
-    /// led, so that it counts as public.
+    /// Returns the reach after an answer from an address. Behind a proxy the real address of a host
+    /// is unknown, so the host counts as public.
     pub(crate) fn after(self, url: &Url, from: Option<SocketAddr>) -> Self {
         let is_direct = || PROXIES.iter().all(|name| std::env::var_os(name).is_none());
         let private = match address(url) {
@@ -49,7 +50,7 @@ impl Reach {
     }
 }
 
-/// Whether an address may be asked at all.
+/// Checks whether an address may be contacted at all.
 pub(crate) fn check(url: &Url) -> Result<(), SourceError> {
     let refused = |why| Err(SourceError::Address { address: shown(url), why });
     if !url.username().is_empty() || url.password().is_some() {
@@ -57,14 +58,14 @@ pub(crate) fn check(url: &Url) -> Result<(), SourceError> {
     }
     match url.scheme() {
         "https" if url.has_host() => Ok(()),
-        // A name below `localhost` could be looked up elsewhere.
+        // Other names below `localhost` could resolve to another machine.
         "http" if is_loopback(url) && url.domain().is_none_or(|name| name == "localhost") => Ok(()),
         "http" => refused("what comes without encryption can be changed on the way; use https"),
         _ => refused("only https is spoken"),
     }
 }
 
-/// Whether an address leads to this machine.
+/// Whether an address is on this machine.
 pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -72,7 +73,7 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Whether an address leads into a private network, as far as it can be told from its letters.
+/// Whether an address is in a private network, judging by its text only.
 pub(super) fn is_private(url: &Url) -> bool {
     is_loopback(url) || address(url).is_some_and(|address| !is_public(address))
 }
@@ -85,8 +86,8 @@ fn address(url: &Url) -> Option<IpAddr> {
     }
 }
 
-/// Looks up names, and refuses those that lead into a private network. What was judged is what is
-/// dialled: a name that changes its mind in between gains nothing.
+/// A DNS resolver that rejects names that resolve to a private network. The connection uses the
+/// checked addresses, so a name that resolves differently the next time does not help an attacker.
 #[derive(Debug)]
 pub(super) struct PublicOnly;
 

@@ -1,4 +1,4 @@
-//! One rule, and which sources it covers.
+//! Parses a rule about sources, and decides which sources it covers.
 
 use std::{fmt, str::FromStr};
 
@@ -35,7 +35,7 @@ enum Kind {
     Local,
 }
 
-/// Why a text is not a rule.
+/// The reason why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{}` is not a source to trust: {why}", text.escape_debug())]
 pub struct RuleError {
@@ -44,34 +44,35 @@ pub struct RuleError {
 }
 
 impl RuleError {
-    /// A stable word for programs.
+    /// A stable error code for programs.
     pub fn code(&self) -> &'static str {
         "trusted_source"
     }
 }
 
-/// A repository or a part of a host, in the one form in which two of them are compared.
+/// A repository or a part of a host, normalized for comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Repository {
-    /// In lower case, with `:port` if it is not the usual one.
+    /// In lower case, with `:port` if it is not the default port.
     host: String,
-    /// The parts of the path, without `.git`; in lower case on hosts that ignore case.
+    /// The components of the path, without `.git`; in lower case on hosts that ignore case.
     parts: Vec<String>,
 }
 
 impl SourceRule {
-    /// Reads a rule that a user may trust.
+    /// Parses a rule that a user may trust.
     pub fn parse_trusted(text: &str) -> Result<Self, RuleError> {
         let rule: Self = text.parse()?;
         match rule.kind {
-            // Consent for every folder would be consent for whatever is cloned or unpacked there.
+            // Trusting all folders would mean trusting whatever is cloned or unpacked there.
             Kind::Local => Err(error(text, "folders of this machine are not trusted as a whole")),
             _ => Ok(rule),
         }
     }
 
-    /// Whether a source is what the rule names. See
-    /// [`TrustedSources::covers`](super::TrustedSources::covers) for what the source must be.
+    /// Whether the rule covers a source. See
+    /// [`TrustedSources::covers`](super::TrustedSources::covers) for the sources that may be
+    /// passed.
     pub fn covers(&self, source: &LockedSource) -> bool {
         match (&self.kind, source) {
             (Kind::Git(rule), LockedSource::Git { url, .. }) => {
@@ -93,7 +94,7 @@ impl SourceRule {
         }
     }
 
-    /// Whether the rule is about this machine.
+    /// Whether the rule covers this machine.
     pub(crate) fn is_local(&self) -> bool {
         self.kind == Kind::Local
     }
@@ -128,7 +129,7 @@ fn error(text: &str, why: impl Into<String>) -> RuleError {
     RuleError { text: text.to_owned(), why: why.into() }
 }
 
-/// The rule in the form in which it is stored.
+/// Formats the rule as it is stored.
 fn written(word: &str, kind: &Kind) -> String {
     match kind {
         Kind::Local => "local".to_owned(),
@@ -170,7 +171,7 @@ fn on_known_host(text: &str, word: &str, host: &str, rest: &str) -> Result<Repos
 
 fn on_any_host(text: &str, rest: &str) -> Result<Repository, RuleError> {
     let usage = "write `git:host/path`, such as `git:git.acme.example/skills`";
-    // A part that a URL drops would leave the whole host.
+    // A URL parser would drop such a part, so that the rule would cover the whole host.
     if rest.contains("://") || rest.contains(['@', '#', '?', '\\']) {
         return Err(error(text, usage));
     }
@@ -185,14 +186,14 @@ fn on_any_host(text: &str, rest: &str) -> Result<Repository, RuleError> {
     Ok(Repository { host, parts })
 }
 
-/// Whether strangers have repositories on a host.
+/// Whether anyone can have repositories on a host.
 fn is_public(host: &str) -> bool {
     HOSTS.iter().any(|(_, known)| *known == host)
 }
 
 impl Repository {
-    /// The repository at an address that git was given. `None` for what is never trusted: files of
-    /// this machine, connections that anyone on the way can answer, and odd paths.
+    /// Parses the address that git used. `None` for addresses that are never trusted: files of this
+    /// machine, unauthenticated connections, and unusual paths.
     fn fetched(address: &str) -> Option<Self> {
         let (host, path) = match address.split_once("://") {
             Some(("https", _)) => {
@@ -225,7 +226,7 @@ impl Repository {
     }
 }
 
-/// The host in lower case, and the port unless it is the usual one.
+/// Returns the host in lower case, with the port unless it is the default one.
 fn authority(url: &Url, usual: u16) -> Option<String> {
     let host = url.host_str()?.to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
@@ -235,13 +236,14 @@ fn authority(url: &Url, usual: u16) -> Option<String> {
     }
 }
 
-/// The path of an address before anybody resolves `..` in it: what has such parts is refused.
+/// Returns the path of an address before `..` is resolved, so that paths with such parts can be
+/// rejected.
 fn path_as_written(address: &str) -> Option<String> {
     let (_, rest) = address.split_once("://")?;
     Some(rest.split_once('/')?.1.to_owned())
 }
 
-/// The parts of a path if each of them is an ordinary name.
+/// Returns the components of a path if each of them is an ordinary name.
 fn parts(host: &str, path: &str) -> Option<Vec<String>> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let path = path.strip_suffix(".git").unwrap_or(path);
@@ -267,7 +269,7 @@ impl fmt::Display for SourceRule {
     }
 }
 
-/// Two rules are the same if they cover the same, however they were written.
+/// Two rules are equal if they cover the same sources, however they were written.
 impl PartialEq for SourceRule {
     fn eq(&self, other: &Self) -> bool {
         self.kind == other.kind
