@@ -16,8 +16,8 @@ use thiserror::Error;
 
 /// Folders of an archive whose files belong to a skill.
 const RESOURCE_FOLDERS: [&str; 3] = ["references/", "scripts/", "assets/"];
-/// The file with the tools of a skill. It is required: a skill without its tools would be another
-/// skill.
+/// The file with the tools of a skill. If it exists but cannot be stored, the import fails:
+/// without its tools the skill would be another one.
 const TOOLS_FILE: &str = "tools.py";
 /// Maximum bytes of a file that is stored.
 const MAX_RESOURCE_BYTES: usize = 256 * 1024;

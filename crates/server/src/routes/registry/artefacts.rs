@@ -68,7 +68,7 @@ async fn by_digest(
         return artefact.send(app, &method, &headers).await;
     }
     let answer = respond_and_cache(&app, &uri, &found.package, Some(&found.version), async {
-        // A cached archive existed at the last known change; otherwise check the database.
+        // Check again after the refresh: only an archive that still exists may be cached.
         registry(&app).artefact(&sha256, &filename).await?.ok_or_else(missing)?;
         artefact.whole(&app).await
     });
