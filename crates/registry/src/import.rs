@@ -1,4 +1,4 @@
-//! Import of a mirror or a folder of skills into the registry.
+//! Imports a mirror or a folder of skills into the registry.
 //!
 //! - [`find_skills`] finds the packages of a mirror, or folders and archives of skills.
 //! - [`ready`] reads one of them and prepares a version that can be published.

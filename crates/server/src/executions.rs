@@ -86,7 +86,8 @@ pub(crate) async fn resume(app: &App, execution: Execution) -> ApiResult<Option<
     Ok(Some(RunningExecution { resumed: true, ..begun }))
 }
 
-/// The user who started an execution. It resumes with the skills of this user, whoever resumes it.
+/// The user who started an execution. It resumes with the skills of this user, even if another user
+/// resumes it.
 async fn owner_of(app: &App, execution: &Execution) -> ApiResult<Option<Caller>> {
     let Some(id) = execution.user_id else { return Ok(None) };
     let user = app.database.accounts().by_id(id).await?;

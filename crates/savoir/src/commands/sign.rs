@@ -108,7 +108,7 @@ impl NewSignature {
     }
 }
 
-/// What is signed, and the existing signatures.
+/// The files to sign, and the existing signatures.
 struct SigningJob<'a> {
     signed_folder: &'a SignedFolder,
     name: &'a str,

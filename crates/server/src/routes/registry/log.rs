@@ -73,7 +73,7 @@ enum Who {
 #[derive(Debug)]
 enum AddressVisibility {
     Everybody,
-    /// Those of accounts in a team with the caller.
+    /// Addresses of accounts that are in a team with the caller.
     Team(HashSet<i64>),
 }
 
