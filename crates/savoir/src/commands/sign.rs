@@ -1,4 +1,4 @@
-//! `savoir sign`.
+//! `savoir sign`: signs a skill with a key.
 
 use std::{
     collections::BTreeMap,
