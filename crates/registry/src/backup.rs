@@ -1,4 +1,4 @@
-//! Backup of a registry in one file.
+//! Writes, checks and restores backups of a registry in one file.
 //!
 //! A backup is a plain tar, so that any program can read it and a single rename makes it visible:
 //! `records.jsonl` has the records of the database, one line of JSON each; then every artefact and every

@@ -36,9 +36,10 @@ pub(crate) struct ResponseCache(Mutex<Inner>);
 struct Inner {
     answers: LruCache<String, Arc<CachedResponse>>,
     bytes: usize,
-    /// The last change of packages that changed since everything was forgotten.
+    /// Packages that changed since the cache was last cleared, with the number of their last
+    /// change.
     invalidate: HashMap<PackageName, u64>,
-    /// The change at which that was. What is older is not known to be true.
+    /// The change at which the cache was last cleared. Older responses may be outdated.
     floor: u64,
 }
 
@@ -64,7 +65,7 @@ impl ResponseCache {
         None
     }
 
-    /// Keeps an answer, unless it is not true any more.
+    /// Stores a response, unless it is already outdated.
     pub(crate) fn put(&self, path: &str, remembered: CachedResponse) {
         let mut inner = self.inner();
         let weight = weight(path, &remembered);
@@ -80,7 +81,7 @@ impl ResponseCache {
         }
     }
 
-    /// Packages changed, the last of them at `seq`.
+    /// Invalidates packages that changed; `seq` is the number of the last change.
     pub(crate) fn invalidate(
         &self,
         packages: impl IntoIterator<Item = (PackageName, u64)>,
@@ -93,7 +94,7 @@ impl ResponseCache {
         }
     }
 
-    /// Anything may have changed, at `seq` at last.
+    /// Clears the cache: any package may have changed, up to the change `seq`.
     pub(crate) fn clear(&self, seq: u64) {
         self.inner().clear(seq);
     }

@@ -53,7 +53,7 @@ impl Group {
         Self::Errors,
     ];
 
-    /// What its checks are about.
+    /// The topic of the checks of this group.
     pub fn about(self) -> &'static str {
         match self {
             Self::Discovery => "Configuration, lists and pages",
@@ -79,14 +79,14 @@ impl Group {
     }
 }
 
-/// What a check requires.
+/// The access that a check needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CheckRequirement {
-    /// It only reads.
+    /// The check only reads.
     Nothing,
     /// A token that may publish.
     Token,
-    /// Also a token of another account.
+    /// A token that may publish, and a token of another account.
     Other,
 }
 
@@ -106,7 +106,7 @@ type CheckFuture = Arc<dyn Fn(&TestedRegistry) -> BoxFuture<'_, CheckResult> + S
 pub struct ConformanceCheck {
     pub id: String,
     pub group: Group,
-    /// What is true if it passes, as a sentence.
+    /// The statement that is true if the check passes.
     pub proves: &'static str,
     needs: CheckRequirement,
     run: CheckFuture,

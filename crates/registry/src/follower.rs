@@ -1,7 +1,8 @@
 //! Follows the change log of the registry and updates the search index.
 //!
-//! The index is a copy that each process has for itself. If it is lost, or the database is another one
-//! or went back, it is built anew; meanwhile it finds what it has.
+//! Each process has its own copy of the index. The follower rebuilds the index from the database
+//! when the index is lost, when it belongs to another database, or when the database was restored
+//! to an older state. During a rebuild, searches use the documents that the index already has.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
@@ -18,20 +19,21 @@ use super::{
     search::{Document, IndexChange, SearchError, SearchIndex},
 };
 
-/// How often the database is asked for news of other processes.
+/// How often the follower checks the database for changes made by other processes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long to wait after a failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long the last commit may take when the server stops.
 const SHUTDOWN_COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often downloads are written down.
+/// How often download counts are written to the database.
 const DOWNLOAD_FLUSH_INTERVAL: Duration = Duration::from_secs(10);
-/// Changes, or packages, that are read at once.
+/// Maximum number of changes, or of packages, that one database query reads.
 const CHANGE_BATCH: u64 = 500;
-/// Tells one database from another.
+/// The database setting with a random id of this database. An index stores the id of the database
+/// that it was built from.
 const INSTANCE_SETTING: &str = "registry.instance";
 
-/// Why the index could not be fed.
+/// Why the search index could not be updated.
 #[derive(Debug, thiserror::Error)]
 enum FollowError {
     #[error(transparent)]
@@ -42,7 +44,7 @@ enum FollowError {
     Thread(#[from] tokio::task::JoinError),
 }
 
-/// Follows until it is told to stop. `folder` is for the index.
+/// Updates the search index in `folder` and saves download counts until `stopping` is cancelled.
 pub async fn follow(
     state: &RegistryState,
     database: &Database,
@@ -99,7 +101,7 @@ async fn flush_downloads(state: &RegistryState, registry: Registry<'_>) {
     }
 }
 
-/// Lets the writer finish: one that is ended in the middle leaves files behind.
+/// Waits for a running index commit: a writer that is killed during a commit leaves files behind.
 async fn finish_writing(state: &RegistryState) {
     let Some(index) = state.search() else { return };
     let settling = tokio::task::spawn_blocking(move || index.settle());
@@ -120,7 +122,7 @@ async fn open<'a>(
     let opened = tokio::task::spawn_blocking(move || SearchIndex::open(&folder, &instance));
     let (index, applied) = opened.await??;
     let index = Arc::new(index);
-    // It is opened once.
+    // `set` cannot fail: the index is opened only once.
     let _ = state.search.set(Arc::clone(&index));
     Ok(Follower { registry, index, applied, failures: 0 })
 }
@@ -129,12 +131,12 @@ struct Follower<'a> {
     registry: Registry<'a>,
     index: Arc<SearchIndex>,
     applied: u64,
-    /// How often the index itself failed since it last did not.
+    /// How many times in a row the index (not the database) failed.
     failures: u32,
 }
 
 impl Follower<'_> {
-    /// An index that fails again and again is built anew: the database has it all.
+    /// Catches up. Rebuilds an index that fails repeatedly: all its data is in the database.
     async fn catch_up_or_start_over(&mut self) -> Result<(), FollowError> {
         let caught_up = self.catch_up().await;
         match &caught_up {
@@ -142,7 +144,8 @@ impl Follower<'_> {
             Err(FollowError::Store(_)) => {}
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
-                // After two failures, and ever more seldom if that does not help.
+                // Rebuild after 2, 4, 8, … failures: less and less often if rebuilding does not
+                // help.
                 if self.failures >= 2 && self.failures.is_power_of_two() {
                     tracing::warn!(%error, "the search index failed again; rebuilding it");
                     let index = Arc::clone(&self.index);
@@ -180,7 +183,8 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// What becomes of packages that changed.
+    /// The index changes for packages that changed: `Put` for those that can still be found,
+    /// `Remove` for the others.
     async fn index_changes(
         &self,
         packages: Vec<PackageName>,
@@ -202,7 +206,7 @@ impl Follower<'_> {
         let index = Arc::clone(&self.index);
         let writing = tokio::task::spawn_blocking(move || {
             let applied = index.apply(index_changes, up_to);
-            // A writer takes some megabytes, for a moment.
+            // The writer needs some megabytes for a moment: return them to the operating system.
             savoir_sandbox::give_memory_back();
             applied
         });
@@ -211,14 +215,15 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Reads everything. What changes meanwhile is among the changes after `head`.
+    /// Indexes all packages. Changes made during the build come after `head` in the change log, so
+    /// the next `catch_up` applies them.
     async fn build(&mut self, head: u64) -> Result<(), FollowError> {
         let (sender, mut receiver) = mpsc::channel::<Vec<Document>>(2);
         let (index, applied) = (Arc::clone(&self.index), self.applied);
         let entry = if index.skill_count() == 0 { IndexChange::New } else { IndexChange::Put };
         let writing = tokio::task::spawn_blocking(move || {
             let documents = std::iter::from_fn(|| receiver.blocking_recv()).flatten();
-            // It counts as built only when all was read.
+            // Keep the old number: the index counts as built only after all packages were read.
             index.apply(documents.map(entry), applied)
         });
         let read = self.send_all(sender).await;
@@ -239,7 +244,7 @@ impl Follower<'_> {
             after = Some(last.summary.package.clone());
             let documents = page.into_iter().map(document).collect();
             if sender.send(documents).await.is_err() {
-                // The writer tells why.
+                // The writer failed; its own error is returned by the caller.
                 return Ok(());
             }
         }

@@ -1,13 +1,15 @@
-//! The server side of a registry of skills.
+//! The server side of a skill registry.
 //!
-//! - [`RegistryState`] is what all routes of the registry share; [`CacheableResponse`] and [`CachedResponse`] are
-//!   answers that are asked for often; [`PublishPass`] bounds how much is published at once.
-//! - [`search`] is the index that finds skills by words. It does not know the database: [`follow`]
-//!   follows the changes there and feeds it.
-//! - [`vetting`] runs a package in a sandbox where nothing is real, and asks scanners, before it is
-//!   published.
-//! - [`import`] publishes a folder of skills, [`backup`] writes a registry to one file and restores it.
-//! - [`conformance`] tests whether a registry, ours or another one, keeps the contract.
+//! - [`RegistryState`] is the state that all registry routes share. [`CacheableResponse`] is an
+//!   HTTP response with an `ETag`, [`CachedResponse`] an entry of the response cache.
+//!   [`PublishPass`] limits concurrent uploads.
+//! - [`search`] is the full-text index of skills. It does not know the database: [`follow`] reads
+//!   the change log of the database and updates the index.
+//! - [`vetting`] checks a package before it is published: it runs the tools in a sandbox with decoy
+//!   secrets, and runs scanners.
+//! - [`import`] publishes a folder of skills. [`backup`] writes a registry to one file and restores
+//!   it.
+//! - [`conformance`] tests whether a registry, ours or another one, conforms to the API.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Limits concurrent uploads: each takes memory, and scanning it takes time.
+//! Limits concurrent uploads: each needs memory, and scanning it takes time.
 
 use std::{
     collections::HashMap,
@@ -11,33 +11,33 @@ use tokio::{
     time::timeout,
 };
 
-/// Uploads at once, of everybody who has more than one.
+/// Maximum concurrent uploads of all users, for a user who already has an upload in progress.
 const MAX_PUBLISHERS: usize = 24;
-/// Uploads at once with those of people who have no other: a few who send slowly, or much, do not
-/// keep everybody else out.
+/// Maximum concurrent uploads of all users, for a user without an upload in progress. The limit is
+/// higher so that a few users with slow or many uploads do not block everyone else.
 const MAX_PUBLISHERS_WITH_NEWCOMERS: usize = 48;
-/// Uploads at once, of one person.
+/// Maximum concurrent uploads of one user.
 const MAX_UPLOADS_PER_USER: usize = 8;
-/// How long an upload waits for a place, unread.
+/// How long an upload waits for a free place. Its body is not read during this time.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Packages that are vetted at once; the others wait.
+/// Maximum number of packages that are vetted at once; the others wait.
 const MAX_CONCURRENT_SCANS: usize = 2;
 
 #[derive(Debug)]
 pub struct PublishLimits {
     inside: UploadsByUser,
-    /// Somebody went out.
+    /// Notified when an upload ends.
     room: Arc<Notify>,
     vetting: Arc<Semaphore>,
 }
 
 type UploadsByUser = Arc<Mutex<HashMap<i64, UserUploads>>>;
 
-/// Somebody who has uploads inside.
+/// The uploads of one user.
 #[derive(Debug)]
 struct UserUploads {
     uploads: usize,
-    /// One at a time waits to be vetted, so that people take turns, not packages.
+    /// Only one upload of a user waits to be vetted, so that users take turns, not packages.
     turn: Arc<Semaphore>,
 }
 
@@ -48,7 +48,7 @@ impl Default for PublishLimits {
     }
 }
 
-/// A place at the gate, until it is dropped.
+/// The place of one upload. Dropping it frees the place.
 #[derive(Debug)]
 pub struct PublishPass {
     inside: UploadsByUser,
@@ -57,7 +57,7 @@ pub struct PublishPass {
     turn: Arc<Semaphore>,
 }
 
-/// Somebody's turn to be vetted, until it is dropped.
+/// Permission to vet one package. Dropping it lets the next package in.
 #[derive(Debug)]
 pub struct PublishTurn {
     _own: Option<OwnedSemaphorePermit>,
@@ -65,12 +65,12 @@ pub struct PublishTurn {
 }
 
 impl PublishLimits {
-    /// A place for somebody's upload, as soon as there is one; none if that takes too long.
+    /// Waits for a place for an upload of a user; `None` after the timeout.
     pub async fn wait(&self, user: i64) -> Option<PublishPass> {
         let entered = async {
             loop {
                 let mut room = std::pin::pin!(self.room.notified());
-                // Whoever goes out from here on is heard.
+                // Register before checking, so that no notification is missed.
                 room.as_mut().enable();
                 if let Some(pass) = self.enter(user) {
                     return pass;
@@ -81,7 +81,7 @@ impl PublishLimits {
         timeout(QUEUE_TIMEOUT, entered).await.ok()
     }
 
-    /// A place for somebody's upload, if there is one.
+    /// A place for an upload of a user, if one is free.
     fn enter(&self, user: i64) -> Option<PublishPass> {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = inside.values().map(|person| person.uploads).sum();
@@ -99,9 +99,9 @@ impl PublishLimits {
         Some(PublishPass { inside, room, user, turn })
     }
 
-    /// Waits for one's turn to be vetted. What has no pass belongs to nobody.
+    /// Waits for permission to vet a package. A package without a pass belongs to no user.
     pub async fn turn(&self, pass: Option<&PublishPass>) -> Option<PublishTurn> {
-        // They are never closed.
+        // The semaphores are never closed.
         let own = match pass {
             Some(pass) => Some(Arc::clone(&pass.turn).acquire_owned().await.ok()?),
             None => None,

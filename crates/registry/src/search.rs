@@ -1,13 +1,16 @@
 //! Full-text search over skills.
 //!
-//! The index is a copy of what the database knows, in a folder of its own, and remembers the number of
-//! the last change that it has. Whoever follows the changes in the database feeds it with
-//! [`SearchIndex::apply`]; documents and number are written together or not at all. If the folder is
-//! lost, damaged or of another kind, the number is 0 and everything is to be fed again.
+//! The index is a copy of data in the database, stored in its own folder, with the number of the
+//! last change that it contains. The follower of the change log updates it with
+//! [`SearchIndex::apply`], which writes the documents and the number together or not at all. If the
+//! folder is lost, damaged or has another format, the number is 0 and all skills must be indexed
+//! again.
 //!
-//! - `words` splits text, `fields` is what is kept of a skill, `queue` is how it gets there, `folder` is
-//!   where that is, `merge` keeps it tidy.
-//! - `query` reads what someone typed, `stages` asks the index, `rank` takes the best.
+//! - `words` splits text into words, `fields` defines the fields of a document, `queue` limits the
+//!   memory of documents that wait to be written, `folder` locks and opens the folder of the index,
+//!   `merge` decides which segments are merged.
+//! - `query` parses the text of a query, `stages` builds index queries from it, `rank` selects the
+//!   best results.
 
 mod fields;
 mod folder;
@@ -43,72 +46,72 @@ use self::{
     stages::QueryBuilder,
 };
 
-/// Memory for documents that are not written yet; it is there only while documents are applied.
+/// Memory for documents that are not written yet. It is allocated only while changes are applied.
 const WRITER_MEMORY_BYTES: usize = 20_000_000;
-/// Skills that one question can page through.
+/// Maximum number of results that the pages of one query can reach.
 pub const MAX_RESULTS: usize = 1000;
 
-/// What the index knows of a skill.
+/// A skill as it is passed to the index.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
-    /// What tells skills apart, for whoever asks.
+    /// Identifies the skill to the caller; search results contain it.
     pub key: String,
-    /// The namespace, unless the name is flat.
+    /// `None` for a skill of the default namespace.
     pub namespace: Option<String>,
     /// The name within its namespace.
     pub name: String,
     pub description: String,
     pub tags: Vec<String>,
     pub author: String,
-    /// The text of the skill. Only its beginning is indexed.
+    /// The text of the skill. Only the beginning is indexed.
     pub body: String,
     pub tier: Tier,
     pub downloads: u64,
     /// Seconds since 1970.
     pub updated_at: i64,
-    /// Whether no version can be chosen. Such a skill is found by its exact name only.
+    /// Whether all versions are yanked. Such a skill is found by its exact name only.
     pub yanked_all: bool,
 }
 
-/// A change.
+/// One change of the index.
 #[derive(Clone, Debug)]
 pub enum IndexChange {
-    /// The skill was never here. Whoever says so saves the search for what it would replace.
+    /// Add a skill that is not in the index. This saves the search for a document to replace.
     New(Document),
-    /// The skill is new, or different.
+    /// Add a skill, or replace it if it exists.
     Put(Document),
-    /// The skill with this key is gone.
+    /// Remove the skill with this key.
     Remove(String),
 }
 
-/// What someone asks.
+/// A search request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// Words, `"phrases"`, `tag:x`, `author:y` and `tier:z`. Empty finds everything.
+    /// Words, `"phrases"`, `tag:x`, `author:y` and `tier:z`. An empty text finds all skills.
     pub text: String,
-    /// Tags that a skill must have.
+    /// Tags that a skill must all have.
     pub tags: Vec<String>,
     pub author: Option<String>,
     pub tier: Option<Tier>,
-    /// Namespaces of which a skill must be in one; `_/name` is a skill that has none. All if there are
-    /// none.
+    /// A skill must be in one of these namespaces; `_/name` is a skill without a namespace. If
+    /// empty, all namespaces are searched.
     pub namespaces: Vec<String>,
 }
 
-/// How a skill fits a question, from best to worst. Better fits come first, whatever their score.
+/// How a skill matches a query, from best to worst. Better kinds come first, whatever the score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MatchKind {
-    /// The question is its name.
+    /// The query is the name of the skill.
     Name,
-    /// The question is its name but for hyphens and spaces.
+    /// The query is the name of the skill, except for hyphens and spaces.
     JoinedName,
-    /// It has all words.
+    /// The skill has all words.
     AllWords,
-    /// A word of its name begins with the last word, and it has the others.
+    /// A word of the name begins with the last word of the query; the skill has all other words.
     Beginning,
-    /// Words of its name are similar to words of the question.
+    /// Words of the name are similar to words of the query.
     Similar,
-    /// It has some of the words.
+    /// The skill has some of the words.
     SomeWords,
 }
 
@@ -123,16 +126,16 @@ impl MatchKind {
     ];
 }
 
-/// A skill that was found.
+/// A skill that was found, and how well it matches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchHit {
     pub key: String,
-    /// Comparable within one question and one kind of match.
+    /// Comparable only within one query and one kind of match.
     pub score: f32,
     pub how: MatchKind,
 }
 
-/// A page of what was found.
+/// One page of search results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchHits {
     pub items: Vec<SearchHit>,
@@ -140,22 +143,22 @@ pub struct SearchHits {
     pub more: bool,
 }
 
-/// Searching or indexing failed.
+/// An error of searching or indexing.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// Nobody types this much.
+    /// The query text is longer than anything a person types.
     #[error("the query has {length} bytes, the limit is {most}; use fewer words")]
     TooLong { length: usize, most: usize },
-    /// The folder cannot be used.
+    /// The folder cannot be created or locked.
     #[error("{}: {source}; the search index needs a folder that it can write to", path.display())]
     Folder { path: PathBuf, source: io::Error },
-    /// Every part of the folder belongs to another process.
+    /// Every slot of the folder is used by another process.
     #[error("{}: {most} processes already use it; use another folder for this one", folder.display())]
     Full { folder: PathBuf, most: usize },
     /// The index cannot be read or written.
     #[error("the search index in {}: {source}; delete the folder to rebuild it", path.display())]
     Index { path: PathBuf, source: TantivyError },
-    /// The database has gone back.
+    /// The index contains later changes than the database: the database was restored.
     #[error(
         "the search index has change {applied}, which is after change {up_to}; clear it and rebuild it"
     )]
@@ -163,7 +166,7 @@ pub enum SearchError {
 }
 
 impl SearchError {
-    /// A stable word for the error.
+    /// A stable identifier of the error, for logs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TooLong { .. } => "query_too_long",
@@ -183,19 +186,20 @@ impl SearchError {
     }
 }
 
-/// The index of this process.
+/// The search index of this process.
 ///
-/// Any number of threads search it while one applies changes; they see the state before or after, and
-/// nothing between. Both block: call them where blocking is allowed.
+/// Any number of threads can search while one thread applies changes; each search sees the state
+/// before or after the changes, never a part of them. Searching and applying block: call them on a
+/// thread that may block.
 pub struct SearchIndex {
-    // Dropped in this order: the folder is let go last.
-    /// Another one after [`Self::start_over`].
+    // Fields are dropped in this order: the lock of the folder is released last.
+    /// [`Self::start_over`] replaces the index.
     open: RwLock<OpenIndex>,
     fields: Fields,
     database: String,
-    /// The number of the last change; held while changes are applied.
+    /// The number of the last change in the index. The lock is held while changes are applied.
     applied: Mutex<u64>,
-    /// The same, for those who only look.
+    /// A copy of `applied` that can be read without the lock.
     shown: AtomicU64,
     slot: IndexFolderLock,
 }
@@ -207,8 +211,8 @@ impl fmt::Debug for SearchIndex {
 }
 
 impl SearchIndex {
-    /// Opens the index in a folder, or begins a new one; tells the number of the last change that it
-    /// has. `database` is anything that tells one database from another, on one line.
+    /// Opens the index in a folder, or creates a new one. Returns the index and the number of the
+    /// last change that it contains. `database` identifies the database, on one line.
     pub fn open(folder: &Path, database: &str) -> Result<(Self, u64), SearchError> {
         let slot = IndexFolderLock::take(folder)?;
         let (fields, schema) = Fields::new();
@@ -227,7 +231,7 @@ impl SearchIndex {
         self.open.read().unwrap_or_else(PoisonError::into_inner).index.clone()
     }
 
-    /// Applies changes, all or none, and remembers that it has everything up to a number.
+    /// Applies all changes or none, and stores that the index contains every change up to `up_to`.
     pub fn apply(
         &self,
         batch: impl IntoIterator<Item = IndexChange>,
@@ -249,7 +253,7 @@ impl SearchIndex {
                     writer.delete_term(self.fields.key_term(key));
                 }
                 if let IndexChange::New(document) | IndexChange::Put(document) = entry {
-                    // A body stands there once, the other texts twice.
+                    // A body is in one field, the other texts are in two.
                     let bytes = document.body.len() + 2 * document.description.len();
                     let kept = self.fields.index(&document);
                     writer.add_document(queue.enter(kept, bytes))?;
@@ -259,7 +263,7 @@ impl SearchIndex {
         })
     }
 
-    /// Makes one segment of all, which every question asks. It takes long if there are many skills.
+    /// Merges all segments into one, which makes every query faster. Slow if there are many skills.
     pub fn tidy_up(&self) -> Result<(), SearchError> {
         let _applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |error| SearchError::index(self.slot.path())(error);
@@ -273,14 +277,14 @@ impl SearchIndex {
         self.reader().reload().map_err(failed)
     }
 
-    /// Forgets everything, so that it can be fed from the beginning.
+    /// Removes all documents, so that the index can be built again.
     pub fn clear(&self) -> Result<(), SearchError> {
         let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         self.write(&mut applied, 0, |writer| writer.delete_all_documents().map(drop))
     }
 
-    /// Throws all files away and begins anew: for when what is there can be written to no more. Nothing
-    /// is found until it is fed from the beginning.
+    /// Deletes all files and creates a new index: for an index that can no longer be written to.
+    /// Searches find nothing until the index is built again.
     pub fn start_over(&self) -> Result<(), SearchError> {
         let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, schema) = Fields::new();
@@ -291,22 +295,23 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// Waits until nobody writes.
+    /// Waits until no thread writes.
     pub fn settle(&self) {
         drop(self.applied.lock());
     }
 
-    /// How many skills it has.
+    /// Number of skills in the index.
     pub fn skill_count(&self) -> u64 {
         self.reader().searcher().num_docs()
     }
 
-    /// The number of the last change that it has.
+    /// The number of the last change in the index.
     pub fn applied(&self) -> u64 {
         self.shown.load(Ordering::Relaxed)
     }
 
-    /// Makes a writer for one commit. Without changes there is none, and no memory for it.
+    /// Creates a writer for one commit. Without changes no writer is created, which saves its
+    /// memory.
     fn write(
         &self,
         applied: &mut u64,
@@ -322,7 +327,7 @@ impl SearchIndex {
         *applied = up_to;
         self.shown.store(up_to, Ordering::Relaxed);
         self.reader().reload().map_err(failed)?;
-        // What was committed stays if merging fails: it is tried again after the next commit.
+        // A failed merge does not undo the commit; it is retried after the next commit.
         if let Err(error) = writer.wait_merging_threads() {
             tracing::warn!(%error, "the search index could not be tidied up");
         }
@@ -337,13 +342,13 @@ impl SearchIndex {
             .build();
         let writer = self.index().writer_with_options(options)?;
         writer.set_merge_policy(Box::new(merge::SegmentMergePolicy::default()));
-        // What a process left that was ended while it wrote would be in the way.
+        // A process that was killed while writing may have left files that are in the way.
         writer.garbage_collect_files().wait()?;
         Ok(writer)
     }
 
-    /// Finds skills, best first, from the one with the number `offset` on. Beyond [`MAX_RESULTS`]
-    /// there is nothing: a question that finds so many is to be made narrower.
+    /// Returns skills, best first, starting at the result number `offset`. No results are returned
+    /// beyond [`MAX_RESULTS`]: a query that finds so many should be narrowed.
     pub fn search(
         &self,
         query: &Query,
@@ -363,7 +368,7 @@ impl SearchIndex {
         Ok(SearchHits { items, more })
     }
 
-    /// The first so many skills: one stage after the other, until there are enough.
+    /// The first `most` skills: runs one stage after the other until there are enough.
     fn find(&self, wanted: &ParsedQuery, most: usize) -> Result<Vec<SearchHit>, TantivyError> {
         let searcher = self.reader().searcher();
         let question = QueryBuilder { fields: &self.fields, searcher: &searcher, wanted };
@@ -379,7 +384,7 @@ impl SearchIndex {
             } else {
                 YankedSkills::Hidden
             };
-            // A looser stage finds again what the stricter ones found.
+            // A looser stage also finds the results of the stricter stages.
             let ranking = Ranking { most: most + hits.len(), yanked, today: today() };
             let checks = question.phrases(how);
             for found in ranking.best(&searcher, query.as_ref(), &checks)? {
@@ -392,7 +397,7 @@ impl SearchIndex {
     }
 }
 
-/// The number of this day.
+/// Today as days since 1970.
 fn today() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
 }

@@ -126,12 +126,12 @@ impl RegistryState {
         self.cache.invalidate(packages, seq);
     }
 
-    /// What is remembered for a path of the registry. It is as new as the last [`Self::refresh`].
+    /// The cached response for a path of the registry. It is as new as the last [`Self::refresh`].
     pub fn get_cached(&self, path: &str) -> Option<Arc<CachedResponse>> {
         self.cache.get(path)
     }
 
-    /// Remembers an answer that was read after [`Self::refresh`] returned its `seq`.
+    /// Caches a response that was read after [`Self::refresh`] returned its `seq`.
     pub fn cache_response(&self, path: &str, remembered: CachedResponse) {
         self.cache.put(path, remembered);
     }

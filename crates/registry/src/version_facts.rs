@@ -9,14 +9,15 @@ use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{FileFact, VersionFacts};
 use serde_json::Map;
 
-/// The key of the beginning of a skill's text, among what has no other place.
+/// The key in `more` of the beginning of a skill's text.
 pub const EXCERPT_KEY: &str = "excerpt";
-/// The key of the digest of the archive without a folder.
+/// The key in `more` of the digest of the archive without a top-level folder.
 pub const PLAIN_DIGEST_KEY: &str = "plain_sha256";
-/// Characters of a skill's text that are searched.
+/// Maximum characters of a skill's text that are searched.
 const EXCERPT_CHARS: usize = 4000;
 
-/// What a registry keeps of a submission: for its index, its search, and for other tools.
+/// The metadata of a submission that the registry stores: for its index, its search and for other
+/// tools.
 pub fn facts_of(from: &Submission) -> Result<VersionFacts, ArchiveError> {
     let file = |file: &FileDigest| FileFact {
         path: file.path.clone(),
@@ -24,7 +25,7 @@ pub fn facts_of(from: &Submission) -> Result<VersionFacts, ArchiveError> {
         size: file.size,
     };
     let excerpt: String = from.body.chars().take(EXCERPT_CHARS).collect();
-    // What other tools are given has no folder.
+    // Other tools get the archive without a top-level folder.
     let plain = sha256_hex(&archive::pack_plain(&from.tree)?);
     let mut more = Map::new();
     more.insert(EXCERPT_KEY.to_owned(), excerpt.into());

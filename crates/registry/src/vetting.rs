@@ -1,16 +1,20 @@
 //! Checks a package before a registry publishes it or a user trusts it.
 //!
-//! [`Vetting::vet`] asks every engine that there is, and the worst answer counts:
+//! [`Vetting::vet`] runs every available engine; the worst result is the verdict:
 //!
 //! - `scan` reads the files, in this process, always.
-//! - `scanners` are programs of others, if the operator has them: Bandit and detect-secrets, and
-//!   pip-audit where it may ask its service. They run in the sandbox, and nothing that they print is
-//!   believed beyond what it can be held against.
-//! - `detonation` runs the tools in a sandbox where every secret is a fake and every host a trap:
-//!   `decoy_env` builds the fakes, `sandbox_policy` the policy, `drive` calls the tools, `judge` holds what they
-//!   did against what they declare.
+//! - `scanners` runs external programs that the operator installed: Bandit, detect-secrets, and
+//!   pip-audit if it may ask its service. They run in the sandbox. Their output is checked: a
+//!   finding counts only if it names a file that the scanner received.
+//! - `detonation` runs the tools in a sandbox where every secret is a decoy and every host a trap.
+//!   `decoy_environment` and `decoy_secrets` create the decoys, `sandbox_policy` the policy,
+//!   `arguments` the arguments; `tool_process` calls the tools, `run_limiter` kills those that take
+//!   too long, `trace_events` reads the trace, `secret_leaks` finds decoys in requests, and
+//!   `behavior_check` compares the recorded actions with the declared permissions.
+//! - `finding` defines the report.
 //!
-//! An engine that fails is not an engine that found nothing: a person has to look then.
+//! An engine that failed does not count as an engine without findings: a person has to review the
+//! package.
 
 mod arguments;
 mod behavior_check;
@@ -37,57 +41,55 @@ use savoir_package::Tree;
 pub use self::finding::{EngineOutcome, EngineRun, Finding, VettingReport};
 use self::scanners::Scanners;
 
-/// What an operator can choose.
+/// Settings of the operator.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether tools are run.
     pub detonation: Detonation,
-    /// Whom pip-audit may ask.
+    /// Which service pip-audit may ask.
     pub audit: Audit,
-    /// Where scanners are looked for, before the usual places.
+    /// Folders that are searched for scanners before the default locations.
     pub folders: Vec<PathBuf>,
-    /// The interpreter of Python tools; `None` is the one of this machine.
+    /// The interpreter of Python tools; `None` searches for `python3` on this machine.
     pub python: Option<PathBuf>,
-    /// Bounds.
     pub limits: Limits,
 }
 
-/// Whether tools are run.
+/// Whether the tools of a package are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detonation {
-    /// In the sandbox, with fakes.
+    /// Tools run in the sandbox, with decoy secrets.
     On,
-    /// Not at all.
+    /// Tools are not run.
     Off,
 }
 
-/// Whether pip-audit may ask a service, which learns which packages are asked about.
+/// Whether pip-audit may ask a service. The service learns the names of the packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Audit {
-    /// It may ask the service at this host, and nobody else.
+    /// pip-audit may ask the service at this host, and no other.
     Service(String),
-    /// It is not run.
+    /// pip-audit is not run.
     Off,
 }
 
-/// Bounds of one vetting.
+/// Limits of vetting one package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Time of one call, and of loading a module.
+    /// Maximum time of one call, and of loading a module.
     pub call: Duration,
-    /// Time of all calls of one skill.
+    /// Maximum time of all calls of one skill.
     pub skill: Duration,
-    /// Time of one scanner.
+    /// Maximum time of one scanner.
     pub scanner: Duration,
-    /// Calls of one skill.
+    /// Maximum number of calls of one skill.
     pub calls: usize,
-    /// Bytes that a tool may print.
+    /// Maximum bytes that a tool may print.
     pub output: u64,
-    /// Bytes of memory.
+    /// Maximum bytes of memory.
     pub memory: u64,
-    /// Bytes that a tool may leave in its working folder.
+    /// Maximum bytes that a tool may leave in its working folder.
     pub disk: u64,
-    /// Processes and threads at once.
+    /// Maximum number of processes and threads at once.
     pub processes: u64,
 }
 
@@ -118,7 +120,7 @@ impl Default for Options {
     }
 }
 
-/// The engines of this machine. A clone is cheap.
+/// The engines that are available on this machine. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Vetting {
     inner: Arc<Inner>,
@@ -132,7 +134,7 @@ struct Inner {
 }
 
 impl Vetting {
-    /// Looks once which programs there are. Nothing is started.
+    /// Searches for the programs once. Does not start any.
     pub fn detect(options: Options) -> Self {
         let scanners = Scanners::find(&options);
         let found = savoir_engine::grant::resolve("python3", None).ok().map(|program| program.path);
@@ -140,8 +142,8 @@ impl Vetting {
         Self { inner: Arc::new(Inner { options, scanners, python }) }
     }
 
-    /// Asks every engine about a package. It takes [`Limits::skill`] and [`Limits::scanner`] at most,
-    /// and waits outside the runtime.
+    /// Runs every engine on a package. Takes at most [`Limits::skill`] and [`Limits::scanner`], on
+    /// a blocking thread of the runtime.
     pub async fn vet(&self, tree: &Tree) -> VettingReport {
         let (vetting, tree) = (self.clone(), tree.clone());
         let done = tokio::task::spawn_blocking(move || vetting.vet_here(&tree)).await;
@@ -151,7 +153,7 @@ impl Vetting {
         })
     }
 
-    /// As [`Self::vet`], on this thread.
+    /// Like [`Self::vet`], but blocks the current thread.
     pub fn vet_here(&self, tree: &Tree) -> VettingReport {
         let Inner { options, scanners, python } = &*self.inner;
         let (outside, detonated, scanned) = thread::scope(|scope| {
@@ -172,7 +174,7 @@ impl Vetting {
     }
 }
 
-/// Asks the scanner of this program.
+/// Runs the built-in scanner.
 fn scanned(tree: &Tree) -> (Vec<Finding>, EngineRun) {
     let started = Instant::now();
     let report = tree.scan();

@@ -31,7 +31,7 @@ use crate::{
     trust,
 };
 
-/// Folder for drafts in the data folder of the user, where no agent `search_frequency`.
+/// Folder for drafts in the data folder of the user, where no agent looks for skills.
 const DRAFTS: &str = "drafts";
 
 /// Which skills an agent gets.

@@ -119,7 +119,7 @@ pub(crate) struct Page<'a> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// What fits on a screen.
+    /// A question that fits on a screen.
     #[default]
     Question,
     /// Every permission on its own line.

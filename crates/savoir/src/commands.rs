@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! Defines the command line of `savoir`. Each command has its own file.
 
 mod admin;
 mod adopt;

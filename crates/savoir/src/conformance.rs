@@ -30,7 +30,7 @@ struct Vector {
     expected: Value,
 }
 
-/// What became of the vectors, each by its identifier.
+/// The ids of the vectors, grouped by result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Outcome {
     /// As expected.
@@ -46,9 +46,9 @@ pub(crate) struct Outcome {
 pub(crate) struct Failure {
     /// The vector.
     pub(crate) id: String,
-    /// What the file says.
+    /// The result that the file of the vector expects.
     pub(crate) expected: Value,
-    /// What the library says.
+    /// The result that the library returned.
     pub(crate) got: Value,
 }
 

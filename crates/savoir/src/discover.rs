@@ -210,7 +210,7 @@ impl Walk<'_> {
     }
 }
 
-/// What a folder inherits from the folders above it.
+/// The settings that a folder inherits from the folders above it.
 struct InheritedRules {
     rules: Vec<Gitignore>,
     /// Whether one of them is a plugin of Claude Code.

@@ -1,4 +1,4 @@
-//! The skills on this machine: those that agents see, and those in Savoir's lockfiles.
+//! Finds the skills on this machine: those that agents see, and those in Savoir's lockfiles.
 //!
 //! - `own` reads Savoir's lockfiles, `selection` has filter options, `report` formats the results.
 

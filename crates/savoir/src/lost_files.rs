@@ -1,8 +1,8 @@
-//! Files that a tool wrote into its temporary folders, which are deleted when it exits.
+//! Finds files that a tool wrote into its temporary folders, which are deleted when it exits.
 
 use std::{collections::BTreeSet, path::Path};
 
-/// Caches and settings in a home folder, which nobody misses.
+/// Folders of caches and settings in a home folder, which users do not miss.
 const CACHES_AND_SETTINGS: [&str; 25] = [
     ".bash_history",
     ".bundle",

@@ -1,4 +1,4 @@
-//! Whether the network may be used.
+//! Decides whether the network may be used.
 
 use savoir_package::source::Network;
 

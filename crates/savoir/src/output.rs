@@ -1,4 +1,4 @@
-//! Standard output, with colour only on a terminal.
+//! Writes to standard output, with colour only on a terminal.
 
 use std::{
     borrow::Cow,

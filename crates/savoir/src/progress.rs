@@ -1,4 +1,4 @@
-//! A progress line on the terminal for work that takes longer than a moment.
+//! Shows a progress line on the terminal for work that takes longer than a moment.
 
 use std::{
     io::{self, IsTerminal as _},

@@ -1,4 +1,4 @@
-//! Which registries are used, in which order, and with which tokens.
+//! Decides which registries are used, in which order, and with which tokens.
 
 use std::{fs, io, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The runtime of asynchronous commands.
+//! Creates the Tokio runtime of asynchronous commands.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ const RESET: &[u8] = b"\x1b[0m\x1b[?25h";
 
 static SCREEN: Mutex<Screen> = Mutex::new(Screen::new());
 
-/// What a program has changed on the terminal.
+/// Tracks the changes that a program made to the terminal.
 #[derive(Debug)]
 struct Screen {
     /// Standard output and standard error.

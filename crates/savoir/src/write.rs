@@ -1,4 +1,4 @@
-//! Atomic writes: a reader sees the old text or the new one, never a part.
+//! Writes files atomically: a reader sees the old text or the new one, never a part.
 
 use std::{
     fs,

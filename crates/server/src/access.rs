@@ -1,15 +1,15 @@
-//! The scope and the rate limit of each route.
+//! Defines the token scope and the rate limit of each route.
 
 use axum::http::Method;
 
 use crate::config::RateLimits;
 
-/// A right that a program's token may have. People who log in have all of their own.
+/// A scope that an API token may have. A user who logs in has all scopes that apply to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     SkillsRead,
     SkillsWrite,
-    /// To keep drafts, which a person looks at, and nothing else.
+    /// Create drafts, which a person reviews, and nothing else.
     SkillsDraft,
     SkillsRun,
     Chat,
@@ -18,16 +18,16 @@ pub(crate) enum Scope {
     WorkflowsRead,
     WorkflowsWrite,
     WorkflowsRun,
-    /// Users, settings, usage: for administrators alone.
+    /// Users, settings and usage: for administrators only.
     Admin,
-    /// Who one is.
+    /// Read the own account.
     Account,
-    /// What only a person does: tokens, logging out.
+    /// Actions that only a logged-in person may do: manage tokens, log out.
     Person,
 }
 
 impl Scope {
-    /// The rights that a token can be given.
+    /// Scopes that a token can have.
     pub(crate) const GRANTABLE: &[Self] = &[
         Self::SkillsRead,
         Self::SkillsWrite,
@@ -42,9 +42,9 @@ impl Scope {
         Self::Admin,
     ];
 
-    /// Whether a token has it for which nothing is said.
+    /// Whether a token that is created without a list of scopes gets this scope.
     pub(crate) fn is_usual(self) -> bool {
-        // Who may write skills may keep drafts.
+        // `SkillsWrite` includes drafts.
         !matches!(self, Self::Admin | Self::SkillsDraft)
     }
 
@@ -66,7 +66,7 @@ impl Scope {
         }
     }
 
-    /// What a program is told whose token lacks this right.
+    /// The error message for a token without this scope.
     pub(crate) fn lacking(self) -> String {
         match self {
             Self::Person => "Only a person who logged in can do this".to_owned(),
@@ -74,7 +74,7 @@ impl Scope {
         }
     }
 
-    /// The same for an agent, with what its person can do about it.
+    /// The error message for an agent, with a hint for its user.
     pub(crate) fn way_out(self) -> String {
         let scope = self.as_str();
         format!(
@@ -84,13 +84,13 @@ impl Scope {
         )
     }
 
-    /// Whether a token with these rights has this one.
+    /// Whether the list of granted scopes includes this one.
     pub(crate) fn is_in(self, granted: &[String]) -> bool {
         self == Self::Account || granted.iter().any(|scope| scope == self.as_str())
     }
 }
 
-/// The right that a route needs. A route that is in no row is for people alone.
+/// The scope that a route requires. Routes that are not in the table are for logged-in people only.
 pub(crate) fn scope(method: &Method, route: &str) -> Scope {
     let reads = *method == Method::GET || *method == Method::HEAD;
     if route == crate::mcp::PATH {
@@ -117,14 +117,14 @@ pub(crate) fn scope(method: &Method, route: &str) -> Scope {
     }
 }
 
-/// How often one person may use a route in a minute.
+/// Maximum requests of one user to a route in a minute.
 pub(crate) fn limit(limits: &RateLimits, route: &str) -> u32 {
     match route {
         "/api/v1/skills/{name}/run"
         | "/api/v1/chat/completions"
         | "/api/v1/workflows/{id}/execute"
         | "/api/v1/workflows/executions/{id}/resume" => limits.runs,
-        // One address for all that agents ask.
+        // Agents send all requests to one path, so the limit for all routes applies.
         crate::mcp::PATH => limits.all,
         _ => limits.routes,
     }

@@ -3,30 +3,28 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use savoir_store::{Database, Role, StoreError, User, hash_password};
 
-/// Fewest characters of a password.
 const MIN_PASSWORD_CHARS: usize = 6;
 
-/// Most characters of an address, as mail has it.
+/// The maximum length of an email address in SMTP.
 const MAX_EMAIL_BYTES: usize = 254;
 
-/// Why there is no new account.
+/// Why an account could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    /// What was given is no address.
+    /// The text is not an email address.
     #[error("Valid email address required")]
     Email,
-    /// The password is too short.
     #[error("Password must be at least 6 characters")]
     Password,
-    /// The address belongs to someone.
+    /// The email address belongs to another account.
     #[error("Email already registered")]
     Taken,
-    /// The account cannot be kept.
+    /// The account cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Makes an account, after its password was checked.
+/// Checks the length of the password and creates an account.
 pub async fn create_account(
     database: &Database,
     email: Email,
@@ -36,12 +34,12 @@ pub async fn create_account(
     NewAccount { email, password: NewPassword::check(password)? }.create(database, role).await
 }
 
-/// An address: trimmed, in lower case, and of the form that the contract asks for.
+/// An email address: trimmed, in lower case, in the format that the API requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Email(String);
 
 impl Email {
-    /// `^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$`
+    /// Parses `^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (name, domain) = text.split_once('@')?;
@@ -54,17 +52,17 @@ impl Email {
             && all(host, ".-")
             && top.len() >= 2
             && top.bytes().all(|byte| byte.is_ascii_alphabetic());
-        // Only now: some letters outside of ASCII have lower-case forms inside.
+        // Lower-case only after the check: some letters outside of ASCII have ASCII lower-case
+        // forms.
         fits.then(|| Self(text.to_ascii_lowercase()))
     }
 
-    /// Its text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What an account is made of, checked.
+/// The validated data of a new account.
 #[derive(Debug)]
 pub(crate) struct NewAccount {
     pub(crate) email: Email,
@@ -85,13 +83,13 @@ impl NewAccount {
         self.hashed().await?.create(database, role).await
     }
 
-    /// Does first what takes long.
+    /// Hashes the password, which is slow.
     pub(crate) async fn hashed(self) -> Result<HashedAccount, AccountError> {
         Ok(HashedAccount { email: self.email, hash: self.password.hash().await? })
     }
 }
 
-/// An account that needs only to be written down.
+/// A new account with a hashed password, ready to be stored.
 pub(crate) struct HashedAccount {
     email: Email,
     hash: String,

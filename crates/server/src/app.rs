@@ -1,4 +1,4 @@
-//! The state that all requests share.
+//! Holds the state that all requests share.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -18,11 +18,11 @@ use crate::{
     throttle::Turns,
 };
 
-/// Everything that a request may need. Cloning shares it.
+/// The shared state of the server. Cloning is cheap and shares the state.
 #[derive(Clone, Debug)]
 pub struct App(Arc<Inner>);
 
-/// The parts of an [`App`].
+/// The fields of an [`App`].
 #[derive(Debug)]
 pub struct Inner {
     pub(crate) config: Config,
@@ -34,24 +34,23 @@ pub struct Inner {
     pub(crate) keys: Keys,
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
-    /// Runs that go on, also after their listener went away.
+    /// Runs in progress. They continue after their client disconnects.
     pub(crate) tasks: TaskTracker,
-    /// Passwords that are being checked.
+    /// Limits concurrent password checks.
     pub(crate) turns: Turns,
-    /// What is asked about a package before it is published.
+    /// Checks packages before they are published.
     pub(crate) vetting: Vetting,
-    /// What the routes of the registry share.
     pub(crate) registry_state: RegistryState,
-    /// From where people may take skills.
+    /// The repositories from which users may import skills.
     pub(crate) catalog: Catalog,
-    /// How much code of workflows may run at once.
+    /// Limits how much workflow code runs at once.
     pub(crate) code: CodePolicy,
-    /// Streams are to end now.
+    /// Cancelled when streams must end.
     pub(crate) stop: CancellationToken,
 }
 
 impl App {
-    /// Puts a server together. The signing key is made at the very first start.
+    /// Creates the state of a server. The signing key is created at the first start.
     pub async fn new(
         config: Config,
         database: Database,
@@ -60,7 +59,8 @@ impl App {
     ) -> Result<Self, StoreError> {
         let database = database.with_quotas(config.quotas);
         let keys = Keys::open(&database).await?;
-        // Nobody else who keeps blobs in the same storage may sweep ours.
+        // Marks the storage, so that another server with blobs in the same storage does not delete
+        // ours.
         database.registry(&storage).mark().await?;
         let knowledge =
             Knowledge::new(database.clone(), storage.clone(), models.embedder().cloned());
@@ -94,7 +94,7 @@ impl App {
 }
 
 impl App {
-    /// The knowledge that it serves: what is uploaded here wakes an indexer of it at once.
+    /// The knowledge base that the server uses. An upload through it wakes its indexer at once.
     pub fn knowledge(&self) -> &Knowledge {
         &self.knowledge
     }

@@ -1,8 +1,8 @@
 //! Extractors: authentication, request body and rate limit.
 //!
-//! Every route of the API that is not open to strangers takes [`Authenticated`]. It checks in the order of
-//! the contract: authentication, the right of a program's token, the shape of the body, the rate
-//! limit of the route. Those few that are open take [`Anonymous`].
+//! Every route that requires authentication takes [`Authenticated`]. It checks, in the order that
+//! the API defines: authentication, the scope of an API token, the request body, the rate limit of
+//! the route. The few public routes take [`Anonymous`].
 
 use std::{future::Future, time::Duration};
 
@@ -23,30 +23,30 @@ use crate::{
     middleware::RateLimitStatus,
 };
 
-/// A request of a known person.
+/// An authenticated request.
 #[derive(Debug)]
 pub(crate) struct Authenticated<B = ()> {
     pub(crate) caller: Caller,
     pub(crate) body: B,
 }
 
-/// Who asks.
+/// The user who sent a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) user: User,
-    /// The token of a person; a program has none.
+    /// The session token of a logged-in user; `None` for an API token.
     pub(crate) claims: Option<Claims>,
-    /// The token of a program, with its rights; a person has all of their own.
+    /// The API token with its scopes; `None` for a logged-in user, who has all scopes.
     pub(crate) token: Option<ApiToken>,
 }
 
 impl Caller {
-    /// Whether something of an owner is theirs to see and to change.
+    /// Whether the caller may read and change something of this owner.
     pub(crate) fn may_touch(&self, owner: Option<i64>) -> bool {
         self.user.is_admin() || owner == Some(self.user.id)
     }
 
-    /// Who acts, as the registry's log has them.
+    /// The caller in the format of the registry's audit log.
     pub(crate) fn actor(&self) -> Actor {
         match &self.token {
             Some(token) => Actor::program(&self.user, token),
@@ -54,12 +54,12 @@ impl Caller {
         }
     }
 
-    /// Someone who is asked for in their absence, with all that is theirs.
+    /// A caller for work that is done without a request of the user, with all scopes.
     pub(crate) fn on_behalf_of(user: User) -> Self {
         Self { user, claims: None, token: None }
     }
 
-    /// A program needs a right beyond that of its route.
+    /// Fails if an API token lacks a scope that is needed besides that of the route.
     pub(crate) fn must_have(&self, scope: Scope) -> ApiResult<()> {
         match &self.token {
             Some(token) if !scope.is_in(&token.scopes) => Err(ApiError::forbidden(scope.lacking())),
@@ -67,7 +67,7 @@ impl Caller {
         }
     }
 
-    /// Only administrators pass.
+    /// Fails unless the caller is an administrator.
     pub(crate) fn must_be_admin(&self) -> ApiResult<()> {
         if self.user.is_admin() {
             Ok(())
@@ -76,13 +76,13 @@ impl Caller {
         }
     }
 
-    /// Their number, as skills write it.
+    /// The user id in the format that skill files contain.
     pub(crate) fn owner_id(&self) -> String {
         self.user.id.to_string()
     }
 }
 
-/// What a body becomes.
+/// A type that can be read from a request body.
 pub(crate) trait FromBody: Sized + Send {
     fn from_body(request: Request, app: &App) -> impl Future<Output = ApiResult<Self>> + Send;
 }
@@ -93,7 +93,7 @@ impl FromBody for () {
     }
 }
 
-/// A body that is JSON of a shape.
+/// A JSON body that is validated as `T`.
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T);
 
@@ -103,7 +103,7 @@ impl<T: Shape> FromBody for Json<T> {
     }
 }
 
-/// A body that is read by the route, such as an upload.
+/// A body that the route reads itself, such as an upload.
 #[derive(Debug)]
 pub(crate) struct Raw(pub(crate) Request);
 
@@ -126,12 +126,12 @@ impl<B: FromBody> FromRequest<App> for Authenticated<B> {
     }
 }
 
-/// A request of someone who need not be known.
+/// A request that needs no authentication.
 #[derive(Debug)]
 pub(crate) struct Anonymous<B> {
-    /// What they are counted by.
+    /// The key for rate limits: the address of the client.
     pub(crate) address: String,
-    /// Whether they are on this machine.
+    /// Whether the client is on this machine.
     pub(crate) local: bool,
     pub(crate) body: B,
 }
@@ -149,7 +149,7 @@ impl<B: FromBody> FromRequest<App> for Anonymous<B> {
     }
 }
 
-/// One use of a route, before it is counted.
+/// One request to a route, before it is counted for the rate limit.
 struct RouteUse {
     method: Method,
     route: String,
@@ -160,7 +160,7 @@ impl RouteUse {
     fn new(request: &Request) -> Self {
         let method = request.method().clone();
         Self {
-            // The head of an answer costs as much as the whole.
+            // HEAD costs as much as GET.
             method: if method == Method::HEAD { Method::GET } else { method },
             route: route_of(request),
             budget: request.extensions().get().cloned(),
@@ -174,7 +174,7 @@ impl RouteUse {
     }
 }
 
-/// The route of a request, with its parameters unfilled.
+/// The route pattern of a request, with parameter names instead of values.
 pub(crate) fn route_of(request: &Request) -> String {
     let route = request.extensions().get::<MatchedPath>();
     route.map_or_else(|| "unmatched".to_owned(), |route| route.as_str().to_owned())
@@ -182,7 +182,7 @@ pub(crate) fn route_of(request: &Request) -> String {
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Counts a request against a limit. 0 is no limit.
+/// Counts a request for a rate limit. A limit of 0 means unlimited.
 pub(crate) async fn spend(
     app: &App,
     key: &str,
@@ -199,7 +199,7 @@ pub(crate) async fn spend(
     if hits.count > u64::from(limit) { Err(ApiError::rate(limit)) } else { Ok(()) }
 }
 
-/// Finds out who asks.
+/// Authenticates a request and returns its user.
 pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,
@@ -207,7 +207,7 @@ pub(crate) async fn authenticate(
 ) -> ApiResult<Caller> {
     let mut caller = known(app, headers).await?;
     caller.must_have(scope)?;
-    // A token without that right sees what is its owner's, not what is everyone's.
+    // Without the scope admin, the token of an administrator sees only the data of its owner.
     if caller.must_have(Scope::Admin).is_err() {
         caller.user.role = Role::User;
     }
@@ -217,7 +217,7 @@ pub(crate) async fn authenticate(
     Ok(caller)
 }
 
-/// Finds out who asks, whatever their token is for.
+/// Authenticates a request, whatever the scopes of its token.
 pub(crate) async fn caller(app: &App, headers: &HeaderMap) -> ApiResult<Caller> {
     let caller = known(app, headers).await?;
     if caller.user.active {
@@ -232,7 +232,7 @@ async fn known(app: &App, headers: &HeaderMap) -> ApiResult<Caller> {
     holder(app, bearer(headers)?).await?.ok_or_else(invalid)
 }
 
-/// Whose a token is, if it is good. They may be disabled.
+/// The owner of a token, if the token is valid. The account may be disabled.
 async fn holder(app: &App, token: &str) -> ApiResult<Option<Caller>> {
     let accounts = app.database.accounts();
     if token.starts_with(API_TOKEN_PREFIX) {
@@ -247,14 +247,14 @@ async fn holder(app: &App, token: &str) -> ApiResult<Option<Caller>> {
     Ok(user.map(|user| Caller { user, claims: Some(claims), token: None }))
 }
 
-/// What the token of a program begins with.
+/// The prefix of API tokens.
 pub(crate) const API_TOKEN_PREFIX: &str = "sav_";
 
 fn bearer(headers: &HeaderMap) -> ApiResult<&str> {
     let missing = || ApiError::unauthorized("Missing or invalid Authorization header");
     let value = headers.get(header::AUTHORIZATION).ok_or_else(missing)?;
     let value = value.to_str().map_err(|_| missing())?;
-    // Blanks at the end of a header do not arrive.
+    // HTTP strips blanks at the end of a header, so the blank after `Bearer` may be missing.
     let rest = value.strip_prefix("Bearer").ok_or_else(missing)?;
     if !(rest.is_empty() || rest.starts_with(' ')) {
         return Err(missing());
@@ -274,9 +274,10 @@ pub(crate) fn digest(secret: &str) -> String {
     })
 }
 
-/// Whom a limit for all routes is counted for, before it is known who asks: the person of the token,
-/// else the address. A stranger who made up tokens would get a counter for each of them, and one who
-/// found an old token could use up what its person may ask.
+/// The key for the rate limit of all routes, before the request is authenticated: the user of a
+/// valid token, else the client address. Unverified tokens are not used as keys: a client could
+/// invent tokens to get a new counter for each, or use an old token to exhaust the limit of its
+/// owner.
 pub(crate) async fn rate_key(app: &App, request: &Parts) -> ApiResult<String> {
     let caller = match bearer(&request.headers) {
         Ok(token) => holder(app, token).await?,

@@ -12,7 +12,7 @@ use crate::{
     limits::{BODY_TIMEOUT_SECONDS, MAX_ECHO_BYTES, MAX_JSON_BYTES, MAX_SHAPE_ERRORS},
 };
 
-/// One difference between a body and its shape.
+/// One validation error of a body.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ShapeError {
     #[serde(rename = "type")]
@@ -32,7 +32,7 @@ impl ShapeError {
         Self { kind, loc, msg: msg.into(), input: echo(input) }
     }
 
-    /// The difference in words, with the field that it is about.
+    /// The error as a sentence, with the name of the field.
     pub(crate) fn sentence(&self) -> String {
         let part = |part: &Value| part.as_str().map_or_else(|| part.to_string(), str::to_owned);
         let place: Vec<String> = self.loc.iter().skip(1).map(part).collect();
@@ -43,10 +43,10 @@ impl ShapeError {
     }
 }
 
-/// Members whose values are not sent back.
+/// Fields whose values are not repeated in errors.
 const SECRET_FIELDS: &[&str] = &["password", "current", "new", "token"];
 
-/// What is sent back of a value: not secrets, and not megabytes.
+/// The part of a value that is repeated in an error: no secrets, and not megabytes.
 fn echo(mut input: Value) -> Value {
     if let Value::Object(members) = &mut input {
         for key in SECRET_FIELDS {
@@ -63,14 +63,14 @@ fn echo(mut input: Value) -> Value {
     if small { input } else { "…".into() }
 }
 
-/// A body that is a JSON object.
+/// A type that can be read from a JSON object.
 pub(crate) trait Shape: Sized + Send {
-    /// Takes the members. What is missing or wrong is noted in `members`; the value that is made up
-    /// instead is never seen.
+    /// Reads the fields. Missing or wrong fields are recorded in `members`; the placeholder values
+    /// in the result are never used then.
     fn read(members: &mut Members) -> Self;
 }
 
-/// The members of an object, and what is wrong with them.
+/// The fields of an object, and the errors found so far.
 #[derive(Debug)]
 pub(crate) struct Members {
     all: Map<String, Value>,
@@ -78,12 +78,12 @@ pub(crate) struct Members {
     errors: Vec<ShapeError>,
 }
 
-/// What is asked of a text.
+/// Limits for a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Text {
-    /// Fewest characters.
+    /// Minimum characters.
     pub(crate) min: usize,
-    /// Most characters; 0 is any number.
+    /// Maximum characters; 0 means unlimited.
     pub(crate) max: usize,
 }
 
@@ -97,27 +97,27 @@ impl Text {
 }
 
 impl Members {
-    /// Notes an error that only the route can see, at a place below the body.
+    /// Records an error that only the route can detect, at a place below the body.
     pub(crate) fn reject(&mut self, error: ShapeError) {
-        // A body may have a million things wrong with it.
+        // A body may have a million errors.
         if self.errors.len() < MAX_SHAPE_ERRORS {
             self.errors.push(error);
         }
     }
 
-    /// The place of a member.
+    /// The path of a field, for errors.
     pub(crate) fn place(&self, key: &str) -> Vec<Value> {
         let mut place = self.path.clone();
         place.push(key.into());
         place
     }
 
-    /// A member, as it is.
+    /// A field without validation.
     pub(crate) fn value(&self, key: &str) -> Option<&Value> {
         self.all.get(key).filter(|value| !value.is_null())
     }
 
-    /// A value that must be there, whatever it is.
+    /// A required value of any type.
     pub(crate) fn any(&mut self, key: &str) -> Value {
         let value = self.all.get(key).cloned();
         value.unwrap_or_else(|| {
@@ -126,7 +126,7 @@ impl Members {
         })
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub(crate) fn text(&mut self, key: &str, rule: Text) -> String {
         match self.all.get(key).cloned() {
             None => {
@@ -137,13 +137,13 @@ impl Members {
         }
     }
 
-    /// A text that may be missing or null.
+    /// An optional text: missing or null is `None`.
     pub(crate) fn optional_text(&mut self, key: &str, rule: Text) -> Option<String> {
         let value = self.value(key)?.clone();
         Some(self.check_text(key, value, rule))
     }
 
-    /// A text that must fit a pattern.
+    /// A required text that must match a pattern.
     pub(crate) fn pattern(
         &mut self,
         key: &str,
@@ -158,7 +158,7 @@ impl Members {
         text
     }
 
-    /// A truth value that must be there.
+    /// A required boolean.
     pub(crate) fn boolean(&mut self, key: &str) -> bool {
         match self.all.get(key) {
             None => self.missing(key),
@@ -168,7 +168,7 @@ impl Members {
         false
     }
 
-    /// A whole number that may be missing or null.
+    /// An optional integer.
     pub(crate) fn optional_integer(&mut self, key: &str, min: i64, max: i64) -> Option<i64> {
         let value = self.value(key)?;
         match integer(value) {
@@ -186,7 +186,7 @@ impl Members {
         None
     }
 
-    /// A list of texts that may be missing or null.
+    /// An optional list of texts.
     pub(crate) fn optional_texts(&mut self, key: &str) -> Option<Vec<String>> {
         let value = self.value(key)?.clone();
         let Value::Array(items) = value else {
@@ -208,7 +208,7 @@ impl Members {
         Some(texts)
     }
 
-    /// A map of texts that may be missing or null.
+    /// An optional map of texts.
     pub(crate) fn text_map(&mut self, key: &str) -> Map<String, Value> {
         let Some(value) = self.value(key).cloned() else { return Map::new() };
         let Value::Object(map) = value else {
@@ -226,7 +226,7 @@ impl Members {
         map
     }
 
-    /// An object of a shape that must be there.
+    /// A required nested object.
     pub(crate) fn nested<T: Shape>(&mut self, key: &str) -> Option<T> {
         match self.all.get(key).cloned() {
             None => self.missing(key),
@@ -276,7 +276,7 @@ impl Members {
     }
 }
 
-/// A whole number, however it is written: `1.0` is one, too.
+/// An integer in any notation: `1.0` is 1.
 pub(crate) fn integer(value: &Value) -> Option<i64> {
     let written = || {
         let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
@@ -285,7 +285,7 @@ pub(crate) fn integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(written)
 }
 
-/// Holds a value against a shape.
+/// Validates a value.
 pub(crate) fn read<T: Shape>(value: Value) -> Result<T, Vec<ShapeError>> {
     let Value::Object(all) = value else {
         let message = "Input should be a valid dictionary or object to extract fields from";
@@ -297,7 +297,7 @@ pub(crate) fn read<T: Shape>(value: Value) -> Result<T, Vec<ShapeError>> {
     if members.errors.is_empty() { Ok(body) } else { Err(members.errors) }
 }
 
-/// The body of a request as JSON of a shape.
+/// Reads and validates the JSON body of a request.
 pub(crate) async fn from_request<T: Shape>(request: Request) -> ApiResult<T> {
     let bytes = bytes(request, MAX_JSON_BYTES).await?;
     let value = if bytes.is_empty() {
@@ -314,7 +314,7 @@ pub(crate) async fn from_request<T: Shape>(request: Request) -> ApiResult<T> {
     read(value).map_err(ApiError::shape)
 }
 
-/// The bytes of a request, up to a limit.
+/// The bytes of a request body, up to a limit.
 pub(crate) async fn bytes(request: Request, limit: usize) -> ApiResult<bytes::Bytes> {
     let length = request.headers().get(axum::http::header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());

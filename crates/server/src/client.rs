@@ -10,12 +10,12 @@ use url::{Host, Url};
 
 use crate::config::Config;
 
-/// The other end of the connection.
+/// The address of the other end of the connection.
 pub(crate) fn peer(extensions: &Extensions) -> Option<SocketAddr> {
     extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0)
 }
 
-/// What an unknown client is counted by.
+/// The key of an anonymous client for rate limits.
 pub(crate) fn address_key(config: &Config, headers: &HeaderMap, extensions: &Extensions) -> String {
     match client_address(config, headers, peer(extensions)) {
         Some(address) => format!("address:{}", network(address)),
@@ -23,13 +23,13 @@ pub(crate) fn address_key(config: &Config, headers: &HeaderMap, extensions: &Ext
     }
 }
 
-/// The client, as a trusted proxy tells it, else the other end of the connection.
+/// The client address: as reported by a trusted proxy, else the other end of the connection.
 fn client_address(
     config: &Config,
     headers: &HeaderMap,
     peer: Option<SocketAddr>,
 ) -> Option<IpAddr> {
-    // The last one is what our proxy saw; those before it are what the client says.
+    // Our proxy appends the address that it saw; the addresses before can be forged by the client.
     let told = headers.get_all("x-forwarded-for").iter().next_back();
     if config.behind_proxy
         && let Some(told) = told.and_then(|value| value.to_str().ok())
@@ -44,7 +44,8 @@ fn client_address(
     peer.map(|peer| peer.ip())
 }
 
-/// One household has one IPv4 address, but 2^64 IPv6 addresses.
+/// The network that is counted as one client: a household has one IPv4 address, but 2^64 IPv6
+/// addresses.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -59,7 +60,8 @@ fn network(address: IpAddr) -> IpAddr {
 /// site in a browser on this machine.
 pub(crate) fn is_local(config: &Config, headers: &HeaderMap, peer: Option<SocketAddr>) -> bool {
     let forwarded = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
-    // Some proxies can be made to drop the header that names the client.
+    // Clients can make some proxies drop the header that names the client, so its absence proves
+    // nothing.
     !config.behind_proxy
         && is_private(config)
         && peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
@@ -68,8 +70,8 @@ pub(crate) fn is_local(config: &Config, headers: &HeaderMap, peer: Option<Socket
         && text(headers, &header::ORIGIN).is_none_or(|origin| is_our_page(config, headers, origin))
 }
 
-/// Whether people reach the server on this machine alone. One with a public name has a proxy in
-/// front of it, whether that tells so or not.
+/// Whether the server is reachable only from this machine. A server with a public name has a proxy
+/// in front, whether or not the proxy sends a header that says so.
 fn is_private(config: &Config) -> bool {
     let public = Url::parse(&config.public_url).ok();
     public.as_ref().and_then(Url::host).is_some_and(|host| is_loopback(&host))
@@ -84,11 +86,12 @@ fn is_loopback(host: &Host<&str>) -> bool {
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
-    // What is no text is no name of ours either.
+    // A header that is not text never matches our host names.
     headers.get(name).map(|value| value.to_str().unwrap_or_default())
 }
 
-/// A name that someone else's name server gave this machine is not ours.
+/// Whether a `Host` header is a name of this server. This prevents DNS rebinding: another domain
+/// can resolve to this machine.
 fn is_our_host(config: &Config, host: &str) -> bool {
     let Ok(asked) = Url::parse(&format!("http://{host}")) else { return false };
     let public = Url::parse(&config.public_url).ok();

@@ -7,52 +7,51 @@ use savoir_store::Quotas;
 
 use crate::tool_runner::ToolRunner;
 
-/// How a server is set up. The default suits one person on one machine.
+/// Settings of the server. The default is for one user on one machine.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where people reach it, without a slash at the end: `http://127.0.0.1:7878`.
+    /// The public URL of the server, without a slash at the end: `http://127.0.0.1:7878`.
     pub public_url: String,
-    /// Who may make an account.
+    /// Who may create an account.
     pub registration: Registration,
-    /// The address whose account is an administrator.
+    /// The account with this email address is an administrator.
     pub admin_email: Option<String>,
-    /// How often one person may ask.
+    /// Maximum requests of one user.
     pub limits: RateLimits,
-    /// How much one account may keep.
+    /// Maximum data of one account.
     pub quotas: Quotas,
-    /// Pages of other origins that may use the API.
+    /// Web origins besides our own that may use the API.
     pub cors_origins: Vec<String>,
-    /// Whether a proxy in front tells the address of the client in `X-Forwarded-For`.
+    /// Whether a proxy in front reports the client address in `X-Forwarded-For`.
     pub behind_proxy: bool,
-    /// Which servers workflows may ask, once an administrator has switched that on.
+    /// The servers that workflows may request, once an administrator has enabled HTTP requests.
     pub workflow_http: HttpPolicy,
-    /// How long runs may take.
+    /// Maximum duration of runs.
     pub time_limits: TimeLimits,
-    /// How often a stream shows that it lives.
+    /// How often a stream sends a keep-alive.
     pub heartbeat: Duration,
-    /// How long streams may go on when the server is told to stop.
+    /// How long streams may continue after the server is asked to stop.
     pub grace: Duration,
-    /// How the registry is set up.
     pub registry: RegistryConfig,
-    /// From where people may take skills.
+    /// The repositories from which users may import skills.
     pub catalog: CatalogConfig,
-    /// Folders with integrations, whose skills are kept from each start on.
+    /// Folders with integrations. Their skills are imported at each start.
     pub integrations: Vec<PathBuf>,
-    /// Whether the model of a conversation finds and follows skills by itself.
+    /// Whether the model of a chat can find and use skills by itself.
     pub chat_tools: bool,
-    /// Where tools of skills run for agents, if they may.
+    /// Runs tools of skills for agents; `None` if tools must not run on the server.
     pub skill_tools: Option<ToolRunner>,
 }
 
-/// From where people may take skills.
+/// The repositories from which users may import skills.
 #[derive(Clone, Debug)]
 pub struct CatalogConfig {
-    /// Addresses of repositories, or of all below them, that may be asked besides those on GitHub:
+    /// URLs or paths of repositories, or prefixes of them, that are allowed besides GitHub:
     /// `https://git.example.org/team/`, `/srv/skills`.
     pub allow: Vec<String>,
-    /// Where repositories are kept; a folder that is gone afterwards if nothing is said.
+    /// The folder for cloned repositories; `None` uses a temporary folder.
     pub cache: Option<PathBuf>,
-    /// How long one repository is waited for.
+    /// Maximum time to fetch one repository.
     pub patience: Duration,
 }
 
@@ -62,48 +61,48 @@ impl Default for CatalogConfig {
     }
 }
 
-/// How a registry is set up.
+/// Settings of the registry.
 #[derive(Clone, Debug, Default)]
 pub struct RegistryConfig {
-    /// Who may read what was published.
+    /// Who may read published skills.
     pub readers: Readers,
-    /// The folder for the index of words; one that is gone afterwards if nothing is said.
+    /// The folder of the search index; `None` uses a temporary folder.
     pub search_folder: Option<PathBuf>,
-    /// What is asked about a package before it is published.
+    /// How packages are checked before they are published.
     pub vetting: savoir_registry::vetting::Options,
-    /// Whether those who download are sent to the storage itself, if it can be asked by everybody.
+    /// Whether downloads redirect to the object storage, if the storage supports public URLs.
     pub redirect: bool,
 }
 
-/// Who may read what was published.
+/// Who may read published skills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readers {
-    /// Everyone who reaches the server.
+    /// Everyone who can reach the server.
     #[default]
     Everyone,
-    /// Those who have an account.
+    /// Users with an account.
     Accounts,
 }
 
-/// Who may make an account by themselves.
+/// Who may create an account without an administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registration {
-    /// Those on the same machine, not through a proxy.
+    /// Clients on the same machine, not through a proxy.
     Local,
-    /// Everyone who reaches the server.
+    /// Everyone who can reach the server.
     Open,
     /// Nobody.
     Closed,
 }
 
-/// Requests in a minute; 0 is no limit.
+/// Maximum requests in a minute; 0 means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimits {
-    /// Of one person, for each of the routes that ask a model.
+    /// Per user, for each route that calls a model.
     pub runs: u32,
-    /// Of one person, for each other route.
+    /// Per user, for each other route.
     pub routes: u32,
-    /// Of one person, for all routes together, and at the door for agents.
+    /// Per user, for all routes together. Also the limit of the MCP route.
     pub all: u32,
 }
 

@@ -1,8 +1,8 @@
-//! Errors as HTTP responses.
+//! Converts errors to HTTP responses.
 //!
-//! Inside, errors have their own types. At a route each becomes an [`ApiError`]: a status and a body
-//! in one of the shapes of the contract. What is nobody's fault but ours is logged with its cause and
-//! answered with a fixed text: a client never reads the text of an inner error.
+//! Each module has its own error types. At a route they become an [`ApiError`]: a status and a body
+//! in one of the formats of the API. Internal errors are logged with their cause; the client gets a
+//! fixed text, never the text of the internal error.
 
 use axum::{
     Json,
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::body::ShapeError;
 
-/// An answer that is no success.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
@@ -65,7 +65,7 @@ impl ApiError {
         Self::plain(StatusCode::CONFLICT, detail)
     }
 
-    /// Who is it?
+    /// 401 with a `WWW-Authenticate` header.
     pub(crate) fn unauthorized(detail: &str) -> Self {
         Self::plain(StatusCode::UNAUTHORIZED, detail)
             .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
@@ -79,7 +79,7 @@ impl ApiError {
         Self::plain(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time")
     }
 
-    /// A failure of ours: the cause goes to the log, the text to the client.
+    /// 500: logs the cause, and returns a fixed text to the client.
     pub(crate) fn internal(text: &str, cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "{text}");
         Self::plain(StatusCode::INTERNAL_SERVER_ERROR, text)
@@ -89,14 +89,14 @@ impl ApiError {
         self.status
     }
 
-    /// The sentence in it, without its shape.
+    /// The message without its JSON structure.
     pub(crate) fn text(&self) -> String {
         let text = [&self.body["detail"], &self.body["detail"]["message"], &self.body["error"]];
         let text = text.into_iter().find_map(|value| value.as_str().map(str::to_owned));
         text.unwrap_or_else(|| "the request has another shape".to_owned())
     }
 
-    /// What a run is told about a skill that it cannot have.
+    /// Converts the error for a run that could not load a skill.
     pub(crate) fn into_load_error(self) -> LoadError {
         let text = |member: &str| self.body["detail"][member].as_str().map(str::to_owned);
         let message = text("message").or_else(|| self.body["detail"].as_str().map(str::to_owned));
@@ -107,7 +107,7 @@ impl ApiError {
         Self { status, body, headers: Vec::new() }
     }
 
-    /// Tells what was found in a skill that is refused.
+    /// Adds the findings of a skill that was rejected.
     #[must_use]
     pub(crate) fn with_findings(mut self, findings: Vec<Value>) -> Self {
         self.body["detail"]["findings"] = findings.into();
@@ -121,7 +121,7 @@ impl ApiError {
     }
 }
 
-/// Gives an inner error the fixed text of its route.
+/// Converts an internal error to a response with the fixed text of the route.
 pub(crate) trait WithRouteMessage<T> {
     fn or_failed(self, text: &str) -> ApiResult<T>;
 }
@@ -132,11 +132,11 @@ impl<T, E: std::fmt::Display> WithRouteMessage<T> for Result<T, E> {
     }
 }
 
-/// What a client is told when there is no space left.
+/// The message when the disk is full.
 pub(crate) const DISK_FULL_MESSAGE: &str = "The disk of the server is full, nothing was changed. Try again \
     once its operator has freed some space.";
 
-/// What a client is told when the database or the storage cannot be reached.
+/// The message when the database or the storage cannot be reached.
 const UNAVAILABLE_MESSAGE: &str =
     "The database or the storage of the server does not answer. Try again later.";
 

@@ -14,7 +14,7 @@ use crate::{
     skill_lookup::PersonalSkills,
 };
 
-/// An execution that this process holds.
+/// A workflow execution that this process has claimed.
 #[derive(Debug)]
 pub(crate) struct RunningExecution {
     pub(crate) host: Host,
@@ -22,12 +22,12 @@ pub(crate) struct RunningExecution {
     workflow: Workflow,
     graph: Graph,
     execution: Execution,
-    /// Whether it goes on, rather than begins.
+    /// Whether the execution continues an earlier run.
     resumed: bool,
 }
 
 impl RunningExecution {
-    /// What the engine is to run.
+    /// The input for the workflow engine.
     pub(crate) fn run(&self) -> WorkflowRun<'_> {
         WorkflowRun {
             workflow_id: &self.workflow.id,
@@ -43,7 +43,8 @@ impl RunningExecution {
     }
 }
 
-/// A workflow that a person may see: their own, one of nobody, or any for an administrator.
+/// A workflow that the caller may see: their own, one without an owner, or any for an
+/// administrator.
 pub(crate) async fn find(app: &App, caller: &Caller, id: &str) -> ApiResult<Option<Workflow>> {
     let workflow = app.database.workflows().get(id).await?;
     let visible =
@@ -51,7 +52,7 @@ pub(crate) async fn find(app: &App, caller: &Caller, id: &str) -> ApiResult<Opti
     Ok(workflow.filter(visible))
 }
 
-/// Begins an execution of a workflow that this person may see.
+/// Starts an execution of a workflow that the caller may see.
 pub(crate) async fn begin(
     app: &App,
     caller: &Caller,
@@ -66,7 +67,7 @@ pub(crate) async fn begin(
     held(app, caller, workflow, execution, worker).await
 }
 
-/// Takes an execution that stopped, to go on with it; `None` if another process has it.
+/// Claims an interrupted execution to resume it; `None` if another process has claimed it.
 pub(crate) async fn resume(app: &App, execution: Execution) -> ApiResult<Option<RunningExecution>> {
     let Some(caller) = owner_of(app, &execution).await? else {
         return Err(ApiError::not_found(format!("Execution {} not found", execution.id)));
@@ -79,20 +80,21 @@ pub(crate) async fn resume(app: &App, execution: Execution) -> ApiResult<Option<
     if !app.database.workflows().claim(&execution.id, &worker, LEASE).await? {
         return Ok(None);
     }
-    // What was read before the claim may be old.
+    // Read again: data from before the claim may be outdated.
     let fresh = app.database.workflows().execution(&execution.id).await?;
     let begun = held(app, &caller, workflow, fresh.unwrap_or(execution), worker).await?;
     Ok(Some(RunningExecution { resumed: true, ..begun }))
 }
 
-/// Who began an execution: it goes on with their skills, whoever has it go on.
+/// The user who started an execution. It resumes with the skills of this user, even if another user
+/// resumes it.
 async fn owner_of(app: &App, execution: &Execution) -> ApiResult<Option<Caller>> {
     let Some(id) = execution.user_id else { return Ok(None) };
     let user = app.database.accounts().by_id(id).await?;
     Ok(user.filter(|user| user.active).map(Caller::on_behalf_of))
 }
 
-/// An execution that begins, as far as its events tell.
+/// An execution with the state that its stored events describe.
 async fn held(
     app: &App,
     caller: &Caller,
@@ -100,7 +102,7 @@ async fn held(
     execution: Execution,
     worker: String,
 ) -> ApiResult<RunningExecution> {
-    // It was checked when it was kept.
+    // The graph was validated when it was stored.
     let graph = Graph::parse(&workflow.graph)
         .map_err(|_| ApiError::internal("The workflow is damaged", &workflow.id))?;
     let journal = StoreJournal::new(app.database.clone(), execution.id.clone(), worker, LEASE);
@@ -108,12 +110,13 @@ async fn held(
     Ok(RunningExecution { host, journal, workflow, graph, execution, resumed: false })
 }
 
-/// One for each run: a run that lost its lease must not pass for the one that has it.
+/// A new worker id for each run: a run that lost its lease must not be mistaken for the one that
+/// has it now.
 fn new_worker() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// What workflows of a person may use.
+/// The resources that workflows of a user may use.
 pub(crate) async fn host(app: &App, caller: &Caller) -> ApiResult<Host> {
     let features =
         Features { http: flag(app, Flag::HttpNode).await?, code: flag(app, Flag::CodeNode).await? };

@@ -1,7 +1,7 @@
 //! Signs and verifies session tokens: JSON Web Tokens with Ed25519 that are valid for seven days.
 //!
-//! Keys lie in the database, so that all processes sign and read with the same ones. The newest
-//! signs; older ones are kept as long as a token that they signed may live.
+//! Keys are stored in the database, so that all processes use the same ones. The newest key signs;
+//! older keys are stored until all tokens that they signed have expired.
 
 use std::{
     collections::HashMap,
@@ -23,18 +23,18 @@ use uuid::Uuid;
 
 use crate::limits::MAX_CACHED_TOKENS;
 
-/// How long a token lives.
+/// Lifetime of a token.
 pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
-/// How often keys are looked up again: another process may have made or removed one.
+/// How often keys are reloaded: another process may have added or removed one.
 const KEY_REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 
 const ISSUER: &str = "savoir";
 const AUDIENCE: &str = "savoir-api";
-/// A link is no token, and a token is no link.
+/// A separate audience, so that a link cannot be used as a token, nor a token as a link.
 const LINK_AUDIENCE: &str = "savoir-embed";
 
-/// What a token says.
+/// The claims of a session token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Claims {
     iss: String,
@@ -44,12 +44,11 @@ pub(crate) struct Claims {
     pub(crate) jti: String,
     iat: i64,
     exp: i64,
-    /// When it was issued, in microseconds: a change of the password ends what was issued before.
+    /// Time of issue in microseconds: changing the password invalidates earlier tokens.
     iat_us: i64,
 }
 
 impl Claims {
-    /// Whose it is.
     pub(crate) fn user_id(&self) -> Option<i64> {
         self.sub.parse().ok()
     }
@@ -63,19 +62,19 @@ impl Claims {
     }
 }
 
-/// What the link to a published workflow says.
+/// The claims in the link to a published workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Link {
     iss: String,
     aud: String,
     sub: String,
-    /// Who published it.
+    /// The user who published the workflow.
     pub(crate) user: i64,
     exp: i64,
 }
 
 impl Link {
-    /// Good as long as a token.
+    /// A link is valid as long as a session token.
     pub(crate) fn new(workflow: &str, user: i64) -> Self {
         Self {
             iss: ISSUER.to_owned(),
@@ -95,16 +94,16 @@ impl Link {
     }
 }
 
-/// The keys of a server.
+/// The signing keys of the server, and a cache of verified tokens.
 #[derive(Debug)]
 pub(crate) struct Keys {
     ring: RwLock<KeyRing>,
-    /// Tokens whose signatures were good, by the digest of the token. That a signature is good does
-    /// not change; whether the key is still ours and the token was not revoked is asked each time.
+    /// Tokens with a valid signature, by the digest of the token. The signature stays valid;
+    /// whether the key still exists and the token was not revoked is checked for each request.
     good: Mutex<HashMap<[u8; 32], VerifiedToken>>,
 }
 
-/// A token whose signature was good.
+/// A token with a valid signature.
 #[derive(Clone, Debug)]
 struct VerifiedToken {
     key: String,
@@ -115,7 +114,7 @@ struct KeyRing {
     newest: Option<(String, EncodingKey)>,
     known: HashMap<String, DecodingKey>,
     read_at: Instant,
-    /// How accounts looked before the keys were read.
+    /// The version of the accounts before the keys were read.
     look: Option<AccountsVersion>,
 }
 
@@ -126,7 +125,7 @@ impl std::fmt::Debug for KeyRing {
 }
 
 impl Keys {
-    /// The keys of a database; the first one is made if there is none.
+    /// Loads the keys from a database. Creates the first key if there is none.
     pub(crate) async fn open(database: &Database) -> Result<Self, StoreError> {
         if database.settings().signing_keys().await?.is_empty() {
             database.settings().add_signing_key(&new_key()?, true).await?;
@@ -135,8 +134,8 @@ impl Keys {
         Ok(Self { ring: RwLock::new(ring), good: Mutex::default() })
     }
 
-    /// A token for a person. `since` is when the password was looked up that they told: if it is
-    /// changed after that, the token ends with the others.
+    /// Issues a token for a user. `since` is the time at which the password was read from the
+    /// database: if the password changes later, this token becomes invalid like all earlier ones.
     pub(crate) async fn issue(
         &self,
         database: &Database,
@@ -156,7 +155,7 @@ impl Keys {
         self.sign(database, &claims).await
     }
 
-    /// The text of a link.
+    /// Signs a link.
     pub(crate) async fn sign_link(
         &self,
         database: &Database,
@@ -165,7 +164,7 @@ impl Keys {
         self.sign(database, link).await
     }
 
-    /// What a link says, if we signed it and it is not over.
+    /// The claims of a link, if the signature is valid and the link has not expired.
     pub(crate) async fn read_link(
         &self,
         database: &Database,
@@ -181,7 +180,7 @@ impl Keys {
         database: &Database,
         claims: &T,
     ) -> Result<String, StoreError> {
-        // A key that was removed a moment ago would sign what nobody reads.
+        // Reload first: a key that was just removed would sign tokens that no process accepts.
         self.reload(database).await?;
         let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
         let (id, key) = ring.newest.as_ref().ok_or_else(|| broken("there is no signing key"))?;
@@ -189,7 +188,7 @@ impl Keys {
         encode(&header, claims, key).map_err(|error| broken(&error))
     }
 
-    /// What a token says, if we signed it and it is not over.
+    /// The claims of a token, if the signature is valid and the token has not expired.
     pub(crate) async fn read(
         &self,
         database: &Database,
@@ -268,12 +267,12 @@ impl KeyRing {
     }
 }
 
-/// Makes a new key that signs from now on. What older keys signed stays good until it is over,
-/// unless `forget_old`: then everyone must log in again.
+/// Creates a new signing key. Tokens of older keys stay valid until they expire, unless
+/// `forget_old` is set: then everyone must log in again.
 pub async fn rotate(database: &Database, forget_old: bool) -> Result<(), StoreError> {
     let (settings, key) = (database.settings(), new_key()?);
     if forget_old {
-        // By what they are, not by when they were made: a clock may have been wrong.
+        // Replace all existing keys, not those older than some time: a clock may have been wrong.
         return settings.replace_signing_keys(&key).await;
     }
     settings.add_signing_key(&key, false).await?;

@@ -11,7 +11,8 @@
 //! - `executions` starts workflows, `stream` turns engine events into server-sent events,
 //!   `skill_lookup` finds the skills that a user can see, [`ToolRunner`] runs their tools.
 //! - [`personal`] stores skills of users: import, export, lifecycle, catalog, integrations.
-//! - `registry` publishes and finds skills; `registry::search` is its search index.
+//! - `routes/registry` publishes and finds skills; `savoir_registry` has the search index and
+//!   vetting.
 //! - [`mcp`] is the MCP server, over HTTP and over standard input and output.
 //! - `pages` are HTML pages, `readiness` checks whether requests can be served.
 //! - `routes` has one file per resource. Handlers hold no logic: they call the engine.

@@ -1,4 +1,4 @@
-//! The skills of one user, as the agent sees them.
+//! Gives agents access to the skills of one user.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -22,10 +22,10 @@ use crate::{
 /// The file that every skill has.
 const MANIFEST: &str = "SKILL.md";
 
-/// Files that are looked into at the same time.
+/// Number of files that are read at the same time.
 const CONCURRENT_READS: usize = 8;
 
-/// The skills that an agent of one person may use: theirs and those of nobody, as long as they are
+/// The skills that an agent of one user may use: their own and those without an owner, if they are
 /// enabled and not archived.
 #[derive(Debug)]
 pub(crate) struct PersonalLibrary {
@@ -34,19 +34,18 @@ pub(crate) struct PersonalLibrary {
 }
 
 impl PersonalLibrary {
-    /// The skills of a person.
     pub(crate) fn new(app: App, caller: Caller) -> Self {
         Self { app, caller }
     }
 
-    /// All skills that are offered, with what is known of them.
+    /// All available skills, with their metadata.
     async fn offered(&self) -> Result<Vec<(Arc<Kept>, SkillFacts)>, LibraryError> {
         let kept = self.app.skills.personal(&self.caller).await.map_err(failed)?;
         let noted = self.app.database.skill_facts().all().await.map_err(failed)?;
         Ok(offered(kept, &noted))
     }
 
-    /// One skill that is offered.
+    /// One available skill.
     async fn find(&self, name: &str) -> Result<(Arc<Kept>, SkillFacts), LibraryError> {
         let kept = self.app.skills.personal_one(&self.caller, name).await.map_err(failed)?;
         if let Some(kept) = kept {
@@ -67,7 +66,7 @@ impl PersonalLibrary {
         Ok(Arc::new(Opened { skill, note: None }))
     }
 
-    /// The texts among the files of a skill that a model may read.
+    /// The text files of a skill that a model may read.
     async fn texts(&self, name: &str) -> Result<Vec<String>, LibraryError> {
         let (kept, _) = self.find(name).await?;
         usable(&kept, CalledBy::Model)?;
@@ -84,7 +83,7 @@ impl PersonalLibrary {
         Ok(texts)
     }
 
-    /// Whether a file can be read as a text.
+    /// Whether a file can be read as text.
     async fn is_text(&self, name: &str, path: &str) -> bool {
         let found = self
             .app
@@ -96,7 +95,7 @@ impl PersonalLibrary {
         matches!(found, Ok(Some(found)) if std::str::from_utf8(&found.bytes).is_ok())
     }
 
-    /// Whether a skill is there and can be used at all, whoever calls it.
+    /// Whether a skill exists and can be used at all, by a model or by a person.
     pub(crate) async fn is_there(&self, name: &str) -> Result<(), LibraryError> {
         let (kept, _) = self.find(name).await?;
         readable(&kept).map(|_| ())
@@ -136,7 +135,7 @@ impl PersonalLibrary {
             owner: Some(self.caller.owner_id()),
         };
         let settled = self.app.skills.skill_writer().settle(new, |before| match before {
-            // A model does not write over what is there.
+            // A model must not overwrite an existing skill.
             Some(_) => Err(ConflictReason::There),
             None => {
                 Ok(SkillFacts { enabled: false, ..SkillFacts::authored(None, Timestamp::now()) })
@@ -156,11 +155,11 @@ impl PersonalLibrary {
 #[expect(clippy::needless_pass_by_value, reason = "it is the way of an error")]
 fn failed(error: StoreError) -> LibraryError {
     tracing::error!(%error, "the skills of a person cannot be read");
-    // What is wrong inside is nobody's business outside.
+    // Internal errors are not shown to clients.
     LibraryError::Failed { reason: "the server failed; try again".to_owned() }
 }
 
-/// Those of some skills that are enabled and not archived.
+/// Filters the skills that are enabled and not archived.
 fn offered(
     kept: Vec<Arc<Kept>>,
     noted: &HashMap<String, SkillFacts>,
@@ -172,7 +171,7 @@ fn offered(
     with_facts.filter(|(_, facts)| facts.is_offered()).collect()
 }
 
-/// A skill as an agent reads it, unless it cannot be used.
+/// A parsed skill; an error if it cannot be used.
 fn readable(kept: &Kept) -> Result<&Skill, LibraryError> {
     let name = &kept.file.name;
     let broken =
@@ -180,7 +179,7 @@ fn readable(kept: &Kept) -> Result<&Skill, LibraryError> {
     kept.portable().map_err(broken)
 }
 
-/// The same, unless it says that others call it.
+/// Like `readable`, but also an error if the skill does not allow this kind of caller.
 fn usable(kept: &Kept, by: CalledBy) -> Result<&Skill, LibraryError> {
     let skill = readable(kept)?;
     by.check(skill)?;
@@ -241,7 +240,7 @@ impl Library for PersonalLibrary {
     fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let Ok((_, facts)) = self.find(name).await else { return };
-            // What is not noted is shown later than it should be.
+            // If this fails, the skill only looks less recently used than it is.
             if let Err(error) = self.app.database.skill_facts().used(name, &facts).await {
                 tracing::warn!(skill = name, %error, "the use of a skill was not noted");
             }

@@ -1,13 +1,14 @@
 //! The MCP server: offers skills to agents.
 //!
-//! - [`McpContext`] is what a client is given: a library, the files of its skills, and perhaps what runs
-//!   their tools. `session` is one client that sits there.
-//! - `tools` offers and calls, [`Elicitation`] asks the person behind the client.
-//! - `resources` and `prompts` hand skills on, whole or with inputs put in, from their [`SkillFiles`].
-//! - [`serve_stdio`] talks over standard input and output, `http` is `/mcp` on a server, with the
-//!   skills of whoever asks.
+//! - [`McpContext`] is what a client can use: a library of skills, their files, and optionally a
+//!   runner for their tools. `session` is the state of one client.
+//! - `tools` lists and calls tools, [`Elicitation`] asks the user of the client for approval.
+//! - `resources` and `prompts` return skills, whole or with inputs filled in, from their
+//!   [`SkillFiles`].
+//! - [`serve_stdio`] serves one client over standard input and output. `http` serves `/mcp` on a
+//!   server, with the skills of the authenticated user.
 //!
-//! Everything that is decided about skills is decided by the engine; this room knows the protocol.
+//! All decisions about skills are made by the engine; this module only implements the protocol.
 
 mod elicitation;
 mod files;
@@ -31,17 +32,16 @@ pub use self::{
     stdio::{serve_lines, serve_stdio},
 };
 
-/// What a client is given.
+/// The skills and services that one client can use.
 #[derive(Clone, Debug)]
 pub struct McpContext {
-    /// The skills.
     pub library: Arc<dyn Library>,
-    /// Their files.
+    /// The files of the skills.
     pub files: Arc<dyn SkillFiles>,
-    /// What runs tools of skills, if they may run.
+    /// Runs tools of skills; `None` if tools must not run.
     pub tools: Option<Arc<SkillTools>>,
-    /// What the client needs for tools to run that do not.
+    /// The scope that the client lacks to run tools, as a message.
     pub lacking: Option<String>,
-    /// Skills whose tools are offered from the beginning.
+    /// Skills whose tools are listed from the start.
     pub pinned: Vec<String>,
 }

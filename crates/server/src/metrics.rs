@@ -1,4 +1,4 @@
-//! Metrics in the text format of Prometheus.
+//! Collects metrics and prints them in the text format of Prometheus.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +12,11 @@ use std::{
 
 use axum::http::{Method, StatusCode};
 
-/// Upper bounds of the times to the head of an answer, in seconds.
+/// Upper bounds of the histogram of response times (until the response header), in seconds.
 const DURATION_BUCKETS_SECONDS: [f64; 11] =
     [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// What is counted.
+/// All counters of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     answers: Mutex<BTreeMap<(String, String, u16), Answers>>,
@@ -40,7 +40,7 @@ impl Metrics {
         status: StatusCode,
         took: Duration,
     ) {
-        // Methods are made up by clients; routes are ours.
+        // Clients can invent methods, so unknown ones share one label; routes are a fixed set.
         let method = match *method {
             Method::GET
             | Method::POST
@@ -62,7 +62,7 @@ impl Metrics {
         }
     }
 
-    /// The registry answered from memory.
+    /// Counts a registry response from the cache.
     pub(crate) fn cache_hit(&self) {
         self.cache_hit.fetch_add(1, Ordering::Relaxed);
     }
@@ -79,7 +79,8 @@ impl Metrics {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All figures. `search` is how many skills the search index has, and the last change that it knows.
+    /// All metrics as text. `search` is the number of skills in the search index and the last
+    /// change in it.
     pub(crate) fn text(&self, search: Option<(u64, u64)>) -> String {
         let mut text = String::new();
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,12 +21,12 @@ use crate::{
     error::ApiResult,
 };
 
-/// How much of a limit is left, as soon as it is known.
+/// The remaining requests of a rate limit, once they are known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RateLimitStatus(Arc<OnceLock<(u32, RateCount)>>);
 
 impl RateLimitStatus {
-    /// The first one counts: it is told to the client.
+    /// Sets the limit for the response headers. Only the first call has an effect.
     pub(crate) fn set(&self, limit: u32, hits: RateCount) {
         let _ = self.0.set((limit, hits));
     }
@@ -44,7 +44,7 @@ impl RateLimitStatus {
         }
         if status == StatusCode::TOO_MANY_REQUESTS {
             let wait = (reset - Timestamp::now().seconds()).max(1);
-            // A door that was knocked at too often says itself when it opens.
+            // A route may have set its own `Retry-After` for too many attempts.
             headers.entry(header::RETRY_AFTER).or_insert(HeaderValue::from(wait));
         }
     }
@@ -52,13 +52,13 @@ impl RateLimitStatus {
 
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Goes around every request.
+/// Wraps every request: request id, log line, metrics and headers.
 pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let id = request_id(request.headers());
     let method = request.method().clone();
     let route = route_of(&request);
-    // A secret in the path is none for the log.
+    // A secret in the path must not be logged.
     let path = if route.ends_with("{token}") { &route } else { request.uri().path() }.to_owned();
     let span = tracing::info_span!("request", id = %id, %method, path = %path);
     let budget = RateLimitStatus::default();
@@ -75,7 +75,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let status = response.status();
     budget.write(status, response.headers_mut());
     if path.starts_with("/api/") {
-        // Answers are for the one who asked.
+        // Responses are only for the user who sent the request.
         let private = HeaderValue::from_static("no-store");
         response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
     }
@@ -89,7 +89,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     response
 }
 
-/// The limit for all routes together.
+/// Enforces the rate limit for all routes together.
 pub(crate) async fn limit_all(
     State(app): State<App>,
     request: Request,
@@ -102,7 +102,7 @@ pub(crate) async fn limit_all(
     }
     let (parts, body) = request.into_parts();
     let key = format!("all {}", rate_key(&app, &parts).await?);
-    // The limit of the route is told, unless this one is reached.
+    // The headers show the limit of the route, unless this one is exceeded.
     let unseen = RateLimitStatus::default();
     let outcome = spend(&app, &key, limit, Some(&unseen)).await;
     if outcome.is_err()
@@ -114,7 +114,7 @@ pub(crate) async fn limit_all(
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
-/// The number that a proxy gave the request, if it is one that a log can hold; else a new one.
+/// The request id from a proxy, if it is safe to log; else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID_HEADER).and_then(|value| value.to_str().ok());
     let fits = |id: &&str| {

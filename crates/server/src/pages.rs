@@ -24,12 +24,12 @@ vertical-align:top}textarea{font:inherit;width:100%;box-sizing:border-box}\
 pre.text{white-space:pre-wrap}.error{border-left:.25rem solid #c33;padding-left:.75rem}\
 summary{cursor:pointer}";
 
-/// A page with a title and what is in it. Texts of others in `body` must be escaped.
+/// A page with a title and a body. Text from users in `body` must already be escaped.
 pub(crate) fn page(status: StatusCode, title: &str, body: &str) -> Response {
     answer(status, "no-store", html(title, body).into())
 }
 
-/// The text of a page.
+/// The HTML of a page.
 pub(crate) fn html(title: &str, body: &str) -> String {
     let title = escape(title);
     format!(
@@ -39,7 +39,7 @@ pub(crate) fn html(title: &str, body: &str) -> String {
     )
 }
 
-/// An answer that is a page. The policy lets a browser load nothing, run nothing and frame nothing.
+/// A response with a page. Its content security policy forbids loading, scripts and framing.
 pub(crate) fn answer(status: StatusCode, cache: &'static str, html: Bytes) -> Response {
     let mut response = (status, html).into_response();
     let headers = response.headers_mut();
@@ -59,7 +59,7 @@ pub(crate) fn answer(status: StatusCode, cache: &'static str, html: Bytes) -> Re
     response
 }
 
-/// The same page, for the frames of other pages.
+/// Allows a page to be shown in frames of other sites.
 pub(crate) fn for_frames(mut page: Response) -> Response {
     let headers = page.headers_mut();
     headers.remove(header::X_FRAME_OPTIONS);
@@ -81,7 +81,7 @@ fn policy() -> &'static str {
     })
 }
 
-/// A text as HTML that shows it, between tags and in quoted attributes.
+/// Escapes a text for HTML content and quoted attributes.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -91,7 +91,7 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // Browsers take it for a replacement character or drop it.
+            // Browsers replace or drop NUL.
             '\0' => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }

@@ -14,7 +14,7 @@ use crate::{
     error::{ApiError, ApiResult},
 };
 
-/// Parts of the path, like axum's, but refused in the shapes of the contract.
+/// Path parameters, like axum's `Path`, but with errors in the formats of the API.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
@@ -38,14 +38,14 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     }
 }
 
-/// A query of a shape. It is read where a body would be: after it is known who asks.
+/// Validated query parameters. They are read where a body would be: after authentication.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
-/// A query of names and values.
+/// A type that can be read from query parameters.
 pub(crate) trait Params: Sized + Send {
-    /// Takes the values. What is missing or wrong is noted in `pairs`; the value that is made up
-    /// instead is never seen.
+    /// Reads the parameters. Missing or wrong ones are recorded in `pairs`; the placeholder values
+    /// in the result are never used then.
     fn read(pairs: &mut QueryPairs) -> Self;
 }
 
@@ -55,7 +55,7 @@ impl<T: Params> FromBody for Query<T> {
     }
 }
 
-/// The names and values of a query, and what is wrong with them.
+/// The parameters of a query, and the errors found so far.
 #[derive(Debug)]
 pub(crate) struct QueryPairs {
     all: Vec<(String, String)>,
@@ -63,7 +63,7 @@ pub(crate) struct QueryPairs {
 }
 
 impl QueryPairs {
-    /// A text that must be there.
+    /// A required text.
     pub(crate) fn text(&mut self, name: &'static str) -> String {
         if let Some(text) = self.last(name) {
             return text.to_owned();
@@ -72,7 +72,7 @@ impl QueryPairs {
         String::new()
     }
 
-    /// A whole number, or what it is when it is missing.
+    /// An integer, or a default if it is missing.
     pub(crate) fn integer(&mut self, name: &'static str, default: i64, min: i64, max: i64) -> i64 {
         let Some(text) = self.last(name).map(str::to_owned) else { return default };
         let (kind, message) = match text.trim().parse::<i64>() {

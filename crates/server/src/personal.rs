@@ -1,14 +1,12 @@
-//! Skills as people have them for their agents: where they came from, whether they are offered, and
-//! how they come, go and grow old.
+//! Manages the skills that users store for their agents: import, export, metadata, archiving.
 //!
-//! - [`SkillWriter`] writes a skill with all its files and what is known of it, and lays aside what nobody
-//!   uses.
-//! - [`read`] is how an agent reads a skill, [`Item`] what its person is told.
-//! - `arrival` finds the name of what comes from elsewhere.
-//! - [`from_bytes`] and [`from_tree`] read what comes from elsewhere, [`to_others`] writes what goes
-//!   there.
-//! - `catalog` finds skills in repositories that administrators list.
-//! - [`project`] keeps the skills of integrations.
+//! - [`SkillWriter`] writes a skill with all its files and its metadata. `lifecycle` archives
+//!   skills that nobody uses.
+//! - [`read`] parses a skill for an agent. [`Item`] describes a skill to its user.
+//! - `import` chooses the name under which an imported skill is stored.
+//! - [`from_bytes`] and [`from_tree`] read an imported skill. [`to_others`] exports one.
+//! - `catalog` finds skills in repositories that administrators configure.
+//! - [`project`] imports the skills of integrations.
 
 pub(crate) mod catalog;
 mod import;
@@ -32,14 +30,14 @@ pub use skill_writer::{Before, ConflictReason, New, SkillWriter, StoreSkillError
 
 use savoir_store::{Resource, StoreError};
 
-/// Names that routes have.
+/// Names that skills cannot have, because routes use them.
 pub(crate) const RESERVED_NAMES: &[&str] = &["import", "catalog"];
 
-/// Bytes of all files of a skill that are read at once.
+/// Maximum bytes of one file of a skill that is read.
 const MAX_FILE_BYTES_IN_STORE: u64 = savoir_package::limits::MAX_FILE_BYTES;
 
 impl SkillWriter {
-    /// All files of a skill beside its SKILL.md.
+    /// All files of a skill except its SKILL.md.
     pub async fn resources(&self, name: &str) -> Result<Vec<Resource>, StoreError> {
         let mut found = Vec::new();
         for entry in self.files().resources(name).await? {
@@ -48,7 +46,7 @@ impl SkillWriter {
         Ok(found)
     }
 
-    /// The paths of these files.
+    /// The paths of all files of a skill except its SKILL.md.
     pub async fn paths(&self, name: &str) -> Result<Vec<String>, StoreError> {
         let entries = self.files().resources(name).await?;
         Ok(entries.into_iter().map(|entry| entry.path).collect())

@@ -1,7 +1,8 @@
 //! Checks in the background whether the database and the storage can be used.
 //!
-//! Anyone may ask, and the answer must come at once: a task in the background tries a write now and
-//! then, and requests read what came of it. A database that can be read but not written is not ready.
+//! Anyone may request the state, and the response must be immediate. A background task regularly
+//! tries a write, and requests return the last result. A database that can be read but not written
+//! is not ready.
 
 use std::{future::Future, time::Duration};
 
@@ -14,27 +15,27 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 
-/// The pause between two tries.
+/// The pause between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Writes to a bucket cost money and may leave versions: while all is well only each of so many tries
-/// writes, and the others read.
+/// Writes to a bucket cost money and may leave versions. While everything works, only one in this
+/// many checks writes; the others read.
 const CHECKS_PER_BUCKET_WRITE: u64 = 15;
 
-/// How long a server or a disk may take for one small write.
+/// Maximum time of one small write to a server or a disk.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long SQLite may take: a writer waits for the others, and that is no failure.
+/// Maximum time for SQLite: a writer waits for other writers, which is not a failure.
 const SQLITE_CHECK_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// How long a request waits for the very first try.
+/// How long a request waits for the first check.
 const FIRST_CHECK_WAIT: Duration = Duration::from_millis(800);
 
-/// What came of a try.
+/// The result of checking one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Ok,
-    /// There is no space left.
+    /// No disk space is left.
     Full,
     Unreachable,
 }
@@ -49,7 +50,7 @@ impl State {
     }
 }
 
-/// What came of the last try.
+/// The result of the last check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Health {
     pub(crate) database: State,
@@ -64,7 +65,7 @@ impl Health {
     }
 }
 
-/// The last result, for all who ask.
+/// The last result, shared with all requests.
 #[derive(Debug)]
 pub(crate) struct Readiness(watch::Sender<Option<Health>>);
 
@@ -75,7 +76,7 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    /// What came of the last try. Only at the very start it is waited for, and not for long.
+    /// The result of the last check. Waits, for a short time, only if there is no result yet.
     pub(crate) async fn health(&self) -> Health {
         let mut results = self.0.subscribe();
         let first = timeout(FIRST_CHECK_WAIT, results.wait_for(Option::is_some)).await;
@@ -83,7 +84,7 @@ impl Readiness {
     }
 }
 
-/// Tries again and again whether the server can do its work, until it stops.
+/// Repeats the check until the server stops.
 pub(crate) async fn watch(app: App, stopping: CancellationToken) {
     stopping.run_until_cancelled(try_for_ever(&app)).await;
 }

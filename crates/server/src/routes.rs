@@ -1,4 +1,4 @@
-//! All routes, one file per resource.
+//! Registers all routes. Each resource has one file.
 
 mod admin;
 mod auth;
@@ -45,7 +45,7 @@ use crate::{
     middleware::{limit_all, observe},
 };
 
-/// All routes of a server.
+/// The router of a server, with all routes and middleware.
 pub fn router(app: App) -> Router {
     let (routes, _) = documented().split_for_parts();
     let routes = routes
@@ -57,7 +57,7 @@ pub fn router(app: App) -> Router {
     layered(routes, app)
 }
 
-/// Routes with what goes around all of them: the last layer sees a request first.
+/// Adds the middleware. The layer that is added last sees a request first.
 fn layered(routes: Router<App>, app: App) -> Router {
     routes
         .fallback(not_found)
@@ -81,7 +81,7 @@ pub fn openapi() -> OpenApi {
     document
 }
 
-/// Operations have names that are unique in the whole document, and every answer says something.
+/// Makes operation ids unique in the whole document, and gives every response a description.
 fn complete(operation: &mut Operation) {
     let tag = operation.tags.as_ref().and_then(|tags| tags.first());
     if let (Some(tag), Some(id)) = (tag, &operation.operation_id) {

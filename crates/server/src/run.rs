@@ -27,24 +27,24 @@ use crate::{
     write_timeout::WriteTimeout,
 };
 
-/// How long answers that are no streams may take after streams were told to end.
+/// How long responses that are not streams may take after streams were ended.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to wait when no connection can be taken, for example because too many files are open.
+/// Pause after a failed accept, for example because too many files are open.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often versions are looked for that were not scanned.
+/// How often the registry is checked for versions that were not scanned.
 const SCAN_INTERVAL: Duration = Duration::from_secs(30);
-/// How many are scanned before it is another process's turn.
+/// How many versions are scanned before another process may take over.
 const SCAN_BATCH: u64 = 10;
-/// How long that may take.
+/// How long the lease for scanning lasts.
 const SCAN_LEASE_DURATION: Duration = Duration::from_mins(20);
 
-/// How often it is looked whether it is this process's turn to keep the skills of integrations.
+/// How often this process tries to get the lease for importing integrations.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Answers requests until `stop` is done. Then no connection is taken any more; what runs may go on
-/// for the time of grace; streams that go on after that end with an `error` event.
+/// Serves requests until `stop` completes. Then the server accepts no connections; running requests
+/// may continue for the grace period; streams that still run after it end with an `error` event.
 pub async fn serve(
     app: App,
     listener: TcpListener,
@@ -58,7 +58,8 @@ pub async fn serve(
     app.tasks.spawn(bring_integrations(app.clone(), stopping.clone()));
     app.tasks.spawn(lay_aside(app.clone(), stopping.clone()));
     app.tasks.spawn(follow_registry(app.clone(), stopping.clone())?);
-    // A connection begins on the thread that takes it; this one is none of those that work.
+    // A connection starts on the thread that accepts it. The current thread is not a worker of the
+    // runtime, so accept in a task.
     let accepting = tokio::spawn(accept(listener, app.clone(), stopping));
     let connections = accepting.await.map_err(io::Error::other)?;
     tokio::select! {
@@ -67,15 +68,15 @@ pub async fn serve(
     }
     app.stop.cancel();
     app.tasks.close();
-    // What tidies up after its listener went away is given a moment.
+    // Runs whose client disconnected get some time to clean up.
     let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, app.tasks.wait()).await;
     housekeeping.abort();
-    // A connection that is still in use would be waited for.
+    // `close` waits for connections that are still in use, so limit the time.
     let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, app.database.close()).await;
     Ok(())
 }
 
-/// Waits for the word to stop, then for the time of grace, and has streams end.
+/// Waits for `stop`, then for the grace period, and then ends the streams.
 async fn end(app: App, stopping: CancellationToken, stop: impl Future<Output = ()>) {
     stop.await;
     let grace = app.config.grace;
@@ -90,7 +91,7 @@ async fn overdue(app: &App) {
     tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
 }
 
-/// Takes connections until it is told to stop.
+/// Accepts connections until the server is asked to stop.
 async fn accept(listener: TcpListener, app: App, stopping: CancellationToken) -> GracefulShutdown {
     let router = router(app.clone());
     let connections = GracefulShutdown::new();
@@ -110,7 +111,7 @@ async fn accept(listener: TcpListener, app: App, stopping: CancellationToken) ->
                 let connection = connection(app.clone(), router.clone(), stream, peer);
                 let connection = connections.watch(connection);
                 tokio::spawn(async move {
-                    // A connection that breaks off is the client's business.
+                    // A broken connection is not an error of the server.
                     let _ = connection.await;
                     drop(place);
                 });
@@ -123,20 +124,20 @@ async fn accept(listener: TcpListener, app: App, stopping: CancellationToken) ->
     }
 }
 
-/// Answers the requests of one connection. Whoever sends a request a byte at a time, or does not take
-/// what is sent, does not hold it for ever.
+/// Serves the requests of one connection. Timeouts close it if the client sends a request byte by
+/// byte or does not read the responses.
 fn connection(
     app: App,
     router: Router,
     stream: TcpStream,
     peer: SocketAddr,
 ) -> impl GracefulConnection<Error = hyper::Error> + Send + use<> {
-    // Events are small and must not wait for each other.
+    // Events are small and must not be delayed (Nagle's algorithm).
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "small packets may be delayed");
     }
     let service = service_fn(move |request: Request<Incoming>| {
-        // What is asked for most takes no way through all routes.
+        // The most frequent requests are answered from the cache, without the router.
         if let Some(response) = recall_now(&app, &request) {
             return Either::Left(ready(Ok(response)));
         }
@@ -153,7 +154,7 @@ fn connection(
         .serve_connection(stream, service)
 }
 
-/// Keeps the index of words as new as the registry.
+/// Starts the task that keeps the search index up to date with the registry.
 fn follow_registry(
     app: App,
     stopping: CancellationToken,
@@ -172,7 +173,7 @@ fn follow_registry(
     })
 }
 
-/// Scans what came into the registry without being scanned. One process does it at a time.
+/// Scans registry versions that were stored without a scan. Only one process does this at a time.
 async fn scan_registry(app: App, stopping: CancellationToken) {
     let mut every = tokio::time::interval(SCAN_INTERVAL);
     let scanning = async {
@@ -200,7 +201,7 @@ async fn scan_some(app: &App) -> Result<(), RegistryError> {
     scanned.map(drop)
 }
 
-/// Keeps the skills of integrations: once, as soon as no other process is at it.
+/// Imports the skills of integrations once, as soon as no other process does it.
 async fn bring_integrations(app: App, stopping: CancellationToken) {
     let skill_writer = app.skills.skill_writer();
     loop {
@@ -222,7 +223,7 @@ async fn bring_integrations(app: App, stopping: CancellationToken) {
     }
 }
 
-/// Lays aside what nobody uses: at the start, and once a day.
+/// Archives skills that nobody uses: at the start, and once a day.
 async fn lay_aside(app: App, stopping: CancellationToken) {
     let skill_writer = app.skills.skill_writer();
     let mut every = tokio::time::interval(Duration::from_hours(24));
@@ -242,7 +243,7 @@ async fn lay_aside(app: App, stopping: CancellationToken) {
     }
 }
 
-/// Drops what is over, now and then.
+/// Deletes expired data every five minutes.
 async fn sweep(app: App, stopping: CancellationToken) {
     let mut every = tokio::time::interval(Duration::from_mins(5));
     loop {

@@ -30,26 +30,26 @@ use crate::{
     personal::{self, RESERVED_NAMES, SkillWriter, StoreSkillError},
 };
 
-/// How often it is noted that a skill is used.
+/// How often the time of the last use of a skill is stored.
 const LAST_USED_INTERVAL: Duration = Duration::from_mins(1);
 
-/// All skills of a server.
+/// All skills of the server.
 #[derive(Debug)]
 pub(crate) struct Skills {
     skill_writer: SkillWriter,
     files: SkillFiles,
-    /// What was read from files, as long as they are the same.
+    /// Parsed skills, valid as long as their files are unchanged.
     read: Mutex<HashMap<String, Arc<Kept>>>,
 }
 
-/// A skill that is kept.
+/// A stored skill.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) file: SkillFile,
     pub(crate) stored: StoredSkillFile,
-    /// The answer that shows it.
+    /// The response body that shows the skill.
     pub(crate) detail: Bytes,
-    /// How an agent reads it, or why it cannot.
+    /// The parsed skill for agents, or the reason why it cannot be used.
     portable: OnceLock<Result<Skill, String>>,
 }
 
@@ -110,13 +110,13 @@ impl Kept {
         Self { file, stored, detail, portable: OnceLock::new() }
     }
 
-    /// How an agent reads it, or why it cannot.
+    /// The parsed skill for agents, or the reason why it cannot be used.
     pub(crate) fn portable(&self) -> Result<&Skill, &str> {
         let read = || personal::read(&self.file.name, &self.file.text);
         self.portable.get_or_init(read).as_ref().map_err(String::as_str)
     }
 
-    /// What is known of it, if it is among what was noted.
+    /// The metadata of the skill, if stored metadata exists for it.
     pub(crate) fn facts(&self, noted: Option<&SkillFacts>) -> SkillFacts {
         SkillFacts::holding(noted, self.stored.owner.clone(), self.file.created_at)
     }
@@ -137,7 +137,7 @@ impl Kept {
         self.stored.owner.as_deref()
     }
 
-    /// Whether a person's agent may see it.
+    /// Whether an agent of the caller may see the skill.
     fn is_for(&self, caller: &Caller) -> bool {
         (self.owner().is_none() || self.is_of(caller))
             && !RESERVED_NAMES.contains(&self.file.name.as_str())
@@ -193,20 +193,19 @@ impl Skills {
         Self { files: skill_writer.files().clone(), skill_writer, read: Mutex::default() }
     }
 
-    /// Who writes skills that come as a whole.
     pub(crate) fn skill_writer(&self) -> &SkillWriter {
         &self.skill_writer
     }
 
-    /// What a person's agent may see: their own and those of nobody, sorted by name. Others' are not
-    /// among them, whoever asks.
+    /// Skills that an agent of the caller may see: their own and those without an owner, sorted by
+    /// name. Skills of other users are excluded, even for administrators.
     pub(crate) async fn personal(&self, caller: &Caller) -> Result<Vec<Arc<Kept>>, StoreError> {
         let files = self.files.list().await?;
         let kept = files.into_iter().filter_map(|file| self.understand(file).ok());
         Ok(kept.filter(|kept| kept.is_for(caller)).collect())
     }
 
-    /// The same of one skill; none if there is none of this name.
+    /// Like `personal`, for one skill; `None` if there is none with this name.
     pub(crate) async fn personal_one(
         &self,
         caller: &Caller,
@@ -221,7 +220,7 @@ impl Skills {
         Ok(kept.filter(|kept| kept.is_for(caller)))
     }
 
-    /// What a person sees in the list: their own, or all for an administrator. Newest first.
+    /// Skills in the list of a user: their own, or all for an administrator. Newest first.
     pub(crate) async fn list(&self, caller: &Caller) -> Result<Vec<Arc<Kept>>, StoreError> {
         let files = self.files.list().await?;
         let kept = files.into_iter().filter_map(|file| self.understand(file).ok());
@@ -236,16 +235,16 @@ impl Skills {
         Ok(seen)
     }
 
-    /// A skill that a person may read and run: their own, one of nobody, or any for an
-    /// administrator. Another's is as if it were not there.
+    /// A skill that the caller may read and run: their own, one without an owner, or any for an
+    /// administrator. A skill of another user is reported as not found.
     pub(crate) async fn get(&self, caller: &Caller, name: &str) -> ApiResult<Arc<Kept>> {
         self.find(caller, name, "Failed to get skill").await
     }
 
-    /// The same for a run, which has a text of its own for a failure of ours.
+    /// Like `get`, for a run, which has its own message for internal errors.
     ///
-    /// It is noted as a use, which wakes a skill that was laid aside; one that is disabled waits for
-    /// its person.
+    /// Counts as a use, which reactivates an archived skill. A disabled skill stays disabled until
+    /// its user enables it.
     pub(crate) async fn load(&self, caller: &Caller, name: &str) -> ApiResult<Arc<Kept>> {
         let failed = "Failed to load skill";
         let kept = self.find(caller, name, failed).await?;
@@ -263,7 +262,7 @@ impl Skills {
         Ok(kept)
     }
 
-    /// Whether a person may change a skill: their own, or any for an administrator.
+    /// Fails unless the caller may change a skill: their own, or any for an administrator.
     pub(crate) async fn check_changeable(&self, caller: &Caller, name: &str) -> ApiResult<()> {
         self.changeable(caller, name, "Failed to update skill").await.map(drop)
     }
@@ -274,7 +273,7 @@ impl Skills {
         let file = file.ok_or_else(|| not_found(name))?;
         let kept = match self.understand(file.clone()) {
             Ok(kept) => kept,
-            // Whose a file is cannot be told when it cannot be read.
+            // The owner of a file that cannot be parsed is unknown.
             Err(_) if !caller.user.is_admin() && !owns_text(&file, caller) => {
                 return Err(not_found(name));
             }
@@ -284,7 +283,7 @@ impl Skills {
         if visible { Ok(kept) } else { Err(not_found(name)) }
     }
 
-    /// Keeps a new skill.
+    /// Stores a new skill.
     pub(crate) async fn create(
         &self,
         caller: &Caller,
@@ -340,26 +339,26 @@ impl Skills {
         }
     }
 
-    /// Removes a skill with its folder.
+    /// Deletes a skill with its folder.
     pub(crate) async fn delete(&self, caller: &Caller, name: &str) -> ApiResult<()> {
         let kept = self.changeable(caller, name, "Failed to delete skill").await?;
         match self.skill_writer.remove(name, &kept.version).await.map_err(in_its_turn)? {
             Ok(()) => Ok(()),
-            // Another one of this name was made meanwhile: what was to go is gone.
+            // Another skill with this name was created at the same time: the one to delete is gone.
             Err(WriteError::Missing | WriteError::Changed) => Err(not_found(name)),
             Err(error) => Err(ApiError::internal("Failed to delete skill", &error)),
         }
     }
 
-    /// The version and the owner of a skill that a person may change: their own, or any for an
-    /// administrator. A file that cannot be understood can still be mended.
+    /// The version and the owner of a skill that the caller may change: their own, or any for an
+    /// administrator. A file that cannot be parsed can still be fixed.
     async fn changeable(&self, caller: &Caller, name: &str, failed: &str) -> ApiResult<Changeable> {
         agent_flow::check_name(name)?;
         let file = self.files.read(name).await.or_failed(failed)?;
         let file = file.ok_or_else(|| not_found(name))?;
         let owner = match self.understand(file.clone()) {
             Ok(kept) => kept.stored.owner.clone(),
-            // Whose a file is cannot be told when it cannot be read.
+            // The owner of a file that cannot be parsed is unknown.
             Err(_) if !caller.user.is_admin() && !owns_text(&file, caller) => {
                 return Err(not_found(name));
             }
@@ -405,7 +404,7 @@ struct Changeable {
     owner: Option<String>,
 }
 
-/// The owner of a file whose frontmatter cannot be read: the line that we wrote.
+/// The owner of a file whose frontmatter cannot be parsed: the line that the server wrote.
 fn owner_line(text: &str) -> Option<&str> {
     let line = text.lines().find_map(|line| line.strip_prefix("user_id: '"))?;
     line.strip_suffix('\'')
@@ -432,7 +431,7 @@ fn not_found(name: &str) -> ApiError {
     ApiError::field(StatusCode::NOT_FOUND, "name", format!("Skill '{name}' not found"))
 }
 
-/// Somebody else changes the skill at the same time.
+/// The response when another request changes the skill at the same time.
 fn in_its_turn(error: StoreSkillError) -> ApiError {
     match error {
         StoreSkillError::Store(error) => ApiError::internal("Failed to keep skill", &error),
@@ -454,7 +453,7 @@ fn not_created(name: &str, error: &WriteError) -> ApiError {
     ApiError::field(StatusCode::CONFLICT, "name", message)
 }
 
-/// The skills as one person sees them, for runs.
+/// The skills that one user can see, for runs.
 #[derive(Debug)]
 pub(crate) struct PersonalSkills {
     pub(crate) app: crate::App,

@@ -18,7 +18,7 @@ use tracing::Instrument as _;
 
 use crate::app::App;
 
-/// What runs: it decides in which words a stream ends when the run cannot say so itself.
+/// The kind of a run. It decides the last events of a stream if the run itself cannot send them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Running {
     Skill,
@@ -27,7 +27,7 @@ pub(crate) enum Running {
 }
 
 impl Running {
-    /// The last events of a run that broke down.
+    /// The last events of a run that failed unexpectedly.
     fn broke(self) -> [Event; 2] {
         match self {
             Self::Skill => {
@@ -40,7 +40,7 @@ impl Running {
         }
     }
 
-    /// The last events of a run that is cut short.
+    /// The last events of a run that the server ends early.
     fn cut(self, why: &str) -> [Event; 2] {
         match self {
             Self::Skill | Self::Chat => {
@@ -53,17 +53,18 @@ impl Running {
     }
 }
 
-/// Runs something that tells events, and answers with them as they come.
+/// Starts a run that emits events, and returns them as a stream.
 ///
-/// The run goes on in a task of its own, so that it can tidy up when the client goes away: it learns
-/// of that from its emitter. Its first events, which wait for nothing, go out with the head.
+/// The run continues in its own task, so that it can clean up when the client disconnects; its
+/// emitter reports that. The first events, which wait for nothing, are sent with the response
+/// header.
 pub(crate) fn answer<F, R>(app: &App, running: Running, run: F) -> Response
 where
     F: FnOnce(Emitter) -> R,
     R: Future<Output = ()> + Send + 'static,
 {
     let (emitter, events) = Emitter::channel();
-    // One that panics ends as one that breaks down, here as in its task.
+    // A panic is handled like a failed run, here as in the task.
     let mut run = Box::pin(AssertUnwindSafe(run(emitter)).catch_unwind());
     if run.as_mut().now_or_never().is_none() {
         app.tasks.spawn(run.in_current_span());
@@ -82,7 +83,7 @@ where
     response
 }
 
-/// Counts a stream as open as long as it is.
+/// Counts an open stream in the metrics until it is dropped.
 struct Open(App);
 
 impl Open {
@@ -98,7 +99,7 @@ impl Drop for Open {
     }
 }
 
-/// What those are told who listen when the server stops.
+/// The message for clients of streams when the server stops.
 const STOPPING_MESSAGE: &str = "The server is stopping";
 
 struct Frames {

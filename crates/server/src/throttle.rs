@@ -1,9 +1,9 @@
 //! Slows down password guessing.
 //!
-//! One client that fails five times for one account waits. So that nobody can lock another out, an
-//! account as a whole bears ten times as many failures; and so that nobody tries one password on
-//! many accounts, so does an address bear four times as many. Who asks for more than a few at once
-//! from one address waits, so that guesses that come together are counted too.
+//! A client that fails five times for one account has to wait. An account as a whole allows ten
+//! times as many failures, so that nobody can lock out its owner. An address allows four times as
+//! many over all accounts, so that nobody can try one password on many accounts. Concurrent
+//! attempts from one address are limited, so that parallel guesses are counted too.
 
 use std::{
     collections::HashMap,
@@ -21,44 +21,45 @@ use crate::{
     error::{ApiError, ApiResult},
 };
 
-/// How long a failure is remembered.
+/// How long a failure counts.
 const FAILURE_WINDOW: Duration = Duration::from_mins(15);
 
-/// Failures of one client for one account.
+/// Maximum failures of one client for one account.
 const MAX_FAILURES_PER_CLIENT_AND_ACCOUNT: u64 = 5;
-/// Failures of one client for all accounts.
+/// Maximum failures of one client for all accounts.
 const MAX_FAILURES_PER_ADDRESS: u64 = 20;
-/// Failures of all clients for one account.
+/// Maximum failures of all clients for one account.
 const MAX_FAILURES_PER_ACCOUNT: u64 = 50;
 
-/// Known addresses that one client may find by registering.
+/// Maximum existing email addresses that one client may discover by registering.
 const MAX_FAILURES_OF_KNOWN_CLIENTS: u64 = 10;
 
-/// Passwords of one address that are checked at once, in one process.
+/// Maximum concurrent password checks for one address, in one process.
 const MAX_CONCURRENT_ATTEMPTS: usize = 4;
 
-/// Something that failures are counted by, and how many there may be.
+/// A key by which failures are counted, with its limit.
 #[derive(Debug)]
 struct Counter {
     key: String,
     most: u64,
 }
 
-/// A password is about to be checked. It counts as wrong until it is known to be right, so that
-/// guesses that come at once are counted too.
+/// A password check in progress. It counts as failed until it succeeds, so that parallel guesses
+/// are counted too.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    /// Forgotten when the password is right.
+    /// Reset when the password is right.
     guesses: Vec<Counter>,
-    /// Counted only when the password is wrong: many people may share an address. It is not forgotten:
-    /// else one's own account would make room for guesses at those of others.
+    /// Counted only when the password is wrong, because many users may share an address. It is not
+    /// reset: otherwise an attacker could log in to their own account to get more guesses at
+    /// others.
     source: Option<Counter>,
-    /// What was noted for this attempt alone.
+    /// The entries that this attempt added to the counters.
     notes: Vec<String>,
     _turn: Option<Turn>,
 }
 
-/// A turn to have a password checked, given back when it is dropped.
+/// A permit for one password check. Dropping it releases the permit.
 #[derive(Debug)]
 struct Turn {
     turns: Turns,
@@ -66,7 +67,7 @@ struct Turn {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// The turns of each address that has asked for one.
+/// The permits of each address with password checks in progress.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns(Arc<Mutex<HashMap<String, Arc<Semaphore>>>>);
 
@@ -94,7 +95,7 @@ impl Drop for Turn {
 }
 
 impl Attempt {
-    /// Someone wants to log in.
+    /// Starts an attempt to log in.
     pub(crate) async fn login(app: &App, email: &Email, address: &str) -> ApiResult<Self> {
         let email = email.as_str();
         let guesses = vec![
@@ -111,7 +112,7 @@ impl Attempt {
             .await
     }
 
-    /// Someone who is logged in tells their password once more.
+    /// Starts an attempt of a logged-in user to confirm their password.
     pub(crate) async fn confirm(app: &App, user_id: i64) -> ApiResult<Self> {
         let guess = Counter {
             key: format!("password:{user_id}"),
@@ -129,7 +130,7 @@ impl Attempt {
             match counter.note(app).await {
                 Ok(note) => notes.push(note),
                 Err(refused) => {
-                    // Nothing was tried.
+                    // No password was checked, so the attempt does not count.
                     take_back(app, &notes).await?;
                     return Err(refused);
                 }
@@ -139,7 +140,7 @@ impl Attempt {
         Ok(self)
     }
 
-    /// The password was wrong.
+    /// Call this if the password was wrong.
     pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
         if let Some(source) = &self.source {
             let since = Timestamp::now().minus(FAILURE_WINDOW);
@@ -148,7 +149,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// The password was right.
+    /// Call this if the password was right.
     pub(crate) async fn succeeded(self, app: &App) -> ApiResult<()> {
         for counter in &self.guesses {
             app.database.accounts().forget_failures(&counter.key).await?;
@@ -157,8 +158,8 @@ impl Attempt {
     }
 }
 
-/// Someone wants to register. The contract has them told that an address is known: so that nobody
-/// learns of many, a client that found a few waits.
+/// An attempt to register. The API requires that registering reports existing addresses. So that
+/// nobody can discover many, a client that found a few has to wait.
 #[derive(Debug)]
 pub(crate) struct NewcomerAttempt {
     known: Counter,
@@ -174,7 +175,7 @@ impl NewcomerAttempt {
         Ok(Self { known, _turn: turn })
     }
 
-    /// The address was known.
+    /// Call this if the email address already has an account.
     pub(crate) async fn failed(self, app: &App) -> ApiResult<()> {
         let since = Timestamp::now().minus(FAILURE_WINDOW);
         app.database.accounts().note_failure(&self.known.key, since).await?;
@@ -190,14 +191,14 @@ async fn take_back(app: &App, notes: &[String]) -> ApiResult<()> {
 }
 
 impl Counter {
-    /// Refuses if there are as many failures as there may be.
+    /// Fails if the limit is reached.
     async fn check(&self, app: &App) -> ApiResult<()> {
         let since = Timestamp::now().minus(FAILURE_WINDOW);
         let (count, first) = app.database.accounts().failures(&self.key, since).await?;
         if count < self.most { Ok(()) } else { Err(pause(first)) }
     }
 
-    /// Counts one more, unless there are as many as there may be.
+    /// Adds a failure, unless the limit is reached.
     async fn note(&self, app: &App) -> ApiResult<String> {
         let since = Timestamp::now().minus(FAILURE_WINDOW);
         let noted = app.database.accounts().note_failure(&self.key, since).await?;
@@ -209,11 +210,11 @@ impl Counter {
     }
 }
 
-/// Says when the first failure is forgotten.
+/// The response that says when the first failure expires.
 fn pause(first: Option<Timestamp>) -> ApiError {
     let over = first.unwrap_or_else(Timestamp::now).plus(FAILURE_WINDOW);
     let wait = (over.seconds() - Timestamp::now().seconds()).max(1);
-    // The text of the contract, for every pause.
+    // The API requires this text for every throttled request.
     let text = "Too many failed login attempts. Please try again later.";
     ApiError::plain(StatusCode::TOO_MANY_REQUESTS, text)
         .with_header(header::RETRY_AFTER, HeaderValue::from(wait))

@@ -1,10 +1,10 @@
 //! Runs tools of skills on the server, if the operator allows it.
 //!
-//! They run as with `savoir run`: from the folder in which their skill lies, after an approval of the
-//! operator and in the sandbox. Nobody can be asked, so what is not approved is refused with the
-//! command that approves it. Every run starts in an empty folder of its own, and sees none
-//! of the variables of the server, which may be secrets. What a tool leaves in its folder is kept for a while,
-//! and the one for whom it ran can download it.
+//! Tools run as with `savoir run`: from the folder of their skill, after an approval by the
+//! operator, and in the sandbox. Nobody can be asked during a run, so a tool without approval is
+//! rejected with the command that approves it. Every run starts in its own empty folder, and sees
+//! no environment variables of the server that may be secrets. Files that a tool leaves in its
+//! folder are stored for some time; the user for whom the tool ran can download them.
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -21,40 +21,40 @@ use tokio::runtime::Handle;
 
 use crate::{access::Scope, app::App, auth::Caller, library::PersonalLibrary};
 
-/// Runs of all people at once.
+/// Maximum concurrent runs of all users.
 const MAX_CONCURRENT_RUNS: usize = 8;
-/// Variables of the server that a run may see.
+/// Environment variables of the server that a run may see.
 const PASSED_ENVIRONMENT_VARIABLES: [&str; 4] = ["PATH", "LANG", "TZ", "TERM"];
 
-/// Reads the skill in a folder, with who vouches for it.
+/// Reads the skill in a folder, with its signatures.
 pub trait ReadFolder: fmt::Debug + Send + Sync {
-    /// The skill as it is now.
+    /// Reads the current files.
     fn read(&self, folder: &Path) -> Result<LoadedSkill, RunError>;
 }
 
-/// Where tools of skills run. Cloning shares it.
+/// Runs tools of skills. Cloning shares the state.
 #[derive(Clone, Debug)]
 pub struct ToolRunner {
     home: Home,
     run_env: RunEnvironment,
     reader: Arc<dyn ReadFolder>,
-    /// What must run alone is alone on the whole server.
+    /// Tools that must run alone do not run in parallel with any other on the server.
     queue: Queue,
 }
 
 impl ToolRunner {
-    /// A workshop with the approvals and records of a home. Of the ground, only its folders of Savoir
-    /// and a few variables count.
+    /// A runner with the approvals and records of a home folder. Of `run_env`, only Savoir's
+    /// folders and a few variables are used.
     pub fn new(home: Home, run_env: RunEnvironment, reader: Arc<dyn ReadFolder>) -> Self {
         Self { home, run_env, reader, queue: Queue::with_slots(MAX_CONCURRENT_RUNS) }
     }
 
-    /// What tools left for a person.
+    /// The files that tools left for a user.
     pub(crate) fn workspaces(&self, caller: &Caller) -> Result<Workspaces, StoreError> {
         Workspaces::of(&self.home, &caller.user.id.to_string())
     }
 
-    /// What runs the tools of the skills that a person may use.
+    /// A runner for the tools of the skills that a user may use.
     fn tools(&self, app: &App, caller: &Caller) -> Result<SkillTools, StoreError> {
         let workspaces = self.workspaces(caller)?;
         let mut variables = self.run_env.variables.clone();
@@ -78,8 +78,8 @@ impl ToolRunner {
     }
 }
 
-/// What runs the tools of skills for somebody who may run skills, if the operator lets them run. It is
-/// in the first mode until another one is chosen.
+/// A runner for the tools of skills, if the caller may run skills and the operator allows tools. It
+/// starts in the default mode.
 pub(crate) fn tools(app: &App, caller: &Caller) -> Option<SkillTools> {
     let workshop = app.config.skill_tools.as_ref()?;
     caller.must_have(Scope::SkillsRun).ok()?;
@@ -92,13 +92,13 @@ pub(crate) fn tools(app: &App, caller: &Caller) -> Option<SkillTools> {
     }
 }
 
-/// What a program is told whose token may not run the tools that run here.
+/// The message for an API token that lacks the scope to run tools.
 pub(crate) fn lacking(app: &App, caller: &Caller) -> Option<String> {
     app.config.skill_tools.as_ref()?;
     caller.must_have(Scope::SkillsRun).is_err().then(|| Scope::SkillsRun.way_out())
 }
 
-/// The skills that an agent of one person is offered at the moment of a run.
+/// The skills that are available to an agent of one user at the time of a run.
 #[derive(Debug)]
 struct OfferedTool {
     app: App,
@@ -108,8 +108,8 @@ struct OfferedTool {
 
 impl SkillFolders for OfferedTool {
     fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
-        // Somebody may have disabled it since its tools were offered. Whoever may call it was looked at
-        // when it was loaded.
+        // The skill may have been disabled since its tools were listed. Who may call the skill was
+        // checked when it was loaded.
         let there = Handle::current().block_on(self.library.is_there(skill));
         there.map_err(|error| RunError::call(error.code(), error))?;
         let files = self.app.skills.skill_writer().files();

@@ -12,12 +12,12 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// A connection whose writes fail when nothing could be written for some time.
+/// A connection whose writes fail if nothing could be written for some time.
 #[derive(Debug)]
 pub(crate) struct WriteTimeout<T> {
     inner: T,
     patience: Duration,
-    /// Runs while a write waits.
+    /// Set while a write is blocked.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -26,7 +26,7 @@ impl<T> WriteTimeout<T> {
         Self { inner, patience, waiting: None }
     }
 
-    /// What came of a write: if it waits, for how long it has.
+    /// Checks the result of a write: a blocked write fails after the timeout.
     fn judge<R>(
         &mut self,
         context: &mut Context<'_>,

@@ -47,7 +47,7 @@ pub fn check(path: &Path, mut told: impl FnMut(u64)) -> Result<BackupTrailer, Ba
     }
 }
 
-/// What comes after the records.
+/// An item of a backup after the records.
 pub(super) enum BackupItem {
     /// The digest of a blob, and its bytes.
     Blob(String, Vec<u8>),

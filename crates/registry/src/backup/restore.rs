@@ -66,7 +66,7 @@ async fn fill(
     path: &Path,
     told: &mut impl FnMut(u64),
 ) -> Result<u64, BackupError> {
-    // Check again, because somebody may have published since.
+    // Check again, because another user may have published since.
     must_be_empty(registry).await?;
     let mut backup = BackupReader::open(path)?;
     let mut records = backup.records()?;

@@ -1,4 +1,4 @@
-//! Configuration, lists and pages.
+//! Checks the configuration, lists and pages.
 
 use std::collections::BTreeSet;
 
@@ -197,7 +197,7 @@ async fn walk(subject: &TestedRegistry) -> Result<Vec<String>, CheckFailure> {
 
 async fn cursor(subject: &TestedRegistry) -> CheckResult {
     let mut difference = String::new();
-    // Somebody may publish between the two requests.
+    // Another user may publish between the two requests.
     for _ in 0..3 {
         let large = names(&page(subject, &[("per_page", "100")]).await?)?;
         let small = walk(subject).await?;

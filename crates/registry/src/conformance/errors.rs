@@ -1,4 +1,4 @@
-//! Error responses.
+//! Checks error responses.
 
 use reqwest::Method;
 use serde_json::json;

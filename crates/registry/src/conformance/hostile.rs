@@ -1,4 +1,4 @@
-//! Malicious archives, texts and requests.
+//! Checks that malicious archives, texts and requests are rejected.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Published versions never change.
+//! Checks that published versions never change.
 
 use futures::future::join_all;
 use reqwest::Method;

@@ -1,4 +1,4 @@
-//! Publishing and permissions.
+//! Checks publishing and permissions.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Indexes and artefacts.
+//! Checks indexes and artefacts (the archives of versions).
 
 use reqwest::Method;
 use savoir_package::{Tree, archive};

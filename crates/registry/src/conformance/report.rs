@@ -1,4 +1,4 @@
-//! The results as text, as JSON, and as `JUnit` XML for test servers.
+//! Writes the results as text, as JSON, and as `JUnit` XML for test servers.
 
 use std::fmt::Write as _;
 

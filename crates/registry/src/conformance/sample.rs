@@ -1,4 +1,4 @@
-//! Skills to publish.
+//! Creates skills to publish.
 
 use std::fmt::Write as _;
 

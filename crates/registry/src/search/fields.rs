@@ -1,4 +1,4 @@
-//! The fields of a skill in the search index.
+//! Defines the fields of a skill in the search index, and fills them from a [`Document`].
 
 use std::borrow::Cow;
 
@@ -15,41 +15,42 @@ use super::{
     words::{Splitter, fold, joined},
 };
 
-/// Bytes of a body that are indexed. What a skill is about is said before that.
+/// Maximum indexed bytes of a body. A skill says what it is about before that.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// Bytes of each other text.
+/// Maximum indexed bytes of each other text.
 const MAX_TEXT_BYTES: usize = 4 * 1024;
-/// Tags of a skill that are indexed.
+/// Maximum indexed tags of a skill.
 const MAX_TAGS: usize = 64;
 
 /// The column that skills are sorted by.
 pub(super) const WEIGHT_FIELD: &str = "weight";
-/// The column with the day of the last change.
+/// The column with the day of the last change, as days since 1970.
 pub(super) const DAY_FIELD: &str = "day";
 /// The column with the key.
 pub(super) const KEY_FIELD: &str = "key";
 
-/// What a weight of one is stored as.
+/// Weights are stored as integers: a weight of 1.0 is stored as 1000.
 pub(super) const WEIGHT_SCALE: f32 = 1000.0;
 
 /// The fields of the index.
 #[derive(Clone, Debug)]
 pub(super) struct Fields {
     pub(super) key: Field,
-    /// Full names: as written, with `=` before them, and joined.
+    /// Full names: as written with `=` before them, and joined into one word.
     pub(super) exact: Field,
     /// Words of the name, and the name as one word.
     pub(super) name: Field,
-    /// Beginnings of the words of the name.
+    /// Beginnings of the words of the name, for matches while the user is typing.
     pub(super) typed: Field,
     pub(super) tags: Field,
     pub(super) description: Field,
-    /// Everything, with positions: a skill that has a word has it here, so that one list says which.
+    /// All text, with positions. Every word of a skill is in this field, so one posting list says
+    /// which skills have a word.
     pub(super) all: Field,
     pub(super) tag: Field,
     pub(super) author: Field,
     pub(super) tier: Field,
-    /// The namespace; of a skill that has none, the name with `_/` before it.
+    /// The namespace; for a skill without one, `_/` and the name.
     pub(super) owner: Field,
     weight: Field,
     day: Field,
@@ -63,7 +64,7 @@ fn text(splitter: &str, option: IndexRecordOption) -> TextOptions {
 }
 
 impl Fields {
-    /// The fields and the schema that has them.
+    /// Creates the schema and the fields in it.
     pub(super) fn new() -> (Self, Schema) {
         let mut schema = Schema::builder();
         let whole = text(RAW_TOKENIZER_NAME, IndexRecordOption::Basic);
@@ -94,7 +95,7 @@ impl Fields {
         Term::from_field_text(self.key, key)
     }
 
-    /// The document as the index keeps it.
+    /// Converts a document to the form in which it is indexed.
     pub(super) fn index(&self, document: &Document) -> TantivyDocument {
         let mut kept = TantivyDocument::new();
         kept.add_text(self.key, &document.key);
@@ -115,7 +116,7 @@ impl Fields {
         kept
     }
 
-    /// What finds a skill by its exact name: this works for skills that were yanked, too.
+    /// Adds the fields that find a skill by its exact name. They work for yanked skills, too.
     fn index_names(&self, document: &Document, kept: &mut TantivyDocument) {
         let name = cut(&document.name, MAX_TEXT_BYTES);
         kept.add_text(self.exact, exactly(name));
@@ -163,13 +164,14 @@ fn owner(document: &Document) -> Cow<'_, str> {
     }
 }
 
-/// A full name as the field of exact names has it.
+/// A full name in the form that the field `exact` contains.
 pub(super) fn exactly(name: &str) -> String {
     format!("={}", fold(name))
 }
 
-/// How the index lies on the disk. Skills are sorted by weight, so that those of most weight are met
-/// first where not all can be looked at. Nothing is kept to be read back but the key.
+/// Settings of the index files. Documents are sorted by weight, so that a query that cannot look at
+/// all matches looks at those with the most weight. The document store is empty: only the key can
+/// be read back, from its column.
 pub(super) fn settings() -> IndexSettings {
     IndexSettings {
         sort_by_field: Some(IndexSortByField {
@@ -182,14 +184,15 @@ pub(super) fn settings() -> IndexSettings {
     }
 }
 
-/// Teaches an index that was opened how to split text.
+/// Registers the tokenizers in an opened index.
 pub(super) fn teach(index: &Index) {
     for splitter in [Splitter::Words, Splitter::Stems, Splitter::Beginnings] {
         index.tokenizers().register(splitter.name(), splitter);
     }
 }
 
-/// What relevance is multiplied by: the tier and the number of digits of the downloads.
+/// The factor of the relevance: depends on the tier and on the number of digits of the download
+/// count.
 #[expect(clippy::cast_precision_loss, reason = "only the order of magnitude counts")]
 #[expect(clippy::cast_sign_loss, reason = "no factor is negative")]
 fn weight(document: &Document) -> u64 {
@@ -205,7 +208,7 @@ fn weight(document: &Document) -> u64 {
     (tier * downloads * WEIGHT_SCALE) as u64
 }
 
-/// The beginning of a text, at most so many bytes.
+/// The beginning of a text, at most `most` bytes.
 fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

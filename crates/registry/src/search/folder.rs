@@ -1,8 +1,9 @@
-//! The folder of the search index and its locks.
+//! Locks and opens the folder of the search index.
 //!
-//! The folder that is given has one subfolder for each process that uses it at the same time: the
-//! first that nobody holds is taken, so that a process that starts anew finds its index again. What is
-//! damaged, of another kind or of another database is thrown away: the database has it all.
+//! The configured folder has one subfolder (slot) for each process that uses it at the same time. A
+//! process takes the first unlocked slot, so that a restarted process finds its index again. An
+//! index that is damaged, has another format or belongs to another database is deleted: all its
+//! data is in the database.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -17,12 +18,12 @@ use super::{
     fields::{self, WEIGHT_FIELD},
 };
 
-/// Raised whenever the same documents would be indexed in another way.
+/// Increase this number whenever the same documents would be indexed differently.
 const FORMAT_VERSION: u32 = 1;
-/// Processes that can use one folder at the same time.
+/// Maximum number of processes that can use one folder at the same time.
 const MAX_SLOTS: usize = 64;
 
-/// The part of a folder that belongs to this process as long as this lives.
+/// The slot of this process. The lock is held until this value is dropped.
 #[derive(Debug)]
 pub(super) struct IndexFolderLock {
     path: PathBuf,
@@ -30,7 +31,7 @@ pub(super) struct IndexFolderLock {
 }
 
 impl IndexFolderLock {
-    /// Takes the first part that nobody holds.
+    /// Locks the first slot that no other process has locked.
     pub(super) fn take(folder: &Path) -> Result<Self, SearchError> {
         for number in 0..MAX_SLOTS {
             let path = folder.join(number.to_string());
@@ -47,12 +48,13 @@ impl IndexFolderLock {
         Err(SearchError::Full { folder: folder.to_owned(), most: MAX_SLOTS })
     }
 
-    /// Where the index lies.
+    /// The folder of the index files.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens what is there, or begins anew; tells how far it goes.
+    /// Opens the existing index, or creates a new one. Also returns the number of the last change
+    /// in it.
     pub(super) fn open(
         &self,
         schema: &Schema,
@@ -70,7 +72,7 @@ impl IndexFolderLock {
         Ok((self.begin(schema)?, 0))
     }
 
-    /// Begins anew, whatever is there.
+    /// Creates a new index and deletes existing files.
     pub(super) fn begin(&self, schema: &Schema) -> Result<OpenIndex, SearchError> {
         if self.path.exists() {
             fs::remove_dir_all(&self.path).map_err(SearchError::folder(&self.path))?;
@@ -88,13 +90,13 @@ impl IndexFolderLock {
     }
 }
 
-/// An index that can be searched.
+/// An index with its reader.
 pub(super) struct OpenIndex {
     pub(super) reader: IndexReader,
     pub(super) index: Index,
 }
 
-/// Readers see a commit when they are told to: there is one writer, and it tells them.
+/// Readers are reloaded by hand: the only writer reloads them after a commit.
 fn reader(index: &Index) -> Result<IndexReader, TantivyError> {
     index
         .reader_builder()
@@ -103,7 +105,8 @@ fn reader(index: &Index) -> Result<IndexReader, TantivyError> {
         .try_into()
 }
 
-/// Opens an index whose every byte is as it was written, and tells how far it goes.
+/// Opens an existing index after checking the checksum of every file. Also returns the number of
+/// the last change in it.
 fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<(OpenIndex, u64), String> {
     let described = |error: TantivyError| error.to_string();
     let index = Index::open_in_dir(path).map_err(described)?;
@@ -130,7 +133,8 @@ fn reopen(path: &Path, schema: &Schema, database: &str) -> Result<(OpenIndex, u6
     Ok((OpenIndex { reader, index }, applied))
 }
 
-/// What is committed together with the documents: how far they go, and in which database.
+/// The text that is committed together with the documents: the number of the last change and the id
+/// of the database.
 pub(super) fn payload(applied: u64, database: &str) -> String {
     format!("{FORMAT_VERSION} {applied} {:016x} {database}", seal(applied, database))
 }
@@ -150,8 +154,8 @@ fn read_payload(payload: &str, database: &str) -> Result<u64, String> {
     }
 }
 
-/// Guards the number against damage. Another build of the program may reckon otherwise and then builds
-/// the index anew.
+/// A checksum that protects the number against damage. Another build of the program may compute
+/// another checksum; then the index is built again.
 fn seal(applied: u64, database: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     (FORMAT_VERSION, applied, database).hash(&mut hasher);

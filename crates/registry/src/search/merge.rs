@@ -5,12 +5,12 @@ use tantivy::{
     indexer::{LogMergePolicy, MergeCandidate, MergePolicy},
 };
 
-/// Larger segments are not merged with others, so that few merges take long.
+/// Segments with more documents are not merged with others, so that few merges take long.
 const MAX_DOCUMENTS_TO_MERGE: u32 = 100_000;
-/// The part of a segment that may be deleted before it is written anew.
+/// A segment is rewritten when a larger share of its documents is deleted.
 const MAX_DELETED_RATIO: f32 = 0.3;
 
-/// Small segments become one when there are some; a segment that lost much is written anew.
+/// Merges small segments when there are several, and rewrites segments with many deletions.
 #[derive(Debug)]
 pub(super) struct SegmentMergePolicy(LogMergePolicy);
 

@@ -1,7 +1,8 @@
 //! Parses the text of a search query.
 //!
-//! There is no syntax to get wrong: what is not understood is a word, and what is too much is left
-//! out. Only a text that nobody types is refused.
+//! There are no syntax errors: text that is not a filter or a phrase is searched as words, and
+//! parts beyond the limits are ignored. Only a text that is longer than anything a person types is
+//! rejected.
 
 use super::{
     Query, SearchError,
@@ -9,57 +10,57 @@ use super::{
     words::{Word, fold, is_common, joined, without_singles, words},
 };
 
-/// Bytes of a question.
+/// Maximum bytes of a query.
 const MAX_QUERY_BYTES: usize = 2000;
-/// Words that are looked for; the others are left out.
+/// Maximum words of a query; more are ignored.
 const MAX_WORDS: usize = 12;
-/// Phrases that are looked for.
+/// Maximum phrases of a query.
 const MAX_PHRASES: usize = 4;
-/// Tags that are asked for at once.
+/// Maximum tags of a query.
 const MAX_TAGS: usize = 8;
 
-/// What is looked for.
+/// A parsed search query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ParsedQuery {
-    /// Words, folded, each once.
+    /// Words, folded, without duplicates.
     pub(super) words: Vec<String>,
-    /// Words that follow each other.
+    /// Each phrase is a list of words that must follow each other.
     pub(super) phrases: Vec<Vec<Word>>,
-    /// What may be the beginning of a word, the last of the words.
+    /// The last word, which may be incomplete.
     pub(super) unfinished: Option<String>,
-    /// The whole text as a name, as written and joined.
+    /// The whole text read as a name: as written, and joined into one word.
     pub(super) name: Option<QueriedName>,
     pub(super) filters: QueryFilters,
 }
 
-/// A name that was asked for.
+/// The query text read as the name of a skill.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct QueriedName {
     pub(super) exact: String,
     pub(super) joined: String,
 }
 
-/// What must hold besides the words.
+/// Conditions that a skill must meet besides the words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct QueryFilters {
     pub(super) tags: Vec<String>,
     pub(super) authors: Vec<String>,
     pub(super) tiers: Vec<String>,
-    /// Of these, one is enough.
+    /// A skill must be in one of these.
     pub(super) namespaces: Vec<String>,
 }
 
-/// A piece of what was typed.
+/// One part of the query text: a word, a quoted phrase or a filter.
 #[derive(Debug)]
 struct QueryPiece<'a> {
-    /// `tag` of `tag:x`.
+    /// The part before the colon: `tag` of `tag:x`.
     key: Option<&'a str>,
     text: &'a str,
     quoted: bool,
 }
 
 impl ParsedQuery {
-    /// Reads a question.
+    /// Parses a query.
     pub(super) fn read(query: &Query) -> Result<Self, SearchError> {
         let length = query.text.len();
         if length > MAX_QUERY_BYTES {
@@ -123,7 +124,7 @@ impl ParsedQuery {
         self.words = found;
     }
 
-    /// Whether nothing is looked for, so that every skill will do.
+    /// Whether the query has no words and no phrases, so that all skills match.
     pub(super) fn is_everything(&self) -> bool {
         self.words.is_empty() && self.phrases.is_empty()
     }
@@ -137,19 +138,20 @@ impl QueryFilters {
             "author" => (&mut self.authors, 1),
             _ => (&mut self.tiers, 1),
         };
-        // Two authors are one too many: no skill has both. They stay, so that none is found.
+        // No skill has two authors. Both are stored, so that nothing is found.
         if !list.contains(&text) && list.len() <= most {
             list.push(text);
         }
     }
 }
 
-/// The last word of what is not a filter.
+/// The last word of the text outside of filters.
 fn last(plain: &str) -> &str {
     plain.rsplit(char::is_whitespace).next().unwrap_or_default()
 }
 
-/// Cuts a text into words, quoted parts and filters. A quote that is not closed goes on to the end.
+/// Splits a text into words, quoted phrases and filters. A quote that is not closed ends with the
+/// text.
 fn pieces(text: &str) -> impl Iterator<Item = QueryPiece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -174,7 +176,7 @@ fn pieces(text: &str) -> impl Iterator<Item = QueryPiece<'_>> {
     })
 }
 
-/// Whether a text begins with `key:` and something behind it.
+/// Whether a text is `key:` followed by something.
 fn is_filter(text: &str, key: &str) -> bool {
     let after = text.strip_prefix(key).and_then(|text| text.strip_prefix(':'));
     after.is_some_and(|after| after.starts_with(|c: char| !c.is_whitespace()))

@@ -1,7 +1,7 @@
 //! Limits the bytes of documents that wait to be indexed.
 //!
-//! The writer lets ten thousand wait, however large they are. Here they are counted in bytes, so that
-//! feeding many long skills does not take the memory of all of them.
+//! The writer of tantivy queues ten thousand documents, of any size. This queue counts bytes, so
+//! that indexing many long skills does not need memory for all of them.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -10,16 +10,17 @@ use std::{
 
 use tantivy::{Document, TantivyDocument};
 
-/// Bytes of documents that wait.
+/// Maximum bytes of queued documents.
 const MAX_WAITING_BYTES: usize = 8_000_000;
-/// How long one document waits. The writer has failed by then, and says so to the next one.
+/// How long one document waits for room. After that the writer has failed, and reports it for the
+/// next document.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Counts the bytes that wait.
+/// Counts the bytes of queued documents.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DocumentQueue(Arc<(Mutex<usize>, Condvar)>);
 
-/// A document that waits. Its room is free again when it is dropped.
+/// A queued document. Dropping it frees its bytes in the queue.
 #[derive(Debug)]
 pub(super) struct QueuedDocument {
     document: TantivyDocument,
@@ -28,7 +29,8 @@ pub(super) struct QueuedDocument {
 }
 
 impl DocumentQueue {
-    /// Waits until there is room for a document. One that is larger than all room goes alone.
+    /// Waits until there is room for a document. A document that is larger than the whole queue
+    /// waits until the queue is empty.
     pub(super) fn enter(&self, document: TantivyDocument, bytes: usize) -> QueuedDocument {
         let (waiting, freed) = &*self.0;
         let used = waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
 //! Ranks search results.
 //!
-//! What counts is relevance times weight times recency, and the key where that is the same. Each
-//! segment has its skills sorted by weight, so where a question finds more than can be looked at, those
-//! of most weight are.
+//! The score of a skill is relevance times weight times recency; skills with the same score are
+//! sorted by key. Each segment of the index is sorted by weight. If a query matches more skills
+//! than can be scored, those with the most weight are scored.
 
 use std::cmp::Ordering;
 
@@ -14,45 +14,46 @@ use tantivy::{
 
 use super::fields::{DAY_FIELD, KEY_FIELD, WEIGHT_FIELD, WEIGHT_SCALE};
 
-/// Skills that one question looks at, over all segments.
+/// Maximum number of skills that one query scores, over all segments.
 const MAX_CANDIDATES: u64 = 12_000;
-/// So many times more are looked at where phrases make most of them unfit.
+/// A query with phrases scores this many times more skills, because most of them fail the phrase
+/// check.
 const PHRASE_CANDIDATE_FACTOR: u64 = 3;
-/// Phrases are looked up in one of so many that were looked at: in the best of them, in steps.
+/// Phrases are checked for one in this many scored skills: for the best ones, in batches.
 const CANDIDATES_PER_CHECK: u64 = 5;
 const CHECK_BATCH: usize = 3000;
-/// Skills that are looked at in each segment, however small it is.
+/// Number of skills that are scored in each segment, however small it is.
 const MIN_CANDIDATES: u64 = 200;
-/// What a skill that was changed today is worth more than one that never was.
+/// The bonus of a skill that was changed today over one that never changed.
 const RECENCY_BOOST: f32 = 0.1;
-/// The days after which half of that is left.
+/// The number of days after which half of the bonus is left.
 const RECENCY_HALF_LIFE_DAYS: f32 = 180.0;
 
-/// A skill that was found.
+/// A skill that was found, with its score.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ScoredSkill {
     pub(super) key: String,
     pub(super) score: f32,
 }
 
-/// Whether skills that were yanked are found.
+/// Whether yanked skills are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum YankedSkills {
     Shown,
     Hidden,
 }
 
-/// What is the same for each segment.
+/// Parameters of the ranking that are the same for each segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranking {
-    /// How many are wanted.
+    /// Maximum number of results.
     pub(super) most: usize,
     pub(super) yanked: YankedSkills,
-    /// The day that recency is reckoned from.
+    /// The day from which recency is computed.
     pub(super) today: u64,
 }
 
-/// A candidate within one segment. Keys have the order of their ordinals there.
+/// A candidate within one segment. The ordinals of keys in a segment have the order of the keys.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     score: f32,
@@ -65,7 +66,7 @@ impl Candidate {
     }
 }
 
-/// A skill of a segment whose phrases were not looked up yet.
+/// A skill of a segment whose phrases were not checked yet.
 #[derive(Clone, Copy, Debug)]
 struct UncheckedHit {
     score: f32,
@@ -76,7 +77,7 @@ struct UncheckedHit {
 #[derive(Debug)]
 struct BestCandidates {
     most: usize,
-    /// No worse score can be among the best.
+    /// Candidates with a lower score cannot be among the best.
     floor: f32,
     candidates: Vec<Candidate>,
 }
@@ -121,13 +122,13 @@ impl Columns {
     }
 }
 
-/// What must hold of each skill that is found in one segment, asked of one after the other.
+/// A phrase query that is checked for the documents of one segment, in ascending order.
 struct PhraseCheck<'a> {
     weight: &'a dyn Weight,
     segment: &'a SegmentReader,
-    /// It is made for the first skill: it would look for the first that fits by itself otherwise.
+    /// Created for the first document: otherwise it would search for the first match by itself.
     scorer: Option<Box<dyn Scorer>>,
-    /// It holds of none before this one.
+    /// No document before this one matches.
     next: DocId,
 }
 
@@ -153,14 +154,15 @@ impl PhraseCheck<'_> {
     }
 }
 
-/// A query made ready for one state of the index.
+/// A query that is prepared for one state of the index.
 struct PreparedQuery {
     query: Box<dyn Weight>,
     checks: Vec<Box<dyn Weight>>,
 }
 
 impl PreparedQuery {
-    /// Keeps those that the checks let through: the best are asked first, until there are enough.
+    /// Keeps the candidates that pass all checks: checks the best ones first, until there are
+    /// enough.
     fn check(
         &self,
         mut unchecked: Vec<UncheckedHit>,
@@ -179,7 +181,7 @@ impl PreparedQuery {
                 });
             }
             let mut some: Vec<UncheckedHit> = unchecked.drain(..count).collect();
-            // A check goes through the segment in its order.
+            // A scorer only moves forward in a segment.
             some.sort_unstable_by_key(|one| one.document);
             let mut checks: Vec<PhraseCheck<'_>> = self
                 .checks
@@ -202,7 +204,7 @@ impl PreparedQuery {
 }
 
 impl Ranking {
-    /// The best of what the query finds and the checks let through, best first.
+    /// The best skills that match the query and pass the checks, best first.
     pub(super) fn best(
         &self,
         searcher: &Searcher,
@@ -243,7 +245,7 @@ impl Ranking {
         Ok(all)
     }
 
-    /// Looks at what the query finds in one segment.
+    /// Scores the matches of the query in one segment.
     fn look(
         &self,
         ready: &PreparedQuery,

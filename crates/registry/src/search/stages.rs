@@ -1,7 +1,7 @@
 //! Builds index queries, from the strictest match to the loosest.
 //!
-//! The next reading is tried only when those before it found too few, so that what fits well comes
-//! first, and what is slow is rare.
+//! A stage is one way to match a query ([`MatchKind`]). A stage runs only when the stages before it
+//! found too few skills, so that good matches come first and slow queries are rare.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -25,22 +25,22 @@ use super::{
 const NAME_BOOST: f32 = 12.0;
 const TAGS_BOOST: f32 = 6.0;
 const DESCRIPTION_BOOST: f32 = 2.0;
-/// What a beginning of a name counts.
+/// The boost of a match with the beginning of a word of the name.
 const PREFIX_BOOST: f32 = 8.0;
-/// What a word counts that is similar to the one that was asked for.
+/// The boost of a word that is similar to a word of the query.
 const SIMILAR_BOOST: f32 = 4.0;
 
-/// Words that are corrected in one question.
+/// Maximum words of one query that are corrected.
 const MAX_CORRECTED_WORDS: usize = 4;
-/// Corrections of one word.
+/// Maximum corrections of one word.
 const MAX_CORRECTIONS_PER_WORD: usize = 8;
-/// The least characters of a word that may have one error, and two.
+/// Minimum characters of a word that may have one typo, and two.
 const MIN_CHARS_FOR_ONE_TYPO: usize = 4;
 const MIN_CHARS_FOR_TWO_TYPOS: usize = 8;
 
 type Clause = (Occur, Box<dyn Query>);
 
-/// A question for one state of the index.
+/// Builds index queries from one parsed query, for one state of the index.
 pub(super) struct QueryBuilder<'a> {
     pub(super) fields: &'a Fields,
     pub(super) searcher: &'a Searcher,
@@ -48,7 +48,7 @@ pub(super) struct QueryBuilder<'a> {
 }
 
 impl QueryBuilder<'_> {
-    /// The query of a stage, if the question can be read in that way.
+    /// The index query of a stage; `None` if the stage does not apply to the query.
     pub(super) fn stage(&self, stage: MatchKind) -> Result<Option<Box<dyn Query>>, TantivyError> {
         let name = self.wanted.name.as_ref();
         let query = match stage {
@@ -74,7 +74,7 @@ impl QueryBuilder<'_> {
         Box::new(ConstScoreQuery::new(Box::new(term), score))
     }
 
-    /// Adds what must hold besides the words.
+    /// Adds the filters to a query.
     fn filtered(&self, query: Box<dyn Query>) -> Box<dyn Query> {
         let filters = &self.wanted.filters;
         let fields = self.fields;
@@ -98,8 +98,8 @@ impl QueryBuilder<'_> {
         Box::new(BooleanQuery::new(clauses))
     }
 
-    /// What a word counts for where it stands, besides being there at all. A tag is there or not: how
-    /// many others there are says nothing.
+    /// Boosts for the fields that contain a word, besides the match in the text. A tag counts in
+    /// full, regardless of the number of other tags.
     fn favours(&self, word: &str) -> Vec<Clause> {
         let stem = stem(word);
         let fields = self.fields;
@@ -110,7 +110,7 @@ impl QueryBuilder<'_> {
         clauses.into_iter().map(|query| (Occur::Should, query)).collect()
     }
 
-    /// What a tag tells: more if few skills have it.
+    /// The boost of a tag: higher if few skills have it.
     #[expect(clippy::cast_precision_loss, reason = "only the order of magnitude counts")]
     fn rarity(&self, stem: &str) -> f32 {
         let term = Term::from_field_text(self.fields.tags, stem);
@@ -133,14 +133,14 @@ impl QueryBuilder<'_> {
         Box::new(BooleanQuery::new(clauses))
     }
 
-    /// The words of phrases, each of which must be there. Whether they follow each other is looked up
-    /// in what is found: finding out for all skills that have them would take too long.
+    /// Requires each word of the phrases. Whether the words follow each other is checked only for
+    /// the results: checking all skills that have the words would take too long.
     fn phrase_words(&self) -> impl Iterator<Item = Clause> {
         let words = self.wanted.phrases.iter().flat_map(|phrase| kept(phrase));
         words.map(|word| (Occur::Must, Self::term(self.fields.all, &stem(&word.text))))
     }
 
-    /// What must hold of the skills that a stage finds.
+    /// The checks for the results of a stage.
     pub(super) fn phrases(&self, stage: MatchKind) -> Vec<Box<dyn Query>> {
         if stage == MatchKind::SomeWords {
             return Vec::new();
@@ -156,7 +156,8 @@ impl QueryBuilder<'_> {
             .collect()
     }
 
-    /// All words but the last, and a name in which a word begins as the last one does.
+    /// Matches skills that have all words but the last, and a word in the name that begins with the
+    /// last one.
     fn beginning(&self) -> Option<Box<dyn Query>> {
         let unfinished = self.wanted.unfinished.as_deref()?;
         if !PREFIX_CHARS.contains(&unfinished.chars().count()) {
@@ -173,9 +174,10 @@ impl QueryBuilder<'_> {
         Some(Box::new(BooleanQuery::new(clauses)))
     }
 
-    /// All words, or words of names that are similar to them: at least one is only similar, for what has
-    /// all words was found before. There are few such names, and only they are looked at. Where a word
-    /// stands counts besides: it says nothing about which skills are found.
+    /// Matches skills that have, for each word of the query, this word or a similar word in the
+    /// name. At least one word must be only similar, because skills with all words were found
+    /// before. Few names match, and only those are scored. The boosts for fields do not change
+    /// which skills match.
     fn similar(&self) -> Result<Option<Box<dyn Query>>, TantivyError> {
         let mut clauses: Vec<Clause> = self.phrase_words().collect();
         let mut similar: Vec<Clause> = Vec::new();
@@ -200,8 +202,8 @@ impl QueryBuilder<'_> {
         Ok(Some(Box::new(BooleanQuery::new(clauses))))
     }
 
-    /// Words of names that differ from a word in one character, or in two if there are none, those
-    /// first that most names have.
+    /// Words of names that differ from a word in one character, or in two if there are none; the
+    /// words of most names first.
     fn corrections(&self, word: &str) -> Result<Vec<String>, TantivyError> {
         let length = word.chars().count();
         let most = match length {
@@ -220,8 +222,9 @@ impl QueryBuilder<'_> {
         Ok(Vec::new())
     }
 
-    /// Words of names within a distance of a word, and how many names have them. Who makes two errors
-    /// knows the first letter at least: looking at all other words would take many times as long.
+    /// Words of names within an edit distance of a word, and how many names have them. With two
+    /// typos the first letter must still match: comparing all other words would take many times as
+    /// long.
     fn similar_words(
         &self,
         word: &str,
@@ -265,18 +268,18 @@ impl QueryBuilder<'_> {
     }
 }
 
-/// What comes after everything that begins with a text.
+/// The first key after all keys that begin with a text.
 fn after(beginning: &str) -> Vec<u8> {
     let mut bytes = beginning.as_bytes().to_owned();
-    // No byte of a text is the highest.
+    // Adding 1 cannot overflow: no byte of UTF-8 text is 255.
     if let Some(last) = bytes.last_mut() {
         *last += 1;
     }
     bytes
 }
 
-/// The words of a phrase that are in the index: those that nearly every text has are not, but their
-/// places are.
+/// The words of a phrase that are in the index. Common words are not indexed, but their positions
+/// are counted.
 fn kept(phrase: &[Word]) -> impl Iterator<Item = &Word> {
     let only_common = phrase.iter().all(|word| is_common(&word.text));
     phrase.iter().filter(move |word| only_common || !is_common(&word.text))

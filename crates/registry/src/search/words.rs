@@ -1,8 +1,8 @@
 //! Splits text into words, in the same way for documents and queries.
 //!
-//! Case, accents and width are folded. Scripts that are written without spaces become overlapping
-//! pairs of characters, and single ones. English endings are cut where a field wants it, never in
-//! names.
+//! Case, accents and width are folded. Text in scripts without spaces becomes overlapping pairs of
+//! characters, and single characters. English endings are removed (stemming) in fields for prose,
+//! never in names.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -10,14 +10,14 @@ use frostem::{Algorithm, Stemmer};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// Characters of a word that count.
+/// Maximum characters of a word; the rest is cut.
 const MAX_WORD_CHARS: usize = 64;
-/// Characters of the beginnings of names that are found while someone types.
+/// Lengths of the prefixes of names that are indexed, for matches while the user is typing.
 pub(super) const PREFIX_CHARS: std::ops::RangeInclusive<usize> = 2..=15;
-/// Shorter words have no endings to cut.
+/// Shorter words are not stemmed.
 const MIN_CHARS_TO_STEM: usize = 4;
 
-/// Words that nearly every text has. They are not looked for unless there are no others.
+/// Words that nearly every text has. They are ignored unless a text has no others.
 const COMMON_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "for", "from", "how", "i", "if", "in",
     "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "so", "that", "the", "their",
@@ -26,14 +26,15 @@ const COMMON_WORDS: &[&str] = &[
 
 static ENGLISH_STEMMER: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::new(Algorithm::English));
 
-/// One word and where it stands among the others.
+/// One word and its position in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) text: String,
     pub(super) position: usize,
 }
 
-/// Folds case, accents and width. Marks of other scripts stay: there they make another letter.
+/// Folds case, accents and width. Combining marks of other scripts are kept: there they make
+/// another letter.
 pub(super) fn fold(text: &str) -> String {
     let is_accent = |character: &char| ('\u{300}'..='\u{36f}').contains(character);
     let plain: String = text.nfkd().filter(|character| !is_accent(character)).nfc().collect();
@@ -48,7 +49,7 @@ pub(super) fn fold(text: &str) -> String {
             'đ' | 'ð' => folded.push('d'),
             'þ' => folded.push_str("th"),
             'ı' => folded.push('i'),
-            // What remains of `İ` in lower case.
+            // The rest of `İ` in lower case.
             '\u{307}' => {}
             other => folded.push(other),
         }
@@ -56,13 +57,12 @@ pub(super) fn fold(text: &str) -> String {
     folded
 }
 
-/// The words of a text, folded, with their endings.
+/// The words of a text, folded, not stemmed.
 pub(super) fn words(text: &str) -> Vec<Word> {
     split(&fold(text))
 }
 
-/// The words of a text, without those that nearly every text has, unless it has no others, and without
-/// English endings.
+/// The words of a text, stemmed and without common words, unless the text has only common words.
 pub(super) fn stems(text: &str) -> Vec<Word> {
     let mut words = words(text);
     if words.iter().any(|word| !is_common(&word.text)) {
@@ -96,14 +96,14 @@ pub(super) fn joined(text: &str) -> String {
     fold(text).chars().filter(|c| is_letter(*c)).take(2 * MAX_WORD_CHARS).collect()
 }
 
-/// The beginnings of a word that someone may have typed so far.
+/// The prefixes of a word that a user may have typed so far.
 pub(super) fn beginnings(word: &str) -> impl Iterator<Item = &str> {
     let ends = word.char_indices().map(|(start, character)| start + character.len_utf8());
     let last = *PREFIX_CHARS.end();
     ends.take(last).skip(PREFIX_CHARS.start() - 1).map(|end| &word[..end])
 }
 
-/// Whether words are written without spaces around them where this character is used.
+/// Whether a character belongs to a script that is written without spaces.
 fn is_unspaced(character: char) -> bool {
     matches!(character,
         '\u{0e00}'..='\u{0eff}' // Thai, Lao
@@ -148,7 +148,7 @@ fn split(folded: &str) -> Vec<Word> {
     words
 }
 
-/// Pushes each character and each pair of neighbours; tells where the next word stands.
+/// Pushes each character and each pair of neighbours. Returns the position of the next word.
 fn push_pairs(run: &str, start: usize, words: &mut Vec<Word>) -> usize {
     let characters: Vec<char> = run.chars().collect();
     for (index, character) in characters.iter().enumerate() {
@@ -161,7 +161,7 @@ fn push_pairs(run: &str, start: usize, words: &mut Vec<Word>) -> usize {
     start + characters.len()
 }
 
-/// Leaves out single characters that a pair stands for, so that a question asks for pairs.
+/// Removes single characters that are part of a pair, so that a query searches for pairs.
 pub(super) fn without_singles(words: Vec<Word>) -> Vec<Word> {
     let is_pair = |word: &Word| {
         let mut characters = word.text.chars();
@@ -180,16 +180,16 @@ pub(super) fn without_singles(words: Vec<Word>) -> Vec<Word> {
 /// How a field of the index splits its text.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Splitter {
-    /// Words as they are, for names.
+    /// Whole words, for names.
     Words,
-    /// Words without endings, for prose.
+    /// Stemmed words, for prose.
     Stems,
-    /// Beginnings of words.
+    /// Prefixes of words.
     Beginnings,
 }
 
 impl Splitter {
-    /// The name that the index knows it by.
+    /// The name under which the tokenizer is registered in the index.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Words => "words",
@@ -223,7 +223,7 @@ impl Tokenizer for Splitter {
     }
 }
 
-/// The words of a text, as the index reads them.
+/// The words of a text as a token stream of tantivy.
 #[derive(Debug)]
 pub(super) struct Tokens {
     words: std::vec::IntoIter<Word>,

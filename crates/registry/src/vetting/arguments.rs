@@ -8,7 +8,7 @@ use savoir_skill::{
 };
 use serde_json::{Map, Value, json};
 
-/// A host that does not exist, for skills that declare none.
+/// A host that does not exist, for skills that declare no host.
 const UNREACHABLE_HOST: &str = "example.invalid";
 
 /// Arguments for every parameter of a tool.
@@ -61,7 +61,7 @@ pub(super) fn text(name: &str, host: &str, work: &Path) -> String {
     "example".to_owned()
 }
 
-/// A host that the skill may speak to.
+/// A host that the skill declares.
 pub(super) fn declared_host(permissions: &[Permission]) -> String {
     let scopes = permissions.iter().filter(|one| one.domain == Domain::Network);
     let hosts = scopes.filter_map(|one| {

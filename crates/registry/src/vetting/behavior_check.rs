@@ -38,10 +38,11 @@ pub(super) const UNDECLARED_PROGRAM_RULE: &str = "detonation-undeclared-program"
 pub(super) const FAILED_RULE: &str = "detonation-failed";
 pub(super) const LIMIT_RULE: &str = "detonation-limit";
 
-/// Findings of one rule; a tool that reads a thousand files says nothing new with the next one.
+/// Maximum findings of one rule: when a tool reads a thousand files, more findings add nothing.
 const MAX_FINDINGS_PER_RULE: usize = 16;
 
-/// Of `/etc`, where programs look at many files of their own, this is worth a word.
+/// Files of `/etc` that are reported. Other files there are read by many programs for their own
+/// use.
 const SENSITIVE_PATHS: [&str; 8] = [
     "/etc/cron",
     "/etc/gshadow",
@@ -53,7 +54,7 @@ const SENSITIVE_PATHS: [&str; 8] = [
     "/etc/systemd",
 ];
 
-/// A finding of this engine.
+/// Creates a finding of this engine.
 pub(super) fn finding(
     rule: &'static str,
     severity: Severity,
@@ -62,7 +63,7 @@ pub(super) fn finding(
     Finding::new(ENGINE_NAME, rule, severity, message)
 }
 
-/// What speaks against a skill in what it did.
+/// Findings about actions of a skill that its declared permissions do not cover.
 pub(super) fn behavior_check(
     tree: &Tree,
     reading: &Reading,
@@ -102,11 +103,11 @@ struct BehaviorCheck<'a> {
     decoy_env: &'a DecoyEnvironment,
     process: &'a ToolProcess,
     permissions: &'a [Permission],
-    /// What a run would have, if the permissions can be held.
+    /// The policy that a real run would have, if the permissions can be enforced.
     granted: Option<&'a Policy>,
 }
 
-/// The policy that the permissions come to, which knows patterns, too.
+/// The sandbox policy for the declared permissions. Policies support patterns, too.
 fn granted(decoy_env: &DecoyEnvironment, permissions: &[Permission]) -> Option<Policy> {
     let grants = Grants {
         permissions,
@@ -130,7 +131,8 @@ impl BehaviorCheck<'_> {
         self.process.output.events.iter().filter(move |note| note.kind == kind)
     }
 
-    /// The first place where the skill did this, else where the round comes from.
+    /// The first place in the package where the skill did this, else the place that the process was
+    /// started from.
     fn place(
         &self,
         kind: TraceEventKind,
@@ -163,7 +165,8 @@ impl BehaviorCheck<'_> {
     fn touched(&self, file: &DecoyFile) -> Option<Finding> {
         let covered = self.covers_file(Level::Read, &file.path);
         if covered && file.path.starts_with(self.decoy_env.work()) {
-            // Whoever may read the whole working folder comes by it.
+            // A skill that may read the whole working folder may open this file without looking for
+            // secrets.
             return None;
         }
         let DecoyFile { name, severity, .. } = file;
@@ -179,7 +182,7 @@ impl BehaviorCheck<'_> {
         })
     }
 
-    /// Secrets that a request carries, but for those that it is for.
+    /// Secrets in a request, except those that the skill may send to this host.
     fn leaks(&self, caught: &Caught) -> Vec<Finding> {
         let Caught { host, port, method, target, headers, body, .. } = caught;
         let sentinels = &self.decoy_env.decoy_secrets.sentinels;
@@ -213,7 +216,7 @@ impl BehaviorCheck<'_> {
                 *known = if level == Level::Write { level } else { *known };
             }
         }
-        // What goes past the proxy is seen only from inside.
+        // Connections that bypass the proxy are seen only by the tracer inside the sandbox.
         for note in self.events(TraceEventKind::Host) {
             let host = note.value.trim_end_matches('.').to_ascii_lowercase();
             let known = [Level::Read, Level::Write]
@@ -248,7 +251,7 @@ impl BehaviorCheck<'_> {
         granted || forms.iter().any(|scope| self.is_declared(Domain::Filesystem, level, scope))
     }
 
-    /// Whether a request may leave, by the name of its host or by its address.
+    /// Whether the permissions cover a request, by host name or by address.
     fn covers_host(&self, level: Level, host: &str, port: u16, path: &str) -> bool {
         let path = path.split('?').next().unwrap_or_default();
         let mut forms = vec![host.to_owned()];
@@ -261,7 +264,7 @@ impl BehaviorCheck<'_> {
         forms.iter().any(|scope| self.is_declared(Domain::Network, level, scope))
     }
 
-    /// A path as a skill writes it.
+    /// A path in the form that a skill declares it.
     fn scope(&self, path: &Path) -> String {
         for (place, short) in [(self.decoy_env.work(), "."), (self.decoy_env.home(), "~")] {
             if let Ok(rest) = path.strip_prefix(place) {
@@ -293,7 +296,7 @@ impl BehaviorCheck<'_> {
         told.collect()
     }
 
-    /// What was refused in a place that can be read was a change.
+    /// An access that was denied in a readable place must have been a write.
     fn denied_level(&self, path: &Path) -> Level {
         let readable = [self.decoy_env.home(), self.decoy_env.folder.as_path()];
         let noted = self
@@ -316,7 +319,8 @@ impl BehaviorCheck<'_> {
             return false;
         }
         if path.starts_with(decoy_env.home()) || path.starts_with(decoy_env.work()) {
-            // Programs look for their settings in many places; the skill itself knows what it wants.
+            // Programs look for their settings in many places; only accesses by the skill itself
+            // are deliberate.
             let noted =
                 || self.events(TraceEventKind::Open).any(|note| Path::new(&note.value) == path);
             return level == Level::Write || path.exists() || noted();
@@ -440,7 +444,7 @@ impl BehaviorCheck<'_> {
             .fixed_by(format!("declare it: permissions: [{permission}], or do without"))
     }
 
-    /// A text without names of folders that exist only for this run.
+    /// Removes the names of temporary folders of this run from a text.
     fn hidden(&self, text: String) -> String {
         let mut text = text;
         for (place, name) in [
@@ -466,7 +470,7 @@ fn is_named(path: &str, name: &str) -> bool {
     Path::new(path).file_name().is_some_and(|found| found == name)
 }
 
-/// Whether a host is this machine: the proxy is.
+/// Whether a host is this machine, where the proxy runs.
 fn is_here(host: &str) -> bool {
     host.is_empty()
         || host == "localhost"

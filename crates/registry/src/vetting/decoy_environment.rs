@@ -1,5 +1,5 @@
-//! [`DecoyEnvironment`]: a temporary copy of a package, with a home and a working folder around it in which
-//! every secret is a fake. Nothing of it is left afterwards.
+//! [`DecoyEnvironment`]: a temporary copy of a package, with a home folder and a working folder in
+//! which every secret is a decoy. Everything is deleted afterwards.
 
 use std::{
     fs, io,
@@ -17,10 +17,10 @@ use uuid::Uuid;
 
 use super::decoy_secrets::DecoySecrets;
 
-/// The program that tells which line of a skill does what.
+/// The Python program that reports which line of a skill opens, starts or looks up something.
 const TRACER_SCRIPT: &str = include_str!("../../../../python/savoir_vetting.py");
 
-/// Files that tools which want one are given.
+/// Files for tools that need an input file.
 const SAMPLE_FILES: [(&str, &str); 4] = [
     ("sample.csv", "name,value\nfirst,1\nsecond,2\n"),
     ("sample.json", "{\"name\": \"first\", \"value\": 1}\n"),
@@ -28,25 +28,25 @@ const SAMPLE_FILES: [(&str, &str); 4] = [
     ("sample.txt", "One line of text.\nAnother line of text.\n"),
 ];
 
-/// A temporary copy of a package, with fakes around it.
+/// A temporary copy of a package, with a decoy home and working folder.
 #[derive(Debug)]
 pub(super) struct DecoyEnvironment {
     /// Removes everything when it is dropped.
     _root: TempDir,
     pub(super) skill: Skill,
-    /// The copy.
+    /// The copy of the package.
     pub(super) folder: PathBuf,
     pub(super) run_env: RunEnvironment,
-    /// Where the host of Python tools is.
+    /// The path of the host program that loads Python tools.
     pub(super) host: PathBuf,
     pub(super) tracer_script: PathBuf,
-    /// A word that only this run has, for what the witness says.
+    /// A random word of this run that marks the lines of the tracer.
     pub(super) trace_mark: String,
     pub(super) decoy_secrets: DecoySecrets,
 }
 
 impl DecoyEnvironment {
-    /// Builds the stage of a skill.
+    /// Creates the environment for a skill.
     pub(super) fn build(tree: &Tree, skill: &Skill) -> io::Result<Self> {
         let root = tempfile::Builder::new().prefix("savoir-vetting-").tempdir()?;
         let real = root.path().canonicalize()?;
@@ -80,18 +80,16 @@ impl DecoyEnvironment {
         })
     }
 
-    /// The home.
     pub(super) fn home(&self) -> &Path {
         &self.run_env.home
     }
 
-    /// The working folder.
     pub(super) fn work(&self) -> &Path {
         &self.run_env.directory
     }
 }
 
-/// Makes a folder the root of a repository, in which some tools begin.
+/// Makes a folder the root of a Git repository: some tools expect one.
 fn repository(work: &Path) -> io::Result<()> {
     let git = work.join(".git");
     for folder in ["objects", "refs/heads"] {
@@ -101,7 +99,7 @@ fn repository(work: &Path) -> io::Result<()> {
     fs::write(git.join("config"), "[core]\n\trepositoryformatversion = 0\n")
 }
 
-/// What the SKILL.md of a package says.
+/// Parses the SKILL.md of a package.
 pub(super) fn reading(tree: &Tree) -> Result<Reading, String> {
     let file = tree.files().find(|(path, _)| is_skill_file(path));
     let (path, file) = file.ok_or("the package has no SKILL.md")?;

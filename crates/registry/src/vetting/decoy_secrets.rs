@@ -1,5 +1,5 @@
-//! [`DecoySecrets`]: secrets that look real and are not, different in every run. Whoever reads one or sends
-//! one away was looking for secrets.
+//! [`DecoySecrets`]: fake secrets that look real and differ in every run. A tool that reads or
+//! sends one was looking for secrets.
 
 use std::{
     fs, io,
@@ -10,28 +10,28 @@ use savoir_scan::Severity;
 use savoir_skill::Skill;
 use uuid::Uuid;
 
-/// A secret of a run.
+/// One decoy secret.
 #[derive(Clone, Debug)]
 pub(super) struct DecoySecret {
-    /// A variable, or a file as `~/.netrc`.
+    /// The name of an environment variable, or a file such as `~/.netrc`.
     pub(super) name: String,
-    /// What cannot be anywhere by chance.
+    /// The random part, which cannot appear anywhere by chance.
     pub(super) core: String,
-    /// Whether the skill says that it uses it.
+    /// Whether the skill declares that it uses this secret.
     pub(super) declared: bool,
 }
 
-/// A file that no tool has a reason to read.
+/// A decoy file that no tool has a reason to read.
 #[derive(Clone, Debug)]
 pub(super) struct DecoyFile {
     pub(super) path: PathBuf,
-    /// As a skill writes it.
+    /// The path in the form that a skill writes it.
     pub(super) name: String,
-    /// How much reading it matters.
+    /// The severity of reading the file.
     pub(super) severity: Severity,
 }
 
-/// The secrets of a run.
+/// All decoy secrets of one run.
 #[derive(Debug, Default)]
 pub(super) struct DecoySecrets {
     pub(super) sentinels: Vec<DecoySecret>,
@@ -39,7 +39,7 @@ pub(super) struct DecoySecrets {
     pub(super) variables: Vec<(String, String)>,
 }
 
-/// Variables that hold secrets on the machines of developers, and how their values begin.
+/// Environment variables with secrets on machines of developers, and the prefixes of their values.
 const DECOY_VARIABLES: [(&str, &str); 10] = [
     ("ANTHROPIC_API_KEY", "sk-ant-api03-"),
     ("AWS_ACCESS_KEY_ID", "AKIA"),
@@ -53,8 +53,8 @@ const DECOY_VARIABLES: [(&str, &str); 10] = [
     ("STRIPE_SECRET_KEY", "sk_live_"),
 ];
 
-/// Files that hold secrets, below a home; `{}` is the secret. Clients of HTTP read `.netrc` by
-/// themselves, so that alone says little.
+/// Files with secrets, relative to the home folder; `{}` is the secret. HTTP clients read `.netrc`
+/// by themselves, so reading it alone has a low severity.
 const DECOY_FILES: [(&str, &str, Severity); 12] = [
     (
         ".aws/credentials",
@@ -99,7 +99,7 @@ const DECOY_FILES: [(&str, &str, Severity); 12] = [
 ];
 
 impl DecoySecrets {
-    /// Puts fakes into a home and a working folder.
+    /// Writes decoys into a home folder and a working folder.
     pub(super) fn spread(skill: &Skill, home: &Path, work: &Path) -> io::Result<Self> {
         let mut decoy_secrets = Self::default();
         for (path, text, severity) in DECOY_FILES {
@@ -138,7 +138,7 @@ impl DecoySecrets {
     }
 }
 
-/// Whether a variable holds a secret rather than a place.
+/// Whether an environment variable contains a secret rather than a path.
 pub(super) fn is_secret(name: &str) -> bool {
     const LOCATION_SUFFIXES: [&str; 7] =
         ["URL", "HOST", "ENDPOINT", "PATH", "DIR", "PORT", "REGION"];

@@ -1,5 +1,5 @@
-//! Runs the tools of a package where nothing is real, and holds what they did against what they
-//! declare.
+//! Runs the tools of a package in a sandbox with decoys (a detonation), and compares their actions
+//! with the declared permissions.
 
 use std::{path::Path, sync::OnceLock, time::Instant};
 
@@ -27,10 +27,10 @@ use super::{
 
 pub(super) const ENGINE_NAME: &str = "detonation";
 
-/// Times that a module is loaded anew after a call that did not come back.
+/// How often a module is loaded again after a call that did not return.
 const MAX_RESTARTS: usize = 3;
 
-/// Runs the tools of a package.
+/// Runs the tools of a package and returns the findings.
 pub(super) fn detonate(
     tree: &Tree,
     python: Option<&Path>,
@@ -56,7 +56,7 @@ fn has_code_blocks(reading: &Reading) -> bool {
     *dialect == Dialect::SKILLRT && *strength != Strength::Weak
 }
 
-/// Whether this machine can hold the cage, found out once.
+/// Whether this machine supports the sandbox. Checked once.
 fn is_supported() -> bool {
     static SUPPORTED: OnceLock<bool> = OnceLock::new();
     *SUPPORTED.get_or_init(|| {
@@ -65,7 +65,7 @@ fn is_supported() -> bool {
     })
 }
 
-/// Why no tool was run.
+/// The reason why no tool was run.
 enum NotRun {
     NotNeeded(&'static str),
     Failed(String),
@@ -111,7 +111,7 @@ fn attempt(tree: &Tree, python: Option<&Path>, options: &Options) -> Result<Vec<
     Ok(findings)
 }
 
-/// A detonation at work.
+/// A detonation in progress.
 struct DetonationRun<'a> {
     decoy_env: &'a DecoyEnvironment,
     options: &'a Options,
@@ -122,7 +122,7 @@ struct DetonationRun<'a> {
 }
 
 impl DetonationRun<'_> {
-    /// Whether time and calls are left; if not, that is told once.
+    /// Whether time and calls are left. If not, that is reported once.
     fn may_go_on(&mut self, before: &str) -> bool {
         if self.left > 0 && Instant::now() < self.until {
             return true;
@@ -161,7 +161,7 @@ impl DetonationRun<'_> {
         Ok(())
     }
 
-    /// Makes all calls; one that does not come back costs a new start.
+    /// Makes all calls. After a call that does not return, the module is loaded again.
     fn serve(
         &mut self,
         python: &Path,
@@ -206,7 +206,7 @@ impl DetonationRun<'_> {
             tool_process::command(self.decoy_env, &self.options.limits, command, self.until);
         match process {
             Ok(process) => self.processes.push(process),
-            // One program that cannot be started must not hide what the others do.
+            // If one program cannot be started, the others still run.
             Err(error) => {
                 let message = format!("{} cannot be run: {error}", command.what);
                 let finding =
@@ -234,7 +234,7 @@ fn handler(tool: &Tool) -> Option<(&str, &str)> {
     }
 }
 
-/// What else the skill runs: command tools, handlers in other languages, code blocks.
+/// The other programs of the skill: command tools, handlers in other languages, code blocks.
 fn commands(
     reading: &Reading,
     decoy_env: &DecoyEnvironment,
@@ -297,7 +297,7 @@ fn other_handler(
     Ok(ToolCommand { what, program, arguments, input, variables, place, severity })
 }
 
-/// The file of the package that a program is.
+/// The file in the package for a program path.
 fn own_place(decoy_env: &DecoyEnvironment, program: &Path) -> Option<(String, Option<u32>)> {
     let inside = program.strip_prefix(&decoy_env.folder).ok()?;
     Some((inside.to_string_lossy().into_owned(), None))

@@ -6,73 +6,68 @@ use savoir_scan::{self as scan, Confidence, Severity, Verdict};
 use savoir_skill::permission::Tier;
 use serde::Serialize;
 
-/// The engine that reads files.
+/// The name of the built-in scanner.
 pub(super) const SCAN_ENGINE: &str = "scan";
 
-/// What vetting came to.
+/// The result of vetting a package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VettingReport {
-    /// What should become of the package.
+    /// What the registry should do with the package.
     pub verdict: Verdict,
-    /// What was found, the worst first.
+    /// All findings, the worst first.
     pub findings: Vec<Finding>,
-    /// Who was asked.
+    /// All engines, with their outcome.
     pub engines: Vec<EngineRun>,
 }
 
-/// Something that one engine found.
+/// One finding of one engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Which engine.
     pub engine: &'static str,
-    /// Its rule; those of other programs begin with their name, `bandit:B602`.
+    /// The rule. Rules of external programs begin with the name of the program: `bandit:B602`.
     pub rule: String,
-    /// How much it matters.
     pub severity: Severity,
     /// How sure the engine is.
     pub confidence: Confidence,
-    /// Whether it blocks a package by itself.
+    /// Whether this finding alone blocks a package.
     pub blocks: bool,
-    /// The file of the package, where it is known.
+    /// The file in the package, if known.
     pub file: Option<String>,
-    /// Its line, from one.
+    /// The line, starting at one.
     pub line: Option<u32>,
-    /// What is wrong, in one sentence without a full stop.
+    /// The problem, in one sentence without a full stop.
     pub message: String,
-    /// The way out, where there is one.
+    /// How to fix the problem, if known.
     pub fix: Option<String>,
 }
 
-/// What became of one engine.
+/// The run of one engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EngineRun {
-    /// Which engine.
     pub name: &'static str,
-    /// Its version, where it is known.
+    /// The version of the engine, if known.
     pub version: Option<String>,
-    /// Whether it ran.
     #[serde(flatten)]
     pub outcome: EngineOutcome,
-    /// How long it took.
     pub milliseconds: u64,
 }
 
-/// Whether an engine ran.
+/// How the run of an engine ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome", content = "why")]
 pub enum EngineOutcome {
-    /// To its end.
+    /// The engine ran to its end.
     Ran,
-    /// It is not installed here.
+    /// The engine is not installed.
     Missing,
-    /// It did not get to its end, and this is why.
+    /// The engine did not run to its end, with the reason.
     Failed(String),
-    /// There was nothing for it to do, and this is why.
+    /// The engine had nothing to do, with the reason.
     NotNeeded(String),
 }
 
 impl EngineOutcome {
-    /// The word that programs read.
+    /// The name in JSON output.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Ran => "ran",
@@ -127,7 +122,7 @@ impl Finding {
         }
     }
 
-    /// What the scanner of this program found.
+    /// Converts a finding of the built-in scanner.
     pub(super) fn scanned(found: &scan::Finding) -> Self {
         Self {
             confidence: found.confidence,
@@ -159,7 +154,7 @@ impl Finding {
 }
 
 impl VettingReport {
-    /// Brings findings into their order, and finds the verdict.
+    /// Sorts the findings and computes the verdict.
     pub(super) fn new(mut findings: Vec<Finding>, engines: Vec<EngineRun>) -> Self {
         let key = |one: &Finding| {
             let place = (one.file.clone(), one.line);
@@ -172,8 +167,8 @@ impl VettingReport {
         vetted
     }
 
-    /// What should become of the package if it is to be of this tier: a verified one must be free of
-    /// what others are only asked about.
+    /// The verdict for a package of this tier. The limits for verified packages are stricter: a
+    /// finding that sends other packages to review can block a verified one.
     pub fn verdict_for(&self, tier: Tier) -> Verdict {
         let any = |severity: Severity, confidence: Confidence| {
             self.findings.iter().any(|one| one.severity >= severity && one.confidence >= confidence)

@@ -12,26 +12,25 @@ use std::{
 
 use savoir_sandbox::Killer;
 
-/// Between two looks.
+/// Pause between two checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Files that are counted in a working folder; more are too many.
+/// Maximum files of a working folder that are counted; more files exceed the limit.
 const MAX_FILES: usize = 4096;
 
-/// Why a program was ended.
+/// Why a program was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopReason {
-    /// It took too long.
     Time,
-    /// It wrote too much.
+    /// The program wrote too much to the disk.
     Disk,
-    /// Its answer was too long.
+    /// The answer of the program was too long.
     Answer,
-    /// It wanted more memory than it may have.
+    /// The program exceeded the memory limit.
     Memory,
 }
 
-/// Ends a program that takes too long or fills the disk.
+/// Kills a program that takes too long or fills the disk.
 #[derive(Debug)]
 pub(super) struct RunLimiter {
     until: Mutex<Instant>,
@@ -45,17 +44,17 @@ impl RunLimiter {
         Self { until: Mutex::new(until), fired: Mutex::default(), work: work.to_owned(), disk }
     }
 
-    /// Moves the end of the time.
+    /// Sets a new deadline.
     pub(super) fn until(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
-    /// Why it ended the program, if it did.
+    /// The reason why the program was killed, if it was.
     pub(super) fn fired(&self) -> Option<StopReason> {
         *self.fired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Watches until the other side of the channel is gone.
+    /// Checks the limits until the sender of the channel is dropped.
     pub(super) fn watch(&self, over: &mpsc::Receiver<()>, killer: &Killer) {
         while over.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +72,7 @@ impl RunLimiter {
     }
 }
 
-/// Bytes below a folder; no number is larger than that of too many files.
+/// Bytes of all files below a folder; `u64::MAX` if there are too many files.
 fn size(folder: &Path) -> u64 {
     let mut open = vec![folder.to_owned()];
     let (mut bytes, mut count) = (0_u64, 0);
@@ -83,7 +82,7 @@ fn size(folder: &Path) -> u64 {
             if count > MAX_FILES {
                 return u64::MAX;
             }
-            // Of the entry itself: links lead nowhere.
+            // Metadata of the entry itself: symlinks are not followed.
             match entry.metadata() {
                 Ok(found) if found.is_dir() => open.push(entry.path()),
                 Ok(found) => bytes = bytes.saturating_add(found.len()),

@@ -1,5 +1,6 @@
-//! The policy of a detonation: everything that a harmful tool looks for is there, and none of it is
-//! real. What it does is noted; whether it may is judged afterwards.
+//! Builds the sandbox policy of a detonation. Everything that a malicious tool looks for exists,
+//! and all of it is fake. Actions are recorded; `behavior_check` decides afterwards whether they
+//! are allowed.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -9,7 +10,7 @@ use savoir_sandbox::{
 
 use super::{arguments, decoy_environment::DecoyEnvironment, decoy_secrets};
 
-/// The largest file that a tool may write here.
+/// Maximum size of a file that a tool may write.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 const MAX_SCRATCH_BYTES: u64 = 32 << 20;
 const MAX_OPEN_FILES: u64 = 256;
@@ -56,7 +57,7 @@ fn environment(
         ("USER", "sam".to_owned()),
         ("LANG", "C.UTF-8".to_owned()),
         ("TMPDIR", "/tmp".to_owned()),
-        // Git does not write where it only reads.
+        // Git does not write to repositories that it only reads.
         ("GIT_OPTIONAL_LOCKS", "0".to_owned()),
     ];
     let own = own.map(|(name, value)| (name.to_owned(), value));
@@ -67,7 +68,7 @@ fn environment(
 
 fn limits(limits: &super::Limits) -> Limits {
     Limits {
-        // A guard ends it, without the grace that a tool of a user has.
+        // The `RunLimiter` enforces the time, without the grace period of normal tool runs.
         wall: None,
         cpu: Some((limits.skill + Duration::from_secs(5)).as_secs()),
         memory: limits.memory,

@@ -1,8 +1,8 @@
 //! Runs external scanners, if the operator installed them.
 //!
-//! Each runs in the sandbox on a copy of the files that it can read, under names of our own: a
-//! package brings no settings along that would blind it, and no name that it would trip over. What
-//! it prints is bounded, and counts only where it names one of those files.
+//! Each scanner runs in the sandbox on copies of the files that it can read. The copies have
+//! generated names, so that a package cannot bring settings that disable the scanner, or names that
+//! break it. The output is limited, and findings count only if they name one of the copies.
 
 mod audit;
 mod bandit;
@@ -29,16 +29,16 @@ use super::{
     finding::{EngineOutcome, EngineRun, Finding},
 };
 
-/// Bytes that a scanner may print: a finding for every line of a package fits.
+/// Maximum bytes of scanner output: enough for a finding in every line of a package.
 const MAX_OUTPUT_BYTES: u64 = 16 << 20;
 
-/// Findings of one scanner that are told; the rest says nothing new.
+/// Maximum findings of one scanner that are reported; more add nothing.
 const MAX_FINDINGS: usize = 200;
 
-/// Characters of a text of another program that are kept.
+/// Maximum characters of a message of an external program.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// The scanners of this machine.
+/// The scanners that are installed on this machine.
 #[derive(Debug)]
 pub(super) struct Scanners {
     bandit: Option<Scanner>,
@@ -46,21 +46,21 @@ pub(super) struct Scanners {
     audit: Option<Scanner>,
 }
 
-/// A scanner in a Python environment of its own.
+/// A scanner that is installed in its own Python environment.
 #[derive(Clone, Debug)]
 struct Scanner {
-    /// Its engine.
+    /// The name of the engine.
     name: &'static str,
     module: &'static str,
     python: PathBuf,
     version: Option<String>,
 }
 
-/// What an engine came to.
+/// The findings of an engine and its run.
 type EngineResult = (Vec<Finding>, EngineRun);
 
 impl Scanners {
-    /// Looks for them in the folders of the operator, then on the search path.
+    /// Searches for scanners in the folders of the operator, then in `PATH`.
     pub(super) fn find(options: &Options) -> Self {
         let folders: Vec<PathBuf> =
             options.folders.iter().cloned().chain(grant::search_path()).collect();
@@ -71,7 +71,7 @@ impl Scanners {
         }
     }
 
-    /// Asks all of them at once.
+    /// Runs all scanners in parallel.
     pub(super) fn run(&self, tree: &Tree, options: &Options) -> (Vec<Finding>, Vec<EngineRun>) {
         let engines = thread::scope(|scope| {
             [
@@ -104,8 +104,8 @@ impl Scanners {
 }
 
 impl Scanner {
-    /// Only one in an environment of its own can be shown to the sandbox without the rest of the
-    /// machine: pipx, uv and venv make such.
+    /// Searches for a scanner in its own Python environment, as pipx, uv and venv create it. Only
+    /// such an environment can be mounted in the sandbox without the rest of the machine.
     fn find(name: &'static str, module: &'static str, folders: &[PathBuf]) -> Option<Self> {
         let script = find(name, folders)?.canonicalize().ok()?;
         let bin = script.parent()?;
@@ -115,7 +115,7 @@ impl Scanner {
         Some(Self { name, module, python, version: version(root, module) })
     }
 
-    /// Runs it in a folder and reads the JSON that it prints.
+    /// Runs the scanner in a folder and parses its JSON output.
     fn ask<T: DeserializeOwned>(
         &self,
         folder: &Path,
@@ -124,7 +124,7 @@ impl Scanner {
         options: &Options,
     ) -> Result<T, String> {
         let policy = Policy {
-            // Python's pools of processes keep their locks in the second.
+            // Process pools of Python store their locks in the second path.
             paths: vec![
                 PathGrant::private("/tmp"),
                 PathGrant::private("/dev/shm"),
@@ -144,7 +144,7 @@ impl Scanner {
         let (mut printed, mut said) = (Vec::new(), Vec::new());
         let outcome = process.drive(b"", |stream, bytes| match stream {
             Stream::Output => printed.extend_from_slice(bytes),
-            // The last words say why.
+            // The last lines of standard error say why the scanner failed.
             Stream::Error => {
                 said.extend_from_slice(bytes);
                 let much = said.len().saturating_sub(MAX_MESSAGE_CHARS);
@@ -152,7 +152,7 @@ impl Scanner {
             }
         });
         match outcome.end {
-            // One that found something says so with its code.
+            // Exit code 1 means that the scanner has findings.
             End::Exited(0 | 1) => {}
             End::TimedOut => return Err("it took too long".to_owned()),
             End::TooMuchOutput => return Err("it printed too much".to_owned()),
@@ -189,7 +189,7 @@ impl Scanner {
     }
 }
 
-/// A scanner that did not get to its end, with what it had found until then.
+/// A scanner that did not run to its end, with the findings until then.
 struct ScannerFailure {
     findings: Vec<Finding>,
     why: String,
@@ -209,7 +209,7 @@ fn not_needed(name: &'static str, why: &str) -> EngineResult {
     (Vec::new(), EngineRun::not_needed(name, why))
 }
 
-/// The version that the environment records beside the module.
+/// The version that the Python environment records for the module.
 fn version(root: &Path, module: &str) -> Option<String> {
     for lib in fs::read_dir(root.join("lib")).ok()?.flatten() {
         for entry in fs::read_dir(lib.path().join("site-packages")).into_iter().flatten().flatten()
@@ -245,20 +245,20 @@ fn limits(options: &Options) -> Limits {
     }
 }
 
-/// A text of another program, on one line and not too long.
+/// A text of an external program, on one line and shortened.
 fn shown(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().filter(|char| !char.is_control()).take(MAX_MESSAGE_CHARS).collect()
 }
 
-/// Copies of files under names of our own.
+/// Copies of files under generated names.
 struct CopiedFiles {
     folder: TempDir,
     names: BTreeMap<String, String>,
 }
 
 impl CopiedFiles {
-    /// Copies what `extension` gives an extension to; `None` if that is nothing.
+    /// Copies the files for which `extension` returns an extension; `None` if there are none.
     fn of(
         tree: &Tree,
         extension: impl Fn(&str, &[u8]) -> Option<&'static str>,
@@ -278,13 +278,14 @@ impl CopiedFiles {
         self.folder.path().canonicalize()
     }
 
-    /// The file of the package that a name stands for, and nothing else.
+    /// The file in the package for the name of a copy; `None` for other names.
     fn original(&self, name: &str) -> Option<&str> {
         self.names.get(name.strip_prefix("./").unwrap_or(name)).map(String::as_str)
     }
 }
 
-/// What a scanner says about a file that it was not given is not believed, and neither is the rest.
+/// The error for a scanner that names a file which it did not receive: none of its findings are
+/// trusted.
 fn unknown_file(name: &str) -> String {
     format!("it named a file that is not there: {}", shown(name))
 }

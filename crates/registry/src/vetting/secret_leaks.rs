@@ -10,21 +10,22 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-/// Encodings within each other that are taken off.
+/// Maximum number of nested encodings that are decoded.
 const MAX_DEPTH: usize = 4;
 
-/// Bytes that are looked at for one request, all layers together.
+/// Maximum bytes that are searched for one request, including all decoded forms.
 const MAX_DECODED_BYTES: usize = 8 << 20;
 
-/// Characters of a secret, which are hexadecimal digits; shorter runs cannot hold one.
+/// Length of a decoy secret in hexadecimal digits; shorter runs cannot contain one.
 const MIN_ENCODED_BYTES: usize = 32;
 
-/// Base64 as anyone may have written it.
+/// Accepts Base64 with or without padding, and any trailing bits.
 const LENIENT_BASE64: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_allow_trailing_bits(true)
     .with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-/// Which of the secrets, all of [`MIN_ENCODED_BYTES`] digits in lower case, are somewhere in the bytes.
+/// The indices of the secrets that occur in the bytes. All secrets have [`MIN_ENCODED_BYTES`]
+/// digits in lower case.
 pub(super) fn contains_secret(bytes: &[u8], cores: &[&str]) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     let mut budget = MAX_DECODED_BYTES;
@@ -58,13 +59,13 @@ fn look(
     }
 }
 
-/// What the bytes are when one encoding is taken off.
+/// All results of decoding the bytes once.
 fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut layers: Vec<Vec<u8>> = unpacked(bytes).into_iter().collect();
     if bytes.contains(&b'%') {
         layers.push(percent_decoded(bytes));
     }
-    // Long encodings are broken into lines, which JSON writes as escapes.
+    // Long encodings are split into lines, which JSON writes as escapes.
     let joined = joined(bytes);
     for text in [Some(bytes), joined.as_deref()].into_iter().flatten() {
         layers.extend(runs(text, is_hexadecimal).filter_map(hexadecimal));
@@ -77,11 +78,11 @@ fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
     layers
 }
 
-/// As much as fits of something that was compressed.
+/// Decompressed bytes, up to the limit.
 fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let most = MAX_DECODED_BYTES as u64 / 4;
-    // What came before an error counts: a body may have been cut.
+    // Bytes before an error count: the body may be truncated.
     let _ = match bytes {
         [0x1f, 0x8b, ..] => {
             flate2::read::MultiGzDecoder::new(bytes).take(most).read_to_end(&mut out)
@@ -111,7 +112,7 @@ fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The bytes without line breaks and dots, if there are any: names of hosts are cut by dots.
+/// The bytes without line breaks and dots, if they have any: host names are split by dots.
 fn joined(bytes: &[u8]) -> Option<Vec<u8>> {
     let text: Vec<u8> =
         bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r' | b'.')).collect();
@@ -144,7 +145,7 @@ fn hexadecimal(run: &[u8]) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// A run may end in the middle of a group when it was cut.
+/// Decodes Base64. A truncated run may end in the middle of a group.
 fn base64(engine: &GeneralPurpose, run: &[u8]) -> Option<Vec<u8>> {
     let whole = run.len() - usize::from(run.len() % 4 == 1);
     engine.decode(&run[..whole]).ok()

@@ -24,49 +24,49 @@ use super::{
     trace_events::TracedOutput,
 };
 
-/// How long a program may take to end when nobody wants anything of it any more.
+/// How long a program may take to exit after its last call.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A call that is to be made.
+/// A tool call to make.
 #[derive(Clone, Debug)]
 pub(super) struct ToolCall {
     pub(super) tool: String,
     pub(super) arguments: Map<String, Value>,
 }
 
-/// What one process did.
+/// The recorded actions of one process.
 #[derive(Debug)]
 pub(super) struct ToolProcess {
     pub(super) outcome: Outcome,
     pub(super) output: TracedOutput,
-    /// Why it was ended, and in what.
+    /// Why the process was killed, and during which call.
     pub(super) stopped: Option<(StopReason, String)>,
-    /// What it was doing last.
+    /// The last activity of the process.
     pub(super) during: String,
-    /// Why its module could not be loaded, or a call not be made.
+    /// Why the module could not be loaded, or a call could not be made.
     pub(super) failure: Option<ToolFailure>,
-    /// Bytes of the larger of its outputs.
+    /// Bytes of the larger of its output streams.
     pub(super) bytes: u64,
-    /// Calls that were made.
+    /// Number of calls that were made.
     pub(super) made: usize,
-    /// The programs that it was started with.
+    /// The program that the process was started with.
     pub(super) own: PathBuf,
-    /// Where in the package it comes from.
+    /// The place in the package that the process was started from.
     pub(super) place: Option<(String, Option<u32>)>,
-    /// How much it matters what it does without saying so.
+    /// The severity of undeclared actions.
     pub(super) severity: Severity,
 }
 
-/// Why a module could not be loaded, or a call not be made.
+/// Why a module could not be loaded, or a call could not be made.
 #[derive(Clone, Debug)]
 pub(super) enum ToolFailure {
-    /// Its code failed.
+    /// The code raised an exception.
     Raised(Exception),
     /// The process ended.
     Ended(String),
 }
 
-/// A command that is to be run.
+/// A command to run.
 #[derive(Clone, Debug)]
 pub(super) struct ToolCommand {
     pub(super) what: String,
@@ -75,12 +75,12 @@ pub(super) struct ToolCommand {
     pub(super) input: String,
     pub(super) variables: Vec<(String, String)>,
     pub(super) place: Option<(String, Option<u32>)>,
-    /// How much it matters what it does without saying so: a code block is a text first, which only
-    /// some runtimes run, and only when they are told to.
+    /// The severity of undeclared actions. Lower for a code block: it is text, which only some
+    /// runtimes run, and only on request.
     pub(super) severity: Severity,
 }
 
-/// What a session with a host came to.
+/// The result of a session with the host of Python tools.
 struct HostSession {
     made: usize,
     during: String,
@@ -88,7 +88,7 @@ struct HostSession {
     failure: Option<ToolFailure>,
 }
 
-/// Loads a module and makes calls, until one does not come back.
+/// Loads a module and makes calls, until one does not return.
 pub(super) fn python(
     decoy_env: &DecoyEnvironment,
     limits: &Limits,
@@ -104,7 +104,7 @@ pub(super) fn python(
     arguments
         .extend([decoy_env.trace_mark.clone(), decoy_env.folder.to_string_lossy().into_owned()]);
     let hosted = host::arguments(&decoy_env.host, &decoy_env.folder, serves);
-    // The options of the interpreter are those above.
+    // Skip the interpreter options of the host command; they are replaced by those above.
     let hosted = hosted.iter().skip_while(|word| word.as_encoded_bytes().starts_with(b"-"));
     arguments.extend(hosted.map(|word| word.to_string_lossy().into_owned()));
     let work = |limiter: &RunLimiter, stdin, stdout| {
@@ -144,7 +144,7 @@ fn converse(
         limiter.until(within());
         talk.during = format!("the tool `{}`", call.tool);
         talk.made += 1;
-        // What a tool answers to made-up arguments says nothing, an exception neither.
+        // The result of a call with made-up arguments is irrelevant, and so is an exception.
         match session.call(&call.tool, &call.arguments) {
             Err(CallError::Raised(exception)) if exception.kind == "MemoryError" => {
                 talk.stopped = Some(StopReason::Memory);
@@ -175,7 +175,7 @@ pub(super) fn command(
     let policy = sandbox_policy::policy(decoy_env, limits, program.clone(), &command.variables);
     let until = until.min(Instant::now() + limits.call);
     let work = |_: &RunLimiter, mut stdin: std::fs::File, stdout: std::fs::File| {
-        // A program that does not read what it is given has its reasons.
+        // A program may ignore its input.
         let _ = stdin.write_all(command.input.as_bytes());
         drop(stdin);
         let mut bytes = 0;
@@ -198,7 +198,7 @@ pub(super) fn command(
     Ok(round)
 }
 
-/// Starts a program, does something with its pipes, and waits for its end.
+/// Starts a program, passes its pipes to a function, and waits for its end.
 fn supervised<T>(
     decoy_env: &DecoyEnvironment,
     limits: &Limits,
@@ -213,7 +213,7 @@ fn supervised<T>(
     let (Ok(guarding), Ok(listening), Ok(interrupted)) = killers else {
         return Err(failed("watching a process".into(), std::io::ErrorKind::Other.into()));
     };
-    // Ends with the process.
+    // The thread ends with the process.
     thread::spawn(move || interrupted.kill_on_interruption());
     let pipes = (process.take_stdin(), process.take_stdout(), process.take_stderr());
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {

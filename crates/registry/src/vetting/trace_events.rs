@@ -6,16 +6,16 @@ use savoir_package::Tree;
 use savoir_sandbox::Killer;
 use serde::Deserialize;
 
-/// Notes that are kept of a run, whatever the program inside writes.
+/// Maximum events of a run, whatever the program inside the sandbox writes.
 const MAX_EVENTS: usize = 1024;
 
-/// Bytes of one line that can be a note.
+/// Maximum bytes of one event line.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
-/// Bytes that are kept of what else was printed.
+/// Maximum bytes of other output that are stored.
 const MAX_OUTPUT_BYTES: usize = 4 << 10;
 
-/// One thing that a skill did.
+/// One action of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct TraceEvent {
     pub(super) kind: TraceEventKind,
@@ -26,38 +26,37 @@ pub(super) struct TraceEvent {
     pub(super) line: u32,
 }
 
-/// What a skill did.
+/// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum TraceEventKind {
-    /// Opened a file.
     Open,
-    /// Looked up or called a host.
+    /// The skill looked up or connected to a host.
     Host,
-    /// Started a program.
+    /// The skill started a program.
     Program,
-    /// Imported a package that is not there.
+    /// The skill imported a package that is not installed.
     Missing,
 }
 
-/// Everything that was printed, as far as it matters.
+/// The output of a program, split into events and other output.
 #[derive(Debug, Default)]
 pub(super) struct TracedOutput {
     pub(super) events: Vec<TraceEvent>,
-    /// The beginning of the rest.
+    /// The beginning of the output that is not an event.
     pub(super) other_output: Vec<u8>,
     pub(super) bytes: u64,
 }
 
 impl TraceEvent {
-    /// The place in the package, if there is such a file.
+    /// The place in the package, if the file exists there.
     pub(super) fn place(&self, tree: &Tree) -> Option<(String, Option<u32>)> {
         tree.get(&self.file).map(|_| (self.file.clone(), Some(self.line)))
     }
 }
 
 impl TracedOutput {
-    /// Reads until nothing more can come, and ends a program that prints too much.
+    /// Reads until the end of the output, and kills a program that prints too much.
     pub(super) fn listen(mut from: File, trace_mark: &str, killer: &Killer, most: u64) -> Self {
         let mut output = Self::default();
         let mut line = Vec::new();
@@ -81,7 +80,7 @@ impl TracedOutput {
         output
     }
 
-    /// Something printed without an end of line may stand before a note.
+    /// Parses a line. Output without a line break may precede an event.
     fn take(&mut self, line: &[u8], trace_mark: &str) {
         let start = line.iter().position(|byte| *byte == 0x1e);
         let note = start.and_then(|start| {

@@ -1,4 +1,4 @@
-//! Which skills are disabled in agents and in Savoir itself.
+//! Checks which skills are disabled in agents and in Savoir itself.
 
 use std::path::{Path, PathBuf};
 

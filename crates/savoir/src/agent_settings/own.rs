@@ -1,4 +1,4 @@
-//! The skills that `savoir mcp` and `savoir chat` do not offer.
+//! Stores the skills that `savoir mcp` and `savoir chat` do not offer.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

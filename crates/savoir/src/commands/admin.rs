@@ -1,4 +1,4 @@
-//! `savoir admin`.
+//! `savoir admin`: manages accounts and signing keys in the data of a server.
 
 use std::{
     io::{self, BufRead as _, IsTerminal as _},

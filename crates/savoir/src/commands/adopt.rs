@@ -1,4 +1,4 @@
-//! `savoir adopt`.
+//! `savoir adopt`: adds already installed skills to savoir.lock without moving them.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `savoir agent`.
+//! `savoir agent`: checks an agent that is composed of skills.
 
 mod gather;
 mod page;

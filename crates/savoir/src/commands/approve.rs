@@ -1,4 +1,5 @@
-//! `savoir approve`.
+//! `savoir approve`: shows what a skill may do, and stores the approval of the user until the skill
+//! changes.
 
 mod list;
 mod revoke;

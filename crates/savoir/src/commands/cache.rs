@@ -1,4 +1,4 @@
-//! `savoir cache`.
+//! `savoir cache`: manages the download cache.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `savoir chat`.
+//! `savoir chat`: lets the user chat with a model that uses skills and works in one folder.
 
 mod hangup;
 mod person;

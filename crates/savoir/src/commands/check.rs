@@ -1,4 +1,4 @@
-//! `savoir check`.
+//! `savoir check`: checks skills and fixes problems.
 
 use std::{
     collections::BTreeMap,

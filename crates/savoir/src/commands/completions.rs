@@ -1,4 +1,4 @@
-//! `savoir completions`.
+//! `savoir completions`: prints shell completions.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `savoir config`.
+//! `savoir config`: shows the effective settings and where they come from.
 
 use std::{io::Write as _, path::Path, process::ExitCode};
 

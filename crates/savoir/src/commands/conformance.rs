@@ -1,4 +1,4 @@
-//! `savoir conformance`.
+//! `savoir conformance`: runs a file of conformance vectors against this program.
 
 use std::{fs, io::Write as _, path::PathBuf, process::ExitCode};
 

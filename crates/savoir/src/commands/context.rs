@@ -1,4 +1,4 @@
-//! `savoir context`.
+//! `savoir context`: shows what a model sees of the installed skills.
 
 pub(crate) mod show;
 pub(crate) mod simulate;

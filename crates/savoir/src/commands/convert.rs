@@ -1,4 +1,4 @@
-//! `savoir convert`.
+//! `savoir convert`: converts a skill to the format of another system.
 
 use std::{
     fs,

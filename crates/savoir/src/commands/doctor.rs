@@ -1,4 +1,4 @@
-//! `savoir doctor`.
+//! `savoir doctor`: checks which sandbox features this machine supports.
 
 use std::{io::Write as _, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `savoir export`.
+//! `savoir export`: exports a personal skill from a server for use in other agents.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! `savoir import`.
+//! `savoir import`: adds a SKILL.md, a zip or a folder to the skills of `savoir serve`.
 
 use std::{
     fs,

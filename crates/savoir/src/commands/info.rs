@@ -1,4 +1,4 @@
-//! `savoir info`.
+//! `savoir info`: shows details of an installed or published skill.
 
 mod published;
 

@@ -1,4 +1,4 @@
-//! `savoir install`.
+//! `savoir install`: installs skills for every agent.
 
 use std::{collections::BTreeMap, env, ffi::OsString, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `savoir kb`.
+//! `savoir kb`: stores and searches documents without a server.
 
 mod add;
 

@@ -1,4 +1,4 @@
-//! `savoir list`.
+//! `savoir list`: lists the skills on this machine, whichever tool installed them.
 
 mod rows;
 

@@ -1,4 +1,4 @@
-//! `savoir login`.
+//! `savoir login`: logs in to a registry to publish skills and to read private ones.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `savoir logout`.
+//! `savoir logout`: logs out of a registry: revokes the token and removes it from this machine.
 
 use std::process::ExitCode;
 

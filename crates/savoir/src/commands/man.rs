@@ -1,4 +1,4 @@
-//! `savoir man`.
+//! `savoir man`: prints the manual page, or writes one page per command.
 
 use std::{fs, path::PathBuf, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `savoir mcp`.
+//! `savoir mcp`: serves skills to an agent over the Model Context Protocol on stdin and stdout.
 
 mod clients;
 mod install;

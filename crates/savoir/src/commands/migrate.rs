@@ -1,4 +1,4 @@
-//! `savoir migrate`.
+//! `savoir migrate`: converts skills of OpenClaw into skills of GAIA.
 
 use std::{
     fmt::Write as _,

@@ -1,4 +1,4 @@
-//! `savoir models`.
+//! `savoir models`: lists the available language models.
 
 use std::{io::Write as _, process::ExitCode};
 

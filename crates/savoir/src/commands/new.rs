@@ -1,4 +1,4 @@
-//! `savoir new`.
+//! `savoir new`: creates a new skill.
 
 use std::{
     fmt::Write as _,

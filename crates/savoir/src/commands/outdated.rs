@@ -1,4 +1,4 @@
-//! `savoir outdated`.
+//! `savoir outdated`: lists skills that have newer versions, without changing anything.
 
 use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode};
 

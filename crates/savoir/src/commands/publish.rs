@@ -1,4 +1,4 @@
-//! `savoir publish`.
+//! `savoir publish`: publishes a skill in a registry.
 
 mod page;
 mod refused;

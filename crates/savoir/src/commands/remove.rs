@@ -1,4 +1,4 @@
-//! `savoir remove`.
+//! `savoir remove`: removes installed skills and the dependencies that only they need.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `savoir render`.
+//! `savoir render`: prints the prompt of a skill with its inputs filled in.
 
 use std::{fs, path::PathBuf, process::ExitCode};
 

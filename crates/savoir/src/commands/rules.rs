@@ -1,4 +1,4 @@
-//! `savoir rules`.
+//! `savoir rules`: lists the rules of `savoir check` and `savoir scan`, or explains one.
 
 use std::{fmt::Write as _, process::ExitCode};
 

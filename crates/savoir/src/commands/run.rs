@@ -1,4 +1,4 @@
-//! `savoir run`.
+//! `savoir run`: runs a tool of a skill in the sandbox, or sends its prompt to a model.
 
 use std::{
     cell::Cell,

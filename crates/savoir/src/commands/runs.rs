@@ -1,4 +1,4 @@
-//! `savoir runs`.
+//! `savoir runs`: shows past runs, their permissions and their results.
 
 use std::{
     fmt::Write as _,

@@ -1,4 +1,4 @@
-//! `savoir scan`.
+//! `savoir scan`: scans a skill for malicious behavior.
 
 use std::{
     ffi::OsStr,

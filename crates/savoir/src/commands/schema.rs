@@ -1,4 +1,4 @@
-//! `savoir schema`.
+//! `savoir schema`: prints the JSON Schema of a dialect's frontmatter.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `savoir search`.
+//! `savoir search`: finds skills in registries.
 
 use std::{
     borrow::Cow,

@@ -1,4 +1,4 @@
-//! `savoir secret`.
+//! `savoir secret`: stores values that skills get as environment variables.
 
 use std::{
     fmt::Write as _,

@@ -1,4 +1,4 @@
-//! `savoir serve`.
+//! `savoir serve`: serves skills, chat, knowledge, workflows and a registry over HTTP.
 
 mod examples;
 mod greeting;

@@ -1,4 +1,4 @@
-//! `savoir show`.
+//! `savoir show`: shows how Savoir reads a skill, and which dialect it detects.
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 

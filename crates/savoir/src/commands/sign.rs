@@ -1,4 +1,4 @@
-//! `savoir sign`.
+//! `savoir sign`: signs a skill with a key.
 
 use std::{
     collections::BTreeMap,
@@ -108,7 +108,7 @@ impl NewSignature {
     }
 }
 
-/// What is signed, and the existing signatures.
+/// The files to sign, and the existing signatures.
 struct SigningJob<'a> {
     signed_folder: &'a SignedFolder,
     name: &'a str,

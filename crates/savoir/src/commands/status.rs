@@ -1,4 +1,4 @@
-//! `savoir status`.
+//! `savoir status`: shows skills that are modified, missing, outdated or installed twice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! `savoir sync`.
+//! `savoir sync`: installs exactly what savoir.lock pins.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

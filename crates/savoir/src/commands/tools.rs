@@ -1,4 +1,4 @@
-//! `savoir tools`.
+//! `savoir tools`: lists the tools of skills, as text or in the format of a model API.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! `savoir trust`.
+//! `savoir trust`: manages trusted sources and keys.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `savoir undo`.
+//! `savoir undo`: undoes the last install, update, remove, sync or adopt.
 
 use std::process::ExitCode;
 

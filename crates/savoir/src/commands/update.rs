@@ -1,4 +1,4 @@
-//! `savoir update`.
+//! `savoir update`: updates skills to newer versions, after showing what changes.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `savoir which`.
+//! `savoir which`: shows which skill a name refers to, and others of the same name.
 
 use std::{borrow::Cow, path::PathBuf, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `savoir whoami`.
+//! `savoir whoami`: shows the account and permissions of the user at a registry.
 
 use std::process::ExitCode;
 

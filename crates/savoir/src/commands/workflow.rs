@@ -1,4 +1,4 @@
-//! `savoir workflow`.
+//! `savoir workflow`: runs or checks a workflow file.
 
 mod installed_skills;
 

@@ -42,7 +42,7 @@ fn contains_all(expected: &Value, got: &Value) -> bool {
     }
 }
 
-/// Whether the condition that `key` stands for holds; `None` if it stands for a value.
+/// Whether the condition named by `key` is true; `None` if `key` names a value.
 fn condition(key: &str, expected: &Value, got: &Map<String, Value>) -> Option<bool> {
     let message = || got.get("message").and_then(Value::as_str).unwrap_or_default();
     let output = || got.get("envelope").and_then(|it| it["output"].as_str()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The file changes of a plan, as text.
+//! Formats the file changes of a plan as text.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 

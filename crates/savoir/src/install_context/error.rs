@@ -1,4 +1,4 @@
-//! Exit codes and hints of errors from installing skills.
+//! Maps errors from installing skills to exit codes and hints.
 
 use savoir_package::{
     InstallFailure, install::CheckError, policy::PolicyRefusal, source::SourceError,

@@ -1,4 +1,4 @@
-//! Newer versions of skills from their sources.
+//! Finds newer versions of skills in their sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 

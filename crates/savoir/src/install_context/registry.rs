@@ -1,4 +1,4 @@
-//! Skills from registries.
+//! Resolves and fetches skills from registries.
 
 use std::{collections::BTreeSet, path::Path};
 

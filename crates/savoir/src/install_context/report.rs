@@ -1,4 +1,4 @@
-//! The report of a plan: what was changed, or would be.
+//! Prints the report of a plan: the changes that were made, or would be.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 

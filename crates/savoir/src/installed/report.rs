@@ -23,7 +23,7 @@ pub(crate) struct Json<'a> {
     scopes: Vec<Scope>,
     /// Every agent that sees it.
     agents: Vec<&'static str>,
-    /// Those of them that are in use.
+    /// The agents among them that are in use.
     in_use: Vec<&'static str>,
     /// Symlinks to it.
     links: Vec<Cow<'a, str>>,
@@ -54,7 +54,7 @@ pub(crate) struct Findings<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// What is known without reading the skill.
+    /// The fields that are known without reading the skill.
     pub(crate) fn seen(entry: &'a LedgerEntry, installed: &Installed) -> Self {
         let agents = entry.agents();
         let is_used = |agent: &&&'static Agent| installed.in_use.contains(agent);

@@ -1,5 +1,6 @@
-//! The person behind a client is asked through the client: by a request of the server, or, where the
-//! protocol has none, by an answer that says what is missing, after which the client calls again.
+//! Asks the user of an MCP client for approval, through the client: with a request from the server,
+//! or, in protocol revisions without such requests, with a response that contains the question; the
+//! client then repeats its call with the answer.
 
 use std::{
     collections::HashMap,
@@ -31,36 +32,36 @@ use uuid::Uuid;
 
 use super::tools::Answered;
 
-/// How long somebody may think.
+/// How long a user may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
-/// Calls of all clients that wait for an answer.
+/// Maximum calls of all clients that wait for an answer.
 const MAX_PENDING_QUESTIONS: usize = 64;
-/// Columns of a question.
+/// Maximum columns of a question.
 const TEXT_WIDTH: usize = 80;
 /// The name of the only question of a call.
 const APPROVAL_FIELD: &str = "approval";
 
 tokio::task_local! {
-    /// How the client that made the current call can be asked.
+    /// How the client of the current call can be asked.
     static CURRENT_CALLER: Caller;
 }
 
 #[derive(Clone, Debug)]
 enum Caller {
-    /// By a request.
+    /// With a request from the server.
     Peer(Peer<RoleServer>),
-    /// By the answer to its own.
+    /// With the response to the client's own request.
     Rounds(mpsc::Sender<PendingQuestion>),
 }
 
-/// A question that goes to the client with the next answer.
+/// A question that is sent to the client with the next response.
 #[derive(Debug)]
 struct PendingQuestion {
     form: ElicitRequestParams,
     reply: oneshot::Sender<Consent>,
 }
 
-/// Asks the person behind the client that made the call, if the client can do that.
+/// Asks the user of the client that made the call, if the client supports that.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Elicitation;
 
@@ -91,18 +92,18 @@ impl Asker for Elicitation {
     }
 }
 
-/// Whether the client lets a person fill in forms.
+/// Whether the client can show forms to a user.
 pub(super) fn can_ask(context: &RequestContext<RoleServer>) -> bool {
     let declared = context.client_capabilities().and_then(|known| known.elicitation);
     declared.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
-/// Does something for a client that can be asked by a request.
+/// Does some work for a client that can be asked with a request.
 pub(super) async fn asking<T>(peer: Peer<RoleServer>, work: impl Future<Output = T>) -> T {
     CURRENT_CALLER.scope(Caller::Peer(peer), work).await
 }
 
-/// Whether a yes holds longer than for one run.
+/// Whether an approval can be stored for later runs.
 fn can_be_kept(question: &ApprovalQuestion) -> bool {
     !question.request.always_ask && question.request.trust != Trust::Untrusted
 }
@@ -133,7 +134,7 @@ fn form(question: &ApprovalQuestion) -> Option<ElicitRequestParams> {
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
-/// What a form says. Only a clear yes is one.
+/// The answer in a form. Only an explicit yes counts as consent.
 fn consent(result: &ElicitResult, question: &ApprovalQuestion) -> Consent {
     let given = said(result);
     if can_be_kept(question) { given } else { this_time(given) }
@@ -149,12 +150,12 @@ fn said(result: &ElicitResult) -> Consent {
     }
 }
 
-/// What comes of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(super) enum CallOutcome {
-    /// It is over.
+    /// The call is complete.
     Answer(Answered),
-    /// Somebody must be asked before it goes on.
+    /// The user must be asked before the call continues.
     Question(InputRequiredResult),
 }
 
@@ -172,7 +173,7 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Running {
-    /// What was called: an answer counts for nothing else.
+    /// The called tool: the answer is not valid for another one.
     name: String,
     arguments: JsonObject,
     task: JoinHandle<Answered>,
@@ -180,14 +181,14 @@ struct Running {
 }
 
 impl Drop for Running {
-    /// A call for which nobody waits any more ends, with what it started.
+    /// Ends a call that no client waits for, with everything that it started.
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 impl Rounds {
-    /// Begins a call that can be interrupted by a question.
+    /// Starts a call that can be interrupted by a question.
     pub(super) async fn begin(
         &self,
         name: &str,
@@ -200,7 +201,7 @@ impl Rounds {
         self.wait(Running { name, arguments, task, questions }).await
     }
 
-    /// Goes on with a call after its question was answered.
+    /// Continues a call after its question was answered.
     pub(super) async fn go_on(
         &self,
         state: &str,
@@ -220,7 +221,7 @@ impl Rounds {
         };
         let given = answers.get(APPROVAL_FIELD).cloned();
         let result = given.and_then(|value| serde_json::from_value::<ElicitResult>(value).ok());
-        // If it is too late, the call ended already, and tells so.
+        // If the answer is too late, the call has already ended and reports that.
         let _ = reply.send(result.as_ref().map_or(Consent::Declined, said));
         self.wait(running).await
     }

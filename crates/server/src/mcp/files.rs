@@ -5,22 +5,22 @@ use std::fmt::{self, Write as _};
 use futures::future::BoxFuture;
 use savoir_agent::library::LibraryError;
 
-/// Files of a skill that every host accepts; larger skills are not handed on whole.
+/// Maximum files of a skill that every host accepts; larger skills are not returned whole.
 pub(super) const MAX_SKILL_FILES: usize = 512;
-/// Bytes of a skill that every host accepts.
+/// Maximum bytes of a skill that every host accepts.
 pub(super) const MAX_SKILL_BYTES: u64 = 16 * 1024 * 1024;
-/// What addresses begin with.
+/// The prefix of all addresses.
 const URI_SCHEME: &str = "skill://";
 
-/// The files of skills, as they are. Only skills of the library are asked for.
+/// The files of skills, unchanged. Callers only request skills of the library.
 pub trait SkillFiles: fmt::Debug + Send + Sync {
-    /// All files of a skill with their sizes, sorted by path, its SKILL.md among them.
+    /// All files of a skill with their sizes, sorted by path, including SKILL.md.
     fn list<'a>(
         &'a self,
         skill: &'a str,
     ) -> BoxFuture<'a, Result<Vec<(String, u64)>, LibraryError>>;
 
-    /// The bytes of one of them, if it has no more than `most`.
+    /// The bytes of a file, if it has at most `most`.
     fn bytes<'a>(
         &'a self,
         skill: &'a str,
@@ -28,19 +28,19 @@ pub trait SkillFiles: fmt::Debug + Send + Sync {
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<u8>, LibraryError>>;
 
-    /// Where the skill is on the machine of the client, for instructions that name their folder.
+    /// The folder of the skill on the machine of the client, for instructions that refer to it.
     fn directory(&self, _skill: &str) -> Option<String> {
         None
     }
 }
 
-/// Whether a skill can be handed on whole.
+/// Whether a skill can be returned whole.
 pub(super) fn fits(files: &[(String, u64)]) -> bool {
     files.len() <= MAX_SKILL_FILES
         && files.iter().map(|(_, size)| size).sum::<u64>() <= MAX_SKILL_BYTES
 }
 
-/// The address of a file, or of a folder.
+/// The address of a file or a folder.
 pub(super) fn address(skill: &str, path: &str) -> String {
     let mut address = URI_SCHEME.to_owned();
     escape(skill, &mut address);
@@ -51,8 +51,8 @@ pub(super) fn address(skill: &str, path: &str) -> String {
     address
 }
 
-/// The skill and the path of an address; an empty path is the skill's folder. What leads elsewhere
-/// is no address.
+/// Parses an address into skill and path; an empty path is the skill's folder. `None` for paths
+/// that lead out of the skill.
 pub(super) fn parse(address: &str) -> Option<(String, String)> {
     let rest = address.strip_prefix(URI_SCHEME)?;
     let mut parts = rest.split('/').map(unescape).collect::<Option<Vec<String>>>()?;
@@ -94,7 +94,7 @@ fn unescape(part: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What kind of text or data a file is, by its name.
+/// The media type of a file, by its name.
 pub(super) fn mime_type(path: &str, is_text: bool) -> &'static str {
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
     match extension.to_ascii_lowercase().as_str() {

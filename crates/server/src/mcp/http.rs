@@ -1,8 +1,8 @@
 //! `/mcp`: MCP over HTTP, for users with an account.
 //!
-//! Whoever asks is known before a message is read. Everyone has sessions of their own: that of another
-//! is as if it were not there. Who comes without sessions, as the newest revision has it, is not held
-//! up by those that others began with the same token.
+//! Requests are authenticated before a message is read. Sessions belong to one token of one user; a
+//! session of another caller is reported as not found. Requests without a session, which the newest
+//! protocol revision allows, are not limited by the sessions of the same token.
 
 use std::{
     collections::HashMap,
@@ -49,22 +49,22 @@ use crate::{
     tool_runner,
 };
 
-/// Where it is.
+/// The path of the route.
 pub(crate) const PATH: &str = "/mcp";
-/// Bytes of a message.
+/// Maximum bytes of a message.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// Where a request tells its session.
+/// The header with the session id.
 const SESSION_HEADER: &str = "mcp-session-id";
-/// Sessions that one token may have at once.
+/// Maximum sessions of one token.
 const MAX_SESSIONS_PER_CALLER: usize = 16;
-/// Requests of one token that may be under way at once, with a session or without.
+/// Maximum concurrent requests of one token, with or without a session.
 const MAX_CONCURRENT_REQUESTS: usize = 64;
-/// How long a session stays without a message.
+/// How long a session stays open without a message.
 const SESSION_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
-/// Callers that are remembered; those without sessions are forgotten first.
+/// Maximum callers that are stored; those without sessions are dropped first.
 const MAX_CALLERS: usize = 1000;
 
-/// Who has sessions together: one token of one person, with the same rights.
+/// The key of a caller: one token of one user, with the same role.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     user: i64,
@@ -74,23 +74,23 @@ struct Key {
 
 type Service = StreamableHttpService<Session, LocalSessionManager>;
 
-/// The door of one caller.
+/// The sessions and limits of one caller.
 #[derive(Clone)]
 struct McpSession {
-    /// One for each mode. They share the sessions: each stays in the mode in which it began.
+    /// One service for each mode. They share the sessions: each session stays in the mode in which
+    /// it started.
     services: Arc<[(&'static str, Service)]>,
     sessions: Arc<LocalSessionManager>,
     visits: SessionActivity,
-    /// Requests that may still begin.
+    /// Limits concurrent requests.
     places: Arc<Semaphore>,
-    /// Sessions begin one after the other.
+    /// Held while a session is created, so that sessions are created one after the other.
     beginning: Arc<Turn<()>>,
 }
 
 #[derive(Default)]
 struct McpSessions(Mutex<HashMap<Key, McpSession>>);
 
-/// The route.
 pub(crate) fn router() -> Router<App> {
     let sessions = Arc::<McpSessions>::default();
     let route = move |State(app): State<App>, authenticated: Authenticated<Raw>| {
@@ -120,7 +120,7 @@ impl McpSessions {
             let _turn = door.beginning.lock().await;
             door.make_room().await?;
             let response = service.handle(request).await;
-            // From now on it is silent.
+            // Records the new session as idle from now on.
             drop(door.visit(response.headers()).await);
             response
         } else {
@@ -133,7 +133,7 @@ impl McpSessions {
                 frame
             }))
         });
-        // Answers are for the one who asked.
+        // Responses are only for the caller.
         let private = header::HeaderValue::from_static("no-store");
         response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
         Ok(response)
@@ -191,20 +191,20 @@ impl McpSession {
         }
     }
 
-    /// What answers in a mode.
+    /// The service for a mode.
     fn service(&self, mode: &str) -> ApiResult<&Service> {
         let found = self.services.iter().find(|(known, _)| *known == mode);
         found.map(|(_, service)| service).ok_or_else(|| ApiError::bad_request("no such mode"))
     }
 
-    /// A request in the session that it names, if there is one.
+    /// Records a request in the session that its headers name, if that session exists.
     async fn visit(&self, headers: &HeaderMap) -> Option<SessionRequest> {
         let session: SessionId = headers.get(SESSION_HEADER)?.to_str().ok()?.into();
         let there = self.sessions.sessions.read().await.contains_key(&session);
         there.then(|| self.visits.begin(session))
     }
 
-    /// Ends the session that is silent for the longest time if there are too many.
+    /// Closes the session that is idle for the longest time, if there are too many.
     async fn make_room(&self) -> ApiResult<()> {
         let there: Vec<SessionId> = self.sessions.sessions.read().await.keys().cloned().collect();
         let silent = self.visits.silent(&there, Instant::now());
@@ -221,13 +221,13 @@ impl McpSession {
     }
 }
 
-/// What holds for the requests of one token that belong to no session: else a skill would fence in
-/// nothing but the request that loads it. It ends as sessions do.
+/// The state for requests of one token that belong to no session. Without it, the tool list of a
+/// skill would restrict only the request that loads the skill. It expires like a session.
 #[derive(Default)]
 struct ExpiringSession(Mutex<Option<(Instant, Kept)>>);
 
-/// What holds in each mode, and the list of the skill that is followed, which is the same in all of
-/// them: nobody leaves it by another mode.
+/// The state of each mode, and the allowed tools of the skill in use. The allowed tools are shared
+/// by all modes, so that switching the mode does not lift the restriction.
 #[derive(Default)]
 struct Kept {
     list: Arc<AllowedTools>,
@@ -250,7 +250,7 @@ impl ExpiringSession {
     }
 }
 
-/// The mode that an address asks for: `/mcp?mode=dev`.
+/// The mode in the query: `/mcp?mode=dev`.
 fn wanted_mode(request: &Request) -> ApiResult<&'static str> {
     let query = request.uri().query().unwrap_or_default();
     let mut named =
@@ -263,8 +263,8 @@ fn wanted_mode(request: &Request) -> ApiResult<&'static str> {
     found.map_err(|why| ApiError::bad_request(format!("`mode`: {why}")))
 }
 
-/// Looks at what a request says, and whether it begins a session. Only `initialize` does, whatever
-/// revision it names. The inner error is what is no message.
+/// Reads a message and whether it starts a session. Only `initialize` does, whatever revision it
+/// names. The inner error is an invalid message.
 async fn look(request: Request) -> ApiResult<Result<(Request, bool), Box<Wrong>>> {
     if request.method() != Method::POST || !is_json(request.headers()) {
         return Ok(Ok((request, false)));
@@ -287,9 +287,9 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
-/// The answer to what is no message.
+/// The response to an invalid message.
 fn complaint(Wrong { error, id }: Wrong) -> Response {
-    // A request with wrong parameters is one that can be answered.
+    // A request with wrong parameters can still be answered with a JSON-RPC error.
     let status = match error.code {
         ErrorCode::INVALID_PARAMS => StatusCode::OK,
         _ => StatusCode::BAD_REQUEST,
@@ -298,8 +298,8 @@ fn complaint(Wrong { error, id }: Wrong) -> Response {
     (status, axum::Json(message)).into_response()
 }
 
-/// Only pages that may use the API may come, and only to a name that is ours: a page of somebody else
-/// whose name was made to lead here is turned away.
+/// Allows only web origins that may use the API, and only host names of this server. This prevents
+/// DNS rebinding.
 fn settings(app: &App) -> StreamableHttpServerConfig {
     let own = app.config.public_url.as_str();
     let host = url::Url::parse(own).ok().and_then(|url| url.host_str().map(str::to_owned));
@@ -313,7 +313,7 @@ fn settings(app: &App) -> StreamableHttpServerConfig {
         .with_cancellation_token(app.stop.child_token())
 }
 
-/// An origin with its port, which is otherwise any.
+/// An origin with an explicit port; without one, any port would match.
 fn with_port(origin: &str) -> String {
     let Ok(url) = url::Url::parse(origin) else { return origin.to_owned() };
     match (url.host_str(), url.port_or_known_default()) {

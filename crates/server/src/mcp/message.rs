@@ -6,15 +6,15 @@ use rmcp::{
 };
 use serde_json::Value;
 
-/// Why bytes are no message.
+/// The reason why bytes are not a valid message.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) error: ErrorData,
-    /// The request that it was to be.
+    /// The id of the invalid request, if it could be read.
     pub(super) id: Option<RequestId>,
 }
 
-/// Reads one message.
+/// Parses one message.
 pub(super) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<Wrong>> {
     let wrong = |code, message: String, id| {
         Box::new(Wrong { error: ErrorData::new(code, message, None), id })
@@ -42,8 +42,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<Wrong>> {
     })
 }
 
-/// Whether a list is asked for from a place that is no text. The library would take that for none, and a
-/// client would read the first page for ever.
+/// Whether a list request has a cursor that is not a text. The library would treat it as missing,
+/// and a client would read the first page forever.
 fn has_odd_cursor(message: &Value) -> bool {
     let is_list = message["method"].as_str().is_some_and(|method| method.ends_with("/list"));
     let cursor = &message["params"]["cursor"];

@@ -1,4 +1,4 @@
-//! Skills as MCP prompts: those with inputs, and those that only users start.
+//! Offers skills as MCP prompts: skills with inputs, and skills that only users start.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -23,12 +23,12 @@ use super::{
     tools::origin,
 };
 
-/// Prompts in a page, and skills that are looked at for one.
+/// Maximum prompts in a page, and skills that are read for one.
 const PROMPTS_PER_PAGE: usize = 50;
 const MAX_SKILLS_LOADED_PER_PAGE: usize = 200;
 
 impl SkillResources {
-    /// A page of prompts. A cursor is the name of the last skill that was looked at.
+    /// A page of prompts. The cursor is the name of the last skill that was read.
     pub(super) async fn prompts(
         &self,
         cursor: Option<&str>,
@@ -38,7 +38,7 @@ impl SkillResources {
         let names = behind(&names, cursor)?;
         let (mut prompts, mut next) = (Vec::new(), None);
         for (index, name) in names.iter().enumerate() {
-            // What cannot be read is not there.
+            // Skip skills that cannot be read.
             if let Ok(opened) = self.library.choose(name).await {
                 prompts.extend(prompt(&as_user_invoked(&opened.skill)));
             }
@@ -55,7 +55,7 @@ impl SkillResources {
         Ok(page)
     }
 
-    /// A prompt with its inputs put in, and the skill that a person chose by it.
+    /// A prompt with its inputs filled in, and the skill that the user chose with it.
     pub(super) async fn prompt(
         &self,
         request: GetPromptRequestParams,
@@ -81,7 +81,7 @@ impl SkillResources {
     }
 }
 
-/// The arguments that are given; the protocol has texts alone.
+/// The arguments of a prompt; the protocol allows only texts.
 fn given(mut arguments: JsonObject) -> Result<JsonObject, ErrorData> {
     arguments.retain(|_, value| !value.is_null());
     match arguments.iter().find(|(_, value)| !value.is_string()) {
@@ -92,7 +92,7 @@ fn given(mut arguments: JsonObject) -> Result<JsonObject, ErrorData> {
     }
 }
 
-/// A skill as a prompt, if it takes inputs or nobody but a person calls it.
+/// A skill as a prompt, if it has inputs or only users may call it.
 fn prompt(skill: &Skill) -> Option<Prompt> {
     let names: Vec<String> =
         input_names(skill).into_iter().filter(|name| takes(skill, name)).collect();
@@ -105,7 +105,8 @@ fn prompt(skill: &Skill) -> Option<Prompt> {
     Some(prompt.with_meta(origin(Some(&skill.name))))
 }
 
-/// Every skill of Claude Code can be called with words; not all do something with them.
+/// Whether a skill takes arguments. Every skill of Claude Code can be called with some, but not all
+/// use them.
 fn takes(skill: &Skill, name: &str) -> bool {
     name != ARGUMENTS || takes_arguments(skill)
 }

@@ -1,5 +1,5 @@
-//! Files of skills as resources, and whole skills as the skills extension of the protocol hands them
-//! on: with the digest and the size of every file.
+//! Offers files of skills as MCP resources, and whole skills with the skills extension of the
+//! protocol: with the digest and the size of every file.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -24,12 +24,12 @@ use super::{
 
 /// The name of the skills extension.
 pub(super) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
-/// How long a client may believe an answer, in milliseconds.
+/// How long a client may cache a result, in milliseconds.
 pub(super) const RESULT_TTL_MS: u64 = 60_000;
-/// Files in a page, and skills in one.
+/// Maximum files in a page, and skills in one.
 const FILES_PER_PAGE: usize = 200;
 const SKILLS_PER_PAGE: usize = 25;
-/// The file that a skill begins with.
+/// The main file of a skill.
 const SKILL_FILE: &str = "SKILL.md";
 
 /// The skills with their files.
@@ -40,7 +40,7 @@ pub(super) struct SkillResources {
 }
 
 impl SkillResources {
-    /// The names of the skills, in order.
+    /// The names of the skills, sorted.
     async fn names(&self) -> Result<Vec<String>, ErrorData> {
         let skills = self.library.skills().await.map_err(|error| failed(&error))?;
         let mut names: Vec<String> = skills.iter().map(|skill| skill.name.clone()).collect();
@@ -48,7 +48,8 @@ impl SkillResources {
         Ok(names)
     }
 
-    /// A page of the files of all skills. A cursor is the address of the last file before it.
+    /// A page of the files of all skills. The cursor is the address of the last file of the page
+    /// before.
     pub(super) async fn page(
         &self,
         cursor: Option<&str>,
@@ -61,7 +62,7 @@ impl SkillResources {
         };
         let (mut resources, mut next) = (Vec::new(), None);
         'skills: for name in &names[from..] {
-            // What cannot be read is not there.
+            // Skip skills that cannot be read.
             let files = self.files.list(name).await.unwrap_or_default();
             for (path, size) in files.iter().filter(|_| fits(&files)) {
                 let seen = |(skill, last): &(String, String)| skill == name && path <= last;
@@ -82,7 +83,7 @@ impl SkillResources {
         Ok(page)
     }
 
-    /// The contents of a file.
+    /// The content of a file.
     pub(super) async fn contents(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
         let missing =
             |why: &dyn std::fmt::Display| ErrorData::resource_not_found(why.to_string(), None);
@@ -120,7 +121,7 @@ impl SkillResources {
         }
         let requested_folder = folder.clone();
         let folder = self.behind_own_name(&skill, folder, &files).await;
-        // Addresses go on as they began.
+        // The returned addresses start like the requested one.
         let before = match requested_folder.split('/').next() {
             Some(own) if requested_folder != folder => format!("{own}/"),
             _ => String::new(),
@@ -196,7 +197,7 @@ impl SkillResources {
         }))
     }
 
-    /// A skill as the extension tells it; why not, in words.
+    /// A skill in the format of the extension; an error message if that is not possible.
     async fn whole(&self, name: &str) -> Result<Value, String> {
         let files = self.files.list(name).await.map_err(|error| error.to_string())?;
         if !fits(&files) {
@@ -204,7 +205,7 @@ impl SkillResources {
         }
         let frontmatter = self.frontmatter(name).await?;
         let frontmatter = frontmatter.ok_or_else(|| format!("`{name}` has no frontmatter"))?;
-        // The last part of the address must be the name that the skill gives itself.
+        // The last part of the address must be the name in the frontmatter of the skill.
         let before = match frontmatter.get("name").and_then(Value::as_str) {
             Some(own) if own == name => String::new(),
             Some(own) if is_part(own) && !has_below(&files, own) => format!("{own}/"),
@@ -230,8 +231,8 @@ impl SkillResources {
         Ok(fields(self.bytes(name, SKILL_FILE).await?))
     }
 
-    /// A path inside a skill without the name that the skill gives itself: where it lies under another
-    /// one, the extension has `skill://FOLDER/NAME/SKILL.md`.
+    /// Removes the frontmatter name from a path inside a skill: if the folder has another name, the
+    /// extension uses `skill://FOLDER/NAME/SKILL.md`.
     async fn behind_own_name(&self, skill: &str, path: String, files: &[(String, u64)]) -> String {
         let (first, rest) = path.split_once('/').unwrap_or((&path, ""));
         if first == skill || !is_part(first) || has_below(files, first) {
@@ -243,18 +244,18 @@ impl SkillResources {
     }
 }
 
-/// Whether a name can be one part of an address, and stays the same there.
+/// Whether a name can be one part of an address without encoding.
 fn is_part(name: &str) -> bool {
     let parsed = parse(&address("skill", name));
     !name.is_empty() && !name.contains('/') && parsed.is_some_and(|(_, path)| path == name)
 }
 
-/// Whether a skill has a file or a folder of a name.
+/// Whether a skill has a file or a folder with this name.
 fn has_below(files: &[(String, u64)], name: &str) -> bool {
     files.iter().any(|(path, _)| path.split('/').next() == Some(name))
 }
 
-/// The whole frontmatter.
+/// The frontmatter of a file.
 fn fields(bytes: Vec<u8>) -> Option<JsonObject> {
     let reading = read(Source::from_bytes(bytes).ok()?, None);
     let version = reading.detection.dialect.yaml();
@@ -279,14 +280,14 @@ fn resource(skill: &str, path: &str, size: u64) -> Resource {
         .with_meta(origin(Some(skill)))
 }
 
-/// How addresses of files look.
+/// The URI template of skill files.
 pub(super) fn template() -> ResourceTemplate {
     ResourceTemplate::new("skill://{name}/{+path}", "skill-file")
         .with_title("A file of a skill")
         .with_description("Names are found with search_skills, paths with use_skill.")
 }
 
-/// Whether a text is more than a model should be given at once.
+/// Whether a text is too long for a model.
 fn is_too_long(text: &str) -> bool {
     text.len() as u64 > MAX_SERVED_FILE_BYTES
 }
@@ -299,13 +300,13 @@ fn too_large(skill: &str) -> String {
     format!("the skill `{skill}` is too large; read its files with read_skill_file")
 }
 
-/// Where a skill stands among sorted names. One that went since a cursor was given is as good as none:
-/// whoever pages on gets an error rather than another list.
+/// The index of a skill in sorted names. If the skill of a cursor was removed, paging fails with an
+/// error instead of returning another list.
 fn place(names: &[String], name: &str) -> Result<usize, ErrorData> {
     names.binary_search_by(|known| known.as_str().cmp(name)).map_err(|_| unknown_cursor())
 }
 
-/// The names behind the one that a cursor names.
+/// The names after the one in a cursor.
 pub(super) fn behind<'a>(
     names: &'a [String],
     cursor: Option<&str>,
@@ -325,7 +326,7 @@ fn text<'a>(params: Option<&'a Value>, name: &str) -> Result<&'a str, ErrorData>
     found.ok_or_else(|| invalid(format!("`{name}` is missing, or is no text")))
 }
 
-/// The library itself failed.
+/// The response for an error of the library.
 pub(super) fn failed(error: &LibraryError) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }

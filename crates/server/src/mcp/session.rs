@@ -1,4 +1,4 @@
-//! One MCP session.
+//! Handles the requests of one MCP session.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -26,12 +26,12 @@ use super::{
     tools::{self, Counter},
 };
 
-/// What a client is told at the beginning.
+/// The instructions that a client gets at the start.
 const INSTRUCTIONS: &str = "Skills are instructions for particular tasks, with files and tools. \
 Before a task that a skill may know how to do, find one with search_skills and load it with \
 use_skill. While a skill is followed, only the tools that it allows can be called here.";
 
-/// Methods of the protocol whose parameters did not have the shape that they need.
+/// Known methods. A request for one that was not recognized has wrong parameters.
 const KNOWN_METHODS: [&str; 14] = [
     "completion/complete",
     "initialize",
@@ -49,13 +49,13 @@ const KNOWN_METHODS: [&str; 14] = [
     "tools/list",
 ];
 
-/// What stays between two requests: the skill that is followed, its tools, and who listens.
+/// The state between two requests: the skill in use, its tools, and subscriptions.
 #[derive(Debug)]
 pub(super) struct Standing {
     counter: Arc<Counter>,
-    /// Who wants to know when there are other tools or skills, where the protocol has subscriptions.
+    /// Subscribers to changes of tools or skills, in protocol revisions with subscriptions.
     listeners: Mutex<Vec<SubscriptionSink>>,
-    /// The edition of the library that the client knows of; zero before it asked.
+    /// The edition of the library that the client knows; zero before the first request.
     told: AtomicU64,
 }
 
@@ -64,7 +64,7 @@ impl Standing {
         Self::held_to(context, Arc::default())
     }
 
-    /// With a list that others are held to as well.
+    /// Creates the state with a list of allowed tools that is shared with other states.
     pub(super) fn held_to(context: McpContext, allowed_tools: Arc<AllowedTools>) -> Self {
         let counter = Arc::new(Counter::new(context, allowed_tools));
         Self { counter, listeners: Mutex::default(), told: AtomicU64::new(0) }
@@ -74,14 +74,14 @@ impl Standing {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells a client, once, that there are other skills than those that it knows of.
+    /// Notifies a client, once, that the skills changed since it last read them.
     pub(super) async fn tell_of_skills(&self, library: &dyn Library, peer: &Peer<RoleServer>) {
         let Some(now) = library.edition() else { return };
         let before = self.told.swap(now, Ordering::AcqRel);
         if before == 0 || before == now {
             return;
         }
-        // Whoever does not listen any more does not need to know.
+        // Errors are ignored: a client that no longer listens does not need the notification.
         if is_greeted(peer) {
             let _ = peer.notify_tool_list_changed().await;
             let _ = peer.notify_prompt_list_changed().await;
@@ -95,7 +95,8 @@ impl Standing {
     }
 }
 
-/// Whether the client began with a handshake of a revision in which a server may speak by itself.
+/// Whether the client started with a handshake of a protocol revision in which a server may send
+/// messages by itself.
 fn is_greeted(peer: &Peer<RoleServer>) -> bool {
     let info = peer.peer_info();
     info.is_some_and(|info| info.protocol_version < ProtocolVersion::V_2026_07_28)
@@ -105,7 +106,7 @@ fn is_greeted(peer: &Peer<RoleServer>) -> bool {
 #[derive(Debug)]
 pub(super) struct Session {
     standing: Arc<Standing>,
-    /// What holds for a request without a session, where each has a client of its own.
+    /// The state for a request without a session, where each request has its own client.
     shared: Option<Arc<Standing>>,
     stacks: SkillResources,
     rounds: Arc<Rounds>,
@@ -118,12 +119,12 @@ impl Session {
         Self { standing, shared: None, stacks: SkillResources { library, files }, rounds }
     }
 
-    /// With what holds for requests that belong to no session.
+    /// Adds the state that requests without a session share.
     pub(super) fn sharing(self, shared: Arc<Standing>) -> Self {
         Self { shared: Some(shared), ..self }
     }
 
-    /// What a watcher of the skills needs.
+    /// The state and the library, for the task that watches the skills.
     pub(super) fn watched(&self) -> (Arc<Standing>, Arc<dyn Library>) {
         (Arc::clone(&self.standing), Arc::clone(&self.stacks.library))
     }
@@ -137,7 +138,7 @@ impl Session {
         self.shared.as_ref().filter(|_| is_modern(context)).unwrap_or(&self.standing)
     }
 
-    /// Tells a client that there are other tools now.
+    /// Notifies a client that its tools changed.
     async fn tell_of_tools(&self, context: &RequestContext<RoleServer>) {
         if !is_modern(context) {
             if let Err(error) = context.peer.notify_tool_list_changed().await {
@@ -146,12 +147,12 @@ impl Session {
             return;
         }
         for sink in self.standing(context).sinks() {
-            // Whoever does not listen any more does not need to know.
+            // Errors are ignored: a client that no longer listens does not need the notification.
             let _ = sink.notify_tool_list_changed().await;
         }
     }
 
-    /// Whoever looks out for other skills says so.
+    /// Adds the capability for notifications if changes of skills are watched.
     fn noticing(&self, mut capabilities: ServerCapabilities) -> ServerCapabilities {
         if self.stacks.library.edition().is_some() {
             capabilities.prompts.get_or_insert_default().list_changed = Some(true);
@@ -184,12 +185,13 @@ impl Session {
     }
 }
 
-/// Whether the client speaks the revision without sessions, where a server asks nothing by itself.
+/// Whether the client uses the protocol revision without sessions, where a server sends no
+/// requests.
 pub(super) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// The parameters do not say what is wanted.
+/// The error for invalid parameters.
 pub(super) fn invalid(message: impl std::fmt::Display) -> ErrorData {
     ErrorData::invalid_params(message.to_string(), None)
 }
@@ -217,14 +219,14 @@ impl ServerHandler for Session {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // They all come at once.
+        // All tools are in one page.
         if request.and_then(|request| request.cursor).is_some() {
             return Err(resources::unknown_cursor());
         }
         self.tell_of_skills(&context).await;
         let offered = self.standing(&context).counter.offered().await;
         let tools = ListToolsResult::with_all_items(offered);
-        // They are others after the next use_skill.
+        // No caching: the tools change with the next `use_skill`.
         Ok(tools.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
     }
 
@@ -246,9 +248,9 @@ impl ServerHandler for Session {
     ) -> Result<GetPromptResponse, ErrorData> {
         let (mut told, opened) = self.stacks.prompt(request).await?;
         let counter = &self.standing(&context).counter;
-        // A person chose it, so it is followed like one that a model loads.
+        // The user chose the skill, so its tool list applies as if a model had loaded it.
         let other_tools = counter.follow(&opened.skill);
-        // In our words, so it stands apart from those of the skill.
+        // The note is in our words, so it is separate from the text of the skill.
         let note = counter.note(&opened);
         told.messages.extend(note.map(|note| PromptMessage::new_text(Role::User, note)));
         if other_tools {
@@ -286,7 +288,7 @@ impl ServerHandler for Session {
     }
 
     fn get_tool(&self, _: &str) -> Option<Tool> {
-        // The tools themselves hold arguments against their shape, in words for a model.
+        // Arguments are validated by the tools themselves, with messages for a model.
         None
     }
 
@@ -327,7 +329,7 @@ impl ServerHandler for Session {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        // Only the revision without sessions has subscriptions.
+        // Only the protocol revision without sessions has subscriptions.
         let standing = self.shared.as_ref().unwrap_or(&self.standing);
         let listeners = || standing.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let sink = context.sink().clone();

@@ -8,21 +8,21 @@ use std::{
 
 use rmcp::transport::streamable_http_server::SessionId;
 
-/// How long a session must have been silent before it gives way.
+/// How long a session must be idle before it may be closed for another one.
 const MIN_IDLE_TIME: Duration = Duration::from_mins(1);
 
-/// What happens in the sessions of one caller.
+/// The activity in the sessions of one caller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionActivity(Arc<Mutex<HashMap<SessionId, Seen>>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    /// Requests that are not answered to the end.
+    /// Requests whose responses are not complete.
     open: usize,
     last: Instant,
 }
 
-/// A request in a session, until its answer ends.
+/// A request in a session, until its response is complete.
 #[derive(Debug)]
 pub(super) struct SessionRequest {
     visits: SessionActivity,
@@ -30,7 +30,7 @@ pub(super) struct SessionRequest {
 }
 
 impl SessionActivity {
-    /// A request begins in a session.
+    /// Records the start of a request in a session.
     pub(super) fn begin(&self, session: SessionId) -> SessionRequest {
         let mut seen = self.seen();
         let last = Instant::now();
@@ -38,8 +38,8 @@ impl SessionActivity {
         SessionRequest { visits: self.clone(), session }
     }
 
-    /// Of some sessions, the one that is silent for the longest time, if that is long enough. What is
-    /// known of others is forgotten.
+    /// The session that is idle for the longest time, if that is long enough. Drops the records of
+    /// all sessions that are not in the list.
     pub(super) fn silent(&self, sessions: &[SessionId], now: Instant) -> Option<SessionId> {
         let mut seen = self.seen();
         seen.retain(|session, seen| seen.open > 0 || sessions.contains(session));

@@ -1,7 +1,7 @@
 //! MCP over lines of JSON, such as standard input and output.
 //!
-//! Whatever a line holds, the next one is read: what cannot be understood gets an error, and only the
-//! end of the input is the end.
+//! An invalid line gets an error response, and the next line is read. The session ends only when
+//! the input ends.
 
 use std::{
     future::pending,
@@ -36,21 +36,21 @@ use super::{
     tools::runs_a_tool,
 };
 
-/// Bytes of a line.
+/// Maximum bytes of a line.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
-/// Lines that wait to be written.
+/// Maximum lines that wait to be written.
 const MAX_QUEUED_LINES: usize = 256;
-/// Requests that may be open before the next line has to wait, and tools that may run at once.
+/// Maximum open requests before reading pauses, and maximum tools that run at once.
 const MAX_OPEN_REQUESTS: usize = 256;
-/// How long a line waits for whoever does not read its answers. Some requests, such as subscriptions, are
-/// open for as long as the client likes, so it does not wait for ever.
+/// How long reading pauses for a client that does not read its responses. The pause is limited,
+/// because some requests, such as subscriptions, stay open as long as the client likes.
 const MAX_QUEUE_WAIT: Duration = Duration::from_secs(1);
-/// How long what was asked before the end of the input may take, and tools that run then.
+/// How long open requests may take after the input ended, and how long tools that run then.
 const SHUTDOWN_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 const SHUTDOWN_RUN_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the first look waits, so that the first answers come before it.
+/// Delay of the first check for changed skills, so that the first responses come before it.
 const FIRST_SKILL_CHECK: Duration = Duration::from_millis(500);
-/// How often it is looked whether there are other skills.
+/// How often skills are checked for changes.
 const SKILL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Serves one client over standard input and output, until the input ends.
@@ -75,7 +75,7 @@ where
                 () = watch(&standing, &*library, &peer) => Ok(()),
             }
         }
-        // Whoever says nothing, or nothing more, wants nothing.
+        // A client that disconnects before the handshake is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(ServerInitializeError::TransportError { error, .. }) => {
             tracing::debug!(%error, "nobody reads the answers");
@@ -85,13 +85,13 @@ where
     }
 }
 
-/// Tells a client that says nothing that there are other skills, as long as it is there.
+/// Notifies the client of changed skills until it disconnects.
 async fn watch(standing: &Standing, library: &dyn Library, peer: &Peer<RoleServer>) {
     if library.edition().is_none() {
         return pending().await;
     }
     sleep(FIRST_SKILL_CHECK).await;
-    // A client that asks for nothing is told as well, so what there is at the beginning must be known.
+    // A client without requests is notified as well, so read the initial skills.
     if let Err(error) = library.skills().await {
         tracing::debug!(%error, "the skills cannot be looked at");
     }
@@ -101,47 +101,47 @@ async fn watch(standing: &Standing, library: &dyn Library, peer: &Peer<RoleServe
     }
 }
 
-/// Lines in both directions.
+/// A transport of lines in both directions.
 struct Lines<R> {
     read: BufReader<R>,
     line: Vec<u8>,
-    /// Whether the rest of a line that was too long is still to come.
+    /// Whether the rest of a line that is too long still has to be skipped.
     discarding: bool,
-    /// Whether the client has said who it is.
+    /// Whether the client has sent its handshake.
     begun: bool,
-    /// Whether what was asked before the end of the input had its time.
+    /// Whether the time for open requests after the end of the input is over.
     ended: bool,
     writer: Option<mpsc::Sender<Written>>,
-    /// The answer to a request that is not taken, until there is room for it.
+    /// The response to a rejected request, until there is room to send it.
     refusal: Option<Vec<u8>>,
     task: Option<JoinHandle<()>>,
     open: Arc<Open>,
 }
 
-/// A line that is to be written, and who waits for it.
+/// A line to write, and a channel that reports the result.
 struct Written {
     line: Vec<u8>,
     done: oneshot::Sender<io::Result<()>>,
 }
 
-/// Requests that are not answered yet.
+/// Requests without a response.
 #[derive(Debug, Default)]
 struct Open {
-    /// A client may use a number twice.
+    /// A list, because a client may use an id twice.
     requests: Mutex<Vec<(RequestId, Work)>>,
     fewer: Notify,
 }
 
-/// What a request has somebody do.
+/// The work for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    /// Answer.
+    /// A request that is answered at once.
     Answer,
-    /// Run a tool of a skill, which may take as long as it likes.
+    /// A request that runs a tool of a skill, which may take any time.
     Run,
 }
 
-/// What a line turned out to be.
+/// The content of a line.
 enum Line {
     Message(Box<ClientJsonRpcMessage>),
     Nothing,
@@ -171,7 +171,7 @@ impl Open {
         self.requests().iter().filter(|(_, work)| counts(*work)).count()
     }
 
-    /// Waits until fewer of those that count are open.
+    /// Waits until fewer than `most` matching requests are open.
     async fn fewer_than(&self, most: usize, counts: impl Fn(Work) -> bool) {
         loop {
             let fewer = self.fewer.notified();
@@ -182,19 +182,20 @@ impl Open {
         }
     }
 
-    /// Waits until those that count are answered.
+    /// Waits until no matching request is open.
     async fn none(&self, counts: impl Fn(Work) -> bool) {
         self.fewer_than(1, counts).await;
     }
 
-    /// Who pipes some questions in wants all the answers; but a tool is not run for nobody.
+    /// Waits for open requests after the end of the input: a client that pipes requests in wants
+    /// all responses. Tools get less time than other requests, so that none runs for nobody.
     async fn last_answers(&self) {
         if timeout(SHUTDOWN_RUN_TIMEOUT, self.none(|_| true)).await.is_err() {
             let _ = timeout(SHUTDOWN_REPLY_TIMEOUT, self.none(|work| work == Work::Answer)).await;
         }
     }
 
-    /// One of those that are left.
+    /// Removes and returns one open request.
     fn take(&self) -> Option<RequestId> {
         self.requests().pop().map(|(id, _)| id)
     }
@@ -216,7 +217,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         }
     }
 
-    /// Reads one line. Whoever stops waiting loses nothing: what was read is kept.
+    /// Reads one line. Cancel-safe: bytes that were read are stored.
     async fn next(&mut self) -> Line {
         loop {
             let (taken, ended) = match self.read.fill_buf().await {
@@ -243,7 +244,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         }
     }
 
-    /// What comes before the end of the input without a line break is a line, too.
+    /// Text before the end of the input without a line break is a line, too.
     fn last(&mut self) -> Line {
         if self.line.is_empty() && !self.discarding { Line::End } else { self.taken() }
     }
@@ -264,7 +265,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         }
     }
 
-    /// Whether a message may go on. Before a client has said who it is, only requests have an answer.
+    /// Whether a message may be handled. Before the handshake, only requests are answered.
     fn admitted(&mut self, message: &ClientJsonRpcMessage) -> bool {
         match message {
             JsonRpcMessage::Request(request) => {
@@ -290,7 +291,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         }
     }
 
-    /// Keeps the answer to a request that is not taken.
+    /// Stores the response to a rejected request.
     fn refuse(&mut self, id: RequestId) {
         let message =
             format!("{MAX_OPEN_REQUESTS} tools run already; wait until one of them has ended");
@@ -298,8 +299,8 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         self.refusal = line(&ServerJsonRpcMessage::error(error, Some(id))).ok();
     }
 
-    /// Waits until the client has read enough of what it asked for. Tools that run may wait for the
-    /// client's own answers, so they are not waited for.
+    /// Waits until the client has read enough responses. Running tools are not waited for: they may
+    /// wait for answers of the client.
     async fn make_room(&mut self) {
         let fewer = self.open.fewer_than(MAX_OPEN_REQUESTS, |work| work == Work::Answer);
         let _ = timeout(MAX_QUEUE_WAIT, fewer).await;
@@ -312,7 +313,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         }
     }
 
-    /// Says that a line makes no sense. If the client does not read, it does not get to know.
+    /// Reports an invalid line. If the client does not read, the report is dropped.
     fn complain(&self, wrong: Wrong) {
         let Wrong { error, id } = wrong;
         tracing::warn!(message = %error.message, "a message cannot be understood");
@@ -328,7 +329,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
     }
 }
 
-/// Whether a request begins the conversation, in one of the ways that the protocol knows.
+/// Whether a request starts the session, in one of the ways that the protocol defines.
 fn begins(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_) => true,
@@ -337,7 +338,7 @@ fn begins(request: &ClientRequest) -> bool {
     }
 }
 
-/// What a client says that does not wait for an answer any more.
+/// The message of a client that cancels a request.
 fn cancelled(id: RequestId) -> ClientJsonRpcMessage {
     let why = Some("the input has ended".to_owned());
     let told = CancelledNotification::new(CancelledNotificationParam::new(Some(id), why));
@@ -356,7 +357,7 @@ async fn write_lines<W: AsyncWrite + Unpin>(mut lines: mpsc::Receiver<Written>, 
             Ok(()) => write.flush().await,
             Err(error) => Err(error),
         };
-        // Nobody may be waiting for it.
+        // The receiver may be gone.
         let _ = done.send(written);
     }
 }
@@ -400,7 +401,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
                         self.open.last_answers().await;
                         self.ended = true;
                     }
-                    // What still runs is cancelled, call by call, before the end is told.
+                    // Running requests are cancelled, one by one, before the end is reported.
                     return self.open.take().map(cancelled);
                 }
             }

@@ -1,4 +1,5 @@
-//! The MCP tools of a session: those that find skills, and those of skills.
+//! Lists and calls the MCP tools of a session: the built-in tools that find skills, and tools of
+//! skills.
 
 use std::sync::Arc;
 
@@ -22,65 +23,65 @@ use tokio::sync::Mutex as Turn;
 
 use super::McpContext;
 
-/// Bytes of all tools together; what does not fit is called through [`RUN_TOOL_NAME`].
+/// Maximum bytes of the tool list; tools that do not fit are called through [`RUN_TOOL_NAME`].
 const MAX_TOOL_LIST_BYTES: usize = 20_000;
-/// Bytes around the tools in an answer.
+/// Bytes around the tools in a response.
 const ORIGIN_NOTE_BYTES: usize = 256;
-/// The tool that calls those of skills by their names.
+/// The tool that calls tools of skills by name.
 const RUN_TOOL_NAME: &str = "run_skill_tool";
-/// The tools by which a model asks for skills.
+/// The tools with which a model finds and loads skills.
 const BUILTIN_TOOL_NAMES: [&str; 4] =
     ["use_skill", "read_skill_file", "search_skills", "save_skill"];
 
-/// Whether a call of a tool has a tool of a skill run.
+/// Whether a call runs a tool of a skill.
 pub(super) fn runs_a_tool(name: &str) -> bool {
     !BUILTIN_TOOL_NAMES.contains(&name)
 }
 
-/// The tools as one client has them.
+/// The tools of one client.
 #[derive(Debug)]
 pub(super) struct Counter {
     library: Arc<dyn Library>,
     builtin_tools: BuiltinTools,
     tools: Option<Arc<SkillTools>>,
-    /// What the client needs for tools to run that do not.
+    /// The scope that the client lacks to run tools, as a message.
     lacking: Option<String>,
-    /// What the skill that is followed leaves of the tools.
+    /// The tools that the skill in use allows.
     allowed_tools: Arc<AllowedTools>,
     pinned: Vec<String>,
-    /// Which edition of the library the tools that are offered are from; nothing before the first look.
+    /// The edition of the library from which the tools were listed; `None` before the first time.
     edition: Turn<Option<u64>>,
 }
 
-/// Why it is looked which tools there are.
+/// Why the tool list is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToolListReason {
     List,
-    /// What is called is opened anyway.
+    /// For a call: the skill is opened anyway.
     Call,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) answer: ToolAnswer,
-    /// Whose words they are.
+    /// The author of the text.
     words: Words,
-    /// Whether there are other tools now.
+    /// Whether the tool list changed.
     pub(super) brought: bool,
 }
 
 #[derive(Debug)]
 enum Words {
     Ours,
-    /// Of a skill.
+    /// One skill.
     Skill(String),
-    /// Of several skills.
+    /// Several skills.
     Skills,
 }
 
 impl Answered {
-    /// An answer in our own words.
+    /// A result in our own words.
     pub(super) fn ours(answer: ToolAnswer) -> Self {
         Self { answer, words: Words::Ours, brought: false }
     }
@@ -96,7 +97,7 @@ impl Counter {
         let tools = tools.map(|tools| Arc::new(tools.without_skills()));
         let builtin_tools =
             BuiltinTools::new(Arc::clone(&library), Some(Arc::clone(&allowed_tools)));
-        // Whether an agent of others can start another one, only that agent knows.
+        // Only the client knows whether it can start a subagent.
         let builtin_tools = builtin_tools.leaving_forks();
         let builtin_tools = match &tools {
             Some(tools) => builtin_tools.with_skill_tools(Arc::clone(tools)),
@@ -106,25 +107,24 @@ impl Counter {
         Self { library, builtin_tools, tools, lacking, allowed_tools, pinned, edition }
     }
 
-    /// What holds now.
+    /// The current list of allowed tools.
     pub(super) fn now(&self) -> AllowListSnapshot {
         self.allowed_tools.snapshot()
     }
 
-    /// Follows a skill that a person chose; tells whether there are other tools now.
+    /// Applies the tool list of a skill that the user chose. Returns whether the tools changed.
     pub(super) fn follow(&self, skill: &Skill) -> bool {
         self.builtin_tools.follow(skill);
         self.tools.is_some()
     }
 
-    /// What else there is to know before a skill is followed, as `use_skill` tells it.
+    /// The note that `use_skill` shows with a skill.
     pub(super) fn note(&self, opened: &Opened) -> Option<String> {
         self.builtin_tools.note(opened)
     }
 
-    /// Offers the tools of the skills that somebody pinned, and those of the skills in use as they are
-    /// now: once, and again when there are other skills. Where nobody looks out for that, whoever lists
-    /// them does.
+    /// Lists the tools of pinned skills and of the skills in use again: once, and after skills
+    /// changed. If no task watches the skills, listing the tools checks for changes.
     async fn renew(&self, tools: &SkillTools, occasion: ToolListReason) {
         let mut last = self.edition.lock().await;
         let edition = self.library.edition();
@@ -139,7 +139,7 @@ impl Counter {
             match self.library.open(&skill.name).await {
                 Ok(opened) => drop(tools.offer_skill(&opened.skill)),
                 Err(LibraryError::Unknown { .. }) => tools.remove_skill(&skill.name),
-                // One that a person chose, or that is being written.
+                // A skill that only a user may choose, or that is being written.
                 Err(_) => {}
             }
         }
@@ -152,7 +152,7 @@ impl Counter {
         }
     }
 
-    /// The tools that can be called now, those of the skill that was used last before others.
+    /// The tools that can be called now. Tools of the most recently used skill come first.
     pub(super) async fn offered(&self) -> Vec<Tool> {
         let mut tools: Vec<Tool> = self.builtin_tools.tools().iter().map(of_machinery).collect();
         let Some(own) = &self.tools else { return tools };
@@ -175,7 +175,7 @@ impl Counter {
         tools
     }
 
-    /// Calls a tool, held to what was allowed when the call came.
+    /// Calls a tool, restricted to the tools that were allowed when the call arrived.
     pub(super) async fn call(
         self: Arc<Self>,
         name: String,
@@ -205,14 +205,14 @@ impl Counter {
         match name {
             "search_skills" => Answered { words: Words::Skills, ..Answered::ours(answer) },
             "use_skill" => {
-                // The list of a skill may also take tools away.
+                // The tool list of a skill may also remove tools.
                 Answered { brought: self.tools.is_some(), ..Answered::of(skill, answer) }
             }
             _ => Answered::of(skill, answer),
         }
     }
 
-    /// A tool that is offered, or would be if there were room.
+    /// Calls a tool that is listed, or would be if there were room.
     async fn run_by_name(
         &self,
         name: &str,
@@ -240,7 +240,7 @@ impl Counter {
         self.run(tools, spec, arguments, snapshot).await
     }
 
-    /// A tool by the names of its skill and its own, whether it is offered or not.
+    /// Calls a tool by the names of its skill and of the tool, whether it is listed or not.
     async fn run_by_names(&self, given: &JsonObject, snapshot: &AllowListSnapshot) -> Answered {
         let wrong =
             |message: String| Answered::ours(ToolAnswer::failed("missing-argument", message));
@@ -275,7 +275,7 @@ impl Counter {
         }
     }
 
-    /// Tools of skills run for others, and not for this client.
+    /// The error if tools of skills run on this server, but not for this client.
     fn not_run_here(&self) -> Option<Answered> {
         let lacking = self.lacking.as_ref()?;
         Some(Answered::ours(ToolAnswer::failed("missing-scope", lacking)))
@@ -298,7 +298,7 @@ impl Counter {
         };
         let answer = tools.call_skill_tool(skill, tool, arguments, call_guard).await;
         match answer.failure.as_deref() {
-            // It has run: these are its words, also if it failed.
+            // The tool has run: the text is from the skill, also if the tool failed.
             None | Some("tool-failed") => Answered::of(skill, answer),
             Some(_) => Answered::ours(answer),
         }
@@ -367,7 +367,7 @@ fn bytes(tool: &Tool) -> usize {
     serde_json::to_vec(tool).map_or(MAX_TOOL_LIST_BYTES, |text| text.len() + 1)
 }
 
-/// Says whose words something is.
+/// Metadata that names the author of a text.
 pub(super) fn origin(skill: Option<&str>) -> MetaObject {
     let mut meta = JsonObject::new();
     meta.insert("savoir/origin".to_owned(), json!("skill"));
@@ -377,13 +377,14 @@ pub(super) fn origin(skill: Option<&str>) -> MetaObject {
     MetaObject(meta)
 }
 
-/// A name that cannot be taken for more words of ours.
+/// A name with unusual characters replaced, so that it cannot look like our own text.
 fn shown(name: &str) -> String {
     let plain = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '?' };
     name.chars().take(64).map(plain).collect()
 }
 
-/// The data of an answer with the note about its origin: some clients show their model nothing else.
+/// The data of a result with a note about its author: some clients show only the data to their
+/// model.
 fn with_origin(data: Value, note: Option<&str>) -> Value {
     match (data, note) {
         (Value::Object(mut data), Some(note)) => {
@@ -394,7 +395,7 @@ fn with_origin(data: Value, note: Option<&str>) -> Value {
     }
 }
 
-/// An answer for the client. What a skill says stands in a block of its own, and is marked.
+/// The response for the client. The text of a skill is in its own block, and marked.
 pub(super) fn result(answered: Answered) -> CallToolResult {
     let Answered { answer: ToolAnswer { text, data, failure }, words, .. } = answered;
     let (note, meta) = match &words {

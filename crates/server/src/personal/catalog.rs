@@ -1,8 +1,7 @@
 //! Lists and fetches skills from the repositories that administrators configure.
 //!
-//! Only repositories on GitHub are asked, and others that the operator allows by name. Nobody is
-//! waited for longer than the time of a source, and what one of them answers is remembered for a
-//! moment.
+//! Only repositories on GitHub are fetched, and others that the operator allows. Each fetch has a
+//! time limit, and the result is cached for a moment.
 
 use std::{
     collections::HashMap,
@@ -24,23 +23,23 @@ use url::Url;
 
 use crate::config::CatalogConfig;
 
-/// How long an answer of a source is remembered, and how long that it gave none.
+/// How long the result of a source is cached, also if it is an error.
 const CACHE_LIFETIME: Duration = Duration::from_mins(1);
 const FAILURE_CACHE_LIFETIME: Duration = Duration::from_secs(10);
-/// Sources whose answers are remembered.
+/// Maximum sources in the cache.
 const MAX_CACHED_SOURCES: usize = 256;
 
-/// The repositories, and what they answered.
+/// The repositories and their cached results.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     config: CatalogConfig,
     fetcher: Fetcher,
     answers: Mutex<HashMap<CatalogAddress, Arc<Turn<Option<Answered>>>>>,
-    /// Where repositories lie if the operator names no folder.
+    /// The temporary folder for repositories, if the operator configured no folder.
     _lent: Option<TempDir>,
 }
 
-/// An address and a reference.
+/// An address and a Git reference.
 type CatalogAddress = (String, Option<String>);
 type Answer = Result<Arc<[Listed]>, String>;
 
@@ -50,34 +49,34 @@ struct Answered {
     answer: Answer,
 }
 
-/// A skill of a repository.
+/// A skill in a repository.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
     pub(crate) offer: OfferedSkill,
-    /// Its folder in the repository; empty at the root.
+    /// The folder in the repository; empty for the root.
     pub(crate) folder: String,
-    /// The object that its SKILL.md is.
+    /// The Git object id of its SKILL.md.
     pub(crate) sha: String,
 }
 
-/// Why the files of a skill did not come.
+/// Why the files of a skill could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotFetched {
-    /// The source gave none.
+    /// The source did not respond or returned an error.
     NoAnswer(String),
-    /// It gave them, and they are no skill's.
+    /// The files do not form a valid skill.
     Rejected(String),
 }
 
-/// A repository that may be asked.
+/// A repository that may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Repository {
     git: GitSource,
-    /// How it is shown: `owner/repo`, or its address.
+    /// The name that is shown: `owner/repo`, or the address.
     pub(crate) name: String,
 }
 
-/// Why a repository is not asked.
+/// Why a repository may not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum AddressError {
     #[error("Only https://github.com/owner/repo is accepted, unless the operator allows more")]
@@ -87,13 +86,13 @@ pub(crate) enum AddressError {
 }
 
 impl Repository {
-    /// Where a skill of it came from.
+    /// The id of a skill of this repository.
     pub(crate) fn skill_id(&self, folder: &str) -> String {
         let reference = self.git.reference.as_deref().unwrap_or("HEAD");
         format!("{}@{reference}:{folder}", self.name)
     }
 
-    /// What a skill at its root is called.
+    /// The name of a skill at the root of the repository.
     pub(crate) fn last_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
@@ -116,7 +115,7 @@ impl Catalog {
         Ok(Self { config, fetcher, answers: Mutex::default(), _lent: lent })
     }
 
-    /// The repository at an address, if it may be asked.
+    /// The repository at an address, if it is allowed.
     pub(crate) fn repository(
         &self,
         address: &str,
@@ -139,7 +138,7 @@ impl Catalog {
         Ok(Repository { git, name })
     }
 
-    /// The skills of a source, or why they are not known.
+    /// The skills of a source, or an error.
     pub(crate) async fn list(&self, source: &CatalogSource) -> Answer {
         let repository = self.repository(&source.repo_url, source.reference.as_deref());
         let repository = repository.map_err(|error| error.to_string())?;
@@ -167,7 +166,7 @@ impl Catalog {
         Ok(listed.collect())
     }
 
-    /// The files of a skill.
+    /// Fetches the files of a skill.
     pub(crate) async fn fetch(&self, listed: &Listed) -> Result<Tree, NotFetched> {
         let fetched = timeout(self.config.patience, self.fetcher.fetch(&listed.offer)).await;
         let fetched = fetched.map_err(|_| NotFetched::NoAnswer(self.too_slow()))?;
@@ -184,7 +183,7 @@ impl Catalog {
         format!("it did not answer within {} seconds", self.config.patience.as_secs_f64())
     }
 
-    /// Those who ask the same repository at once wait for one answer.
+    /// The lock of a repository: concurrent requests for the same repository wait for one fetch.
     fn turn(&self, repository: &Repository) -> Arc<Turn<Option<Answered>>> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.len() >= MAX_CACHED_SOURCES {
@@ -194,7 +193,7 @@ impl Catalog {
         Arc::clone(answers.entry(key).or_default())
     }
 
-    /// Forgets what was answered, so that a change of the sources is seen at once.
+    /// Clears the cache, so that a change of the sources takes effect at once.
     pub(crate) fn forget(&self) {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -217,7 +216,7 @@ fn parse(address: &str) -> Result<Url, AddressError> {
     if plain { Ok(url) } else { Err(unreadable()) }
 }
 
-/// `owner/repo` and the branch of an address on GitHub.
+/// `owner/repo` and the branch in a GitHub URL.
 fn github(url: &Url) -> Option<(String, Option<String>)> {
     let is_github =
         url.scheme() == "https" && url.host_str() == Some("github.com") && url.port().is_none();
@@ -238,7 +237,7 @@ fn github(url: &Url) -> Option<(String, Option<String>)> {
     (is_github && good(owner) && good(repo)).then(|| (format!("{owner}/{repo}"), told))
 }
 
-/// Whether what the operator allows has an address below it.
+/// Whether an entry of the operator's list allows a URL.
 fn covers(allowed: &str, url: &Url) -> bool {
     let Ok(allowed) = parse(allowed) else { return false };
     let same = allowed.scheme() == url.scheme()

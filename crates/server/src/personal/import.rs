@@ -1,7 +1,7 @@
 //! Imports skills and chooses the names under which they are stored.
 //!
-//! A server has each name once. Whoever brings a skill whose name is another's gets theirs under the
-//! next one that is free, and finds it there again when it comes anew.
+//! Names are unique on a server. If the name of an imported skill belongs to another user, the
+//! skill gets the next free name, and a later import of the same skill finds it there again.
 
 use std::iter;
 
@@ -13,32 +13,32 @@ use savoir_store::{SkillFacts, StoreError, Timestamp};
 
 use super::{Before, ConflictReason, New, Package, SkillWriter, StoreSkillError, StoredSkill};
 
-/// Names that are tried: `name`, `name-2` and so on.
+/// Maximum number of names that are tried: `name`, `name-2` and so on.
 const MAX_NAME_TRIES: u32 = 100;
 
-/// Who brings a skill.
+/// Who imports a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// A person, who knows what they bring.
+    /// A logged-in user, who knows the skill.
     Person,
-    /// A program: a person has to look at it.
+    /// An API token: a user has to review the skill.
     Program,
 }
 
-/// A skill that comes from elsewhere.
+/// A skill to import.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) package: Package,
-    /// Whose it is to be.
+    /// The future owner.
     pub(crate) owner: Option<String>,
-    /// Where it comes from, and which one there.
+    /// The source, and the id of the skill there.
     pub(crate) source: Provenance,
     pub(crate) source_id: String,
 }
 
 impl SkillWriter {
-    /// Keeps a skill that was brought, in place of the same person's of the same name. If the name is
-    /// another's it gets the next one that is free.
+    /// Stores an imported skill, and replaces the owner's skill of the same name. If the name
+    /// belongs to another user, the skill gets the next free name.
     pub async fn import(
         &self,
         package: Package,
@@ -55,8 +55,8 @@ impl SkillWriter {
         .await
     }
 
-    /// Keeps a skill where it came before, else under its own name, else under one that is free.
-    /// `decide` is told what would be kept.
+    /// Stores a skill under the name of its last import, else under its own name, else under a free
+    /// name. `decide` gets the skill that would be stored.
     pub(crate) async fn arrive<D>(
         &self,
         arrival: Arrival,
@@ -85,7 +85,7 @@ impl SkillWriter {
             let decide = decide(&new);
             match self.settle(new, decide).await {
                 Err(StoreSkillError::Taken(_)) => {}
-                // Something else of theirs has the number.
+                // The numbered name belongs to another skill of the owner.
                 Err(StoreSkillError::Conflict(_)) if !is_own => {}
                 done => return done,
             }
@@ -93,7 +93,7 @@ impl SkillWriter {
         Err(StoreSkillError::Taken(own))
     }
 
-    /// The name that a skill got when it came before, if it is still there.
+    /// The name under which the skill was imported before, if it still exists.
     async fn known(&self, arrival: &Arrival) -> Result<Option<String>, StoreError> {
         let Arrival { owner, source, source_id, .. } = arrival;
         let facts_of = self.database().skill_facts();
@@ -108,7 +108,7 @@ impl SkillWriter {
     }
 }
 
-/// A name with a number, which is no longer than names may be.
+/// A name with a number, shortened to the maximum length of names.
 fn numbered(name: &str, number: u32) -> String {
     let end = format!("-{number}");
     let room = MAX_NAME_CHARS.saturating_sub(end.len());
@@ -116,8 +116,9 @@ fn numbered(name: &str, number: u32) -> String {
     format!("{}{end}", kept.trim_end_matches('-'))
 }
 
-/// What will be known of a skill that was brought. `id` is its own name if it has another here; then
-/// only the same one gives way. What was laid aside, or came from elsewhere, is a new one from here on.
+/// The metadata of an imported skill. `id` is its original name if it is stored under another name;
+/// then it replaces only a skill with the same `id`. An archived skill, or one from another source,
+/// becomes active and imported.
 fn imported(
     before: Option<&Before>,
     id: Option<String>,

@@ -23,50 +23,52 @@ use super::{
     from_tree,
 };
 
-/// How long one round may take before another process begins one.
+/// How long one import may take before another process may start one.
 const LEASE_DURATION: Duration = Duration::from_mins(10);
-/// Bytes of a manifest.
+/// Maximum bytes of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
-/// What became of the skills of integrations.
+/// The result of importing the skills of integrations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Projected {
     /// Skills that are new or changed.
     pub kept: Vec<String>,
-    /// Skills that are as they were, or that give way to what a person has.
+    /// Skills that are unchanged, or that were not stored because a user has a skill with this
+    /// name.
     pub left: Vec<String>,
-    /// Skills whose integration is gone.
+    /// Skills whose integration was removed.
     pub removed: Vec<String>,
-    /// What is broken, each with its reason; nothing else is held up by it.
+    /// Errors. Each affects only its own integration or skill.
     pub broken: Vec<String>,
 }
 
-/// An integration, as its manifest describes it.
+/// An integration, as described by its manifest.
 struct Integration {
     folder: PathBuf,
     domain: String,
     version: String,
-    /// The number of its owner, as skills write it.
+    /// The user id of its owner, in the format that skill files contain.
     owner: Option<String>,
 }
 
-/// What a round found out about the integrations that there are. What cannot be read is not gone.
+/// The integrations that one import found. An integration that cannot be read does not count as
+/// removed.
 #[derive(Default)]
 struct AddressVisibility {
-    /// Skills that are there, broken ones too.
+    /// Skills that exist, including invalid ones.
     seen: BTreeSet<String>,
     /// Integrations whose skills are all known.
     known: BTreeSet<String>,
     /// Integrations whose skills cannot be listed.
     unlisted: BTreeSet<String>,
-    /// Folders of integrations that do not tell which they are.
+    /// Folders whose manifest cannot be read, so that the integration is unknown.
     unread: Vec<PathBuf>,
-    /// Whether there may be integrations that nobody saw.
+    /// Whether there may be integrations that were not found.
     incomplete: bool,
 }
 
 impl AddressVisibility {
-    /// Whether a skill is gone for sure.
+    /// Whether a skill was removed for sure.
     fn misses(&self, id: &str) -> bool {
         let (domain, skill) = id.split_once(':').unwrap_or((id, ""));
         let is_left = self.seen.contains(id)
@@ -76,16 +78,16 @@ impl AddressVisibility {
     }
 }
 
-/// Whether a folder that does not tell which integration it is may be the one that brings a skill.
+/// Whether a folder without a readable manifest may be the integration of a skill.
 fn may_bring(folder: &Path, domain: &str, skill: &str) -> bool {
     let there = fs::symlink_metadata(folder.join("skills").join(skill));
     let is_absent = there.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     file_name(folder) == domain || !is_absent
 }
 
-/// Keeps the skills of all integrations in some folders, and removes those whose integration is gone:
-/// all of them, if there are no folders any more. What a person wrote, imported or changed stays as it
-/// is. Nothing happens if another process is at it.
+/// Imports the skills of all integrations in some folders, and removes skills whose integration was
+/// removed (all of them, if there are no folders). Skills that a user wrote, imported or changed
+/// stay unchanged. Does nothing if another process is importing.
 pub async fn project(
     skill_writer: &SkillWriter,
     folders: &[PathBuf],
@@ -94,8 +96,8 @@ pub async fn project(
     Ok(done.unwrap_or_default())
 }
 
-/// Does what [`project`] does, until it is told to stop: then the next round is anybody's. Nothing, if
-/// another process is at it, or if it was stopped.
+/// Like [`project`], until `stopped` completes; then any process can start the next import. Returns
+/// `None` if another process is importing, or if it was stopped.
 pub(crate) async fn project_until(
     skill_writer: &SkillWriter,
     folders: &[PathBuf],
@@ -152,11 +154,11 @@ fn broken(projected: &mut Projected, place: &Path, why: &dyn std::fmt::Display) 
     projected.broken.push(format!("{}: {why}", place.display()));
 }
 
-/// What is in a folder, sorted, without what is hidden.
+/// The entries of a folder, sorted, without hidden ones.
 #[derive(Default)]
 struct Inside {
     folders: Vec<PathBuf>,
-    /// Nobody knows what these are today; they are not gone.
+    /// Symlinks are not followed; what they point to does not count as removed.
     links: Vec<PathBuf>,
 }
 
@@ -244,7 +246,7 @@ impl Integration {
         }
         for skill in skills {
             let id = format!("{}:{}", self.domain, file_name(&skill));
-            // A skill that is broken now is not gone.
+            // An invalid skill does not count as removed.
             sight.seen.insert(id.clone());
             let read = Tree::read(&skill).map_err(|error| error.to_string());
             let package = read.and_then(|tree| {
@@ -290,7 +292,7 @@ impl Integration {
     }
 }
 
-/// Whether somebody had switched off a skill of an integration before it went.
+/// Whether a user had disabled a skill of an integration before it was removed.
 async fn was_disabled(
     skill_writer: &SkillWriter,
     name: &str,
@@ -303,7 +305,7 @@ async fn was_disabled(
     }))
 }
 
-/// What will be known of a skill of an integration, if it takes the place of what is there.
+/// The metadata of a skill of an integration, if it may replace the existing skill.
 fn replaces(before: Option<&Before>, fresh: SkillFacts) -> Result<SkillFacts, ConflictReason> {
     let Some(before) = before else { return Ok(fresh) };
     let was = &before.facts;
@@ -318,7 +320,7 @@ fn replaces(before: Option<&Before>, fresh: SkillFacts) -> Result<SkillFacts, Co
     Ok(SkillFacts { enabled: was.enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
 }
 
-/// What all files of a skill are now.
+/// The digest of all current files of a skill.
 async fn current(skill_writer: &SkillWriter, name: &str) -> Result<Option<String>, StoreError> {
     let file = match skill_writer.files().read(name).await {
         Err(StoreError::Damaged { .. }) => return Ok(None),
@@ -328,7 +330,7 @@ async fn current(skill_writer: &SkillWriter, name: &str) -> Result<Option<String
     Ok(Some(digest(&file.text, &skill_writer.resources(name).await?)))
 }
 
-/// The text of a manifest. It is looked at before it is opened, because opening a pipe waits for a
+/// The text of a manifest. The file type is checked first, because opening a named pipe waits for a
 /// writer.
 fn manifest_text(path: &Path) -> io::Result<String> {
     if !fs::metadata(path)?.is_file() {
@@ -353,7 +355,7 @@ fn manifest(path: &Path) -> Result<HashMap<String, Value>, String> {
     }
 }
 
-/// Removes skills whose integration is gone, unless somebody changed them.
+/// Removes skills whose integration was removed, unless a user changed them.
 async fn remove_others(
     skill_writer: &SkillWriter,
     sight: &AddressVisibility,
@@ -368,14 +370,14 @@ async fn remove_others(
         if facts.digest != current(skill_writer, &name).await? {
             continue;
         }
-        // What somebody switched off is remembered, so that it does not come back switched on.
+        // Store that a skill is disabled, so that it is still disabled when it comes back.
         let notes = if facts.enabled { Notes::Forgotten } else { Notes::Kept };
         match skill_writer.remove_with(&name, &file.version, notes).await {
             Ok(Ok(())) => projected.removed.push(name),
             Ok(Err(WriteError::Store(error))) | Err(StoreSkillError::Store(error)) => {
                 return Err(error);
             }
-            // Somebody changed it now, or is about to.
+            // A user is changing the skill at the same time.
             Ok(Err(_)) | Err(_) => {}
         }
     }

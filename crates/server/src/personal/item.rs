@@ -38,7 +38,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// What is told of a skill. One that an agent cannot read tells little.
+    /// Describes a skill. Some fields are empty if the skill cannot be parsed.
     pub fn new(file: &SkillFile, facts: &SkillFacts, resources: Vec<String>) -> Self {
         let skill = super::read(&file.name, &file.text).ok();
         let grants = skill.as_ref().and_then(|skill| skill.policy.allowed_tools.as_deref());
@@ -63,7 +63,7 @@ impl Item {
     }
 }
 
-/// What all files of a skill are, whoever owns it: SHA-256 in hexadecimal digits.
+/// The digest of all files of a skill, independent of the owner: SHA-256 in hexadecimal digits.
 pub(crate) fn digest<'a>(text: &str, resources: impl IntoIterator<Item = &'a Resource>) -> String {
     use std::fmt::Write as _;
 
@@ -74,7 +74,7 @@ pub(crate) fn digest<'a>(text: &str, resources: impl IntoIterator<Item = &'a Res
         hash.update(Sha256::digest(&resource.bytes));
     }
     hash.finalize().iter().fold(String::with_capacity(64), |mut digits, byte| {
-        // Writing into a text cannot fail.
+        // Writing into a string cannot fail.
         let _ = write!(digits, "{byte:02x}");
         digits
     })

@@ -10,13 +10,14 @@ use savoir_store::{SkillFacts, StoreError, Timestamp};
 
 use super::SkillWriter;
 
-/// How long a round may take before another process begins one.
+/// How long one round may take before another process may start one.
 const LEASE_DURATION: Duration = Duration::from_mins(10);
 const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 
 impl SkillWriter {
-    /// Looks once at all skills: authored ones that nobody used for a month are stale, after three
-    /// months archived. Tells how many changed; nothing happens if another process is at it.
+    /// Checks all skills once: authored skills that nobody used for a month become stale, after
+    /// three months archived. Returns the number of changed skills. Does nothing if another process
+    /// is doing this.
     pub async fn lay_aside(&self, now: Timestamp) -> Result<u64, StoreError> {
         let leases = self.database().leases();
         let holder = uuid::Uuid::new_v4().to_string();
@@ -37,7 +38,7 @@ impl SkillWriter {
                 continue;
             };
             let seen = noted.get(&file.name);
-            // Nobody noted what was used before that was noted at all.
+            // Uses before the server recorded uses are unknown.
             let facts = SkillFacts::holding(seen, stored.owner, begun);
             let idle = now.seconds().saturating_sub(facts.idle_since(file.updated_at).seconds());
             let days = u32::try_from(idle / SECONDS_PER_DAY).unwrap_or(0);
@@ -49,7 +50,7 @@ impl SkillWriter {
             let aged = SkillFacts { lifecycle, ..facts.clone() };
             let known = seen.filter(|seen| seen.owner == facts.owner);
             if seen.is_some() && known.is_none() {
-                // What was noted is of a skill that is gone, or of its old owner.
+                // The stored metadata belongs to a deleted skill, or to the old owner.
                 changed += u64::from(facts_of.take_over(&file.name, &aged).await?);
             } else if facts_of.age(&file.name, known, &aged).await? {
                 changed += 1;

@@ -16,78 +16,75 @@ use thiserror::Error;
 
 /// Folders of an archive whose files belong to a skill.
 const RESOURCE_FOLDERS: [&str; 3] = ["references/", "scripts/", "assets/"];
-/// The file in which a skill has its tools: without it, it is another skill.
+/// The file with the tools of a skill. If it exists but cannot be stored, the import fails:
+/// without its tools the skill would be another one.
 const TOOLS_FILE: &str = "tools.py";
-/// Bytes of a file that is kept.
+/// Maximum bytes of a file that is stored.
 const MAX_RESOURCE_BYTES: usize = 256 * 1024;
-/// Bytes of a SKILL.md: its owner must fit, too.
+/// Maximum bytes of a SKILL.md: leaves room for the owner.
 const MAX_TEXT_BYTES: usize = MAX_FILE_BYTES - 1024;
 
-/// A skill as it came.
+/// An imported skill.
 #[derive(Clone, Debug)]
 pub struct Package {
-    /// Its handle.
+    /// The name under which the skill is stored.
     pub name: String,
-    /// Its SKILL.md.
+    /// The text of SKILL.md.
     pub text: String,
-    /// Its other files.
+    /// All other files.
     pub resources: Vec<Resource>,
 }
 
-/// Which files of a skill are kept, of those that are text and not too large.
+/// Which text files of a skill are stored, if they are not too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Those in `references`, `scripts` and `assets`, and `tools.py`.
+    /// Files in `references`, `scripts` and `assets`, and `tools.py`.
     Known,
-    /// All.
     All,
 }
 
-/// Why something is no skill that can be kept.
+/// Why files cannot be stored as a skill.
 #[derive(Debug, Error)]
 pub enum PackageError {
-    /// The archive is refused.
     #[error("the archive is refused: {0}")]
     Archive(#[from] ArchiveError),
-    /// Its files cannot be those of a skill.
+    /// The files cannot be those of a skill.
     #[error("{0}")]
     Tree(#[from] TreeError),
-    /// There is not one SKILL.md.
+    /// There is no SKILL.md, or more than one.
     #[error("{0}; pack one folder with a SKILL.md in it")]
     Layout(&'static str),
-    /// It is no text.
+    /// SKILL.md is not a text.
     #[error("SKILL.md cannot be read: {0}")]
     Text(String),
-    /// It has a NUL byte, which most programs take for the end.
+    /// SKILL.md has a NUL byte, which many programs treat as the end of the text.
     #[error(
         "SKILL.md:{line}:{column}: a NUL byte stands here; delete it, or look at it with savoir check"
     )]
     Nul {
-        /// Its line.
         line: usize,
-        /// Its column.
         column: usize,
     },
-    /// It is too large.
+    /// SKILL.md is too large.
     #[error(
         "SKILL.md has {0} bytes, at most {MAX_TEXT_BYTES} are kept; move parts into references"
     )]
     TooLarge(usize),
-    /// Its tools cannot be kept.
+    /// `tools.py` cannot be stored.
     #[error(
         "tools.py has {0} bytes or is no text in UTF-8 without NUL, and at most {MAX_RESOURCE_BYTES} are kept; a skill is not kept without its tools"
     )]
     Tools(usize),
-    /// A folder lies where its tools would be.
+    /// `tools.py` is a folder.
     #[error("tools.py is a folder, and must be a file: give the folder another name")]
     ToolsFolder,
-    /// Nothing tells its name.
+    /// The skill has no name.
     #[error("nothing tells the name of the skill; add `name` to its frontmatter")]
     NoName,
 }
 
 impl PackageError {
-    /// A stable word for it.
+    /// A stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Archive(error) => error.code(),
@@ -102,7 +99,7 @@ impl PackageError {
     }
 }
 
-/// Reads a SKILL.md or a zip. A file that is called after its skill may tell its name.
+/// Reads a SKILL.md or a zip. The file name is used if the skill itself has no name.
 pub fn from_bytes(file: Option<&str>, bytes: &[u8]) -> Result<Package, PackageError> {
     let called = file.and_then(|file| file.rsplit(['/', '\\']).next());
     let stem = called.map(|name| name.rsplit_once('.').map_or(name, |(stem, _)| stem));
@@ -116,7 +113,7 @@ pub fn from_bytes(file: Option<&str>, bytes: &[u8]) -> Result<Package, PackageEr
     package(None, stem, bytes, Vec::new())
 }
 
-/// Reads the files of a skill that lies in a folder of a name.
+/// Reads the files of a skill from a folder. The folder name is used if the skill has no name.
 pub fn from_tree(folder: Option<&str>, tree: &Tree, keep: Keep) -> Result<Package, PackageError> {
     let manifest = tree.files().find(|(path, _)| is_skill_file(path));
     let Some((_, manifest)) = manifest else {
@@ -175,8 +172,8 @@ fn package(
     Ok(Package { name, text, resources })
 }
 
-/// The only skill of an archive, at its root or one folder down, with the name of that folder. Files
-/// beside that folder belong to nobody.
+/// The only skill of an archive, at its root or one folder down, with the name of that folder.
+/// Files beside that folder are ignored.
 fn only_skill(tree: Tree) -> Result<(Option<String>, Tree), PackageError> {
     let mut folders = tree.files().filter_map(|(path, _)| match path.split_once('/') {
         None if is_skill_file(path) => Some(String::new()),
@@ -204,16 +201,16 @@ fn only_skill(tree: Tree) -> Result<(Option<String>, Tree), PackageError> {
     Ok((Some(folder), skill))
 }
 
-/// A skill as others take it.
+/// An exported skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exported {
-    /// Its SKILL.md: it has no other files.
+    /// The SKILL.md, if there are no other files.
     Text(String),
-    /// A zip with its folder.
+    /// A zip with the folder of the skill.
     Zip(Vec<u8>),
 }
 
-/// Writes a skill for others.
+/// Exports a skill.
 pub fn to_others(
     name: &str,
     text: &str,

@@ -6,9 +6,9 @@ use savoir_skill::{
     limits::MAX_DESCRIPTION_CHARS, read as read_any, read_as,
 };
 
-/// Reads a skill of a name by the rules of its dialect, or says why it cannot be used. What it says of
-/// the tools that it allows or rules out, and of who may call it, holds in every dialect; if that cannot
-/// be read, the skill cannot be used.
+/// Parses a skill by the rules of its dialect; returns an error message if the skill cannot be
+/// used. The lists of allowed and disallowed tools, and who may call the skill, are read in every
+/// dialect; if they cannot be parsed, the skill cannot be used.
 pub fn read(name: &str, text: &str) -> Result<Skill, String> {
     let text = without_owner(text);
     let source =

@@ -1,9 +1,9 @@
 //! Writes whole skills together with their metadata.
 //!
-//! Files and facts lie in two places, and a process may end between them. Before the files change, it
-//! is noted what the new skill may do; only afterwards, in which version it came. So a skill that
-//! waits for a person to look at it is never offered before, and one that did not arrive is taken as
-//! the old one.
+//! Files and metadata ("facts") are stored in two places, and a process may crash between the two
+//! writes. Permissions of the new skill are stored before its files change, its version only
+//! afterwards. So a skill that needs a review is never available before it, and a skill that was
+//! not written completely counts as the old one.
 
 use std::time::Duration;
 
@@ -16,119 +16,116 @@ use thiserror::Error;
 
 use super::{RESERVED_NAMES, digest};
 
-/// How long one change of a skill may take before another process goes on.
+/// How long one change of a skill may take before another process may start one.
 const LEASE_DURATION: Duration = Duration::from_secs(30);
-/// How often a change of the same skill is waited for, and how long each time.
+/// How often to retry while the same skill is being changed, and the pause between retries.
 const MAX_LEASE_TRIES: u32 = 200;
 const LEASE_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Keeps skills with their facts. Cloning shares them.
+/// Stores skills with their metadata. Cloning shares the state.
 #[derive(Clone, Debug)]
 pub struct SkillWriter {
     files: SkillFiles,
     database: Database,
 }
 
-/// A skill that is to be kept.
+/// A skill to store.
 #[derive(Clone, Debug)]
 pub struct New {
-    /// Its handle.
+    /// The name of the skill.
     pub name: String,
-    /// Its SKILL.md, without its owner.
+    /// The text of SKILL.md, without the owner.
     pub text: String,
-    /// Its other files.
+    /// All other files.
     pub resources: Vec<Resource>,
-    /// Whose it is to be.
+    /// The future owner.
     pub owner: Option<String>,
 }
 
-/// A skill that was kept.
+/// A skill that was stored.
 #[derive(Debug)]
 pub struct StoredSkill {
-    /// Its file.
     pub file: SkillFile,
-    /// What is known of it.
+    /// The metadata of the skill.
     pub facts: SkillFacts,
-    /// Whether there was none of its name.
+    /// Whether no skill had this name before.
     pub is_new: bool,
 }
 
-/// A skill that is in the place of a new one.
+/// The existing skill that a new one would replace.
 #[derive(Debug)]
 pub struct Before {
-    /// Its file.
     pub file: SkillFile,
-    /// What is known of it.
+    /// The metadata of the existing skill.
     pub facts: SkillFacts,
-    /// What all its files are now, if it is known what they were when they came.
+    /// The digest of its current files, if the digest at its import is known.
     now: Option<String>,
 }
 
 impl Before {
-    /// Whether nobody changed it since it came from elsewhere, or it is what comes now. One that did
-    /// not arrive whole has no digest yet.
+    /// Whether no user changed the skill since its import, or it already equals the new one. A
+    /// skill that was not imported completely has no digest yet and counts as unchanged.
     pub fn is_untouched(&self, coming: &SkillFacts) -> bool {
         let was = &self.facts.digest;
         was.is_none() || *was == self.now || self.is_already(coming)
     }
 
-    /// Whether it is, file by file, what comes now.
+    /// Whether all files equal those of the new skill.
     pub fn is_already(&self, coming: &SkillFacts) -> bool {
         self.now.is_some() && coming.digest == self.now
     }
 }
 
-/// What becomes of what is known of a skill that is removed.
+/// What happens to the metadata of a skill that is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notes {
-    /// It is forgotten.
+    /// The metadata is deleted.
     Forgotten,
-    /// It is kept, for when the skill comes back.
+    /// The metadata is stored for when the skill is imported again.
     Kept,
 }
 
-/// Why the skill that is there wins.
+/// Why an existing skill is not replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictReason {
-    /// It has nothing to do with the new one.
+    /// The existing skill has another source.
     There,
-    /// It came from the same place, and somebody changed it since.
+    /// The existing skill has the same source, and a user changed it since.
     Changed,
 }
 
-/// Why a skill was not kept.
+/// Why a skill was not stored.
 #[derive(Debug, Error)]
 pub enum StoreSkillError {
-    /// The name is one that routes have.
+    /// The name is used by a route.
     #[error("Skill name '{0}' is reserved")]
     Reserved(String),
-    /// Another one has the name.
+    /// The name belongs to a skill of another owner.
     #[error("Skill name '{0}' belongs to another skill; give yours another name")]
     Taken(String),
-    /// Somebody else changes it at the same time.
+    /// Another request is changing the skill.
     #[error("Skill '{0}' is being changed; try again")]
     Busy(String),
-    /// Its text cannot be kept.
+    /// The text is invalid.
     #[error("{0}")]
     Unfit(String),
-    /// What is there wins.
+    /// An existing skill is not replaced.
     #[error("Skill '{0}' is there already")]
     Conflict(String),
-    /// What somebody made of it wins.
+    /// An existing skill that a user changed is not replaced.
     #[error(
         "Skill '{0}' was changed here since it came, and stays as it is; send overwrite: true to replace it"
     )]
     Edited(String),
-    /// Its owner has as many as they may.
+    /// The owner has reached the quota.
     #[error(transparent)]
     Quota(#[from] QuotaReached),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl StoreSkillError {
-    /// A stable word for it.
+    /// A stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Reserved(_) => "reserved-name",
@@ -144,24 +141,22 @@ impl StoreSkillError {
 }
 
 impl SkillWriter {
-    /// Keeps skills in files, and what is known of them in a database.
+    /// Stores skills in files, and their metadata in a database.
     pub fn new(files: SkillFiles, database: Database) -> Self {
         Self { files, database }
     }
 
-    /// Where the files are.
     pub fn files(&self) -> &SkillFiles {
         &self.files
     }
 
-    /// Where the facts are.
     pub fn database(&self) -> &Database {
         &self.database
     }
 
-    /// Keeps a skill, in place of one of the same name and owner. `decide` tells what will be known of
-    /// it, or that the one that is there stays. Once begun it is done to its end, also if nobody waits
-    /// for it any more.
+    /// Stores a skill, and replaces one of the same name and owner. `decide` returns the metadata,
+    /// or that the existing skill is not replaced. Once started, the change is completed even if
+    /// the caller is dropped.
     pub async fn settle(
         &self,
         new: New,
@@ -181,7 +176,7 @@ impl SkillWriter {
         self.in_turn_of(owner.as_deref(), exchange).await
     }
 
-    /// Does something with a skill while nobody else changes it.
+    /// Does some work while no other request changes a skill.
     pub(crate) async fn in_turn<T>(
         &self,
         name: &str,
@@ -201,26 +196,25 @@ impl SkillWriter {
         Err(StoreSkillError::Busy(name.to_owned()))
     }
 
-    /// Does something while nothing else is added to the skills of an owner, so that they can be
-    /// counted.
+    /// Does some work while no skill is added for an owner, so that the skills can be counted.
     async fn in_turn_of<T>(
         &self,
         owner: Option<&str>,
         work: impl Future<Output = Result<T, StoreSkillError>>,
     ) -> Result<T, StoreSkillError> {
         match owner.filter(|_| self.database.quotas().skills > 0) {
-            // No skill has a blank in its name.
+            // A key with a blank cannot be the name of a skill.
             Some(owner) => self.in_turn(&format!("of {owner}"), work).await,
             None => work.await,
         }
     }
 
-    /// Whether an owner may have one more.
+    /// Checks the quota of an owner.
     async fn check_quota(&self, owner: Option<&str>) -> Result<(), StoreSkillError> {
         let most = self.database.quotas().skills;
         let Some(owner) = owner.filter(|_| most > 0) else { return Ok(()) };
         let owns = |file: &&SkillFile| {
-            // Most can be told apart without being read.
+            // Most files of other owners can be skipped without parsing.
             file.text.contains(owner)
                 && StoredSkillFile::read(&file.name, &file.text, Purpose::Load)
                     .is_ok_and(|stored| stored.owner.as_deref() == Some(owner))
@@ -279,7 +273,7 @@ impl SkillWriter {
         }
     }
 
-    /// The skill that has a name now; an error if it is another's.
+    /// The skill that has a name now; an error if it belongs to another owner.
     async fn before(
         &self,
         name: &str,
@@ -287,7 +281,7 @@ impl SkillWriter {
         noted: Option<&SkillFacts>,
     ) -> Result<Option<Before>, StoreSkillError> {
         let taken = || StoreSkillError::Taken(name.to_owned());
-        // Whose a file is cannot be told when it cannot be read.
+        // The owner of a file that cannot be parsed is unknown.
         let file = match self.files.read(name).await {
             Err(StoreError::Damaged { .. }) => return Err(taken()),
             file => file?,
@@ -305,7 +299,8 @@ impl SkillWriter {
         Ok(Some(Before { file, facts, now }))
     }
 
-    /// Makes a skill of one file. What was noted of one that was removed by hand does not hold for it.
+    /// Creates a skill of one file. Old metadata of a skill whose files were deleted by hand is
+    /// removed.
     pub(crate) async fn create(
         &self,
         name: &str,
@@ -329,7 +324,7 @@ impl SkillWriter {
         .await
     }
 
-    /// Removes a skill that still has a version, with what is known of it.
+    /// Removes a skill, if it still has this version, with its metadata.
     pub(crate) async fn remove(
         &self,
         name: &str,
@@ -338,7 +333,7 @@ impl SkillWriter {
         self.remove_with(name, version, Notes::Forgotten).await
     }
 
-    /// Removes a skill that still has a version.
+    /// Removes a skill, if it still has this version.
     pub(super) async fn remove_with(
         &self,
         name: &str,
@@ -359,15 +354,15 @@ impl SkillWriter {
         .await
     }
 
-    /// Forgets what is known of a skill that is gone, in its turn: afterwards another one may have the
-    /// name. If that fails nothing is wrong: what is known of a skill that is not there does no harm.
+    /// Deletes the metadata of a removed skill, under its lock: afterwards another skill may get
+    /// the name. An error is only logged: metadata without a skill is harmless.
     async fn forget(&self, name: &str) {
         if let Err(error) = self.database.skill_facts().forget(name).await {
             tracing::warn!(skill = name, %error, "what was known of a skill is not forgotten");
         }
     }
 
-    /// Follows a skill to its new owner.
+    /// Changes the owner in the metadata of a skill.
     pub(crate) async fn give(&self, name: &str, owner: Option<&str>) {
         if let Err(error) = self.database.skill_facts().give(name, owner).await {
             tracing::warn!(skill = name, %error, "what is known of a skill has its old owner");
@@ -375,7 +370,7 @@ impl SkillWriter {
     }
 }
 
-/// Begins something that is done to its end, also if nobody waits for it any more.
+/// Runs work that is completed even if the caller is dropped.
 fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreSkillError>> + Send + 'static,
 ) -> impl Future<Output = Result<T, StoreSkillError>> {
@@ -386,7 +381,7 @@ fn to_the_end<T: Send + 'static>(
     }
 }
 
-/// The text as it is kept, after it was checked.
+/// The text to store, after it was validated.
 fn with_owner(new: &New) -> Result<String, StoreSkillError> {
     let unfit = |refusal: agent_flow::Refusal| StoreSkillError::Unfit(refusal.message);
     if RESERVED_NAMES.contains(&new.name.as_str()) {

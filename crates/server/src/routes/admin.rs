@@ -148,7 +148,7 @@ async fn delete(
     Ok(UserChanged::with(&user, "deleted", &authenticated.caller))
 }
 
-/// The account of a number. What is no number is no account.
+/// The account with this id. A text that is not a number is reported as not found.
 async fn find(app: &App, id: &str) -> ApiResult<User> {
     let id = id.parse().map_err(|_| missing())?;
     app.database.accounts().by_id(id).await?.ok_or_else(missing)

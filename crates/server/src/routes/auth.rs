@@ -131,7 +131,7 @@ async fn register(
     anonymous: Anonymous<Json<Credentials>>,
 ) -> ApiResult<JsonResponse<LoggedIn>> {
     let Anonymous { address, local, body: Json(Credentials { email, password }) } = anonymous;
-    // Strangers learn nothing of the addresses that are known here.
+    // Unknown clients must not find out which email addresses have accounts.
     let open = match app.config.registration {
         Registration::Local => local,
         Registration::Open => true,
@@ -188,7 +188,7 @@ async fn login(
     let attempt = Attempt::login(&app, &email, &address).await?;
     let since = Timestamp::now();
     let found = app.database.accounts().by_email(email.as_str()).await?;
-    // Without an account this takes as long as with one.
+    // Verify a password even without an account, so that the time reveals nothing.
     let hash = found.as_ref().map(|(_, hash)| hash.as_str());
     let right = verify_password(&password, hash).await?;
     let Some((user, _)) = found.filter(|_| right) else {

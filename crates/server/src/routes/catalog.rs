@@ -32,9 +32,9 @@ use crate::{
     },
 };
 
-/// Findings that are told of a skill that is refused.
+/// Maximum findings in the error for a rejected skill.
 const MAX_FINDINGS: usize = 20;
-/// Sources that there may be.
+/// Maximum number of sources.
 const MAX_SOURCES: usize = 100;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -73,7 +73,7 @@ struct CatalogItem {
     update_available: bool,
 }
 
-/// A skill that came from the catalogue.
+/// A skill that was installed from the catalogue.
 struct Installed {
     name: String,
     version: Option<String>,
@@ -147,7 +147,7 @@ impl CatalogItem {
     }
 }
 
-/// The skills of a person that came from the catalogue, by where they came from.
+/// The skills of a user that came from the catalogue, by source id.
 async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<String, Installed>> {
     let noted = app.database.skill_facts().all().await?;
     let names = app.skills.skill_writer().files().names().await?;
@@ -238,14 +238,14 @@ fn unreachable(why: String) -> ApiError {
     ApiError::plain(StatusCode::BAD_GATEWAY, format!("The source gave no answer: {why}"))
 }
 
-/// The source has it, and it is none that can be kept.
+/// The error for files that are not a valid skill.
 fn refused(folder: &str, why: &str) -> ApiError {
     let place = vec![json!("body"), json!("folder")];
     let message = format!("The skill is refused: {why}");
     ApiError::shape(vec![ShapeError::new("value_error", place, message, json!(folder))])
 }
 
-/// Reads and scans a skill where it blocks nobody.
+/// Reads and scans a skill on a blocking thread.
 async fn checked(tree: Tree, called: String) -> ApiResult<Package> {
     let work = move || {
         let report = tree.scan();
@@ -258,7 +258,7 @@ async fn checked(tree: Tree, called: String) -> ApiResult<Package> {
     done.map_err(|error| ApiError::internal("Failed to install skill", &error))?
 }
 
-/// Why a skill is refused.
+/// The error for a skill that the scan blocks.
 fn blocked(findings: &[Finding]) -> ApiError {
     let blocking: Vec<_> = findings.iter().filter(|finding| finding.blocks()).collect();
     let told: Vec<_> = blocking
@@ -294,7 +294,7 @@ async fn settle(
     app.skills.skill_writer().arrive(arrival, decide).await
 }
 
-/// What will be known of a skill of the catalogue, if it takes the place of what is there.
+/// The metadata of a skill of the catalogue, if it may replace the existing skill.
 fn renewed(
     before: Option<&Before>,
     fresh: SkillFacts,
@@ -308,7 +308,7 @@ fn renewed(
     if !overwrite && !before.is_untouched(&fresh) {
         return Err(ConflictReason::Changed);
     }
-    // Somebody looked at what is there now, and at nothing else.
+    // The user enabled the existing files, so changed files are disabled again.
     let enabled = was.enabled && before.is_already(&fresh);
     Ok(SkillFacts { enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
 }

@@ -93,7 +93,7 @@ async fn complete(
     } else if parse_at_skill(&said.message).0.is_some() {
         caller.must_have(Scope::SkillsRun)?;
     }
-    // One that is not there for them is not noted in the conversation either.
+    // A workflow that the user cannot see is not recorded in the conversation.
     let workflow = match &said.workflow_id {
         Some(id) => executions::find(&app, &caller, id).await?,
         None => None,
@@ -114,7 +114,7 @@ async fn complete(
     };
     chat.store_message(&turn, workflow.as_ref().map(|workflow| workflow.id.as_str())).await?;
     let Some(workflow_id) = said.workflow_id else {
-        // Whoever may not run a skill does not get one by talking to a model.
+        // A token without the scope to run skills must not run them through a model.
         if app.config.chat_tools && caller.must_have(Scope::SkillsRun).is_ok() {
             let tools = tool_runner::tools(&app, &caller).map(|tools| tools.with_mode(mode));
             let library = Arc::new(PersonalLibrary::new(app.clone(), caller));
@@ -129,7 +129,7 @@ async fn complete(
     let Some(workflow) = workflow else {
         return Ok(stream::answer(&app, Running::Chat, async move |out| {
             let message = format!("Workflow {workflow_id} not found");
-            // Nobody is left to tell when the client is gone.
+            // Ignored: the client may have disconnected.
             let _ = out.emit(Event::Error { message: message.clone() }).await;
             let _ = out.emit(Event::failed(message)).await;
         }));
@@ -142,8 +142,8 @@ async fn complete(
     }))
 }
 
-/// The conversation that somebody speaks in: one of their own, whatever others call theirs. An
-/// administrator may speak in one of somebody else.
+/// The conversation with this id: ids are separate for each user. An administrator can also use a
+/// conversation of another user.
 async fn session(app: &App, caller: &Caller, id: &str) -> ApiResult<Session> {
     let sessions = app.database.sessions();
     if caller.user.is_admin()

@@ -85,7 +85,7 @@ pub(super) struct StreamEvent {
     data: String,
 }
 
-/// Puts the shapes of these answers into a document.
+/// Adds the schemas of the shared responses to a document.
 pub(super) fn describe(components: &mut Components) {
     macro_rules! describe {
         ($($schema:ty)*) => {$(
@@ -96,7 +96,7 @@ pub(super) fn describe(components: &mut Components) {
     describe!(LimitOrGuesses LimitOrWaiting ShapeOrVersion StreamEvent);
 }
 
-/// Declares an answer: its name, its status, the schema of its body, and a sentence.
+/// Declares a response: its name, its status, the schema of its body, and a description.
 macro_rules! answers {
     ($($name:ident $status:literal $schema:ty : $about:literal)*) => {$(
         #[doc = $about]

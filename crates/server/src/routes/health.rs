@@ -19,7 +19,7 @@ use crate::{
     error::{ApiError, ApiResult},
 };
 
-/// Routes that are not part of the contract.
+/// Routes that are not part of the OpenAPI document.
 pub(super) fn router() -> Router<App> {
     Router::new()
         .route("/", get(identity))
@@ -36,7 +36,7 @@ async fn health() -> Json<Value> {
     Json(json!({"status": "healthy"}))
 }
 
-/// Whether requests can be served: a write to everything that they need succeeded just now.
+/// Whether requests can be served: the last test write to the database and the storage succeeded.
 async fn ready(State(app): State<App>) -> Response {
     let health = app.readiness.health().await;
     let good = health.is_good() && !app.stop.is_cancelled();
@@ -49,7 +49,7 @@ async fn ready(State(app): State<App>) -> Response {
     (status, Json(body)).into_response()
 }
 
-/// Figures, for those on this machine and for administrators.
+/// Metrics, for clients on this machine and for administrators.
 async fn metrics(
     State(app): State<App>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

@@ -30,7 +30,7 @@ use crate::{
     params::{Params, Path, Query, QueryPairs},
 };
 
-/// When one whose documents wait may try again, in seconds.
+/// `Retry-After` for a user with too many waiting documents, in seconds.
 const BUSY_RETRY_SECONDS: u32 = 60;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -56,7 +56,8 @@ struct NewBase {
 impl Shape for NewBase {
     fn read(members: &mut Members) -> Self {
         let name = members.text("name", Text::between(1, 255));
-        // It would answer for the knowledge base of that id once that one is gone.
+        // A name in the format of an id would be found by that id once the knowledge base with that
+        // id is deleted.
         if Uuid::try_parse(&name).is_ok() {
             let place = members.place("name");
             let message = "A name must not look like an id";
@@ -338,16 +339,16 @@ fn upload_error(error: UploadError) -> ApiError {
     }
 }
 
-/// One person has many documents that wait; some will be read by then.
+/// The error for a user with too many waiting documents.
 fn crowded() -> ApiError {
     ApiError::plain(StatusCode::TOO_MANY_REQUESTS, UploadError::Crowded.to_string())
         .with_header(header::RETRY_AFTER, HeaderValue::from(BUSY_RETRY_SECONDS))
 }
 
-/// The part `file` of a form.
+/// The part `file` of a multipart form.
 async fn file_of(request: Request) -> ApiResult<(String, Bytes)> {
     let mut request = request.map(|body| Body::new(Limited::new(body, MAX_UPLOAD_BYTES)));
-    // The framework's own limit is lower.
+    // The default limit of axum is lower.
     DefaultBodyLimit::disable().apply(&mut request);
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|_| missing_file())?;
@@ -538,7 +539,7 @@ async fn find(app: &App, caller: &Caller, kb: &str) -> ApiResult<Option<Knowledg
     Ok(app.knowledge.resolve(kb, Some(caller.user.id)).await?)
 }
 
-/// A knowledge base that a person may change: their own, or any for an administrator.
+/// A knowledge base that the caller may change: their own, or any for an administrator.
 async fn changeable(app: &App, caller: &Caller, kb: &str) -> ApiResult<KnowledgeBase> {
     let base = find(app, caller, kb).await?.ok_or_else(no_base)?;
     if caller.may_touch(base.user_id) {
@@ -547,7 +548,7 @@ async fn changeable(app: &App, caller: &Caller, kb: &str) -> ApiResult<Knowledge
     Err(ApiError::forbidden("You do not have permission to modify this knowledge base"))
 }
 
-/// `^[\w-]+$`
+/// Matches `^[\w-]+$`.
 fn is_id(kb: &str) -> bool {
     !kb.is_empty() && kb.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }

@@ -1,5 +1,4 @@
-//! Skills as people have them for their agents: bring them, take them elsewhere, switch them on and
-//! off.
+//! Routes for the skills of users: import, export, enable, disable and pin.
 
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ use crate::{
     skill_lookup::Kept,
 };
 
-/// The file and the form around it.
+/// Maximum bytes of the form: the file and the multipart framing.
 const MAX_FORM_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 64 * 1024;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -117,7 +116,7 @@ async fn import(State(app): State<App>, authenticated: Authenticated<Raw>) -> Ap
     Ok((status, JsonResponse(Item::new(&settled.file, &settled.facts, paths))).into_response())
 }
 
-/// What is wrong with a form is wrong with its only part.
+/// Reports errors of the form as errors of its only part, `file`.
 fn about_the_file(error: ApiError) -> ApiError {
     match error.status() {
         StatusCode::BAD_REQUEST => ApiError::field(StatusCode::BAD_REQUEST, "file", error.text()),
@@ -149,7 +148,7 @@ async fn given(request: Request) -> ApiResult<(Option<String>, Bytes)> {
 
 async fn part(request: Request) -> ApiResult<(Option<String>, Bytes)> {
     let mut request = request.map(|body| Body::new(Limited::new(body, MAX_FORM_BYTES)));
-    // The framework's own limit is lower.
+    // The default limit of axum is lower.
     DefaultBodyLimit::disable().apply(&mut request);
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|_| missing_file())?;
@@ -217,7 +216,7 @@ impl Shape for Change {
 }
 
 impl Change {
-    /// A skill that somebody wants is active again.
+    /// Enabling or pinning a skill makes it active again.
     fn apply(&self, facts: &mut SkillFacts) {
         facts.enabled = self.enabled.unwrap_or(facts.enabled);
         facts.pinned = self.pinned.unwrap_or(facts.pinned);
@@ -247,7 +246,8 @@ async fn change(
     let Authenticated { caller, body: Json(change) } = authenticated;
     app.skills.check_changeable(&caller, &name).await?;
     let kept = app.skills.get(&caller, &name).await?;
-    // Whoever puts another text in its place has it disabled meanwhile: that must not be undone.
+    // Under the lock of the skill: an upload that replaces the text may disable the skill at the
+    // same time, and that must not be undone.
     let facts = app.skills.skill_writer().in_turn(&name, async {
         let facts_of = app.database.skill_facts();
         let mut facts = kept.facts(facts_of.get(&name).await?.as_ref());
@@ -263,19 +263,19 @@ async fn change(
     item(&app, &kept, &facts).await.map(JsonResponse)
 }
 
-/// A program does not decide that somebody looked at a skill.
+/// The error for an API token that enables a skill: only a user can confirm a review.
 fn for_a_person() -> ApiError {
     let message = "Only a person who logged in can enable a skill: look at it, and enable it there";
     ApiError::field(StatusCode::FORBIDDEN, "enabled", message)
 }
 
-/// What is told of a skill.
+/// The description of a skill for API responses.
 pub(super) async fn item(app: &App, kept: &Kept, facts: &SkillFacts) -> ApiResult<Item> {
     let paths = app.skills.skill_writer().paths(&kept.file.name).await?;
     Ok(Item::new(&kept.file, facts, paths))
 }
 
-/// What came is no skill.
+/// The error for an upload that is not a valid skill.
 pub(super) fn unfit(error: &PackageError) -> ApiError {
     ApiError::field(StatusCode::BAD_REQUEST, "file", error.to_string())
 }

@@ -30,10 +30,10 @@ use crate::{
     params::Path,
 };
 
-/// How long a run of a stranger may take.
+/// Maximum time of a run by an anonymous visitor.
 const RUN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Characters that a stranger may give.
+/// Maximum characters of the input of an anonymous visitor.
 const MAX_INPUT_CHARS: usize = 10_000;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -138,7 +138,7 @@ async fn submit(
     if input.chars().count() > MAX_INPUT_CHARS {
         return Err(ApiError::bad_request("Input too large"));
     }
-    // The publisher pays: no visitor may ask too often, nor all of them together.
+    // The publisher pays, so both each visitor and all visitors together are limited.
     let limits = app.config.limits;
     spend(&app, &format!("publish {address}"), limits.runs, None).await?;
     spend(&app, &format!("publish {}", digest(&token)), limits.routes, None).await?;
@@ -161,12 +161,12 @@ async fn must_be_on(app: &App) -> ApiResult<()> {
     }
 }
 
-/// The owner alone; an administrator for a workflow of nobody.
+/// Whether a user may publish a workflow: the owner, or an administrator if there is no owner.
 fn may_publish(user: &User, workflow: &Workflow) -> bool {
     workflow.user_id.map_or_else(|| user.is_admin(), |owner| owner == user.id)
 }
 
-/// The workflow of a link, and who published it, as long as they still may.
+/// The workflow of a link and its publisher, as long as the publisher may still publish it.
 async fn find(app: &App, token: &str) -> ApiResult<(Workflow, User)> {
     must_be_on(app).await?;
     let invalid = || ApiError::forbidden("Invalid or expired token");
@@ -178,7 +178,7 @@ async fn find(app: &App, token: &str) -> ApiResult<(Workflow, User)> {
     Ok((workflow.ok_or_else(invalid)?, user))
 }
 
-/// What comes of a run, or why nothing does.
+/// Runs the workflow; returns the result or an error.
 async fn run(
     app: &App,
     workflow: &Workflow,

@@ -1,4 +1,4 @@
-//! The API reference: as an OpenAPI document and as a page.
+//! Serves the API reference: as an OpenAPI document and as an HTML page.
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::OnceLock};
 
@@ -21,7 +21,7 @@ pub(super) fn router() -> Router<App> {
     Router::new().route("/openapi.json", get(document)).route("/docs", get(docs))
 }
 
-/// How long a browser keeps them: they change with the program alone.
+/// How long browsers may cache the reference: it only changes with the program.
 const CACHE_CONTROL_VALUE: &str = "public, max-age=300";
 
 async fn document() -> Response {
@@ -41,7 +41,7 @@ async fn docs() -> Response {
     pages::answer(StatusCode::OK, CACHE_CONTROL_VALUE, html.clone())
 }
 
-/// How deep a sample of a body goes. A schema may hold itself.
+/// Maximum depth of a sample body, because a schema may contain itself.
 const MAX_DEPTH: usize = 10;
 
 /// An OpenAPI document.
@@ -77,7 +77,7 @@ impl<'a> Reference<'a> {
         html
     }
 
-    /// The routes by their tags.
+    /// The routes, grouped by tag.
     fn groups(&self) -> BTreeMap<&'a str, Vec<Operation<'a>>> {
         let mut groups: BTreeMap<&str, Vec<Operation<'_>>> = BTreeMap::new();
         for (path, methods) in members(&self.0["paths"]) {
@@ -115,7 +115,7 @@ impl<'a> Reference<'a> {
         html.push_str("</table>\n</details>\n");
     }
 
-    /// A sample of the body that a route takes, with the kind of the body.
+    /// A sample of the request body of a route, with its media type.
     fn body(&self, operation: &Value) -> Option<(String, Value)> {
         let (kind, content) = members(&operation["requestBody"]["content"]).next()?;
         Some((kind.clone(), self.sample(&content["schema"], MAX_DEPTH)))
@@ -133,7 +133,7 @@ impl<'a> Reference<'a> {
         format!("<pre>{}</pre>", escape(&text))
     }
 
-    /// A value that fits a schema.
+    /// A sample value for a schema.
     fn sample(&self, schema: &Value, depth: usize) -> Value {
         if depth == 0 {
             return Value::Null;
@@ -175,7 +175,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// A text whose code stands between backticks.
+/// A text as HTML, with `code` for backticks.
 fn prose(text: &str) -> String {
     let escaped = escape(text);
     let parts = escaped.split('`').enumerate();
@@ -191,7 +191,7 @@ fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
 }
 
-/// A command that asks for a route.
+/// A curl command for a route.
 fn curl(operation: &Operation<'_>, body: Option<&(String, Value)>) -> String {
     let Operation { method, path, value } = operation;
     let mut command = String::from("curl");

@@ -1,12 +1,15 @@
 //! Registry routes: publish, find, install and manage skills.
 //!
-//! - `index` and `artefacts` are what resolvers and installers ask, `skills` and `search` what people
-//!   look at, `texts` what other tools read.
-//! - `publish` takes what `form` reads, with the report that `audit` reads; `review` scans again.
-//! - `change` is what becomes of a version, `people` and `keys` are who may do that, `account` tells
-//!   who one is, and `log` what was done. `told` reads what they say and answers them.
-//! - `asked` tells who asks and what, `refused` what they are told if they may not, `shown` is what
-//!   goes over the line, `docs` describes it.
+//! - `index` and `artefacts` serve resolvers and installers, `skills` and `search` serve people,
+//!   `texts` and `well_known` serve tools that do not know this registry.
+//! - `publish` stores a version: `form` reads the upload, `audit` the scan report of the publisher.
+//!   `review` has rescans, appeals and clearances.
+//! - `change` yanks, deprecates, withdraws and signs versions. `people` manages namespaces and
+//!   their members, `keys` their signing keys, `account` the current account and its tokens, `log`
+//!   the audit log.
+//! - `extract` has the extractors for caller, path and query, `request` those for bodies and names.
+//!   `render` converts stored data to responses, `error` errors to responses. `docs` has the shared
+//!   parts of the OpenAPI document.
 
 mod account;
 mod artefacts;
@@ -53,10 +56,10 @@ pub(crate) use self::review::scan_backlog;
 use self::well_known::WELL_KNOWN;
 pub(super) use self::well_known::{at_root, files};
 
-/// Where the registry is on the server. Its routes see only what comes after it.
+/// The path of the registry on the server. Paths of its routes are relative to this path.
 const REGISTRY_PATH: &str = "/registry";
 
-/// Everything below `/registry`.
+/// All routes below `/registry`.
 pub(super) fn router() -> OpenApiRouter<App> {
     let routes = OpenApiRouter::new()
         .merge(index::router())
@@ -80,7 +83,8 @@ async fn nothing() -> RegistryApiError {
     RegistryApiError::not_found("there is nothing at this address")
 }
 
-/// The answer to a method that an address of the registry does not take; nothing if it is another's.
+/// The response to a method that a path of the registry does not support; `None` for paths outside
+/// of the registry.
 pub(super) fn wrong_method(uri: &Uri) -> Option<Response> {
     let message = "this address does not take this method";
     let refused =
@@ -88,15 +92,16 @@ pub(super) fn wrong_method(uri: &Uri) -> Option<Response> {
     uri.path().starts_with("/registry/").then(|| refused.into_response())
 }
 
-/// Where the registry is.
+/// The public URL of the registry.
 fn base(app: &App) -> String {
     format!("{}{REGISTRY_PATH}", app.config.public_url)
 }
 
-/// Answers what is remembered, before anything else looks at the request.
+/// Middleware: returns the cached response, if there is one, before any other code sees the
+/// request. Marks responses of a private registry as private.
 pub(super) async fn recall(State(app): State<App>, request: Request, next: Next) -> Response {
     if is_public_reading(&app, &request) {
-        // If the database is gone, the route says so.
+        // If the database cannot be reached, the route reports the error.
         let fresh = app.registry_state.refresh(registry(&app)).await.is_ok();
         if let Some(response) = fresh.then(|| known(&app, &request)).flatten() {
             return response;
@@ -112,7 +117,7 @@ pub(super) async fn recall(State(app): State<App>, request: Request, next: Next)
     response
 }
 
-/// What only those get who have an account is for no cache on the way.
+/// Forbids shared caches to store responses that only users with an account may read.
 fn keep_private(headers: &mut HeaderMap) {
     headers.append(header::VARY, HeaderValue::from_static("authorization"));
     let said = headers.get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok());
@@ -122,14 +127,14 @@ fn keep_private(headers: &mut HeaderMap) {
     }
 }
 
-/// Answers what is remembered and known to be new enough: nothing has to be waited for.
+/// Returns the cached response if it is known to be fresh, without waiting for the database.
 pub(crate) fn recall_now<B>(app: &App, request: &Request<B>) -> Option<Response> {
     (is_public_reading(app, request) && app.registry_state.is_fresh())
         .then(|| known(app, request))
         .flatten()
 }
 
-/// Whether everybody would get the same answer.
+/// Whether every client would get the same response.
 fn is_public_reading<B>(app: &App, request: &Request<B>) -> bool {
     let (method, uri) = (request.method(), request.uri());
     (*method == Method::GET || *method == Method::HEAD)
@@ -152,7 +157,8 @@ fn known<B>(app: &App, request: &Request<B>) -> Option<Response> {
     Some(response)
 }
 
-/// Returns when no process answers any more with what was before a change of ours.
+/// Waits until no process returns responses from before a change that this process made. Other
+/// processes may return cached responses for [`MAX_CACHE_AGE`].
 async fn settled(app: &App) {
     let learned = app.registry_state.apply_own_change(registry(app)).await;
     if let Err(error) = &learned {

@@ -98,7 +98,7 @@ async fn download(
     Ok(attachment(file))
 }
 
-/// A browser that opens it must not take it for a page of this server.
+/// A download, so that a browser does not show the file as a page of this server.
 fn attachment(file: File) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
@@ -109,7 +109,7 @@ fn attachment(file: File) -> Response {
     (headers, body).into_response()
 }
 
-/// Looks among what tools left for somebody.
+/// Reads the stored run folders of a user on a blocking thread.
 async fn look<T: Send + 'static>(
     app: &App,
     caller: &Caller,

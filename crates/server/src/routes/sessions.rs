@@ -149,7 +149,7 @@ async fn delete(
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<Deleted>> {
     let session = find(&app, &authenticated, &id).await?;
-    // Once more by its owner: another may have taken its name since.
+    // Delete by owner, too: another conversation may have got the id since.
     if !app.database.sessions().delete(&session.id, owner(&authenticated)).await? {
         return Err(not_found(&id));
     }
@@ -157,14 +157,14 @@ async fn delete(
     Ok(JsonResponse(Deleted { status: "success", message }))
 }
 
-/// Whose conversations are theirs to see and to remove: their own, or all.
+/// The owner filter: the caller, or none for an administrator, who sees all conversations.
 fn owner(authenticated: &Authenticated) -> Option<i64> {
     let user = &authenticated.caller.user;
     if user.is_admin() { None } else { Some(user.id) }
 }
 
-/// A conversation of the one who asks, or any for an administrator. Those of others are as if they
-/// were not there.
+/// A conversation of the caller, or any for an administrator. Conversations of others are reported
+/// as not found.
 async fn find(app: &App, authenticated: &Authenticated, id: &str) -> ApiResult<Session> {
     let (sessions, user) = (app.database.sessions(), &authenticated.caller.user);
     let found = match sessions.own(id, user.id).await? {
@@ -174,7 +174,8 @@ async fn find(app: &App, authenticated: &Authenticated, id: &str) -> ApiResult<S
     found.ok_or_else(|| not_found(id))
 }
 
-/// Who chose an id sees it as they chose it; an administrator sees which of several it is.
+/// The id that the owner chose; an administrator sees the unique id, because several users may have
+/// chosen the same one.
 fn shown_id(session: &Session, viewer: i64) -> String {
     let own = session.user_id == Some(viewer);
     if own { session.own_id() } else { &session.id }.to_owned()

@@ -25,7 +25,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(token_usage))
 }
 
-/// Something that an administrator switches on. All are off at first.
+/// A feature flag that administrators can turn on. All are off by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flag {
     CodeNode,
@@ -55,7 +55,7 @@ impl Flag {
     }
 }
 
-/// Whether something is switched on.
+/// Whether a feature flag is on.
 pub(crate) async fn flag(app: &App, flag: Flag) -> ApiResult<bool> {
     let value = app.database.settings().get(&flag.setting()).await?;
     Ok(value.as_deref() == Some("true"))

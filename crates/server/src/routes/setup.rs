@@ -1,4 +1,4 @@
-//! The setup page: the first administrator is created with a link from the log.
+//! Serves the setup page, on which the first administrator is created with a link from the log.
 
 use std::time::Duration;
 
@@ -22,17 +22,19 @@ use crate::{
     pages::{escape, page},
 };
 
-/// The setting that holds the digest of the token.
+/// The setting with the digest of the setup token.
 const SETUP_SETTING: &str = "setup";
 
-/// Forms of one client in a minute. The token cannot be guessed; hashing passwords costs time.
+/// Maximum forms of one client in a minute. The token cannot be guessed, but hashing passwords
+/// costs time.
 const MAX_TRIES_PER_WINDOW: u64 = 30;
 
 pub(super) fn router() -> Router<App> {
     Router::new().route("/setup", get(show).post(submit))
 }
 
-/// A link that makes the first administrator, once; `None` if there is one. Links from before end.
+/// Creates a link with which the first administrator can be created, once; `None` if there is one.
+/// Earlier links become invalid.
 pub async fn setup_link(app: &App) -> Result<Option<String>, StoreError> {
     if app.database.accounts().has_admin().await? {
         return Ok(None);
@@ -42,7 +44,7 @@ pub async fn setup_link(app: &App) -> Result<Option<String>, StoreError> {
     Ok(Some(format!("{}/setup?token={token}", app.config.public_url)))
 }
 
-/// What the form holds.
+/// The fields of the form.
 #[derive(Debug, Default)]
 struct Form {
     token: String,
@@ -103,10 +105,11 @@ async fn submit(State(app): State<App>, request: Request) -> ApiResult<Response>
     }
 }
 
-/// Makes the administrator and uses the token up; `None` if another was faster. A form that cannot
-/// be used leaves the token as it was.
+/// Creates the administrator and invalidates the token; `None` if another request was faster. An
+/// invalid form does not invalidate the token.
 async fn make_administrator(app: &App, form: &Form) -> Result<Option<String>, AccountError> {
-    // Between using the token up and making the account, nothing takes long.
+    // Hash the password first, so that nothing slow happens between invalidating the token and
+    // creating the account.
     let account = NewAccount::check(&form.email, &form.password)?.hashed().await?;
     let (settings, token) = (app.database.settings(), digest(&form.token));
     if !settings.take(SETUP_SETTING, &token).await? {
@@ -124,9 +127,9 @@ async fn make_administrator(app: &App, form: &Form) -> Result<Option<String>, Ac
     }
 }
 
-/// Whether a token makes an administrator now.
+/// Whether a setup token is valid.
 async fn is_open(app: &App, token: &str) -> Result<bool, StoreError> {
-    // Digests are compared, so that the time it takes tells nothing of the token.
+    // Digests are compared, so that the time of the comparison reveals nothing about the token.
     let expected = app.database.settings().get(SETUP_SETTING).await?;
     Ok(expected == Some(digest(token)) && !app.database.accounts().has_admin().await?)
 }

@@ -185,7 +185,7 @@ async fn run(
 ) -> ApiResult<Response> {
     let Json(RunInputs { inputs }) = authenticated.body;
     let kept = app.skills.load(&authenticated.caller, &name).await?;
-    // A client that reads events learns of a missing input from an event.
+    // A client that accepts an event stream gets the error for a missing input as an event.
     if !wants_events(&headers) {
         agent_flow::check_inputs(&kept.stored.skill.inputs, &inputs)?;
     }
@@ -195,7 +195,7 @@ async fn run(
         let (directory, model, user) = (None, None, Some(user));
         let run =
             PromptRun { skill, inputs: &inputs, directory, model, user, held_to_outputs: false };
-        // Nobody is left to tell when the client is gone.
+        // Ignored: the client may have disconnected.
         let _ = prompt::run(&services, run, &out).await;
     }))
 }

@@ -25,7 +25,7 @@ use crate::{
     params::Path,
 };
 
-/// Rights that one token can be given.
+/// Maximum scopes of one token.
 pub(super) const MAX_SCOPES: usize = 50;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -221,7 +221,7 @@ async fn create(
     Ok((StatusCode::CREATED, JsonResponse(made)))
 }
 
-/// A token that a person may make, whatever it is for.
+/// The data of a new API token, for the API or the registry.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) name: String,
@@ -236,7 +236,7 @@ pub(super) struct CreatedToken {
     pub(super) secret: String,
 }
 
-/// Makes a token of a person.
+/// Creates an API token for a user.
 pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResult<CreatedToken> {
     let accounts = app.database.accounts();
     if accounts.tokens(caller.user.id).await?.len() >= MAX_TOKENS {
@@ -258,7 +258,7 @@ pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResul
     Ok(CreatedToken { kept, secret })
 }
 
-/// Ends a token of a person; false if there is none.
+/// Revokes an API token of a user; returns false if there is none with this id.
 pub(super) async fn end(app: &App, caller: &Caller, id: &str) -> ApiResult<bool> {
     Ok(app.database.accounts().remove_token(&caller.actor(), caller.user.id, id).await?)
 }

@@ -132,7 +132,7 @@ impl Shape for WorkflowChange {
     }
 }
 
-/// A graph that the engine can read. It has both lists, also when nobody sent them.
+/// A graph that the engine can parse. Missing lists are added as empty ones.
 fn graph(members: &mut Members) -> Option<Value> {
     let mut graph = members.value("graph_data")?.clone();
     if values(&graph) > MAX_GRAPH_VALUES || graph.to_string().len() > MAX_GRAPH_BYTES {
@@ -154,7 +154,7 @@ fn graph(members: &mut Members) -> Option<Value> {
     Some(graph)
 }
 
-/// Values in a value: what it takes in memory, whatever it takes as text.
+/// The number of JSON values in a value, which determines its size in memory.
 fn values(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(values).sum(),
@@ -191,7 +191,7 @@ struct WorkflowImport {
     workflow: WorkflowBody,
 }
 
-/// A workflow that comes from elsewhere.
+/// An imported workflow.
 struct ImportBody {
     version: Value,
     workflow: Option<WorkflowBody>,
@@ -413,7 +413,7 @@ async fn execute(
 
 fn run(app: &App, begun: RunningExecution) -> Response {
     stream::answer(app, Running::Workflow, async move |out| {
-        // Nobody is left to tell when the client is gone.
+        // Ignored: the client may have disconnected.
         let _ = workflow::run_to_end(&begun.host, begun.run(), &begun.journal, &out).await;
     })
 }
@@ -470,7 +470,7 @@ async fn import(
     keep(&app, authenticated.caller.user.id, workflow).await
 }
 
-/// Another name for a workflow; an empty one changes nothing.
+/// Renames a workflow; an empty name changes nothing.
 fn template_name(wanted: &str, name: &mut String) -> ApiResult<()> {
     if wanted.chars().count() > 200 {
         let place = vec!["header".into(), TEMPLATE_NAME_KEY.into()];
@@ -531,7 +531,8 @@ async fn find_execution(app: &App, caller: &crate::auth::Caller, id: &str) -> Ap
         .ok_or_else(|| ApiError::not_found(format!("Execution {id} not found")))
 }
 
-/// Only the owner and administrators change a workflow; others' are as if they were not there.
+/// Fails unless the caller may change a workflow: the owner or an administrator. Workflows of
+/// others are reported as not found.
 async fn changeable(app: &App, caller: &crate::auth::Caller, id: &str) -> ApiResult<()> {
     let found = executions::find(app, caller, id).await?;
     match found {

@@ -1,4 +1,4 @@
-//! pip-audit: checks pinned packages for known vulnerabilities.
+//! Runs pip-audit, which checks pinned packages for known vulnerabilities.
 
 use std::{fs, time::Instant};
 
@@ -12,7 +12,7 @@ use crate::vetting::{Audit, Options, decoy_environment, finding::Finding};
 
 pub(super) const ENGINE_NAME: &str = "pip-audit";
 
-/// Packages that are asked about.
+/// Maximum number of packages that are checked.
 const MAX_PINNED_PACKAGES: usize = 200;
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ struct KnownVulnerability {
     description: String,
 }
 
-/// A package with its only version, and where it is named.
+/// A package with an exact version, and the place that names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PinnedPackage {
     name: String,
@@ -62,7 +62,7 @@ pub(super) fn run(scanner: Option<&Scanner>, tree: &Tree, options: &Options) -> 
     scanner.engine(started, ask(scanner, &pinned, service, options))
 }
 
-/// Packages that `requirements.txt` and SKILL.md name with one version.
+/// Packages that `requirements.txt` and SKILL.md pin to one version.
 fn pinned(tree: &Tree) -> Vec<PinnedPackage> {
     let file = "requirements.txt";
     let text = tree.get(file).map(|found| String::from_utf8_lossy(&found.bytes).into_owned());
@@ -86,7 +86,7 @@ fn pinned(tree: &Tree) -> Vec<PinnedPackage> {
     all
 }
 
-/// `name==version`, and nothing that pip would take for an option or a place.
+/// Parses `name==version`. Rejects everything that pip would read as an option or a path.
 fn parse(line: &str) -> Option<(String, String)> {
     let line = line.split(['#', ';']).next().unwrap_or_default();
     let line = line.split(" --hash").next().unwrap_or_default().trim().trim_end_matches('\\');

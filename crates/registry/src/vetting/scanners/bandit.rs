@@ -1,4 +1,4 @@
-//! Bandit: checks Python code.
+//! Runs Bandit, which checks Python code.
 
 use std::time::Instant;
 
@@ -66,7 +66,8 @@ fn ask(
     options: &Options,
 ) -> Result<Vec<Finding>, ScannerFailure> {
     let folder = copies.path().map_err(|error| error.to_string())?;
-    // Comments that switch it off, and folders that it leaves out, are the author's wish.
+    // Ignore `nosec` comments and default exclusions: the author of a package must not disable
+    // checks.
     let words = ["-q", "-r", "--ignore-nosec", "-x", "/nothing", "-f", "json", "."];
     let report: ScannerReport = scanner.ask(&folder, &words, Network::None, options)?;
     findings(report, copies)

@@ -1,4 +1,4 @@
-//! detect-secrets: finds secrets that were left in files.
+//! Runs detect-secrets, which finds secrets in files.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -14,7 +14,7 @@ use crate::vetting::{Options, finding::Finding};
 
 pub(super) const ENGINE_NAME: &str = "detect-secrets";
 
-/// Kinds that are guesses: a digest looks like a key, a parameter is called `password`.
+/// Plugins that guess: a digest looks like a key, a parameter is called `password`.
 const ENTROPY_PLUGINS: [&str; 4] = [
     "Base64 High Entropy String",
     "Hex High Entropy String",
@@ -22,7 +22,7 @@ const ENTROPY_PLUGINS: [&str; 4] = [
     "Basic Auth Credentials",
 ];
 
-/// Extensions that it reads in a way of their own; all others are text.
+/// Extensions that detect-secrets parses in a special way; all others are read as text.
 const SCANNED_EXTENSIONS: [&str; 10] =
     ["py", "js", "ts", "sh", "json", "yml", "yaml", "toml", "ini", "md"];
 
@@ -61,7 +61,7 @@ fn ask(
     options: &Options,
 ) -> Result<Vec<Finding>, ScannerFailure> {
     let folder = copies.path().map_err(|error| error.to_string())?;
-    // Nothing is tried out at the service that a key is for, and comments do not hide one.
+    // Secrets are not tested at their service, and comments cannot hide one.
     let allowed = "detect_secrets.filters.allowlist.is_line_allowlisted";
     let words = ["-c", "1", "scan", "--all-files", "--no-verify", "--disable-filter", allowed, "."];
     let report: ScannerReport = scanner.ask(&folder, &words, Network::None, options)?;

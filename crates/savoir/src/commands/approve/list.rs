@@ -1,4 +1,4 @@
-//! `savoir approve --list`.
+//! `savoir approve --list`: lists approved skills.
 
 use std::{fmt::Write as _, process::ExitCode};
 

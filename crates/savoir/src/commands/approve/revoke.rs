@@ -1,4 +1,4 @@
-//! `savoir approve --revoke`.
+//! `savoir approve --revoke`: revokes an approval.
 
 use std::{fmt::Write as _, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `savoir context show`.
+//! `savoir context show`: prints the list of skills that a model gets, one line per skill.
 
 use std::process::ExitCode;
 

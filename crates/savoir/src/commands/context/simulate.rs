@@ -1,4 +1,4 @@
-//! `savoir context simulate`.
+//! `savoir context simulate`: shows which skills an agent shows to its model and which it cuts.
 
 use std::{
     borrow::Cow,

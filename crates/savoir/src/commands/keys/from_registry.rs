@@ -1,4 +1,4 @@
-//! `savoir keys trust --from-registry`.
+//! `savoir keys trust --from-registry`: trusts keys that a registry lists.
 
 use std::{fmt::Write as _, process::ExitCode};
 

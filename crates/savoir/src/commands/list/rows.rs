@@ -35,7 +35,7 @@ pub(super) struct Row<'a> {
     scopes: BTreeSet<Scope>,
     /// Every agent that sees it.
     agents: Vec<&'static str>,
-    /// Those of them that are in use.
+    /// The agents among them that are in use.
     pub(super) in_use: Vec<&'static str>,
     /// Symlinks to it.
     links: Vec<Cow<'a, str>>,

@@ -1,4 +1,4 @@
-//! `savoir registry auditors`.
+//! `savoir registry auditors`: manages the keys of auditors, who countersign versions.
 
 use std::process::ExitCode;
 

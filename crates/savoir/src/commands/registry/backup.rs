@@ -1,4 +1,4 @@
-//! `savoir registry backup`.
+//! `savoir registry backup`: backs up the registry into one file.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `savoir registry conformance`.
+//! `savoir registry conformance`: checks whether a registry conforms to the registry API.
 
 use std::{
     env, fs,

@@ -1,4 +1,4 @@
-//! `savoir registry import`.
+//! `savoir registry import`: imports a mirror or a folder of skills into a registry.
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 

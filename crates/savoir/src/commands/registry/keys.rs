@@ -1,4 +1,4 @@
-//! `savoir registry keys`.
+//! `savoir registry keys`: manages the keys that sign for a namespace.
 
 use std::{
     borrow::Cow,

@@ -1,4 +1,4 @@
-//! `savoir registry log`.
+//! `savoir registry log`: shows the audit log of a registry.
 
 use std::{borrow::Cow, process::ExitCode};
 

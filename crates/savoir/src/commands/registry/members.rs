@@ -1,4 +1,4 @@
-//! `savoir registry members`.
+//! `savoir registry members`: manages the members of a namespace.
 
 use std::{borrow::Cow, process::ExitCode};
 

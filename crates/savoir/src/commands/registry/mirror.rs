@@ -1,4 +1,4 @@
-//! `savoir registry mirror`.
+//! `savoir registry mirror`: copies a registry into a folder that any web server can serve.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `savoir registry restore`.
+//! `savoir registry restore`: restores a backup into an empty registry.
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `savoir registry sign`.
+//! `savoir registry sign`: signs a published version.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `savoir registry sweep`.
+//! `savoir registry sweep`: removes stored files that no version uses.
 
 use std::{process::ExitCode, time::Duration};
 

@@ -1,4 +1,4 @@
-//! `savoir registry tokens`.
+//! `savoir registry tokens`: manages tokens for programs, for example CI builds that publish.
 
 use std::{borrow::Cow, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! What a server prints when it starts: its URL, its data, and a first command.
+//! Prints the start message of a server: its URL, its data, and a first command.
 
 use std::{io, io::Write as _, net::SocketAddr, path::Path, time::Duration};
 

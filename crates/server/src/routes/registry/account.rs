@@ -28,12 +28,13 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(whoami)).routes(routes!(list, create)).routes(routes!(end))
 }
 
-/// A right without the word that it is one of the registry.
+/// The name of a right without the prefix `registry:`.
 fn short(right: Right) -> &'static str {
     right.as_str().strip_prefix("registry:").unwrap_or(right.as_str())
 }
 
-/// Reads `publish`, `registry:publish` or `registry:publish:acme`, for a place if one is given.
+/// Parses `publish`, `registry:publish` or `registry:publish:acme`. A right without a namespace or
+/// skill gets `place`.
 fn grant(text: &str, place: Option<&OwnerScope>) -> Option<Grant> {
     let long = Right::ALL.into_iter().find(|right| short(*right) == text);
     let grant = match long {
@@ -41,7 +42,7 @@ fn grant(text: &str, place: Option<&OwnerScope>) -> Option<Grant> {
         None => text.parse().ok()?,
     };
     match (grant.place, place) {
-        // Who may read a registry reads all of it.
+        // The right to read is always for the whole registry.
         (None, _) if grant.right == Right::Read => Some(Grant { right: grant.right, place: None }),
         (None, place) => Some(Grant { right: grant.right, place: place.cloned() }),
         (own, None) => Some(Grant { right: grant.right, place: own }),
@@ -136,7 +137,7 @@ impl From<ApiToken> for RegistryToken {
     fn from(token: ApiToken) -> Self {
         let grants: Vec<Grant> = grants(&token);
         let place = grants.iter().find_map(|grant| grant.place.clone());
-        // The right to read has no place.
+        // The right to read is not limited to a place.
         let fits = |grant: &Grant| grant.right == Right::Read || grant.place == place;
         let one = grants.len() == token.scopes.len() && grants.iter().all(fits);
         let scopes = if one {

@@ -1,8 +1,8 @@
 //! Routes that return the archives of versions.
 //!
-//! Small ones are read whole, held against their digest, and remembered. Large ones go out in pieces,
-//! and the last piece only if all of them have the digest that they should have: whoever gets all
-//! bytes gets the right ones.
+//! Small archives are read whole, checked against their digest, and cached. Large archives are
+//! streamed in chunks. The last chunk is sent only if the digest of all chunks is right, so a
+//! client that gets all bytes gets the right ones.
 
 use std::{io, ops::Range, time::Duration};
 
@@ -28,9 +28,9 @@ use super::{
 };
 use crate::app::App;
 
-/// Larger ones are sent in pieces of this size.
+/// Larger archives are streamed in chunks of this size.
 pub(super) const CHUNK_BYTES: u64 = 512 * 1024;
-/// How long the storage may be asked for what somebody was sent to.
+/// How long a signed URL of the storage is valid.
 const LINK_LIFETIME: Duration = Duration::from_mins(5);
 
 const ZIP_MEDIA_TYPE: &str = "application/zip";
@@ -68,7 +68,7 @@ async fn by_digest(
         return artefact.send(app, &method, &headers).await;
     }
     let answer = respond_and_cache(&app, &uri, &found.package, Some(&found.version), async {
-        // What is remembered was there after the last change that is known.
+        // Check again after the refresh: only an archive that still exists may be cached.
         registry(&app).artefact(&sha256, &filename).await?.ok_or_else(missing)?;
         artefact.whole(&app).await
     });
@@ -79,7 +79,7 @@ async fn by_digest(
     Ok(response)
 }
 
-/// Gives the artefact of a version that was chosen by a range.
+/// Returns the archive of a version that was selected by a range.
 pub(super) async fn chosen(
     app: &App,
     known: &PackageVersion,
@@ -115,7 +115,7 @@ fn describe(headers: &mut HeaderMap, version: &Version, integrity: &str) {
     }
 }
 
-/// An artefact that is to be sent.
+/// An archive to send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArtefactBody<'a> {
     pub(super) sha256: &'a str,
@@ -135,7 +135,7 @@ impl ArtefactBody<'_> {
             .with_ranges())
     }
 
-    /// Sends somebody to the storage, or the pieces to them.
+    /// Redirects to the storage, or streams the archive.
     pub(super) async fn send(
         self,
         app: App,
@@ -147,7 +147,7 @@ impl ArtefactBody<'_> {
         if matches_if_none_match(request_headers, &tag) {
             return Ok(self.response(StatusCode::NOT_MODIFIED, &tag, Body::empty()));
         }
-        // The address is signed for who gets it, and not for who asks about it.
+        // A signed URL is only for GET, not for HEAD.
         if app.config.registry.redirect
             && *method != Method::HEAD
             && let Some(link) = registry(&app).blob_link(self.sha256, LINK_LIFETIME).await?
@@ -200,7 +200,7 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// Others on the way must not keep an address that is good for minutes.
+/// A redirect that shared caches must not store: the URL is valid only for minutes.
 fn redirect(link: &str) -> RegistryResult<Response> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
@@ -217,12 +217,12 @@ pub(super) fn lost(sha256: &str) -> RegistryApiError {
     ))
 }
 
-/// What is left to be sent.
+/// The rest of an archive that is streamed.
 struct Sending {
     app: App,
     sha256: String,
     range: Range<u64>,
-    /// The digest so far, if all of it is sent.
+    /// The digest so far, if the whole archive is sent.
     digest: Option<Sha256>,
 }
 
@@ -273,7 +273,7 @@ impl Sending {
         hex == self.sha256
     }
 
-    /// The connection breaks off, so that nobody takes what came for the whole.
+    /// Aborts the connection, so that the client does not take a part for the whole.
     fn broken(&self, why: impl std::fmt::Display) -> io::Error {
         tracing::error!(blob = self.sha256, %why, "an archive cannot be sent; restore it from a backup");
         io::Error::other("the archive cannot be read")

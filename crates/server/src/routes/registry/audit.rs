@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::error::{RegistryApiError, RegistryResult};
 
-/// Findings of a report that are kept.
+/// Maximum findings of a report that are stored.
 const MAX_FINDINGS: usize = 200;
 
-/// The report, as far as it is read.
+/// The fields of the report that are read.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reported {
     verdict: String,
@@ -61,7 +61,7 @@ impl Reported {
         all.into_iter().find(|verdict| verdict.as_str().eq_ignore_ascii_case(&self.verdict))
     }
 
-    /// Takes the worse verdict, and keeps what was reported beside what was found.
+    /// Sets the worse of both verdicts, and adds the reported findings to the scan result.
     pub(super) fn lower(mut self, scan: &mut ScanResult) {
         let rank = |verdict: ScanVerdict| match verdict {
             ScanVerdict::Allow => 0,
@@ -78,7 +78,7 @@ impl Reported {
     }
 }
 
-/// SHA-256 of SKILL.md with line feeds alone.
+/// SHA-256 of SKILL.md with LF line ends.
 fn manifest_digest(of: &Submission) -> String {
     let text = String::from_utf8_lossy(&of.skill_md).replace("\r\n", "\n").replace('\r', "\n");
     format!("sha256:{}", sha256_hex(text.as_bytes()))

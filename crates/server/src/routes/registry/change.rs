@@ -29,11 +29,11 @@ use crate::{
     body::{Members, Shape, ShapeError, Text},
 };
 
-/// Bytes of a signature with the word whose it is: it names every file.
+/// Maximum bytes of a signature request: the record names every file.
 const MAX_SIGNATURE_BYTES: usize = 600 * 1024;
-/// Characters of a message or a reason.
+/// Maximum length of a message or a reason.
 const MAX_MESSAGE_BYTES: usize = 4096;
-/// Files that sign what a record signs, and are not signed by it.
+/// Signature files. A record does not sign them.
 const SIGNATURE_FILES: [&str; 3] = ["signature.json", "SIGNATURE.json", "signature.asc"];
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -66,7 +66,7 @@ impl Shape for wire::Yank {
 
 impl Shape for wire::Deprecate {
     fn read(members: &mut Members) -> Self {
-        // Nothing is said on purpose, never by leaving it out.
+        // The field is required: null must be explicit.
         members.any("message");
         Self { message: members.optional_text("message", Text::between(1, MAX_MESSAGE_BYTES)) }
     }
@@ -235,7 +235,8 @@ async fn deprecate(
     Ok(respond(StatusCode::OK, &Deprecated { name, version, message }))
 }
 
-/// The versions that have what an administrator took down, and may have to be taken down, too.
+/// Other versions with the content that an administrator took down; they may have to be taken down,
+/// too.
 pub(super) async fn same_content(
     app: &App,
     package: &PackageName,
@@ -282,7 +283,7 @@ async fn signatures(
     _: ReadAccess,
     OneVersion { package, version }: OneVersion,
 ) -> RegistryResult<Response> {
-    // Tells a version that is not there, or was withdrawn, from one that nobody signed.
+    // Fails for a version that does not exist or was withdrawn, unlike an unsigned one.
     registry(&app).version(&package, &version).await?;
     let items = registry(&app).signatures(&package, &version).await?;
     let items = items.into_iter().map(Into::into).collect();
@@ -325,7 +326,8 @@ async fn countersign(
     Ok(respond(StatusCode::CREATED, &signed))
 }
 
-/// The keys that may have signed. Those who cannot use any are refused before an archive is read.
+/// The keys that may have signed. Callers who cannot use any are rejected before the archive is
+/// read.
 async fn keys_of(
     app: &App,
     acting: &RegistryCaller,
@@ -347,7 +349,7 @@ async fn keys_of(
     Ok((holding, keys))
 }
 
-/// Holds a record against the files that were published, and tells which key signed them.
+/// Verifies a record with the published files, and returns the key that signed them.
 async fn check(
     app: &App,
     known: &PackageVersion,
@@ -365,7 +367,7 @@ async fn check(
         trust::verify(&tree, &name, &version, &store).map_err(|error| wrong(&error.to_string()))
     });
     let attestation = checked.await.map_err(|error| RegistryApiError::failed(&error))??;
-    // Those of other kinds may come from the archive, and say nothing about this record.
+    // Signatures of other kinds may come from the archive, and are not part of this record.
     let kinds = [SignatureKind::Ed25519, SignatureKind::SshSig];
     let signers = || attestation.signatures.iter().filter(|signer| kinds.contains(&signer.kind));
     if let Some(signer) = signers().find(|signer| signer.role.is_some()) {
@@ -394,7 +396,7 @@ fn wrong(why: &str) -> RegistryApiError {
     RegistryApiError::new(StatusCode::BAD_REQUEST, "invalid_signature", message)
 }
 
-/// The files that were published, with a record in place of the signatures that they came with.
+/// The published files, with a record instead of the signatures in the archive.
 fn published(bytes: &[u8], record: String) -> Result<Tree, archive::ArchiveError> {
     let (_, skill) = archive::one_skill(archive::unpack(bytes)?)?;
     let mut tree = Tree::default();

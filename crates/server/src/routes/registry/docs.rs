@@ -45,7 +45,7 @@ pub(super) struct PublishForm {
     audit: Option<String>,
 }
 
-/// Puts the shapes of these answers into a document.
+/// Adds the schemas of the shared responses to a document.
 pub(in crate::routes) fn describe(components: &mut Components) {
     components.schemas.insert("RegistryProblem".to_owned(), Problem::schema());
     let mut more = Vec::new();
@@ -53,7 +53,7 @@ pub(in crate::routes) fn describe(components: &mut Components) {
     components.schemas.extend(more);
 }
 
-/// Declares a refusal: its name, its status, and a sentence.
+/// Declares an error response: its name, its status, and a description.
 macro_rules! refusals {
     ($($name:ident $status:literal : $about:literal)*) => {$(
         #[doc = $about]
@@ -87,7 +87,7 @@ refusals! {
     Unavailable "503" : "The database or the storage is unavailable. Nothing was changed."
 }
 
-/// Declares an answer that is no JSON: its name, its type, and a sentence.
+/// Declares a response that is not JSON: its name, its media type, and a description.
 macro_rules! texts {
     ($($name:ident $kind:literal : $about:literal)*) => {$(
         #[doc = $about]

@@ -37,14 +37,14 @@ struct ProblemDetail {
     findings: Option<Value>,
 }
 
-/// An answer that is no success.
+/// An error response.
 #[derive(Debug)]
 pub(super) struct RegistryApiError {
     status: StatusCode,
     code: Cow<'static, str>,
     message: String,
     reason: Option<&'static str>,
-    /// Few have some, and all are handed on.
+    /// Boxed, because few errors have findings.
     findings: Option<Box<Value>>,
 }
 
@@ -71,7 +71,7 @@ impl RegistryApiError {
         Self::new(StatusCode::FORBIDDEN, "forbidden_scope", message)
     }
 
-    /// Says more exactly what it is.
+    /// Adds a more specific code.
     #[must_use]
     pub(super) fn because(self, reason: &'static str) -> Self {
         Self { reason: Some(reason), ..self }
@@ -82,7 +82,7 @@ impl RegistryApiError {
         Self { findings: Some(Box::new(findings)), ..self }
     }
 
-    /// A failure of ours: the cause goes to the log.
+    /// 500: the cause is logged.
     pub(super) fn failed(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "the registry failed");
         Self::unavailable()
@@ -145,12 +145,12 @@ impl From<RegistryError> for RegistryApiError {
     }
 }
 
-/// What the rest of the server refuses: who asks, how often, and bodies.
+/// Converts errors of the rest of the server: authentication, rate limits and bodies.
 impl From<ApiError> for RegistryApiError {
     fn from(error: ApiError) -> Self {
         let (status, message) = (error.status(), error.text());
         if status.is_server_error() {
-            // The cause was logged where it was found.
+            // The cause was already logged.
             return Self::unavailable();
         }
         let code = match status {

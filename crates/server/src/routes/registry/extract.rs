@@ -21,11 +21,11 @@ use crate::{
     middleware::RateLimitStatus,
 };
 
-/// Reads of one address for each request that one person has. What is remembered costs nothing, and
-/// is not counted.
+/// The read limit per address is this many times the request limit per user. Cached responses are
+/// cheap and not counted.
 const READ_LIMIT_FACTOR: u32 = 10;
 
-/// Whoever changes something.
+/// An authenticated caller of a registry route.
 #[derive(Debug)]
 pub(super) struct RegistryCaller {
     pub(super) caller: Caller,
@@ -33,7 +33,7 @@ pub(super) struct RegistryCaller {
 }
 
 impl RegistryCaller {
-    /// Finds out who asks, and counts it.
+    /// Authenticates the caller, and counts the request for the rate limit.
     pub(super) async fn find(
         app: &App,
         headers: &HeaderMap,
@@ -55,7 +55,7 @@ impl FromRequestParts<App> for RegistryCaller {
     }
 }
 
-/// Whoever reads, if they say who they are.
+/// The caller of a route that does not require authentication, if the request has a token.
 #[derive(Debug)]
 pub(super) struct OptionalCaller(pub(super) Option<RegistryCaller>);
 
@@ -70,7 +70,7 @@ impl FromRequestParts<App> for OptionalCaller {
     }
 }
 
-/// Whoever reads: everybody, unless the registry is only for those who have an account.
+/// Checks that the client may read: everyone may, unless the registry requires an account.
 #[derive(Debug)]
 pub(super) struct ReadAccess;
 
@@ -82,7 +82,7 @@ impl FromRequestParts<App> for ReadAccess {
             let who = address_key(&app.config, &parts.headers, &parts.extensions);
             let limit = app.config.limits.all.saturating_mul(READ_LIMIT_FACTOR);
             match spend(app, &format!("registry {who}"), limit, None).await {
-                // What can be read is read, also where nothing can be written any more.
+                // Reads still work if the counter cannot be written.
                 Err(error) if error.status().is_server_error() => {
                     tracing::warn!("reads are not counted: {}", error.text());
                 }
@@ -97,7 +97,7 @@ impl FromRequestParts<App> for ReadAccess {
     }
 }
 
-/// Parts of the path, refused in the shape of the registry.
+/// Path parameters, with errors in the format of the registry.
 #[derive(Debug)]
 pub(super) struct PathParams<T>(pub(super) T);
 
@@ -112,7 +112,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathParams<T> {
     }
 }
 
-/// Names and values of the query.
+/// Query parameters.
 #[derive(Debug)]
 pub(super) struct Query(Vec<(String, String)>);
 
@@ -173,7 +173,7 @@ impl FromRequestParts<App> for Query {
     }
 }
 
-/// The name of a package, in the default namespace or another.
+/// Parses the name of a package in the default or another namespace.
 pub(super) fn package(namespace: Option<&str>, name: &str) -> RegistryResult<PackageName> {
     let namespace = match namespace {
         Some(namespace) => Namespace::parse(namespace)?,
@@ -187,7 +187,6 @@ pub(super) fn version(text: &str) -> RegistryResult<Version> {
         .map_err(|error| RegistryApiError::invalid(format!("this is no version: {error}")))
 }
 
-/// The registry of the server.
 pub(super) fn registry(app: &App) -> Registry<'_> {
     app.database.registry(&app.storage)
 }

@@ -21,24 +21,24 @@ use super::{
 };
 use crate::{body, limits::BODY_TIMEOUT_SECONDS};
 
-/// The archive and all that stands beside it.
+/// Maximum bytes of the form: the archive and all other parts.
 const MAX_FORM_BYTES: usize = MAX_ARCHIVE_BYTES as usize + 3 * 1024 * 1024;
-/// Bytes of a text beside the archive.
+/// Maximum bytes of a text part.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
-/// The parts that mean something.
+/// The names of known parts.
 const PART_NAMES: [&str; 7] =
     ["artifact", "skill", "audit", "namespace", "name", "version", "changelog"];
 
-/// What a publisher sent.
+/// The parts of a publish request.
 #[derive(Debug, Default)]
 pub(super) struct Form {
     pub(super) artifact: Bytes,
-    /// The SKILL.md of the archive, once more.
+    /// A second copy of the SKILL.md in the archive.
     pub(super) skill: Option<Bytes>,
     pub(super) namespace: Option<String>,
     /// The name of a text without a SKILL.md.
     pub(super) name: Option<String>,
-    /// The version that the publisher means it to be, which it must be then.
+    /// The version that the publisher expects; publishing fails if it differs.
     pub(super) version: Option<String>,
     pub(super) changelog: Option<String>,
     /// The report of a scan, as JSON.
@@ -46,7 +46,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Reads a form, or an archive alone. Whoever sends too slowly is not waited for.
+    /// Reads a form, or an archive alone. Slow uploads time out.
     pub(super) async fn read(request: Request) -> RegistryResult<Self> {
         let query = Query::of(request.uri());
         let kind = request.headers().get(header::CONTENT_TYPE);
@@ -89,13 +89,14 @@ impl Form {
 
     async fn parts(request: Request) -> RegistryResult<Self> {
         let mut request = request.map(|body| Body::new(Limited::new(body, MAX_FORM_BYTES)));
-        // The framework's own limit is lower.
+        // The default limit of axum is lower.
         DefaultBodyLimit::disable().apply(&mut request);
         let parts = Multipart::from_request(request, &()).await;
         let mut parts = parts.map_err(|_| RegistryApiError::invalid("the form has no boundary"))?;
         let form = Self::gather(&mut parts).await;
         if form.is_err() {
-            // Whoever still sends hears nothing, and their connection would break.
+            // Read the rest of the upload: a client that is still sending would not see the
+            // response, only a broken connection.
             while let Ok(Some(_)) = parts.next_field().await {}
         }
         form
@@ -107,7 +108,8 @@ impl Form {
         while let Some(requested_range) = parts.next_field().await.map_err(|error| wrong(&error))? {
             let name = requested_range.name().unwrap_or_default().to_owned();
             if PART_NAMES.contains(&name.as_str()) && !seen.insert(name.clone()) {
-                // Whoever looks at the first and whoever looks at the last would see two packages.
+                // Programs that read the first part and programs that read the last one would see
+                // two different packages.
                 return Err(RegistryApiError::invalid(format!("the part `{name}` is there twice")));
             }
             match name.as_str() {
@@ -125,7 +127,7 @@ impl Form {
                 "name" => form.name = text(requested_range, "name").await?,
                 "version" => form.version = text(requested_range, "version").await?,
                 "changelog" => form.changelog = text(requested_range, "changelog").await?,
-                // Clients may say more than this program understands.
+                // Unknown parts are ignored, so that clients can send more.
                 _ => {}
             }
         }
@@ -149,7 +151,7 @@ async fn bytes(mut requested_range: Field<'_>, name: &str, most: usize) -> Regis
     Ok(all.into())
 }
 
-/// A text; nothing if it is empty.
+/// The text of a part; `None` if it is empty.
 async fn text(requested_range: Field<'_>, name: &str) -> RegistryResult<Option<String>> {
     let bytes = bytes(requested_range, name, MAX_TEXT_BYTES).await?;
     let text = String::from_utf8(bytes.into())

@@ -1,4 +1,4 @@
-//! The package index that resolvers read.
+//! Serves the package index that resolvers read.
 
 use std::collections::BTreeSet;
 
@@ -24,11 +24,11 @@ use super::{
 };
 use crate::app::App;
 
-/// Skills whose needs can be asked for at once.
+/// Maximum skills in one request for dependencies.
 const MAX_REQUESTED_PACKAGES: usize = 100;
-/// Skills of one answer.
+/// Maximum skills in one response.
 const MAX_CLOSURE_PACKAGES: usize = 5000;
-/// Bytes of one answer.
+/// Maximum bytes of one response.
 const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
 
 const NDJSON: &str = "application/x-ndjson";
@@ -149,7 +149,7 @@ async fn closure(
     let too_many =
         || RegistryApiError::invalid("these skills need too many others; ask for them one by one");
     while !next.is_empty() {
-        // What would be too much is not even read.
+        // Index text that exceeds the limit is not read.
         let left = MAX_RESPONSE_BYTES.saturating_sub(text.len());
         let level = registry(&app).indexes_within(&next, left).await?.ok_or_else(too_many)?;
         next = Vec::new();
@@ -165,7 +165,7 @@ async fn closure(
     Ok(answer.respond(&method, &headers))
 }
 
-/// The skills that any version needs.
+/// The dependencies of all versions.
 fn needs(index: &IndexText) -> impl Iterator<Item = PackageName> {
     let lines = index.text.lines().filter_map(|line| serde_json::from_str::<IndexLine>(line).ok());
     lines.flat_map(|line| line.dependencies).filter_map(|need| {

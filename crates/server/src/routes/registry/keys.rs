@@ -25,21 +25,21 @@ use crate::{
     body::{Members, Shape, Text},
 };
 
-/// Characters of what owners call a key.
+/// Maximum length of the label of a key.
 const MAX_LABEL_LENGTH: usize = 100;
-/// Characters of a public key as text.
+/// Maximum length of a public key as text.
 const MAX_KEY_LENGTH: usize = 4096;
-/// Characters of the reason for which a key is revoked.
+/// Maximum length of the reason for a revocation.
 const MAX_REASON_LENGTH: usize = 1000;
-/// Keys that a team may have, with those that were revoked.
+/// Maximum keys of a team, including revoked ones.
 const MAX_KEYS: usize = 100;
 
-/// The keys of a team, below its address.
+/// Routes for the keys of a team, below the path of the team.
 pub(super) fn of_team() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(revoke))
 }
 
-/// The keys of the auditors of the registry.
+/// Routes for the keys of the auditors of the registry.
 pub(super) fn router() -> OpenApiRouter<App> {
     let auditors = Below { prefix: "/api/v1/auditors", suffix: "_of_auditors", parameters: &[] };
     auditors.put(of_team())
@@ -242,7 +242,7 @@ async fn must_change(
     Ok(acting.actor.must_have(Right::Own, Some(holding))?)
 }
 
-/// Refuses a proof that shows nothing.
+/// Rejects an invalid proof of possession.
 fn must_prove(app: &App, key: &PublicKey, holding: &OwnerScope, proof: &str) -> RegistryResult<()> {
     let (holding, registry) = (holding.to_string(), super::base(app));
     if is_proved(key, Purpose { holding: &holding, registry: &registry }, proof) {
@@ -256,7 +256,7 @@ fn must_prove(app: &App, key: &PublicKey, holding: &OwnerScope, proof: &str) -> 
     Err(RegistryApiError::invalid(message).because("wrong_proof"))
 }
 
-/// A key that signs records, and the text that is kept.
+/// Parses a key that can sign records. Also returns the text that is stored.
 fn readable(text: &str) -> RegistryResult<(PublicKey, String)> {
     let wrong =
         |why: &dyn std::fmt::Display| RegistryApiError::invalid(format!("`public_key`: {why}"));

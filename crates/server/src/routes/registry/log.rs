@@ -20,11 +20,11 @@ use super::{
 };
 use crate::app::App;
 
-/// Entries of a page unless somebody says otherwise.
+/// Default entries of a page.
 const DEFAULT_PAGE_SIZE: u64 = 50;
-/// The most of one page.
+/// Maximum entries of a page.
 const MAX_PAGE_SIZE: u64 = 100;
-/// Kinds of entries that are asked for at once.
+/// Maximum kinds of entries in one request.
 const MAX_ACTS: usize = 10;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -69,11 +69,11 @@ enum Who {
     Number(i64),
 }
 
-/// Whose addresses somebody may see.
+/// Whose email addresses the caller may see.
 #[derive(Debug)]
 enum AddressVisibility {
     Everybody,
-    /// Those who are in a team with them.
+    /// Addresses of accounts that are in a team with the caller.
     Team(HashSet<i64>),
 }
 
@@ -142,20 +142,20 @@ async fn log(
     Ok(respond(StatusCode::OK, &AuditLog { items, next_cursor }))
 }
 
-/// The number of an account, by its address or by itself.
+/// The account id for an email address or an id.
 async fn number(app: &App, text: &str, sight: &AddressVisibility) -> RegistryResult<i64> {
     if let Ok(number) = text.parse() {
         return Ok(number);
     }
     let found = app.database.accounts().by_email(text).await?.map(|(user, _)| user.id);
-    // Nobody learns here which addresses have accounts, or whose a number is: no account has done
-    // nothing.
+    // An address that the caller may not see becomes the id 0, which has no entries: callers must
+    // not find out which addresses have accounts, or to whom an id belongs.
     Ok(found.filter(|account| sight.has(*account)).unwrap_or(0))
 }
 
 fn shown(entry: AuditEntry, emails: &HashMap<i64, String>, sight: &AddressVisibility) -> LogEntry {
     let seen = entry.account.is_none_or(|account| sight.has(account));
-    // Who has no address any more was deleted.
+    // An account without an email address was deleted.
     let who = |account: i64| match emails.get(&account) {
         Some(email) if seen => Who::Address(email.clone()),
         _ => Who::Number(account),
@@ -173,7 +173,8 @@ fn shown(entry: AuditEntry, emails: &HashMap<i64, String>, sight: &AddressVisibi
     }
 }
 
-/// Whether somebody may see what they ask for, and whose addresses they see in it.
+/// Checks that the caller may see the requested entries. Returns whose addresses the caller sees in
+/// them.
 async fn must_see(
     app: &App,
     acting: &RegistryCaller,

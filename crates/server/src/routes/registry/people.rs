@@ -1,7 +1,7 @@
 //! Routes for namespaces, their members and reserved prefixes.
 //!
-//! A namespace has a team; so has each skill that lies in none. Addresses of people are for members
-//! of the team and for administrators: nobody else learns from here who has an account.
+//! A namespace has a team, and so has each skill without a namespace. Email addresses are visible
+//! only to members of the team and to administrators: nobody else can find out who has an account.
 
 use std::collections::HashMap;
 
@@ -27,10 +27,10 @@ use crate::{
     body::{Members, Shape, Text},
 };
 
-/// Characters of an address of a person.
+/// Maximum length of an email address.
 pub(super) const MAX_EMAIL_LENGTH: usize = 255;
 
-/// Where teams are.
+/// The paths of teams.
 const PREFIX_PATHS: [Below; 3] = [
     Below {
         prefix: "/api/v1/namespaces/{namespace}",
@@ -152,7 +152,7 @@ struct PrefixGrant {
     email: String,
 }
 
-/// Whether somebody is in a team, or an administrator.
+/// Fails unless the caller is a member of a team, or an administrator.
 pub(super) async fn must_be_member(
     app: &App,
     acting: &RegistryCaller,
@@ -161,7 +161,7 @@ pub(super) async fn must_be_member(
     must_be(app, acting, holding, TeamRole::Publisher).await
 }
 
-/// Whether somebody may change a team. Whoever may not learns nothing about accounts.
+/// Fails unless the caller may change a team. The error reveals nothing about accounts.
 pub(super) async fn must_own(
     app: &App,
     acting: &RegistryCaller,
@@ -193,7 +193,7 @@ async fn must_be(
     }
 }
 
-/// The account of an address. Only those may ask who may know.
+/// The account of an email address. Call this only for callers who may know it.
 pub(super) async fn account(app: &App, email: &str) -> RegistryResult<User> {
     let missing = || {
         let message = "there is no account with this address; ask the person to make one first";
@@ -203,7 +203,7 @@ pub(super) async fn account(app: &App, email: &str) -> RegistryResult<User> {
     found.map(|(user, _)| user).ok_or_else(missing)
 }
 
-/// The addresses of accounts, one question for each.
+/// The email addresses of accounts, with one query for each.
 pub(super) async fn emails(app: &App, accounts: Vec<i64>) -> RegistryResult<HashMap<i64, String>> {
     let mut found = HashMap::new();
     for id in accounts {
@@ -356,7 +356,8 @@ async fn transfer(
     Ok(respond(StatusCode::OK, &Transferred { namespace, owner }))
 }
 
-/// Who gives it away if nobody is named: oneself, or, for an administrator, the only owner.
+/// The current owner if the request names none: the caller, or, for an administrator, the only
+/// owner.
 fn giver(acting: &RegistryCaller, members: &[Member]) -> RegistryResult<i64> {
     let owners = || members.iter().filter(|member| member.role == TeamRole::Owner);
     let mut ids = owners().map(|owner| owner.user_id);

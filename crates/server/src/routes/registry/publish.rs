@@ -33,9 +33,9 @@ use super::{
 };
 use crate::app::App;
 
-/// Bytes of what changed.
+/// Maximum bytes of a changelog.
 const MAX_CHANGELOG_BYTES: usize = 64 * 1024;
-/// How often a number is taken for prose that others publish at the same time.
+/// How often a version number is assigned to prose again, if others publish at the same time.
 const MAX_VERSION_TRIES: usize = 8;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -86,7 +86,7 @@ async fn publish(
     Ok((StatusCode::CREATED, JsonResponse(published)))
 }
 
-/// A place for an upload, or for a scan.
+/// Waits for a place for an upload or a scan.
 pub(super) async fn enter(app: &App, acting: &RegistryCaller) -> RegistryResult<PublishPass> {
     app.registry_state.publish_limits.wait(acting.caller.user.id).await.ok_or_else(|| {
         let message = "too much is being published or scanned at once; wait until yours is done";
@@ -94,8 +94,8 @@ pub(super) async fn enter(app: &App, acting: &RegistryCaller) -> RegistryResult<
     })
 }
 
-/// Vets a package. It keeps its place until it is done, also if whoever sent it went away: tools that
-/// run cannot be called back.
+/// Vets a package. The place is held until vetting is done, even if the client disconnects: running
+/// tools are not interrupted.
 pub(super) async fn vet(
     app: &App,
     pass: Option<PublishPass>,
@@ -111,9 +111,9 @@ pub(super) async fn vet(
     vetted.await.map_err(|error| RegistryApiError::failed(&error))
 }
 
-/// The number after the highest one of prose.
+/// The next version number of prose.
 async fn next(app: &App, package: &PackageName) -> RegistryResult<Version> {
-    // Also of what was withdrawn: its number is never free again.
+    // Includes withdrawn versions: their numbers are never used again.
     let numbers = registry(app).numbers(package).await?;
     let is_written = |version: &&Version| (version.major, version.minor) != (0, 0);
     if let Some(written) = numbers.iter().find(is_written)
@@ -129,7 +129,7 @@ async fn next(app: &App, package: &PackageName) -> RegistryResult<Version> {
     Ok(Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1))))
 }
 
-/// A package that came, and was found to be one.
+/// A valid package to publish.
 struct PublishRequest {
     bytes: Bytes,
     sha256: String,
@@ -172,7 +172,7 @@ impl PublishRequest {
         })
     }
 
-    /// What is found in it; an error if that keeps it out.
+    /// Vets the package; an error if the result forbids publishing it.
     async fn vetted(
         &self,
         app: &App,
@@ -191,7 +191,7 @@ impl PublishRequest {
             return Ok(scan);
         }
         if let Some(why) = registry(app).cleared(&self.sha256, &self.package).await? {
-            // An administrator looked at it; so should everybody who installs it.
+            // An administrator cleared the archive; users who install it should still review it.
             scan.verdict = ScanVerdict::Review;
             scan.report["cleared"] = json!(why);
             return Ok(scan);
@@ -261,8 +261,8 @@ impl PublishRequest {
         })
     }
 
-    /// The signatures that hold under a key that is registered, and those that hold under the key that
-    /// they bring, which count for nothing until somebody registers it and signs again.
+    /// The valid signatures by registered keys, and those that are valid with the key in their own
+    /// record. The latter count for nothing until the key is registered and signs again.
     async fn signatures(&self, app: &App) -> RegistryResult<Vec<NewSignature>> {
         if self.submission.signatures.is_empty() {
             return Ok(Vec::new());
@@ -291,7 +291,7 @@ impl PublishRequest {
     }
 }
 
-/// The keys that still count.
+/// The keys that are not revoked.
 fn registered(keys: Vec<RegistryKey>) -> Vec<PublicKey> {
     let keys = keys.into_iter().filter(|key| key.revoked.is_none());
     keys.filter_map(|key| PublicKey::parse(&key.public_key).ok()).collect()
@@ -310,7 +310,7 @@ fn rejected(rejection: &Rejection) -> RegistryApiError {
     }
 }
 
-/// What vetting came to, as it is kept.
+/// The vetting result in the format that is stored.
 pub(super) fn result(vetted: &VettingReport) -> ScanResult {
     let verdict = match vetted.verdict {
         Verdict::Allow => ScanVerdict::Allow,

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::error::{RegistryApiError, RegistryResult};
 
-/// Where the facts of a version have what its publisher says that changed.
+/// The key in the metadata of a version for the changelog of its publisher.
 pub(super) const CHANGELOG: &str = "changelog";
 
-/// The name as clients know it.
+/// The name in the format of the client API.
 pub(super) fn name(package: &PackageName) -> RegistryResult<Name> {
     Name::parse(&package.to_string()).map_err(|error| RegistryApiError::failed(&error))
 }
@@ -35,7 +35,7 @@ pub(super) fn summary(summary: &Summary) -> RegistryResult<wire::Summary> {
     })
 }
 
-/// Whose name a version is published under: nobody's address is given out.
+/// The publisher of a version: its namespace. Email addresses are never published.
 fn publisher(package: &PackageName) -> Option<String> {
     let namespace = package.namespace();
     (!namespace.is_shared()).then(|| namespace.to_string())
@@ -75,7 +75,7 @@ pub(super) fn version(
         sha256: file.sha256.clone(),
         size: file.size,
     };
-    // The index says the same of what is blocked: nobody is given it anew.
+    // A blocked version is described as in the index: it is not served to new users.
     let blocked = known.why_blocked();
     let yanked_why = known.yanked.as_ref().and_then(|(_, why)| why.clone());
     Ok(wire::VersionDetail {
@@ -107,7 +107,7 @@ pub(super) fn artifact(known: &PackageVersion) -> Artifact {
     }
 }
 
-/// The record of the publisher whose key counts, else of any.
+/// The record of a publisher signature with an active key, else of any publisher signature.
 fn signature(signatures: &[Signature]) -> Option<Value> {
     let publishers = || signatures.iter().filter(|one| one.signer == Signer::Publisher);
     let best = publishers().find(|one| one.state == SignatureState::Active);
@@ -115,7 +115,7 @@ fn signature(signatures: &[Signature]) -> Option<Value> {
     serde_json::from_str(&best.record).ok()
 }
 
-/// What a scan found, in the words of GAIA.
+/// A scan result in the format of GAIA.
 pub(super) fn audit(result: &ScanResult, at: Timestamp) -> Audit {
     let findings = result.report.get("findings").and_then(Value::as_array);
     let engine = result.report.get("engine").and_then(Value::as_str);
@@ -127,7 +127,7 @@ pub(super) fn audit(result: &ScanResult, at: Timestamp) -> Audit {
     }
 }
 
-/// Text that was checked when it was published.
+/// Text that was validated when it was published.
 pub(super) fn text(bytes: Option<bytes::Bytes>) -> Result<Option<String>, StoreError> {
     let damaged = |_| StoreError::Damaged {
         what: "a SKILL.md".to_owned(),

@@ -25,10 +25,10 @@ use crate::{
     body::{self, Shape},
 };
 
-/// Bytes of a body that says what is to be done.
+/// Default maximum bytes of a request body.
 pub(super) const DEFAULT_MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// A body that is JSON of a shape, of at most some bytes.
+/// A JSON body that is validated as `T`, with a maximum size.
 #[derive(Debug)]
 pub(super) struct Body<T, const MAX_BYTES: usize = DEFAULT_MAX_BODY_BYTES>(pub(super) T);
 
@@ -68,7 +68,7 @@ fn must_be_json(headers: &HeaderMap) -> RegistryResult<()> {
     ))
 }
 
-/// An answer that is for the one who asked, and for nobody on the way.
+/// A response that only the caller may see, and no shared cache may store.
 pub(super) fn respond(status: StatusCode, value: &impl Serialize) -> Response {
     let mut response = (status, Json(value)).into_response();
     let private = HeaderValue::from_static("no-store");
@@ -76,7 +76,7 @@ pub(super) fn respond(status: StatusCode, value: &impl Serialize) -> Response {
     response
 }
 
-/// The parts of an address by their names, of which some addresses have fewer than others.
+/// The path parameters by name; some paths have fewer than others.
 #[derive(Debug, Default)]
 struct Named {
     namespace: Option<String>,
@@ -106,7 +106,7 @@ impl Named {
     }
 }
 
-/// A version that an address names.
+/// The version in a path.
 #[derive(Debug)]
 pub(super) struct OneVersion {
     pub(super) package: PackageName,
@@ -123,7 +123,7 @@ impl FromRequestParts<App> for OneVersion {
     }
 }
 
-/// A version that an address names, or all versions of a skill.
+/// The version in a path, or all versions of a skill.
 #[derive(Debug)]
 pub(super) struct OneOrAll {
     pub(super) package: PackageName,
@@ -136,7 +136,8 @@ impl FromRequestParts<App> for OneOrAll {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> RegistryResult<Self> {
         let named = Named::read(parts, app).await?;
         match &named {
-            // No name begins with a digit: `acme/tool` is a skill, and `tool/1.0.0` a version.
+            // A version begins with a digit, a name does not: `acme/tool` is a skill, `tool/1.0.0`
+            // a version.
             Named { namespace: None, name: Some(first), version: Some(second) }
                 if !second.starts_with(|c: char| c.is_ascii_digit()) =>
             {
@@ -150,7 +151,7 @@ impl FromRequestParts<App> for OneOrAll {
     }
 }
 
-/// What an address says people own together.
+/// The owned thing in a path: a namespace, a skill without a namespace, or the auditors.
 #[derive(Debug)]
 pub(super) struct Owned(pub(super) OwnerScope);
 
@@ -168,24 +169,24 @@ impl FromRequestParts<App> for Owned {
     }
 }
 
-/// Where routes are put, and what is said about the parameters there.
+/// A path prefix for routes, with the descriptions of its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Below {
     pub(super) prefix: &'static str,
-    /// What makes the names of its operations unlike others.
+    /// A suffix that makes operation ids unique.
     pub(super) suffix: &'static str,
     pub(super) parameters: &'static [(&'static str, &'static str)],
 }
 
 impl Below {
-    /// What is done to a version of a skill of the default namespace.
+    /// Routes for a version of a skill in the default namespace.
     pub(super) const FLAT: Self = Self {
         prefix: "/api/v1/skills/{name}/{version}",
         suffix: "",
         parameters: &[("name", "The skill"), ("version", "The version")],
     };
 
-    /// What is done to a version of a skill of another namespace.
+    /// Routes for a version of a skill in another namespace.
     pub(super) const IN_NAMESPACE: Self = Self {
         prefix: "/api/v1/skills/{namespace}/{name}/{version}",
         suffix: "_in",

@@ -27,7 +27,7 @@ use crate::{
     body::{Members, Shape, Text},
 };
 
-/// Characters of a message or a reason.
+/// Maximum length of a message or a reason.
 const MAX_REASON_LENGTH: usize = 4096;
 const VERDICTS: [ScanVerdict; 3] = [ScanVerdict::Allow, ScanVerdict::Review, ScanVerdict::Block];
 
@@ -140,7 +140,7 @@ async fn rescan(
     Ok(respond(StatusCode::OK, &scanned))
 }
 
-/// Scans a version that was published.
+/// Scans a published version again.
 async fn scan(
     app: &App,
     pass: Option<PublishPass>,
@@ -214,7 +214,7 @@ async fn judge(
         return Err(RegistryError::NotAdmin.into());
     }
     let known = registry(&app).version(&package, &version).await?;
-    // What was found stays, beside what a person makes of it.
+    // The findings of the scan are stored with the decision of the administrator.
     let found = known.scan.as_ref().map(|(scan, _)| scan.report.clone());
     let mut report = found.filter(Value::is_object).unwrap_or_else(|| json!({}));
     report["judged"] = json!({"verdict": verdict.as_str(), "reason": reason});
@@ -284,13 +284,13 @@ async fn unclear(
     Err(RegistryApiError::not_found("this archive was not cleared"))
 }
 
-/// Scans what came without being scanned, such as an import. Returns how many there were.
+/// Scans versions that were stored without a scan, such as imports. Returns their number.
 pub(crate) async fn scan_backlog(app: &App, most: u64) -> Result<usize, RegistryError> {
     let waiting = registry(app).unscanned(most).await?;
     for (package, version) in &waiting {
         let known = match registry(app).version(package, version).await {
             Ok(known) => known,
-            // It was withdrawn meanwhile.
+            // The version was withdrawn since it was listed.
             Err(RegistryError::Withdrawn { .. } | RegistryError::NotFound { .. }) => continue,
             Err(error) => return Err(error),
         };

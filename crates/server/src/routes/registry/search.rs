@@ -21,9 +21,9 @@ use super::{
 };
 use crate::app::App;
 
-/// Skills of one answer unless somebody says otherwise.
+/// Default number of skills in a response.
 const DEFAULT_PAGE_SIZE: u64 = 20;
-/// Namespaces that are asked for at once: as many as fit into the address that clients send.
+/// Maximum namespaces in one request: as many as fit into a URL that clients send.
 const MAX_NAMESPACES: usize = 500;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -103,7 +103,7 @@ async fn find(app: &App, words: Words, limit: usize, offset: usize) -> RegistryR
     }
 }
 
-/// What lists show of the skills that were found, in their order.
+/// The summaries of the found skills, in the same order.
 async fn summaries(app: &App, hits: &SearchHits) -> RegistryResult<Vec<wire::Summary>> {
     let names: Vec<PackageName> =
         hits.items.iter().filter_map(|hit| hit.key.parse().ok()).collect();
@@ -111,7 +111,7 @@ async fn summaries(app: &App, hits: &SearchHits) -> RegistryResult<Vec<wire::Sum
     let mut found: HashMap<PackageName, Summary> =
         found.into_iter().map(|summary| (summary.package.clone(), summary)).collect();
     let there = names.iter().filter_map(|name| found.remove(name));
-    // The index may be a moment behind.
+    // The index may be slightly older than the database, so some skills may be missing.
     there
         .filter(|summary| summary.latest.is_some())
         .map(|summary| render::summary(&summary))

@@ -21,13 +21,13 @@ use super::{
 };
 use crate::app::App;
 
-/// Skills of a page unless somebody says otherwise.
+/// Default number of skills in a page.
 const DEFAULT_PAGE_SIZE: u64 = 20;
-/// The most of one page.
+/// Maximum number of skills in a page.
 pub(super) const MAX_PAGE_SIZE: u64 = 100;
-/// Pages that can be asked for by their number. Beyond, one goes on from the last page.
+/// Maximum number of a numbered page. Later pages need a cursor.
 const MAX_PAGE_NUMBER: u64 = 100;
-/// Skills that are counted one by one.
+/// Maximum number of skills that are counted exactly.
 const MAX_COUNTED: u64 = 10_000;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -45,7 +45,7 @@ pub(super) fn json(value: &impl Serialize) -> RegistryResult<CacheableResponse> 
     Ok(CacheableResponse::new("application/json", CachePolicy::Check, text))
 }
 
-/// Which skills, and how many.
+/// The parameters of a list request.
 #[derive(Debug)]
 struct Wanted {
     filter: Filter,
@@ -80,7 +80,7 @@ impl Wanted {
                 }
             },
         };
-        // Only the list by name has an index with them.
+        // Only the list sorted by name has a database index for filters.
         let narrowed = filter.tag.is_some() || filter.tier.is_some() || filter.author.is_some();
         if filter.yanked == Yanked::With && (narrowed || order != Order::Name) {
             let message =
@@ -146,7 +146,7 @@ async fn list(
     Ok(json(&page)?.respond(&method, &headers))
 }
 
-/// A page by its number, for clients that know no cursors.
+/// A page by number, for clients that do not support cursors.
 async fn numbered(app: &App, wanted: &Wanted, page: u64) -> RegistryResult<wire::Page> {
     let Wanted { filter, order, limit } = wanted;
     let (skip, end) = ((page - 1) * limit, page * limit);
@@ -164,7 +164,7 @@ async fn numbered(app: &App, wanted: &Wanted, page: u64) -> RegistryResult<wire:
             break cursor.is_none();
         }
     };
-    // Without a filter the index knows about how many there are.
+    // Without a filter, the size of the search index is a good estimate.
     let known = app.registry_state.search().map_or(0, |index| index.skill_count());
     Ok(wire::Page {
         items,
@@ -313,12 +313,12 @@ async fn show_package(
     .await
 }
 
-/// What the newest version says about itself.
+/// The text of SKILL.md of the newest version.
 async fn readme(app: &App, package: &Package) -> RegistryResult<Option<String>> {
     let Some(latest) = &package.summary.latest else { return Ok(None) };
     match registry(app).version(&package.summary.package, latest).await {
         Ok(latest) => skill_md(app, &latest).await,
-        // It was withdrawn a moment ago.
+        // The version was just withdrawn.
         Err(savoir_store::registry::RegistryError::Withdrawn { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -91,8 +91,8 @@ async fn text(
     .await
 }
 
-/// A version, unless it is blocked: nobody is given it anew, as with a download. Whoever has it in a lock
-/// gets its artefact.
+/// A version, unless it is blocked: like downloads, blocked versions are not served to new users.
+/// Users with a lockfile still get the archive by its digest.
 pub(super) async fn given(
     app: &App,
     name: &PackageName,
@@ -163,7 +163,7 @@ async fn plain(
         artefact.send(app.clone(), &method, &headers).await?
     } else {
         let packing = async {
-            // What is remembered was there after the last change that is known.
+            // Check again after the refresh: only a version that is not blocked may be cached.
             let known = given(app, name, &number).await?;
             let packed = packed(app, &known.sha256).await?;
             Ok(CacheableResponse::new("application/zip", CachePolicy::Immutable, packed)
@@ -178,7 +178,7 @@ async fn plain(
     Ok(response)
 }
 
-/// The artefact as an archive without a folder.
+/// Repacks an archive without its top-level folder.
 async fn packed(app: &App, artefact: &str) -> RegistryResult<Vec<u8>> {
     let bytes = registry(app).blob(artefact).await?.ok_or_else(|| lost(artefact))?;
     let packed = tokio::task::spawn_blocking(move || {
@@ -189,18 +189,19 @@ async fn packed(app: &App, artefact: &str) -> RegistryResult<Vec<u8>> {
     packed.map_err(|error| RegistryApiError::failed(&error))
 }
 
-/// Whether the client has it already.
+/// Whether the client already has the archive (`If-None-Match`).
 pub(super) fn has_tag(headers: &HeaderMap, sha256: &str) -> bool {
     let tag = HeaderValue::from_str(&format!("\"{sha256}\""));
     tag.is_ok_and(|tag| matches_if_none_match(headers, &tag))
 }
 
-/// Puts a large one where it can be sent from in pieces; tells how large it is. It stays there.
+/// Stores a large repacked archive as a blob, from which it can be streamed, and returns its size.
+/// The blob is not deleted.
 async fn laid_out(app: &App, artefact: &str, sha256: &str) -> RegistryResult<u64> {
     if let Some(size) = registry(app).blob_size(sha256).await? {
         return Ok(size);
     }
-    // One at a time, also if whoever asked went away: each is held in memory twice.
+    // One at a time, even if the client disconnects: each archive is in memory twice.
     let alone = Arc::clone(&app.registry_state.packing_lock).lock_owned().await;
     let (app, artefact, sha256) = (app.clone(), artefact.to_owned(), sha256.to_owned());
     let laying = tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! What other tools read that know nothing of this registry: an index at a well-known address, and the
-//! files that it names.
+//! Serves tools that do not know this registry: an index at a well-known address, and the files
+//! that the index lists.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -29,31 +29,33 @@ use super::{
 };
 use crate::app::App;
 
-/// Skills in the index: those that changed last.
+/// Maximum skills in the index: the most recently changed ones.
 const MAX_LISTED_SKILLS: u64 = 1000;
-/// Bytes of that index: what other tools read.
+/// Maximum bytes of the index that other tools accept.
 const MAX_INDEX_BYTES: usize = 1_500_000;
-/// Bytes of one skill in it: those with thousands of files crowd out nobody.
+/// Maximum bytes of one skill in the index, so that a skill with thousands of files does not crowd
+/// out others.
 const MAX_ENTRY_BYTES: usize = 100_000;
-/// Skills of it that are read at once.
+/// Number of skills that are read with one query.
 const READ_BATCH: usize = 50;
-/// Where other tools look.
+/// The path at which other tools look for the index.
 pub(super) const WELL_KNOWN: &str = "/.well-known/agent-skills/";
 const MANIFEST: &str = "SKILL.md";
-/// Letters of a name as the specification of skills has it.
+/// Maximum length of a name in the specification of skills.
 const MAX_NAME_BYTES: usize = 64;
 
-/// At the root of the server, where other tools look.
+/// The route at the root of the server, where other tools look.
 pub(in crate::routes) fn at_root() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(root_index))
 }
 
-/// Below the registry, where those look who know its address.
+/// The route below the registry, for clients that know its address.
 pub(super) fn below() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(index))
 }
 
-/// The files of the skills of the index. What is below an address is no path of a document.
+/// Routes for the files of indexed skills. They are not in the OpenAPI document, which has no
+/// wildcard paths.
 pub(in crate::routes) fn files() -> Router<App> {
     let below = |router: Router<App>, place: &str| {
         let folder = format!("{place}{WELL_KNOWN}");
@@ -65,7 +67,7 @@ pub(in crate::routes) fn files() -> Router<App> {
     below(below(Router::new(), ""), super::REGISTRY_PATH)
 }
 
-/// What lies there besides the index and the files that it names.
+/// The response for all other paths below the well-known address.
 async fn nothing(State(app): State<App>, _: ReadAccess) -> RegistryApiError {
     missing(&app)
 }
@@ -126,7 +128,8 @@ async fn listed(app: &App) -> RegistryResult<CacheableResponse> {
                 continue;
             }
             bytes += length;
-            // Those of an import may share one: then that of a namespace has it, whoever came last.
+            // Imported skills may share a short name: then a skill in a namespace gets it, in
+            // alphabetical order, not the most recent one.
             let package = found.summary.package;
             let rank = (package.namespace().is_default(), package.to_string());
             match skills.entry(package.short()) {
@@ -146,7 +149,7 @@ async fn listed(app: &App) -> RegistryResult<CacheableResponse> {
     Ok(CacheableResponse::new("application/json", CachePolicy::Minute, index.to_string()))
 }
 
-/// How others get a skill: the text alone if there is nothing else, else an archive.
+/// How other tools get a skill: the text if it is the only file, else an archive.
 fn what(facts: &VersionFacts) -> Option<(&'static str, &'static str, &str)> {
     match facts.files.as_slice() {
         [file] if file.path == MANIFEST => Some(("skill-md", MANIFEST, &file.sha256)),
@@ -154,10 +157,10 @@ fn what(facts: &VersionFacts) -> Option<(&'static str, &'static str, &str)> {
     }
 }
 
-/// A skill for other tools.
+/// A skill in the index; `None` if other tools would reject it.
 fn entry(base: &str, found: &Findable) -> Option<Value> {
     let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
-    // Other tools refuse the whole list for the sake of one.
+    // One invalid skill makes other tools reject the whole list.
     if package.short().len() > MAX_NAME_BYTES || found.summary.description.trim().is_empty() {
         return None;
     }
@@ -174,7 +177,7 @@ fn entry(base: &str, found: &Findable) -> Option<Value> {
     }))
 }
 
-/// A file of the latest version of a skill, by the name that the index has for it.
+/// A file of the latest version of a skill, by the name of the skill in the index.
 async fn file(
     State(app): State<App>,
     _: ReadAccess,
@@ -195,7 +198,7 @@ async fn file(
         let text = registry(&app).blob(&known.skill_md).await?;
         text.ok_or_else(|| lost(&known.skill_md))?.into()
     } else {
-        // One at a time: each archive is held in memory as a whole.
+        // One at a time: each archive is in memory as a whole.
         let alone = Arc::clone(&app.registry_state.packing_lock).lock_owned().await;
         let bytes = registry(&app).blob(&known.sha256).await?.ok_or_else(|| lost(&known.sha256))?;
         let unpacked = tokio::task::spawn_blocking(move || {
@@ -204,7 +207,7 @@ async fn file(
         });
         unpacked.await.map_err(|error| RegistryApiError::failed(&error))??
     };
-    // Whatever it is, no browser runs it.
+    // Whatever the file is, browsers must not run it.
     let is_text = Path::new(&file.path).extension().is_some_and(|end| end == "md");
     let kind = if is_text { MARKDOWN } else { "application/octet-stream" };
     Ok(CacheableResponse::with_etag(kind, CachePolicy::Minute, &file.sha256, bytes)
