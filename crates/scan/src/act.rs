@@ -19,7 +19,7 @@ pub(super) struct Taint {
     pub(super) tokens: Vec<String>,
     /// The value contains files or file listings of the user.
     pub(super) files: bool,
-    /// The kind of private data: clipboard, keyboard, screen or login session of the user.
+    /// Kind of private data: clipboard, keyboard, screen, cookies, mails or requests of the user.
     pub(super) private: Option<&'static str>,
     /// The address that the value was downloaded from.
     pub(super) fetched: Option<String>,

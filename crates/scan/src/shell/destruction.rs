@@ -26,7 +26,8 @@ const MAIN_BRANCHES: [&str; 6] =
     ["main", "master", "production", "release", "refs/heads/main", "refs/heads/master"];
 
 impl Reader {
-    /// Records git commands that run code later, destroy history or push to an unknown remote.
+    /// Records git commands that run code later, weaken checks, destroy history or push to an
+    /// unknown remote.
     pub(super) fn git(&mut self, texts: &[&str], span: Span) {
         let has = |word: &str| texts.contains(&word);
         let runs = ["core.hooksPath", "init.templateDir", "core.fsmonitor", "core.sshCommand"];

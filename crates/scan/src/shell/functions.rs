@@ -1,4 +1,5 @@
-//! Tracks the arguments of shell functions and the items of loops.  Both can become part of an
+//! Tracks the arguments of shell functions and the items of loops. Both can become part of an
+//! address.
 //! address.
 
 use std::{collections::HashMap, rc::Rc};
