@@ -859,7 +859,7 @@ impl<'t> Reader<'t> {
             items.extend(parts.iter().map(|part| self.value(part)));
         }
         self.scopes.pop();
-        // What was left out does not say what was put in, but it came out of the same list.
+        // Without items, the result still has the taint of the list that it was made from.
         let taint = if items.is_empty() { taint } else { Taint::default() };
         Value { items, taint, ..Value::default() }
     }

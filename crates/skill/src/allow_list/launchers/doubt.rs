@@ -35,7 +35,7 @@ impl Command<'_> {
             if !only_words && word == "--" {
                 only_words = true;
             } else if !only_words && self.is_number(word) {
-                // No program in the table gives this word a special meaning.
+                // No program in the table gives a number a special meaning.
             } else if !only_words && is_option(word) {
                 // If an option contains the code, all plain words are files.
                 plain = plain.max(usize::from(self.is_program_option(word)));
@@ -188,8 +188,8 @@ impl Command<'_> {
         if is_odd && !self.is_named(at) { Err(self.unknown(value)) } else { Ok(()) }
     }
 
-    /// Checks a word that is not an option. Returns `Some` if the result also covers all following
-    /// words.
+    /// Checks a word that is not an option. Returns `Some` if the check ends here: with an error, or
+    /// with a result that covers all following words.
     fn word(self, at: usize, place: usize) -> Option<Result<(), String>> {
         let word = self.words[at].as_str();
         if let Err(reason) = self.value(at, word) {

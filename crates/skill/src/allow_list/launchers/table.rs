@@ -416,7 +416,7 @@ const GIT: Launcher = Launcher {
             "revert", "rm", "shortlog", "show", "show-branch", "show-ref", "sparse-checkout", "stash",
             "status", "submodule", "switch", "symbolic-ref", "tag", "update-index", "update-ref",
             "version", "whatchanged", "worktree",
-            // Reading alone: git runs what stands in its configuration.
+            // Only reading the configuration is harmless, because git runs commands from it.
             "config --get", "config --get-all", "config --get-regexp", "config --list", "config -l",
             "config get", "config list",
         ],

@@ -31,7 +31,7 @@ fn strip_first_pattern(text: &str) -> &str {
 }
 
 /// Removes quoted strings. If a slash, a backslash or a comment could hide the start of a string,
-/// the check fails or everything counts as code.
+/// the whole text counts as code.
 fn strip_strings(text: &str) -> Result<String, &'static str> {
     if text.contains(['/', '\\', '#']) {
         return Ok(text.to_owned());
