@@ -93,7 +93,8 @@ pub(crate) fn parse(text: &str) -> Script {
     parse_with(text, &HashMap::new())
 }
 
-/// Like [`parse`], with variables that were set elsewhere.
+/// Parses a text as shell commands, with variables that were set elsewhere. Never fails: invalid
+/// syntax becomes words.
 pub(super) fn parse_with(text: &str, outer: &HashMap<String, KnownVariable>) -> Script {
     parse_in(text, outer, None)
 }

@@ -188,8 +188,8 @@ impl Command<'_> {
         if is_odd && !self.is_named(at) { Err(self.unknown(value)) } else { Ok(()) }
     }
 
-    /// Checks a word that is not an option. Returns `Some` if the check ends here: with an error, or
-    /// with a result that covers all following words.
+    /// Checks a word that is not an option. Returns `Some` if the check ends here: with an error,
+    /// or with a result that covers all following words.
     fn word(self, at: usize, place: usize) -> Option<Result<(), String>> {
         let word = self.words[at].as_str();
         if let Err(reason) = self.value(at, word) {
