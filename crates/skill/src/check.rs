@@ -171,17 +171,17 @@ pub fn check(source: Source, folder: Option<&Folder>, options: &Options) -> Chec
 /// Codes for missing parts, which often follow from another error.
 const MISSING_PART_CODES: [&str; 3] = ["missing-field", "no-tools", "unknown-dialect"];
 
-/// The error to show where only one fits: the first about existing content, else the first about a
-/// missing part.
+/// Returns the error to show if only one can be shown: the first about existing content, else the
+/// first about a missing part.
 pub fn most_relevant_error(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
     let mut errors = diagnostics.iter().filter(|found| found.is_error());
     let has = errors.clone().find(|found| !MISSING_PART_CODES.contains(&found.code));
     has.or_else(|| errors.next())
 }
 
-/// The first error that makes the head of a file look different from what it says, such as an escape
-/// sequence for terminals in a description. People are shown the head when they decide about a skill,
-/// so that such a file is neither installed nor published.
+/// Returns the first error that makes the frontmatter look different from its content, such as a
+/// terminal escape sequence in a description. People see the frontmatter when they decide about a
+/// skill, so such a file is neither installed nor published.
 pub fn find_disguise(reading: &Reading) -> Option<Diagnostic> {
     let head = reading.document.layout().closed_block()?.yaml;
     let options = Options::default();

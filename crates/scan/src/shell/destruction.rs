@@ -21,7 +21,7 @@ const DOCUMENTS: [&str; 22] = [
 /// Devices that files are overwritten from.
 const NOISE: [&str; 3] = ["/dev/urandom", "/dev/zero", "/dev/random"];
 
-/// Shared branches that must not be force-pushed or deleted.
+/// Shared branches, whose deletion by a push is recorded.
 const MAIN_BRANCHES: [&str; 6] =
     ["main", "master", "production", "release", "refs/heads/main", "refs/heads/master"];
 

@@ -191,7 +191,7 @@ pub enum MigrationBlocker {
         /// Why the name is invalid.
         problem: NameProblem,
     },
-    /// The skill has no description and no text to derive one from.
+    /// The skill has no description, and none can be derived from its text.
     #[error("it has no description")]
     NoDescription,
     /// The description is longer than GAIA accepts.

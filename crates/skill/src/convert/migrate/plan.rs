@@ -248,8 +248,8 @@ impl<'a> MigrationPlan<'a> {
         self.other_permissions();
     }
 
-    /// Does not discard the original `permissions` if it contains anything other than such booleans.
-    /// It is stored outside the place where GAIA reads permissions.
+    /// Does not discard the original `permissions` if it contains anything but such booleans. It is
+    /// stored outside the place where GAIA reads permissions.
     fn other_permissions(&mut self) {
         let Some(node) = self.document.field("permissions") else { return };
         let known = |key: &str| COARSE.iter().any(|domain| domain.as_str() == key);
