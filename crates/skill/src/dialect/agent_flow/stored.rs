@@ -24,7 +24,7 @@ pub enum Purpose {
     Create,
     /// The file replaces the stored file of the same name.
     Update,
-    /// The file is already stored, so limits on its size and fields no longer apply.
+    /// The file is already stored, so the limits on its fields are not checked again.
     Load,
 }
 
