@@ -1,28 +1,33 @@
-//! What code does, independent of its language.
+//! Defines acts: the actions that the scanner finds in code, in one form for all languages.
+//!
+//! The readers for shell, Python, JavaScript and PowerShell fill [`Acts`], and the rules match on
+//! [`Act`]. A [`Taint`] records which sensitive data a value contains and where the value came
+//! from, so that a rule can see, for example, that a request sends the contents of a credential
+//! file.
 
 use savoir_skill::Span;
 
-/// Sensitive data that a value contains.
+/// The sensitive data that a value contains, and the origin of the value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a value can be")]
 pub(super) struct Taint {
-    /// From a credential file.
+    /// The kind of credential file that the value was read from.
     pub(super) credential: Option<&'static str>,
-    /// The whole environment.
+    /// The value contains all environment variables.
     pub(super) environment: bool,
-    /// Names of variables that contain secrets.
+    /// Names of environment variables with secrets whose values are included.
     pub(super) tokens: Vec<String>,
-    /// Files of the user.
+    /// The value contains files or file listings of the user.
     pub(super) files: bool,
-    /// What the user copies, types, sees or is logged in with.
+    /// Kind of private data: clipboard, keyboard, screen, cookies, mails or requests of the user.
     pub(super) private: Option<&'static str>,
-    /// Downloaded from this address.
+    /// The address that the value was downloaded from.
     pub(super) fetched: Option<String>,
-    /// Decoded from another text.
+    /// The value was decoded from another text, such as Base64.
     pub(super) decoded: bool,
-    /// From a data file.
+    /// The value was read from a data file, such as `.txt` or `.png`.
     pub(super) data: bool,
-    /// From any file.
+    /// The value was read from any file.
     pub(super) read: bool,
 }
 
@@ -57,7 +62,7 @@ impl Taint {
         }
     }
 
-    /// Whether it contains data that should not leave the machine without consent.
+    /// Whether the value contains data that must not leave the machine without consent.
     pub(super) fn is_secret(&self) -> bool {
         self.credential.is_some()
             || self.environment
@@ -69,95 +74,96 @@ impl Taint {
 
 pub(super) const AGENT_PROMPTS: &str = "the questions of the agent";
 
-/// Protections that can be switched off in a cloud account.
+/// Names of the cloud account protections that an [`Act::Unprotects`] can switch off.
 pub(super) const CLOUD_AUDIT_LOG: &str = "the record of what is done in a cloud account";
 pub(super) const CLOUD_MONITORING: &str = "what watches over a cloud account";
 pub(super) const CLOUD_BACKUPS: &str = "the backups of a cloud account";
 pub(super) const CLOUD_KEYS: &str = "keys without which the data of a cloud account are lost";
 
-/// Origin of code that is executed.
+/// The origin of code that is executed but not written in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CodeOrigin {
-    /// From the network.
+    /// Downloaded from this address.
     Fetched(String),
-    /// Decoded from a text.
+    /// Decoded from a text or read from a data file.
     Decoded,
-    /// Computed at run time.
+    /// Computed at run time, so that its text is unknown.
     Computed,
 }
 
-/// One thing that code does.
+/// One action of the code, such as a network request or a file write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Talks to a host, with what it sends, and with the names of the secrets by which it logs in.
+    /// Connects to the host `to`; `sends` is the data sent, `log_in` names the secrets that only
+    /// authenticate the sender.
     Network { to: String, sends: Taint, log_in: Vec<String> },
     /// Executes code that is not in the file.
     Executes(CodeOrigin),
-    /// Reads a credential file.
+    /// Reads credentials of this kind.
     Secret(&'static str),
-    /// Mentions a credential file.
+    /// Mentions credentials of this kind without reading them.
     Names(&'static str),
     /// Asks a person for a secret.
     Asks(&'static str),
     /// Starts a program.
     Program(String),
-    /// Writes a file, with what is known of the text.
+    /// Writes a file; `text` is the part of the content that is known.
     Writes { path: String, text: String },
     /// Reads a file.
     Reads(String),
-    /// Deletes everything below a path.
+    /// Destroys data: everything below this path, or the data that this text describes.
     Deletes(String),
-    /// Hands a shell to a remote host.
+    /// Gives a remote host a shell on this machine.
     ReverseShell,
-    /// Installs packages.
+    /// Installs a package with a package manager.
     Installs { manager: &'static str, package: String },
-    /// Uses another package index.
+    /// Uses a package index other than the default one.
     Index(String),
-    /// Makes something start again later.
+    /// Arranges for code to start again later, for example with cron.
     Persists(&'static str),
-    /// Switches off a protection of the system.
+    /// Switches off a protection of the system or of a cloud account.
     Unprotects(&'static str),
-    /// Unpacks an archive with a password.
+    /// Unpacks an archive that has a password.
     Unlocks,
     /// Mines cryptocurrency.
     Mines,
-    /// Hides which function is called.
+    /// Hides its behavior, for example which function it calls.
     Obscures(&'static str),
-    /// Opens access from outside.
+    /// Allows access to the machine from outside, for example with a new account.
     Opens(&'static str),
 }
 
-/// An act and its position in a fragment.
+/// An act and its position in a fragment (one piece of code or text that the scanner reads).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LocatedAct {
     pub(super) act: Act,
     pub(super) span: Span,
 }
 
-/// Code in a string, which is read as a fragment of its own.
+/// Code inside a string; the scanner reads it as a separate fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EmbeddedCode {
     pub(super) text: String,
-    /// The encoding that it was hidden in.
+    /// The encoding that the code was decoded from, if any.
     pub(super) hidden_in: Option<&'static str>,
-    /// The language, where the way it is started says so.
+    /// The language, if the call that executes the code determines it.
     pub(super) language: Option<super::fragment::Language>,
     pub(super) span: Span,
 }
 
-/// Acts and embedded code of a fragment.
+/// All acts and all embedded code of one fragment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Acts {
     pub(super) located: Vec<LocatedAct>,
     pub(super) embedded: Vec<EmbeddedCode>,
-    /// Whether a limit was reached.
+    /// Whether a limit was reached, so that part of the code was not read.
     pub(super) is_cut: bool,
 }
 
 impl Acts {
     pub(super) fn push(&mut self, act: Act, span: Span) {
         let seen = LocatedAct { act, span };
-        // Duplicates are close to each other.
+        // Duplicates are close to each other, so comparing with the last 64 acts is enough.
         if !self.located.iter().rev().take(64).any(|known| *known == seen) {
             self.located.push(seen);
         }

@@ -4,26 +4,26 @@ use std::io::{Cursor, Read as _};
 
 use zip::ZipArchive;
 
-/// Most entries of an archive that are looked at, and most bytes of them together.
+/// Maximum number of entries of an archive that are read, and of their bytes in total.
 const MAX_ENTRIES: usize = 500;
 const MAX_UNPACKED_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What a file is by its first bytes.
+/// The type of a file, judging by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileType {
-    /// A program for some machine.
+    /// A compiled program.
     Program(&'static str),
     /// A zip archive.
     Zip,
-    /// An archive that is not looked into.
+    /// An archive that is not unpacked.
     Packed(&'static str),
     /// A picture, a font, a document, sound.
     Media,
-    /// Text, as far as the first bytes tell.
+    /// Text, judging by the first bytes.
     Other,
 }
 
-/// What a file is by its first bytes.
+/// Detects the type of a file by its first bytes.
 pub(super) fn file_type(bytes: &[u8]) -> FileType {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     if starts(b"\x7fELF") {
@@ -86,13 +86,13 @@ fn is_media(bytes: &[u8]) -> bool {
     begins && !is_text(bytes)
 }
 
-/// Whether it can be read as text: `BM=1` begins a script as well as a picture. A PDF may be text, and
-/// is none to anybody who reads or runs files.
+/// Whether a file is text: `BM=1` can begin a script as well as a picture. A PDF may be valid text,
+/// but nobody reads or runs it as text.
 fn is_text(bytes: &[u8]) -> bool {
     !bytes.starts_with(b"%PDF") && !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok()
 }
 
-/// What an archive holds.
+/// The files of an archive.
 #[derive(Debug, Default)]
 pub(super) struct ArchiveContents {
     pub(super) files: Vec<(String, Vec<u8>)>,
@@ -101,7 +101,7 @@ pub(super) struct ArchiveContents {
     pub(super) locked: bool,
 }
 
-/// The files of a zip archive, as far as the bounds go.
+/// Unpacks a zip archive, up to the limits.
 pub(super) fn unzip(bytes: &[u8]) -> ArchiveContents {
     let mut contents = ArchiveContents::default();
     let mut archive = match ZipArchive::new(Cursor::new(bytes)) {

@@ -1,4 +1,4 @@
-//! Reads Windows batch files into acts, line by line.
+//! Reads Windows batch files line by line and records what they do as acts.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::{
     host,
 };
 
-/// Marks of a text that is written for the command prompt of Windows.
+/// Substrings of texts that are written for the Windows command prompt.
 const MARKS: [&str; 14] = [
     "@echo off",
     "%temp%",
@@ -27,7 +27,7 @@ const MARKS: [&str; 14] = [
     "mshta",
 ];
 
-/// Programs that start what they are given.
+/// Programs that start the file that is passed to them.
 const STARTERS: [&str; 26] = [
     "start",
     "call",
@@ -57,16 +57,16 @@ const STARTERS: [&str; 26] = [
     "conhost",
 ];
 
-/// Those that fetch by themselves what they start.
+/// Starters that download the file themselves.
 const DIRECT: [&str; 4] = ["mshta", "msiexec", "regsvr32", "rundll32"];
 
-/// Longest value of a variable and longest line with the values put in.
+/// Maximum length of a variable, and of a line with variables expanded.
 const MAX_LINE_BYTES: usize = 8 * 1024;
 
-/// Most commands that start each other on one line.
+/// Maximum number of commands on one line that start each other.
 const MAX_NESTED_COMMANDS: usize = 8;
 
-/// Whether a text is a batch file, or commands for the same prompt.
+/// Whether a text is a batch file or contains commands for the Windows command prompt.
 pub(super) fn is_batch(path: &str, text: &str) -> bool {
     if matches!(super::collect::extension(path).as_str(), "bat" | "cmd") {
         return true;
@@ -87,7 +87,7 @@ pub(super) fn read(text: &str, acts: &mut Acts) {
         }
         at += line.len();
         let line = line.trim_end();
-        // `^` at the end of a line goes on in the next.
+        // `^` at the end of a line continues it on the next line.
         if let Some(part) = line.strip_suffix('^').filter(|_| joined.len() < MAX_LINE_BYTES) {
             joined.push_str(part);
             continue;
@@ -106,7 +106,7 @@ pub(super) fn read(text: &str, acts: &mut Acts) {
 #[derive(Default)]
 struct Reader {
     variables: HashMap<String, String>,
-    /// Where files come from, by path in small letters.
+    /// Download address of each file, by lower-case path.
     files: HashMap<String, String>,
 }
 
@@ -123,7 +123,7 @@ impl Reader {
         }
     }
 
-    /// A line with the values of variables put in: `%NAME%`, `!NAME!`.
+    /// Expands the variables in a line: `%NAME%`, `!NAME!`.
     fn filled(&self, line: &str, acts: &mut Acts) -> String {
         let mut filled = String::new();
         let mut rest = line;
@@ -135,7 +135,7 @@ impl Reader {
             let mark = &rest[at..=at];
             filled.push_str(&rest[..at]);
             let behind = &rest[at + 1..];
-            // `%NAME:~1,3%` is a part of it; which does not matter here.
+            // `%NAME:~1,3%` is a substring; which one does not matter here.
             let end = behind.find(mark).filter(|end| *end < 64);
             let known = end.and_then(|end| self.variables.get(&behind[..end].to_ascii_lowercase()));
             if let (Some(end), Some(value)) = (end, known) {
@@ -160,7 +160,7 @@ impl Reader {
         let name = name.unwrap_or(first).to_ascii_lowercase();
         let name = name.strip_suffix(".exe").unwrap_or(&name);
         match name {
-            // What stands behind them is a command as well.
+            // Another command follows these keywords.
             "if" | "else" | "do" | "for" | "in" | "not" | "exist" => {
                 let next = rest.iter().position(|word| is_command(word));
                 if let Some(next) = next {
@@ -228,14 +228,15 @@ impl Reader {
         }
     }
 
-    /// Where a word comes from that names a file: `x.dll,Entry`, `/i:x.sct`, `-File x.ps1`.
+    /// Returns the download address of the file that a word names: `x.dll,Entry`, `/i:x.sct`,
+    /// `-File x.ps1`.
     fn known(&self, word: &str) -> Option<String> {
         let plain = word.split(',').next().unwrap_or(word);
         let named = plain.split_once(':').map_or(plain, |(_, file)| file);
         [word, plain, named].iter().find_map(|word| self.files.get(&key(word)).cloned())
     }
 
-    /// `set NAME=value`, `set "NAME=value"`
+    /// Evaluates `set NAME=value` and `set "NAME=value"`.
     fn set(&mut self, rest: &[&str]) {
         let text = rest.join(" ");
         let Some((name, value)) = text.split_once('=') else { return };
@@ -244,7 +245,8 @@ impl Reader {
         }
     }
 
-    /// The file that a download goes to is the last word that is no option and no address.
+    /// Records a download. The target file is the last word that is neither an option nor an
+    /// address.
     fn fetched(&mut self, url: Option<String>, rest: &[&str], span: Span, acts: &mut Acts) {
         let Some(from) = url else { return };
         let file = rest
@@ -257,7 +259,7 @@ impl Reader {
         acts.push(Act::Network { to: from, sends, log_in: Vec::new() }, span);
     }
 
-    /// What is made of a file that was fetched was fetched as well.
+    /// Marks the copy of a downloaded file as downloaded.
     fn copied(&mut self, rest: &[&str]) {
         let Some(from) = rest.iter().find_map(|word| self.known(word)) else { return };
         if let Some(to) = rest.iter().rev().find(|word| !word.starts_with(['-', '/', '>'])) {
@@ -266,7 +268,7 @@ impl Reader {
     }
 }
 
-/// A path in the form in which files are remembered.
+/// Normalizes a path for use as a key.
 fn key(path: &str) -> String {
     let path =
         path.trim_matches(['"', '\'', '(', ')', '@']).to_ascii_lowercase().replace('\\', "/");
@@ -293,7 +295,7 @@ fn is_command(word: &str) -> bool {
     STARTERS.contains(&name) || others.contains(&name)
 }
 
-/// The commands of a line: between `&`, `|` and brackets that stand in no quotes.
+/// Splits a line into commands at `&`, `|` and brackets outside quotes.
 fn commands(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut start, mut quoted) = (0, false);
@@ -311,7 +313,7 @@ fn commands(line: &str) -> Vec<&str> {
     found
 }
 
-/// The words of a command, without their quotes and without `^`.
+/// Splits a command into words, without quotes and `^`.
 fn words(command: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut start, mut quoted) = (0, false);

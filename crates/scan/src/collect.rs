@@ -17,10 +17,10 @@ use super::{
     value::CrossFileState,
 };
 
-/// How often a fragment can be hidden in another one.
+/// Maximum nesting of fragments that are hidden in each other.
 const MAX_DEPTH: usize = 6;
 
-/// Limits for one skill.
+/// Maximum number of fragments, and of bytes of hidden text, in one skill.
 const MAX_FRAGMENTS: usize = 20_000;
 const MAX_HIDDEN_BYTES: usize = 4 * 1024 * 1024;
 
@@ -403,7 +403,7 @@ impl<'a> FragmentCollector<'_, 'a> {
                 }
                 acts
             }
-            // Code in a document may leave out what does not matter there.
+            // Code in a document may omit irrelevant parts, so a syntax error is not reported.
             Err(_)
                 if fragment.is_shown_in_document
                     || fragment.depth > 0 && fragment.hidden_in.is_none() =>
@@ -421,7 +421,7 @@ impl<'a> FragmentCollector<'_, 'a> {
     }
 }
 
-/// A line of code with several wallet names searches for wallets.
+/// Records a line of code that names several wallets, because it searches for wallets.
 fn name_wallets(text: &str, acts: &mut Acts) {
     const WORDS: [&str; 9] = [
         "mnemonic", "seed", "metamask", "ledger", "trezor", "phantom", "exodus", "electrum", "xprv",
@@ -442,7 +442,7 @@ fn is_binary(path: &str, text: &str) -> bool {
         && super::fragment::guess_language(text) == Language::Other
 }
 
-/// Whether a file of an office document is text, a picture or a setting.
+/// Whether a file inside an office document is text, a picture or a setting.
 fn is_part_of_document(name: &str) -> bool {
     let ending = extension(name);
     !UNSUPPORTED_PROGRAM_EXTENSIONS.contains(&ending.as_str())
@@ -453,7 +453,7 @@ fn is_part_of_document(name: &str) -> bool {
 /// Beyond this, a backquote is not the start of inline code.
 const MAX_INLINE_CODE_BYTES: usize = 20_000;
 
-/// Code blocks and commands between backquotes.
+/// Returns code blocks and commands between backquotes.
 fn find_markdown_code<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
     let text: &str = &fragment.text;
     let outline = Outline::new(text, Span::new(0, text.len()));
@@ -463,7 +463,7 @@ fn find_markdown_code<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> 
         if matches!(language, Language::Shell | Language::Python | Language::JavaScript) {
             found.push(fragment.sub_fragment(fence.content, language));
         } else if language == Language::Other {
-            // Settings have commands in them: hooks, tasks, servers.
+            // Settings contain commands: hooks, tasks, servers.
             let settings = fragment.sub_fragment(fence.content, language);
             for (command, span) in embedded::commands(&settings.text) {
                 let mut command = settings.derived_fragment(command, Language::Shell, None, span);
@@ -500,7 +500,7 @@ fn find_markdown_code<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> 
     found
 }
 
-/// Whether a command stands in a sentence or a row below a heading such as `## Red flags`.
+/// Whether a command is in a sentence or a row below a heading such as `## Red flags`.
 fn is_example_of_attack(text: &str, at: usize) -> bool {
     let heading = text[..at].rfind("\n#").map_or(text, |open| &text[open + 1..]);
     if !heading.starts_with('#') {
@@ -510,7 +510,7 @@ fn is_example_of_attack(text: &str, at: usize) -> bool {
     ["red flag", "warning sign", "signs of", "scams"].iter().any(|words| heading.contains(words))
 }
 
-/// Whether a command that switches off a protection is named as what harmful programs do.
+/// Whether a command that switches off a protection is quoted as a sign of malware.
 fn is_sign_of_malware(text: &str, span: Span) -> bool {
     const COMMANDS: [&str; 9] = [
         "vssadmin",
@@ -546,7 +546,7 @@ fn is_sign_of_malware(text: &str, span: Span) -> bool {
     WORDS.iter().any(|word| before.contains(word) || after.contains(word))
 }
 
-/// Code blocks that are only indented.
+/// Returns code blocks that are marked by indentation only.
 fn find_indented_code<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec<TextFragment<'a>> {
     let text: &str = &fragment.text;
     let mut found = Vec::new();
@@ -569,7 +569,7 @@ fn find_indented_code<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec
     found.into_iter().map(|span| fragment.sub_fragment(span, Language::Shell)).collect()
 }
 
-/// Commands that stand in the text without any marks.
+/// Returns commands in the text that have no Markdown markup.
 fn find_bare_commands<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec<TextFragment<'a>> {
     const MARKS: [&str; 8] =
         ["base64 -d", "base64 -D", "base64 --decode", "| bash", "| sh", "|bash", "|sh", "| iex"];
@@ -590,7 +590,7 @@ fn find_bare_commands<'a>(fragment: &TextFragment<'a>, outline: &Outline) -> Vec
     found
 }
 
-/// Encoded runs that turn out to be code or sentences.
+/// Returns encoded runs that decode to code or sentences.
 fn find_encoded_text<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
     let runs = decode::runs(&fragment.text)
         .into_iter()
@@ -613,7 +613,7 @@ fn find_encoded_text<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
     found
 }
 
-/// Code in a file whose name does not say so, and commands in files that are not read as code.
+/// Returns code in files with another extension, and commands in files that are not read as code.
 fn find_code_in_other_files<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
     let mut found = Vec::new();
     let language = guess_language(&fragment.text);
@@ -642,7 +642,7 @@ fn says_rot13(lower: &str) -> bool {
     .any(|name| lower.contains(name))
 }
 
-/// A text that says that it is turned around is read the right way round, too.
+/// If the text mentions that it is reversed or rotated, also reads the decoded text.
 fn find_rotated_or_reversed_text<'a>(
     fragment: &TextFragment<'a>,
     rot13: bool,
@@ -674,7 +674,7 @@ fn find_rotated_or_reversed_text<'a>(
     found
 }
 
-/// The commands that npm runs.
+/// Returns the commands of the npm scripts in a `package.json`.
 fn find_npm_scripts<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
     let Ok(json) = serde_json::from_str::<serde_json::Value>(&fragment.text) else {
         return Vec::new();
@@ -683,7 +683,7 @@ fn find_npm_scripts<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
         return Vec::new();
     };
     let mut found = Vec::new();
-    // They stand in their order, so each is looked for behind the one before.
+    // The scripts are in file order, so each is searched after the previous one.
     let mut at = 0;
     for (name, command) in scripts {
         let Some(command) = command.as_str() else { continue };

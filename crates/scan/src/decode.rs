@@ -12,31 +12,31 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const PLAIN: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-/// Shortest run that is tried: `curl x|sh` has sixteen characters in Base64.
+/// Minimum length of an encoded run: `curl x|sh` has sixteen characters in Base64.
 const MIN_ENCODED_BYTES: usize = 16;
 
-/// Shortest line of a run that goes on in the next line.
+/// Minimum length of a line of a run that continues on the next line.
 const WRAPPED: usize = 40;
 
-/// Most bytes that one run gives.
+/// Maximum number of bytes that one run decodes to.
 const MAX_ENCODED_BYTES: usize = 512 * 1024;
 
-/// Most bytes of one text that are tried.
+/// Maximum number of bytes of one text that are decoded.
 const MAX_DECODED_BYTES: usize = 4 * 1024 * 1024;
 
-/// Base64 as text, if it is text.
+/// Decodes Base64, if the result is text.
 pub(super) fn base64(text: &str) -> Option<String> {
     readable(base64_bytes(text)?)
 }
 
-/// Base64 as bytes, with blanks in it or without.
+/// Decodes Base64 to bytes, ignoring blanks.
 pub(super) fn base64_bytes(text: &str) -> Option<Vec<u8>> {
     let compact: String =
         text.chars().filter(|c| !c.is_whitespace()).take(MAX_ENCODED_BYTES).collect();
     PLAIN.decode(&compact).or_else(|_| URL_SAFE.decode(&compact)).ok()
 }
 
-/// Hexadecimal digits as text, if it is text.
+/// Decodes hexadecimal digits, if the result is text.
 pub(super) fn hex(text: &str) -> Option<String> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     if digits.len() < 8 || !digits.len().is_multiple_of(2) || digits.len() > 2 * MAX_ENCODED_BYTES {
@@ -49,7 +49,7 @@ pub(super) fn hex(text: &str) -> Option<String> {
     readable(bytes?)
 }
 
-/// Bytes as text when nearly all of it can be read; UTF-16 as PowerShell takes it, too.
+/// Converts bytes to text if nearly all of it is readable; also UTF-16, which PowerShell uses.
 fn readable(bytes: Vec<u8>) -> Option<String> {
     if bytes.len() >= 8 && bytes.iter().skip(1).step_by(2).all(|byte| *byte == 0) {
         let units: Vec<u16> =
@@ -64,7 +64,7 @@ fn readable_text(text: String) -> Option<String> {
     (text.len() >= 4 && text.chars().all(good)).then_some(text)
 }
 
-/// Every letter thirteen places further.
+/// Rotates every letter by thirteen places.
 pub(super) fn rot13(text: &str) -> String {
     let turn = |c: char| match c {
         'a'..='m' | 'A'..='M' => char::from(c as u8 + 13),
@@ -74,7 +74,7 @@ pub(super) fn rot13(text: &str) -> String {
     text.chars().map(turn).collect()
 }
 
-/// `\x41`, `\u0041`, `\101` as the characters that they are.
+/// Replaces `\x41`, `\u0041` and `\101` by their characters.
 pub(super) fn escapes(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -107,7 +107,7 @@ pub(super) fn escapes(text: &str) -> String {
     result + rest
 }
 
-/// The characters of Base64 in both its alphabets, and of hexadecimal digits.
+/// The characters of both Base64 alphabets, which include the hexadecimal digits.
 const RUN: [bool; 256] = {
     let mut run = [false; 256];
     let mut byte = 0_u8;
@@ -119,7 +119,7 @@ const RUN: [bool; 256] = {
     run
 };
 
-/// Encoded runs in a text that turn out to be text: what they say, how, and where.
+/// Returns encoded runs that decode to text: the text, the encoding and the position.
 pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
     let is_run = |byte: u8| RUN[usize::from(byte)];
     let bytes = text.as_bytes();
@@ -130,7 +130,7 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
             continue;
         }
         let mut length = bytes[at..].iter().take_while(|byte| is_run(**byte)).count();
-        // Long ones are wrapped: a full line, and the next is one, too.
+        // Long runs are wrapped: a full line continues on the next line.
         let mut line = length;
         while line >= WRAPPED
             && bytes.get(at + length) == Some(&b'\n')
@@ -158,7 +158,7 @@ pub(super) fn runs(text: &str) -> Vec<(String, &'static str, Span)> {
     found
 }
 
-/// `\u0063\u0075 \u0072`: letters that are written as escapes, with blanks between them or without.
+/// Finds letters that are written as escapes, with or without blanks: `\u0063\u0075 \u0072`.
 fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
     const MIN_ESCAPES: usize = 8;
     let mut found = Vec::new();
@@ -190,7 +190,7 @@ fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
                 }
                 said.clear();
                 count = 0;
-                // The next one begins at the next backslash.
+                // Continue at the next backslash.
                 let next = rest.char_indices().skip(1).find(|(_, c)| *c == '\\');
                 at = next.map_or(text.len(), |(next, _)| at + next);
             }
@@ -202,10 +202,10 @@ fn escaped_letters(text: &str) -> Vec<(String, &'static str, Span)> {
     found
 }
 
-/// Fewest numbers in a row that are read as characters.
+/// Minimum number of consecutive numbers that are read as character codes.
 const MIN_NUMBERS: usize = 8;
 
-/// What a text out of numbers must have in it to be more than numbers.
+/// Substrings that a text made from numbers must contain to be reported.
 const COMMANDS: [&str; 18] = [
     "curl ",
     "wget ",
@@ -227,7 +227,7 @@ const COMMANDS: [&str; 18] = [
     "IEX",
 ];
 
-/// Lists of character codes in a text that are commands or addresses.
+/// Returns lists of character codes in a text that are commands or addresses.
 pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
     let bytes = text.as_bytes();
     let (mut found, mut at) = (Vec::new(), 0);
@@ -250,7 +250,7 @@ pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
             at = end + gap;
         }
         at = at.max(start + 1);
-        // The same in reverse is as easy to read for a program.
+        // A program can also read the codes in reverse.
         let turned: String = letters.chars().rev().collect();
         for letters in [letters, turned] {
             if letters.len() >= MIN_NUMBERS && COMMANDS.iter().any(|mark| letters.contains(mark)) {
@@ -261,7 +261,7 @@ pub(super) fn numbers(text: &str) -> Vec<(String, &'static str, Span)> {
     found
 }
 
-/// A number at a position, and where it ends.
+/// Parses a number at a position; returns its value and its end.
 fn number(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     let rest = &bytes[at..];
     let hex = rest.starts_with(b"0x") || rest.starts_with(b"0X");
@@ -272,14 +272,14 @@ fn number(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     Some((u32::from_str_radix(text, radix).ok()?, at + skip + count))
 }
 
-/// Paths and long words are letters of Base64, too.
+/// Whether a run looks like Base64; paths and long words use the same characters.
 fn looks_encoded(run: &str) -> bool {
     let upper = run.bytes().any(|byte| byte.is_ascii_uppercase());
     let lower = run.bytes().any(|byte| byte.is_ascii_lowercase());
     upper && lower && run.len() % 4 != 1 && !run.contains("//")
 }
 
-/// Bits per byte: text has four to five, Base64 about six, packed code nearly eight.
+/// Entropy in bits per byte: text has four to five, Base64 about six, packed code nearly eight.
 pub(super) fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in bytes {

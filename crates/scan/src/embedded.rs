@@ -1,5 +1,5 @@
-//! Commands in texts that are not read as code: strings of other languages, values of settings,
-//! steps of build files.
+//! Finds commands in texts that are not parsed as code: strings of other languages, values of
+//! settings, steps of build files.
 
 use savoir_skill::Span;
 
@@ -8,7 +8,7 @@ use super::{
     host, sensitive_path,
 };
 
-/// What makes a string worth reading as a command.
+/// Substrings that indicate that a string is a command.
 const MARKS: [&str; 22] = [
     "find $HOME",
     "find ~",
@@ -34,7 +34,7 @@ const MARKS: [&str; 22] = [
     "scp ",
 ];
 
-/// Commands in a text, with their places.
+/// Returns the commands in a text, with their positions.
 pub(super) fn commands(text: &str) -> Vec<(String, Span)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -57,7 +57,7 @@ pub(super) fn commands(text: &str) -> Vec<(String, Span)> {
     found
 }
 
-/// Lines, each with those that go on with it behind a backslash.
+/// Returns the lines of a text, joined where a backslash continues them.
 fn logical_lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -74,7 +74,7 @@ fn logical_lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What stands between quotes on a line, with escapes taken off.
+/// Returns the quoted strings on a line, without escapes.
 fn strings(line: &str) -> Vec<(String, Span)> {
     let mut found = Vec::new();
     let mut chars = line.char_indices();
@@ -101,7 +101,7 @@ fn strings(line: &str) -> Vec<(String, Span)> {
     found
 }
 
-/// `run: command`, `- command`, `RUN command`
+/// Returns the command of `run: command`, `- command` or `RUN command`.
 fn after_key(line: &str) -> &str {
     let line = line.trim().trim_start_matches("- ");
     let (key, rest) = line.split_once([' ', '=']).unwrap_or((line, ""));
@@ -110,7 +110,7 @@ fn after_key(line: &str) -> &str {
     if is_key { rest.trim() } else { line }
 }
 
-/// Marks of requests in languages that are not read, and of programs that are started.
+/// Calls that make requests or start programs, in languages that are not parsed.
 const REQUESTS: [&str; 44] = [
     "\"curl\"",
     "\"wget\"",
@@ -157,7 +157,7 @@ const REQUESTS: [&str; 44] = [
     "http.post(",
     "Dio()",
 ];
-/// Connections over which anything can come.
+/// Calls that open a socket.
 const SOCKETS: [&str; 6] = [
     "net.Dial(",
     "TcpStream::connect(",
@@ -189,7 +189,8 @@ const VARIABLES: [&str; 8] = [
     "GetEnvironmentVariable(\"",
 ];
 
-/// What a program does in a language that is not read, out of its strings and the calls beside them.
+/// Records the acts of a program in a language that is not parsed, based on its strings and the
+/// calls next to them.
 pub(super) fn other_acts(text: &str, acts: &mut Acts) {
     let request = REQUESTS.iter().find_map(|mark| text.find(mark));
     let urls: Vec<(usize, &str)> = host::urls(text);
@@ -203,7 +204,7 @@ pub(super) fn other_acts(text: &str, acts: &mut Acts) {
         );
     }
     if let (Some(at), true) = (request, urls.is_empty()) {
-        // The address is put together, or lies elsewhere.
+        // The address is assembled or defined elsewhere.
         let to = String::new();
         acts.push(
             Act::Network { to, sends: Taint::default(), log_in: tokens },
@@ -233,7 +234,8 @@ pub(super) fn other_acts(text: &str, acts: &mut Acts) {
     }
 }
 
-/// The place of credentials that the strings of a line name together: `Join(h, ".ssh", "id_rsa")`.
+/// Returns the credential path that the strings of a line form together: `Join(h, ".ssh",
+/// "id_rsa")`.
 fn joined_place(words: &[(String, Span)]) -> Option<&'static str> {
     let parts = words.iter().map(|(word, _)| word.trim_matches('/'));
     let parts: Vec<&str> =
@@ -244,7 +246,7 @@ fn joined_place(words: &[(String, Span)]) -> Option<&'static str> {
     sensitive_path::credential_at(&parts.join("/"))
 }
 
-/// Whether what is started is not written there: a variable, or a shell with one.
+/// Whether the started program is not literal: a variable, or a shell with a variable.
 fn is_computed(rest: &str, is_made_executable: bool) -> bool {
     let line = rest.lines().next().unwrap_or_default();
     let first = line.trim_start();

@@ -1,4 +1,5 @@
-//! Text fragments of a skill that the scanner reads: files, code blocks, decoded text.
+//! Defines fragments: the texts that the scanner reads, such as files, code blocks and decoded
+//! text.
 
 use std::{borrow::Cow, cell::OnceCell, rc::Rc};
 
@@ -14,7 +15,7 @@ pub(super) enum Language {
     Shell,
     Python,
     JavaScript,
-    /// Anything else that is text.
+    /// Any other text.
     Other,
 }
 
@@ -81,7 +82,7 @@ impl<'a> TextFragment<'a> {
         }
     }
 
-    /// A file that was in an archive.
+    /// Makes a fragment for a file in an archive.
     pub(super) fn packed(path: &str, text: String, hidden_in: &'static str, depth: usize) -> Self {
         let (language, role) = language_and_role(path, &text);
         let role = if role == Role::Instructions { Role::Document } else { role };
@@ -99,7 +100,7 @@ impl<'a> TextFragment<'a> {
         }
     }
 
-    /// A part of it in another language, such as a code block.
+    /// Makes a fragment for a part of this one in another language, such as a code block.
     pub(super) fn sub_fragment(&self, span: Span, language: Language) -> Self {
         let at = match self.at {
             FilePosition::Offset(by) => FilePosition::Offset(by + span.start),
@@ -121,7 +122,7 @@ impl<'a> TextFragment<'a> {
         }
     }
 
-    /// A fragment with another text, such as the decoded form of this span.
+    /// Makes a fragment with another text, such as the decoded form of this span.
     pub(super) fn derived_fragment(
         &self,
         text: String,
@@ -145,7 +146,7 @@ impl<'a> TextFragment<'a> {
         }
     }
 
-    /// The prose, if this is a text for readers.
+    /// Returns the prose, if the fragment is a text for readers.
     pub(super) fn prose(&self) -> Option<&Prose> {
         self.prose.get_or_init(|| self.read_prose().map(Rc::new)).as_deref()
     }
@@ -163,7 +164,7 @@ impl<'a> TextFragment<'a> {
         let mut text = self.text.to_string();
         if self.language == Language::Markdown {
             let outline = Outline::new(&text, Span::new(0, text.len()));
-            // A fence without a language of code is only another way to write a text.
+            // A fence without a programming language can contain ordinary text.
             let is_code = |info: Span, content: Span| {
                 let info = info.slice(&text).trim().to_ascii_lowercase();
                 let plain = matches!(info.as_str(), "" | "text" | "txt" | "plaintext" | "prompt");
@@ -270,7 +271,7 @@ fn language_and_role_by_first_line(name: &str, text: &str) -> (Language, Role) {
     (language, Role::Script)
 }
 
-/// Whether a text is made of sentences, and not of code, requests or drawings.
+/// Whether a text consists of sentences, not of code, requests or drawings.
 fn is_sentences(text: &str) -> bool {
     let drawn = text.contains(['{', '└', '│', '├', '→', '<']);
     let request = text.contains("POST /") || text.contains("GET /");

@@ -1,24 +1,24 @@
-//! Text that models read and people hardly do: comments, docstrings, alternative texts, titles of
-//! links, fields of the header, strings in data files.
+//! Finds text that models read but people rarely see: comments, docstrings, alternative texts, link
+//! titles, frontmatter fields, strings in data files.
 
 use savoir_skill::{Span, markdown::Outline};
 
 use super::fragment::{Language, Role, TextFragment, is_fenced};
 
-/// Shorter than this is no order.
+/// Minimum length of a text that can be an instruction.
 const MIN_BYTES: usize = 24;
 
-/// A longer value is data.
+/// Maximum length; longer values are data.
 const MAX_VALUE_BYTES: usize = 4_000;
 
-/// A text with its place in the piece, and what it stands in.
+/// A hidden text with its position in the fragment and a description of its container.
 pub(super) struct HiddenText {
     pub(super) text: String,
     pub(super) what: &'static str,
     pub(super) span: Span,
 }
 
-/// Everything in a piece that stands where people do not look.
+/// Returns all texts of a fragment that people usually do not see.
 pub(super) fn find_hidden_texts(fragment: &TextFragment<'_>) -> Vec<HiddenText> {
     let text: &str = &fragment.text;
     let mut found = Vec::new();
@@ -61,7 +61,7 @@ fn push(text: &str, span: Span, what: &'static str, found: &mut Vec<HiddenText>)
     found.push(HiddenText { text: span.slice(text).to_owned(), what, span });
 }
 
-/// Comments, alternative texts and titles of links.
+/// Finds comments, alternative texts and link titles.
 fn markdown(text: &str, found: &mut Vec<HiddenText>) {
     let outline = Outline::new(text, Span::new(0, text.len()));
     let inside = |at: usize| is_fenced(&outline, at);
@@ -85,7 +85,7 @@ fn markdown(text: &str, found: &mut Vec<HiddenText>) {
         }
         let span = Span::new((open + 7).min(close), close);
         push(text, span, "a comment", found);
-        // An order may be spread over several of them.
+        // An instruction may be split over several comments, so they are also joined.
         let joined = all.get_or_insert(HiddenText { text: String::new(), what: "a comment", span });
         joined.text.push_str(span.slice(text));
         joined.text.push('\n');
@@ -100,7 +100,7 @@ fn markdown(text: &str, found: &mut Vec<HiddenText>) {
     }
 }
 
-/// `](url "title")`, `[name]: url 'title'`, `alt="…"`, `title="…"`, and elements that are not shown
+/// Finds `](url "title")`, `[name]: url 'title'`, `alt="…"`, `title="…"`, and invisible elements.
 fn titles(text: &str, line: &str, at: usize, found: &mut Vec<HiddenText>) {
     let linked = line.contains("](") || line.trim_start().starts_with('[') && line.contains("]: ");
     let element = line.contains("alt=") || line.contains("title=") || line.contains("aria-label=");
@@ -142,7 +142,7 @@ fn titles(text: &str, line: &str, at: usize, found: &mut Vec<HiddenText>) {
     }
 }
 
-/// Messages that pretend to come from the system, from a tool or from the model itself.
+/// Finds messages that pretend to come from the system, a tool or the model.
 fn messages(text: &str, found: &mut Vec<HiddenText>) {
     let marks = [
         ("<|im_start|>system", "<|im_end|>"),
@@ -164,7 +164,7 @@ fn messages(text: &str, found: &mut Vec<HiddenText>) {
     }
 }
 
-/// Values of the header, but for those that everybody sees.
+/// Finds frontmatter values, except those of commonly displayed fields.
 fn header(text: &str, found: &mut Vec<HiddenText>) {
     let Some(rest) = text.strip_prefix("---\n") else { return };
     let Some(end) = rest.find("\n---").map(|end| end + 4) else { return };
@@ -177,7 +177,7 @@ fn header(text: &str, found: &mut Vec<HiddenText>) {
         {
             push(text, Span::new(at, at + line.trim_end().len()), "a field of the header", found);
         }
-        // A value may go over several lines.
+        // A value may continue on several lines.
         match &mut folded {
             Some(span) if line.starts_with([' ', '\t']) => span.end = at + line.len(),
             open => {
@@ -204,14 +204,14 @@ fn quoted(text: &str, mark: &str, what: &'static str, found: &mut Vec<HiddenText
     }
 }
 
-/// Comments on lines that follow each other are one text.
+/// Finds line comments; comments on consecutive lines are joined.
 fn line_comments(text: &str, mark: &str, found: &mut Vec<HiddenText>) {
     let mut run: Option<(Span, String)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let start = line.len() - line.trim_start().len();
         let comment = line.trim_start().strip_prefix(mark).map(|rest| (at + start, rest));
-        // Behind code, a comment needs a blank on both sides.
+        // After code, a comment mark must have a blank on both sides.
         let comment = comment.or_else(|| {
             let tail = line.find(&format!(" {mark} "))?;
             Some((at + tail, &line[tail + mark.len() + 1..]))
@@ -244,7 +244,7 @@ fn block_comments(text: &str, found: &mut Vec<HiddenText>) {
     }
 }
 
-/// Texts that a script writes or prints: `<<'EOF'` up to the line `EOF`.
+/// Finds texts that a script writes or prints: `<<'EOF'` up to the line `EOF`.
 fn here_documents(text: &str, found: &mut Vec<HiddenText>) {
     let mut open: Option<(&str, usize)> = None;
     let mut at = 0;
@@ -259,13 +259,13 @@ fn here_documents(text: &str, found: &mut Vec<HiddenText>) {
         }
         at += line.len();
     }
-    // One that never ends goes to the end of the script.
+    // A here-document that never ends extends to the end of the script.
     if let Some((_, start)) = open {
         push(text, Span::new(start, text.len()), "a text that the script writes", found);
     }
 }
 
-/// Values of variables that go over several lines.
+/// Finds multi-line values of variables.
 fn long_values(text: &str, found: &mut Vec<HiddenText>) {
     for mark in ["='", "=\""] {
         for (at, _) in text.match_indices(mark) {
@@ -279,7 +279,7 @@ fn long_values(text: &str, found: &mut Vec<HiddenText>) {
     }
 }
 
-/// The word that ends a here-document which begins on a line.
+/// Returns the end mark of a here-document that begins on a line.
 fn document_name(line: &str) -> Option<&str> {
     let (before, rest) = line.split_once("<<")?;
     let number = before.trim_end().ends_with(|c: char| c.is_ascii_digit() || c == ')');
@@ -289,8 +289,8 @@ fn document_name(line: &str) -> Option<&str> {
     (!name.is_empty() && !number && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
 }
 
-/// Where texts begin and end that stand between marks, one after the other, so that a text is looked
-/// through once. What is never closed goes to the end, if that is how it is read.
+/// Returns the ranges of texts between two marks, found in one pass. With `to_end`, an unclosed
+/// text extends to the end.
 fn enclosed(text: &str, open: &str, close: &str, to_end: bool) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -306,12 +306,12 @@ fn enclosed(text: &str, open: &str, close: &str, to_end: bool) -> Vec<(usize, us
     found
 }
 
-/// Long strings and cells of data.
+/// Finds long strings and cells of data files.
 fn strings(text: &str, found: &mut Vec<HiddenText>) {
     let (mut at, mut done) = (0, 0);
     for line in text.split_inclusive('\n') {
         if at >= done && line.split_whitespace().count() >= 8 {
-            // Lines that follow belong to a value of several lines.
+            // The following lines belong to a multi-line value.
             let mut end = at + line.len();
             for next in text[end..].split_inclusive('\n').take(6) {
                 if next.split_whitespace().count() < 5 {

@@ -1,8 +1,8 @@
-//! Rates hosts: data drops, sources of installers, bare IP addresses.
+//! Rates hosts: public data drops, sources of installers, bare IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Places where anyone can leave or pick up anything without a name.
+/// Services where anyone can store or fetch data anonymously.
 const DATA_DROP_HOSTS: &[&str] = &[
     "webhook.site",
     "requestbin",
@@ -52,7 +52,7 @@ const DATA_DROP_HOSTS: &[&str] = &[
     "mockbin",
 ];
 
-/// Shorteners and hosts on which anyone gets a name in a minute.
+/// URL shorteners and hosts where anyone can get a subdomain in a minute.
 const DISPOSABLE_HOSTS: &[&str] = &[
     "bit.ly",
     "tinyurl.com",
@@ -82,7 +82,7 @@ const DISPOSABLE_HOSTS: &[&str] = &[
     "000webhostapp.com",
 ];
 
-/// Endings that are given away or hardly used for anything else.
+/// Top-level domains that are free or mostly used for abuse.
 const DISPOSABLE_DOMAIN_SUFFIXES: &[&str] = &[
     "tk", "ml", "ga", "cf", "gq", "xyz", "top", "click", "zip", "mov", "icu", "buzz", "rest", "cam",
 ];
@@ -182,17 +182,17 @@ const INSTALLER_HOSTS: &[&str] = &[
 pub(super) enum HostReputation {
     /// This machine.
     Local,
-    /// Many people run its installer.
+    /// Many people run the installer of this host.
     KnownVariable,
-    /// It has a name of its own.
+    /// The host has its own domain name.
     Named,
-    /// It has no name, or one that anyone can get.
+    /// The host has no name, or one that anyone can get.
     Shady,
     /// Nothing is known about it.
     Unknown,
 }
 
-/// The host of a URL, in small letters, with the path behind it.
+/// Returns the host of a URL with its path, in lower case.
 fn address(url: &str) -> Option<(String, bool)> {
     let lower = url.trim().trim_matches(['"', '\'', '<', '>', '`']).to_lowercase();
     let plain = lower.starts_with("http://");
@@ -209,12 +209,12 @@ fn host_of(rest: &str) -> &str {
     &rest[..end]
 }
 
-/// The host of a URL, in small letters.
+/// Returns the host of a URL in lower case.
 pub(super) fn host(url: &str) -> Option<String> {
     address(url).map(|(rest, _)| host_of(&rest).to_owned())
 }
 
-/// Whether data sent there can be picked up by anyone.
+/// Whether anyone can fetch data that is sent to this address.
 pub(super) fn is_drop(url: &str) -> bool {
     let lower = url.to_lowercase();
     DATA_DROP_HOSTS.iter().any(|drop| within(&lower, drop)) || is_bare(url)
@@ -328,7 +328,7 @@ fn is_at(rest: &str, known: &str) -> bool {
     host == known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
 }
 
-/// Web addresses in a text, with their places.
+/// Returns the web addresses in a text with their offsets.
 pub(super) fn urls(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for at in memchr::memmem::find_iter(text.as_bytes(), b"://") {

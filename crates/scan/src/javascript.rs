@@ -1,6 +1,7 @@
-//! Reads JavaScript and TypeScript into acts, using their syntax tree.
+//! Reads JavaScript and TypeScript files and records what they do as acts, using the syntax tree.
 //!
-//! The same idea as for Python: every expression becomes a [`Value`], and the tree is walked twice.
+//! As for Python, every expression becomes a [`Value`], and the tree is walked twice, so that a
+//! function knows the arguments of calls further down.
 
 mod calls;
 mod depth;
@@ -28,20 +29,20 @@ use super::{
     value::{self, CallArguments, CrossFileState, MAX_ITEMS, Value, environment, worst_of},
 };
 
-/// Most expressions that are followed, and most that are followed again into functions.
+/// Maximum number of expressions that are evaluated, and of those evaluated while following calls.
 const MAX_STEPS: usize = 400_000;
 const MAX_FOLLOWED_STEPS: usize = 100_000;
 
-/// Most calls within calls, and the deepest place from which a call is followed.
+/// Maximum depth of followed calls, and of the expression from which a call is followed.
 const MAX_CALL_DEPTH: usize = 8;
 const MAX_EXPRESSION_DEPTH: usize = 200;
 
-/// Reads a text as TypeScript, of which JavaScript is a part, or says why it cannot be.
+/// Reads a text as TypeScript, which includes JavaScript; fails if it cannot be parsed.
 pub(super) fn read(path: &str, text: &str) -> Result<Acts, String> {
     read_with(path, text, &mut CrossFileState::default())
 }
 
-/// Reads a text as TypeScript, knowing what other files of the skill do.
+/// Like [`read`], with the state that the JavaScript files of a skill share.
 pub(super) fn read_with(
     path: &str,
     text: &str,
@@ -108,7 +109,7 @@ fn read_program(
     Ok(reader.acts)
 }
 
-/// A function of the file.
+/// A function that the file defines.
 #[derive(Clone, Copy)]
 struct Function<'t> {
     parameters: &'t FormalParameters<'t>,
@@ -121,7 +122,7 @@ enum Body<'t> {
     Expression(&'t Expression<'t>),
 }
 
-/// A function that is being followed, and what it gave back so far.
+/// A function call that is being followed, and the merged value returned so far.
 struct Frame {
     name: String,
     returned: Value,
@@ -134,25 +135,25 @@ struct Reader<'t> {
     scopes: Vec<HashMap<String, Value>>,
     state: CrossFileState,
     functions: HashMap<String, Function<'t>>,
-    /// Functions that are called when something of a name happens.
+    /// Event listeners by event name.
     listeners: HashMap<String, Vec<Value>>,
-    /// What collections had in them when the file was read before.
+    /// Taint of the collections after the previous walk over the file.
     before: HashMap<String, Taint>,
     source: &'t str,
-    /// Telling names, and whether they stand in the file.
+    /// Suspicious function names, and whether each occurs as a literal in the file.
     written: HashMap<&'static str, bool>,
     frames: Vec<Frame>,
     harm: value::Harm,
-    /// Variables whose value is being found out, and what any variable was last.
+    /// Variables whose initializer is being evaluated, and the last value of every variable.
     declaring: Vec<String>,
     last: HashMap<String, Value>,
-    /// A socket is connected, and a shell is started.
+    /// The file connects a socket, and it starts a shell.
     connects: bool,
     pipes_shell: bool,
     connected_at: Span,
-    /// Whether a test is looked at that leaves out what it finds.
+    /// Whether the condition of a branch is being read that skips the matched items.
     leaves_out: bool,
-    /// A page in the file asks for passwords.
+    /// A web page in the file asks for passwords.
     asks_password: bool,
     loops: usize,
     depth: usize,
@@ -197,7 +198,7 @@ impl<'t> Reader<'t> {
                 }
             }
             Statement::IfStatement(found) => {
-                // What is left out is not looked for.
+                // Names that a condition skips are not searched for.
                 self.leaves_out = leaves(&found.consequent);
                 self.value(&found.test);
                 self.leaves_out = false;
@@ -364,12 +365,12 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A function that has no name of its own gets the one that it is stored under.
+    /// Gives an anonymous function the name that it is stored under.
     fn also_known(&mut self, name: &str, value: &Value) {
         let known = value.name.as_deref().filter(|name| name.starts_with("function@"));
         if let Some(function) = known.and_then(|known| self.functions.get(known)).copied() {
             self.functions.insert(name.to_owned(), function);
-            // Calls of this file were followed already; those of others know only the name.
+            // Calls in this file are already followed; calls in other files only know the name.
             if let Some(given) = self.state.call_arguments.get(name).cloned() {
                 self.call_own(name, &given.positional);
             }
@@ -395,7 +396,7 @@ impl<'t> Reader<'t> {
         self.define(name, function);
     }
 
-    /// Follows a function with what it is called with anywhere.
+    /// Evaluates a function with the merged arguments of all its calls.
     fn define(&mut self, name: &str, function: Function<'t>) {
         if self.frames.iter().any(|frame| frame.name == name) {
             return;
@@ -414,7 +415,7 @@ impl<'t> Reader<'t> {
             let asked = if index == 0 && value.is_none() { asked() } else { None };
             let value = value.cloned().or(default).or(asked).unwrap_or_default();
             self.bind(&parameter.pattern, &value);
-            // `constructor(private name: string)` is an attribute as well.
+            // `constructor(private name: string)` also declares an attribute.
             if let (Some(_), BindingPattern::BindingIdentifier(id)) =
                 (parameter.accessibility, &parameter.pattern)
                 && let Some(scope) = self.scopes.first_mut()
@@ -440,7 +441,7 @@ impl<'t> Reader<'t> {
         value.or(frame.map(|frame| frame.returned)).unwrap_or_default()
     }
 
-    /// Calls a function of the skill.
+    /// Calls a function that the skill defines.
     fn call_own(&mut self, name: &str, arguments: &[Value]) -> Option<Value> {
         self.state.record_call(name, arguments, &[]);
         let function = self.functions.get(name).copied().filter(|_| {
@@ -458,7 +459,7 @@ impl<'t> Reader<'t> {
         Some(value)
     }
 
-    /// Calls a function that was handed over as a value.
+    /// Calls a function that was passed as a value.
     fn invoke(&mut self, function: &Value, arguments: &[Value], span: Span) -> Value {
         let name = function.name.clone().unwrap_or_default();
         if !name.starts_with("function@")
@@ -483,7 +484,7 @@ impl<'t> Reader<'t> {
             .is_some_and(|name| self.functions.contains_key(name) || name.starts_with("function@"))
     }
 
-    /// A generator gives its values one by one.
+    /// Adds a value to those that a generator yields.
     fn yielded(&mut self, value: Value) {
         if let Some(frame) = self.frames.last_mut()
             && frame.returned.items.len() < 64
@@ -507,7 +508,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// An assignment changes the variable where it was declared.
+    /// Assigns a variable in the scope where it was declared.
     fn change(&mut self, name: &str, value: Value) {
         let known = self.scopes.iter_mut().rev().find(|scope| scope.contains_key(name));
         match known {
@@ -598,7 +599,7 @@ impl<'t> Reader<'t> {
             }
             Expression::ThisExpression(_) => Value::named("this"),
             Expression::RegExpLiteral(found) => {
-                // What it is looks like text, and is none.
+                // A pattern must not be treated as text, so it becomes an item of a named value.
                 let pattern = Value::text(found.regex.pattern.text.as_str());
                 Value { items: vec![pattern], ..Value::named(sources::PATTERN) }
             }
@@ -622,7 +623,7 @@ impl<'t> Reader<'t> {
                 let declared = self.declaring.iter().any(|declared| declared == name);
                 known.or_else(|| self.last.get(name).filter(|_| declared).cloned()).unwrap_or_else(
                     || match name {
-                        // All that pages keep, log-ins among it.
+                        // Web storage contains everything that pages store, including logins.
                         "localStorage" | "sessionStorage" => {
                             Value { taint: Taint::private(value::COOKIES), ..Value::named(name) }
                         }
@@ -704,7 +705,7 @@ impl<'t> Reader<'t> {
             Expression::BinaryExpression(found) => {
                 let (left, right) = (self.value(&found.left), self.value(&found.right));
                 let sum = left.number().zip(right.number()).filter(|_| {
-                    // A number that is written down makes it a sum, and no longer text.
+                    // Adding a literal number yields a number, not text.
                     found.operator == BinaryOperator::Addition
                         && matches!(found.right, Expression::NumericLiteral(_))
                         && !matches!(found.left, Expression::StringLiteral(_))
@@ -796,7 +797,7 @@ impl<'t> Reader<'t> {
         if self.is_function(&value) && sources::is_patched(name, &object) {
             let seen = Value::tainted(Taint::private(value::REQUESTS));
             self.invoke(&value, &[seen.clone(), seen], span_of(found.span()));
-            // What was there before is still meant where it is called.
+            // Callers of the library function are still analyzed with the original meaning.
             return;
         }
         if matches!(name, "onmessage" | "ondata") && object.taint.fetched.is_some() {
@@ -835,7 +836,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Something is put into the object that an expression names, or that it is a part of.
+    /// Adds taint to the object that an expression names or is a part of.
     fn put_into(&mut self, target: &'t Expression<'t>, taint: &Taint) {
         if let Some(found) = target.as_member_expression() {
             let own = matches!(found.object(), Expression::ThisExpression(_));
@@ -953,13 +954,13 @@ impl<'t> Reader<'t> {
         let library = call.receiver.name.as_deref().is_some_and(|name| {
             name.contains('(') || !(name == "this" || name.starts_with('.') || name == "exports")
         });
-        // A function of the skill hides a method of a library with the same name.
+        // A method that the skill defines takes precedence over a library method of the same name.
         let hides = self.functions.contains_key(&own) && !library;
         if hides && let Some(mut value) = self.call_own(&own, call.arguments) {
             value.taint.add(&call.receiver.taint);
             return value;
         }
-        // An object of a class in another file of the skill.
+        // The receiver is an object of a class in another file of the skill.
         if call.receiver.name.as_deref().is_some_and(|name| name.starts_with("./"))
             && call.method.is_some()
             && let Some(value) = self.call_own(&own, call.arguments)
@@ -984,14 +985,14 @@ impl<'t> Reader<'t> {
         Value { name, taint, ..Value::default() }
     }
 
-    /// Reads a file, which may have been written before.
+    /// Records that a file is read, and adds the taint of data that the skill wrote to it.
     fn read_file(&mut self, path: &Value, span: Span) -> Value {
         let mut value = value::read(path, span, &mut self.acts);
         value.taint.add(&self.state.contents(path.text_or_unknown()));
         value
     }
 
-    /// Writes a file.
+    /// Records that a file is written.
     fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
         let act = Act::Writes {
             path: path.text_or_unknown().to_owned(),
@@ -1003,13 +1004,14 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The name that a function has in its file: `./lib.send` is `send`, `./lib` is its only export.
+/// Returns the name of a function within its file: `./lib.send` is `send`, `./lib` is its only
+/// export.
 fn own_name(name: &str) -> &str {
     let last = name.rsplit('.').next().unwrap_or(name);
     if name.starts_with('.') && last.contains('/') { "exports" } else { last }
 }
 
-/// Whether a branch goes on with the next, or gives up.
+/// Whether a branch skips the rest: it continues the loop or returns.
 fn leaves(branch: &Statement<'_>) -> bool {
     match branch {
         Statement::BlockStatement(block) => block.body.first().is_some_and(leaves),
@@ -1018,7 +1020,7 @@ fn leaves(branch: &Statement<'_>) -> bool {
     }
 }
 
-/// `...value` in a list or an object.
+/// Evaluates `...value` in a list or an object.
 fn spread_into(items: &mut Vec<Value>, value: Value) {
     if value.items.is_empty() || value.taint != Taint::default() {
         items.push(Value::tainted(value.taint.clone()));
@@ -1026,7 +1028,7 @@ fn spread_into(items: &mut Vec<Value>, value: Value) {
     items.extend(value.items);
 }
 
-/// `a.b.c` as it is written.
+/// Returns the dotted path `a.b.c` as written.
 fn member_path(found: &MemberExpression<'_>) -> Option<String> {
     let object = match found.object() {
         Expression::Identifier(id) => id.name.to_string(),
@@ -1039,10 +1041,10 @@ fn member_path(found: &MemberExpression<'_>) -> Option<String> {
     Some(format!("{object}.{}", found.static_property_name()?))
 }
 
-/// What a value without a name was made by.
+/// Name of the `constructor` of a value without a name.
 const CLASS: &str = "Object.constructor";
 
-/// A property of a value.
+/// Returns a property of a value.
 fn member(object: &Value, property: &str) -> Value {
     if let Some(found) = object.under(property) {
         return found.clone();
@@ -1066,7 +1068,7 @@ fn member(object: &Value, property: &str) -> Value {
         {
             Value::named("Function")
         }
-        // What makes what makes anything is what makes functions.
+        // The constructor of a constructor is `Function`, which compiles text.
         None if property == "constructor" => Value { name: Some(CLASS.into()), ..object.clone() },
         name => Value { name: name.map(|name| format!("{name}.{property}")), ..object.clone() },
     }
@@ -1099,7 +1101,7 @@ fn key_of(key: &PropertyKey<'_>) -> Option<String> {
     key.static_name().map(|name| name.to_string())
 }
 
-/// `node:fs/promises` is `fs`.
+/// Normalizes a module name: `node:fs/promises` is `fs`.
 fn bare(module: &str) -> &str {
     let module = module.strip_prefix("node:").unwrap_or(module);
     match module.strip_suffix("/promises").unwrap_or(module) {

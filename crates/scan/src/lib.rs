@@ -1,10 +1,10 @@
-//! Static security analysis of skills: does a skill do what harmful skills do?
+//! Scans skills for malicious behavior by static analysis.
 //!
 //! [`scan`] reads every file of a skill without running any of it: Markdown as prose and code
 //! blocks, shell by tokens, Python and JavaScript by syntax tree, archives and encoded text after
-//! decoding. What code does becomes a list of acts that does not depend on the language, so that
-//! one rule covers all languages, and a payload in Base64, in pieces or in an archive is judged
-//! like a plain one.
+//! decoding. The readers translate code to acts: actions such as "sends data to a host", in one
+//! form for all languages. So one rule covers all languages, and a payload in Base64, in pieces or
+//! in an archive is judged like a plain one.
 //!
 //! A rule is a [`Rule`] in a file under `rules/`; its doc comment is its documentation, its
 //! examples are its tests. Only some rules block; the others ask a person.

@@ -1,7 +1,9 @@
-//! Signs of harmful intent in a passage of prose.
+//! Finds signs of harmful intent in prose.
 //!
-//! No single phrase says that a passage is harmful. Each [`Passage`] is looked at for signs of
-//! several kinds, and rules add them up, so that another wording of the same wish weighs the same.
+//! A [`Passage`] is a paragraph with the list that it introduces. No single phrase proves that a
+//! passage is harmful. The methods of [`Passage`] test for different kinds of signs (secrets,
+//! destinations, secrecy, pressure), and rules add them up, so that a different wording of the same
+//! instruction gets the same score.
 
 use std::{cell::OnceCell, sync::LazyLock};
 
@@ -13,45 +15,46 @@ use super::{
     sensitive_path,
 };
 
-/// The longest passage that is one thought.
+/// Maximum length of a passage; longer paragraphs are split.
 const MAX_PASSAGE_BYTES: usize = 2_500;
 
-/// A paragraph, with the list that belongs to it.
+/// A paragraph, together with the list that follows it.
 pub(super) struct Passage<'a> {
     pub(super) span: Span,
     pub(super) text: &'a str,
     pub(super) words: Vec<Word>,
-    /// The heading that it stands below.
+    /// The heading above the passage.
     heading: &'a str,
-    /// The words with single blanks between them and at both ends.
+    /// The words, separated by single blanks, with a blank at both ends.
     plain: String,
-    /// Addresses in it, with what is known of them; several rules ask.
+    /// Cache of the addresses in the passage and their reputation, because several rules need them.
     links: OnceCell<Vec<(&'a str, HostReputation)>>,
     credential: OnceCell<Option<&'static str>>,
 }
 
-/// Cuts a text into passages. Nothing is left out: what is too long for one becomes several.
+/// Splits a text into passages, without the frontmatter. Long paragraphs become several passages,
+/// so nothing is skipped.
 pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
     let start = header(text);
     passages_at(&text[start..], start)
 }
 
-/// Where the header ends, which is no prose.
+/// Returns the offset where the frontmatter ends, or 0 if there is none.
 pub(super) fn header(text: &str) -> usize {
     let end = text.strip_prefix("---\n").and_then(|rest| rest.find("\n---"));
-    // Two rules with sentences between them are no header.
+    // Two horizontal rules with sentences between them are not frontmatter.
     let end = end.filter(|end| text[4..4 + end].lines().all(is_header_line));
     end.map_or(0, |end| (end + 8).min(text.len()))
 }
 
-/// `key: value`, an item, a comment, or a line that goes on with the value before.
+/// Whether a line is `key: value`, a list item, a comment, or the continuation of a value.
 fn is_header_line(line: &str) -> bool {
     let key = line.split_once(':').map_or("", |(key, _)| key);
     let named = !key.is_empty() && !key.contains(' ') || key.starts_with(['"', '\'']);
     named || line.trim().is_empty() || line.starts_with([' ', '\t', '-', '#', ']', '}'])
 }
 
-/// As [`passages`], of a part of a text that begins there.
+/// Like [`passages`], for a part of a text that begins at offset `start`.
 pub(super) fn passages_at(text: &str, mut start: usize) -> Vec<Passage<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -75,7 +78,7 @@ pub(super) fn passages_at(text: &str, mut start: usize) -> Vec<Passage<'_>> {
     found
 }
 
-/// Where a paragraph ends. One that ends with a colon goes on with what it announces.
+/// Returns the end of a paragraph. A paragraph that ends with a colon includes the next one.
 fn end_of_thought(text: &str) -> usize {
     let mut end = text.find("\n\n").unwrap_or(text.len());
     while text[..end].trim_end().ends_with(':')
@@ -91,10 +94,10 @@ fn end_of_thought(text: &str) -> usize {
     end
 }
 
-/// A list that is longer than this is several thoughts.
+/// A paragraph with a list longer than this is split at the list items.
 const SHORT_LIST: usize = 700;
 
-/// Parts of a text that are short enough.
+/// Splits a long text at its list items, and long items at [`MAX_PASSAGE_BYTES`].
 fn pieces(text: &str) -> Vec<&str> {
     if text.len() <= SHORT_LIST {
         return vec![text];
@@ -107,7 +110,7 @@ fn pieces(text: &str) -> Vec<&str> {
     starts.windows(2).flat_map(|pair| cut(&text[pair[0]..pair[1]])).collect()
 }
 
-/// Whether a line begins an item of a list or a row of a table.
+/// Whether a line begins a list item, a heading, a quote or a table row.
 fn begins_item(line: &str) -> bool {
     let line = line.trim_start_matches([' ', '\t']);
     let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -150,13 +153,13 @@ impl<'a> Passage<'a> {
         }
     }
 
-    /// It and the passage after it as one.
+    /// Joins this passage and the next one, unless the result is too long.
     pub(super) fn with(&self, next: &Self, whole: &'a str) -> Option<Self> {
         let text = whole.get(self.span.start..next.span.end)?;
         (text.len() <= MAX_PASSAGE_BYTES).then(|| Self::new(text, self.span.start))
     }
 
-    /// Its sentences and items of lists.
+    /// Splits the passage into sentences and list items, each as a passage.
     pub(super) fn sentences(&self) -> impl Iterator<Item = Passage<'a>> {
         let text = self.text;
         let mut starts = vec![0];
@@ -174,14 +177,14 @@ impl<'a> Passage<'a> {
         pairs.into_iter().map(move |(from, to)| Passage::new(&text[from..to], base + from))
     }
 
-    /// Whether it speaks of something that may happen, and not of what shall be done.
+    /// Whether the passage is conditional (`if …, do not …`) rather than an instruction.
     pub(super) fn is_supposed(&self) -> bool {
         let first = self.words.first().map(|word| word.text.as_str());
         matches!(first, Some("if" | "should" | "when" | "whenever" | "wenn" | "si"))
             && (self.says(&["do not", "don't", "never", "not to"]) || self.text.contains(':'))
     }
 
-    /// Whether any of these sequences of words is in it.
+    /// Whether the passage contains one of these word sequences.
     pub(super) fn says(&self, any: &[&str]) -> bool {
         any.iter().any(|one| {
             self.plain.match_indices(one).any(|(at, _)| {
@@ -192,12 +195,12 @@ impl<'a> Passage<'a> {
         })
     }
 
-    /// Whether one of the phrases stands in one sentence of it.
+    /// Whether one of the phrases occurs within one sentence of the passage.
     pub(super) fn matches(&self, phrases: &Phrases) -> bool {
         self.find(phrases).is_some()
     }
 
-    /// Where in the whole text one of the phrases stands.
+    /// Returns the position in the whole text of the first phrase that is within one sentence.
     pub(super) fn find(&self, phrases: &Phrases) -> Option<Span> {
         let mut all = phrases.find(&self.words).into_iter();
         let (_, from, to) = all.find(|(_, from, to)| self.is_sentence(*from, *to))?;
@@ -205,7 +208,7 @@ impl<'a> Passage<'a> {
         Some(Span::new(self.span.start + first.span.start, self.span.start + last.span.end))
     }
 
-    /// Whether these words stand in one sentence, or in one item of a list.
+    /// Whether the words `from..to` are within one sentence or one list item.
     fn is_sentence(&self, from: usize, to: usize) -> bool {
         let (Some(first), Some(last)) =
             (self.words.get(from), self.words.get(to.saturating_sub(1)))
@@ -221,7 +224,8 @@ impl<'a> Passage<'a> {
         !(ends('.') || ends('!') || ends('?') || ends(';') || item || text.contains(" | "))
     }
 
-    /// Addresses that are not of this machine, also those without `https://` before them.
+    /// Returns the addresses in the passage, except those of this machine. Includes addresses
+    /// without `https://`.
     pub(super) fn links(&self) -> &[(&'a str, HostReputation)] {
         self.links.get_or_init(|| {
             let urls = host::urls(self.text).into_iter().map(|(_, url)| url);
@@ -231,7 +235,8 @@ impl<'a> Passage<'a> {
         })
     }
 
-    /// How much speaks for a passage that changes what steers agents.
+    /// Scores how likely the passage tells the agent to change files that configure agents, such as
+    /// `CLAUDE.md`. 0 means that it does not.
     pub(super) fn poison(&self) -> u32 {
         let lower = self.text.to_lowercase();
         let file = STEERING.iter().find(|name| lower.contains(*name));
@@ -263,13 +268,13 @@ impl<'a> Passage<'a> {
             + u32::from(self.presses())
     }
 
-    /// Whether the passage wants something kept from the user.
+    /// Whether the passage demands that something is hidden from the user.
     pub(super) fn hides(&self) -> bool {
         self.hides_at().is_some()
     }
 
     pub(super) fn hides_at(&self) -> Option<Span> {
-        // That a secret is not printed is good advice.
+        // Advice not to print a secret is legitimate.
         let prudent = |span: &Span| {
             let said = &self.text[span.start - self.span.start..span.end - self.span.start];
             let said = said.to_lowercase();
@@ -284,7 +289,7 @@ impl<'a> Passage<'a> {
         hidden.or_else(|| self.find(&QUIETLY).filter(|_| self.wants(&QUIETLY)))
     }
 
-    /// `keep it out of the log` about a secret.
+    /// Whether the phrase at `span` is advice such as `keep it out of the log` about a secret.
     fn is_log_advice(&self, span: Span) -> bool {
         let said =
             self.text[span.start - self.span.start..span.end - self.span.start].to_lowercase();
@@ -293,22 +298,23 @@ impl<'a> Passage<'a> {
             && self.destination() == 0
     }
 
-    /// Where it tells the agent to say what is not so, or to cover up what it did.
+    /// Finds an instruction to lie to the user or to cover up an action.
     pub(super) fn lies_at(&self) -> Option<Span> {
         self.find(&LIES)
     }
 
-    /// Whether money is spent in the user's name.
+    /// Whether the passage wants to spend money in the user's name.
     pub(super) fn spends(&self) -> bool {
         self.wants(&SPENDS)
     }
 
-    /// Whether it wants something done without the user being asked.
+    /// Whether the passage demands that something is done without asking the user.
     pub(super) fn presses(&self) -> bool {
         self.matches(&PRESSES)
     }
 
-    /// How secret the things are that it speaks of: 0, 2 or 3.
+    /// How sensitive the data is that the passage mentions: 0 (none), 2 (secret) or 3
+    /// (credentials).
     pub(super) fn secrets(&self) -> u32 {
         if self.credential().is_some() || self.matches(&GRAVE) {
             3
@@ -322,7 +328,7 @@ impl<'a> Passage<'a> {
         }
     }
 
-    /// A place of credentials that it names.
+    /// The kind of credential file whose path the passage contains.
     pub(super) fn credential(&self) -> Option<&'static str> {
         *self.credential.get_or_init(|| self.find_credential())
     }
@@ -335,7 +341,7 @@ impl<'a> Passage<'a> {
         parts.find_map(|word| sensitive_path::credential_at(word.trim_end_matches(['.', ':', ';'])))
     }
 
-    /// A variable with a secret that it names: `OPENAI_API_KEY`.
+    /// The first name of an environment variable with a secret, such as `OPENAI_API_KEY`.
     pub(super) fn secret_variable(&self) -> Option<&'a str> {
         let mut parts = self.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         parts.find(|word| {
@@ -346,32 +352,33 @@ impl<'a> Passage<'a> {
         })
     }
 
-    /// Whether it speaks of what the user said, or of what the agent remembers.
+    /// Whether the passage mentions the conversation or the memory of the agent.
     pub(super) fn is_personal(&self) -> bool {
         self.matches(&PERSONAL)
     }
 
-    /// Whether it speaks of what belongs to the user: mails, notes, documents, code, people.
+    /// Whether the passage mentions data of the user: mails, notes, documents, code, people.
     pub(super) fn is_content(&self) -> bool {
         self.is_personal() || self.matches(&CONTENT) || contains(self.text, &CONTENT_ELSEWHERE)
     }
 
-    /// Whether all of something is meant, and not a part that a task needs.
+    /// Whether the passage asks for all of something instead of the part that a task needs.
     pub(super) fn is_whole(&self) -> bool {
         self.matches(&WHOLE) || contains(self.text, &["全部", "所有", "整个", "完整"])
     }
 
-    /// Whether what comes back does not matter, or is not told.
+    /// Whether the passage says to ignore the response or not to mention it.
     pub(super) fn dismisses(&self) -> bool {
         self.matches(&DISMISSES) || contains(self.text, &["忽略", "不必告诉", "不要写", "不要告诉"])
     }
 
-    /// How far away things shall go: nowhere, to a host, or to one where anyone picks things up.
+    /// How suspicious the destination of data is: 0 (none), 1 (an unnamed other place), 2 (a host
+    /// or a mail address) or 3 (a shady host).
     pub(super) fn destination(&self) -> u32 {
         self.distance(self.links().iter())
     }
 
-    /// As [`Self::destination`], without the links that readers follow.
+    /// Like [`Self::destination`], without Markdown links, which are for readers.
     pub(super) fn address(&self) -> u32 {
         let written = |(url, _): &&(&str, HostReputation)| {
             let at = url.as_ptr() as usize - self.text.as_ptr() as usize;
@@ -398,12 +405,12 @@ impl<'a> Passage<'a> {
         if far > 0 { far } else { u32::from(self.matches(&ELSEWHERE)) }
     }
 
-    /// Whether it names an address without a name, or a place where anyone picks things up.
+    /// Whether the passage contains a bare IP address or a public drop service.
     pub(super) fn is_nameless(&self) -> bool {
         self.links().iter().any(|(url, _)| host::is_drop(url))
     }
 
-    /// An e-mail address.
+    /// Whether the passage contains an e-mail address.
     pub(super) fn has_address(&self) -> bool {
         self.text.match_indices('@').any(|(at, _)| {
             let name = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
@@ -414,7 +421,7 @@ impl<'a> Passage<'a> {
         })
     }
 
-    /// How plainly something shall be sent: 0, 1 or 2; a sentence that forbids it does not count.
+    /// How clearly the passage says to send something: 0, 1 or 2. Negated sentences do not count.
     pub(super) fn sends(&self) -> u32 {
         if self.wants(&SENDS) || contains(self.text, &["上传", "发送", "提交到", "打包"]) {
             2
@@ -423,27 +430,28 @@ impl<'a> Passage<'a> {
         }
     }
 
-    /// Whether something is encoded, so that it fits into an address and nobody reads it there.
+    /// Whether the passage says to encode data, which makes it fit into a URL and hides it from
+    /// readers.
     pub(super) fn encodes(&self) -> bool {
         self.matches(&ENCODES)
     }
 
-    /// Whether it tells how one gets a key of one's own.
+    /// Whether the passage explains how to get your own API key.
     pub(super) fn is_sign_up(&self) -> bool {
         self.matches(&SIGN_UP)
     }
 
-    /// Whether somebody shall be asked, and not told never to.
+    /// Whether the passage says to ask somebody, without a negation.
     pub(super) fn asks(&self) -> bool {
         self.wants(&ASKS)
     }
 
-    /// Whether the user is asked before anything happens.
+    /// Whether the passage says to ask the user for consent first.
     pub(super) fn is_asking(&self) -> bool {
         self.wants(&CONSENT)
     }
 
-    /// Whether one of the words stands there without a word before it that forbids it.
+    /// Whether one of the phrases occurs without a negation in the four words before it.
     pub(super) fn wants(&self, verbs: &Phrases) -> bool {
         verbs.find(&self.words).into_iter().any(|(_, from, _)| {
             let before = &self.words[from.saturating_sub(4)..from];
@@ -455,12 +463,12 @@ impl<'a> Passage<'a> {
         })
     }
 
-    /// Whether it speaks about attacks, and not in the attacker's voice.
+    /// Whether the passage describes attacks in order to warn about them.
     pub(super) fn warns(&self) -> bool {
         (self.says(&WARNINGS) || self.is_below_warning()) && !self.is_order()
     }
 
-    /// Whether secrets shall go to an address: who does that does not warn of it.
+    /// Whether a sentence orders to send secrets to an address. Such a passage is never a warning.
     fn is_order(&self) -> bool {
         let draft = self.sentences().any(|one| {
             let verb = one.words.iter().take(14).any(|word| {
@@ -474,7 +482,7 @@ impl<'a> Passage<'a> {
         draft && !self.says(&["attacker sends", "attackers send", "an attacker", "the attacker"])
     }
 
-    /// Whether its heading says that what follows is bad: `## Scams to warn about`.
+    /// Whether the heading announces bad examples: `## Scams to warn about`.
     fn is_below_warning(&self) -> bool {
         const BAD: [&str; 8] = [
             "scam",
@@ -491,7 +499,7 @@ impl<'a> Passage<'a> {
     }
 }
 
-/// `t.me/channel`, `site.example/path`: an address in a word of its own.
+/// Finds addresses without a scheme, such as `t.me/channel` and `site.example/path`.
 fn bare_links(text: &str) -> impl Iterator<Item = &str> {
     const ENDINGS: [&str; 22] = [
         "com", "org", "net", "io", "app", "dev", "me", "co", "ai", "sh", "cc", "nz", "xyz",
@@ -513,7 +521,8 @@ fn bare_links(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What is known of an address. Buckets have names without a dot.
+/// Returns the reputation of an address. Storage buckets count as named hosts although their names
+/// have no dot.
 fn standing(url: &str) -> HostReputation {
     let storage = ["s3://", "gs://", "rsync://", "ftp://", "sftp://", "scp://"];
     match host::reputation(url) {
@@ -524,7 +533,7 @@ fn standing(url: &str) -> HostReputation {
     }
 }
 
-/// `203.0.113.9`, `203.0.113.9:8080/in`: an address of four numbers in a word of its own.
+/// Finds IPv4 addresses without a scheme: `203.0.113.9`, `203.0.113.9:8080/in`.
 fn bare_addresses(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| c.is_whitespace() || "`\"'()<>[]|,;".contains(c));
     words.filter(|word| {
@@ -534,7 +543,7 @@ fn bare_addresses(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Files and places that steer agents.
+/// Files and settings that configure agents.
 const STEERING: [&str; 36] = [
     "claude.md",
     "agents.md",
@@ -578,7 +587,7 @@ fn contains(text: &str, any: &[&str]) -> bool {
     any.iter().any(|one| text.contains(one))
 }
 
-/// Words of languages that have no blanks between them.
+/// Words for user data in languages that are written without blanks.
 const CONTENT_ELSEWHERE: [&str; 8] =
     ["源代码", "聊天内容", "环境变量", "对话", "文件内容", "通讯录", "邮件", "密码"];
 
@@ -886,7 +895,7 @@ phrases! { WRITES:
     "ergänzt|halte|schreibe|trage|inscris|ajoute|recevoir|escribe|añade|modifica",
 }
 
-// More than the project that the user works in.
+// Phrases that reach beyond the project that the user works in.
 phrases! { EVERYWHERE:
     "every|each|all|any|other ~3 repository|repositories|repo|repos|project|projects ~5 find|machine|disk|home|clone|cloned|access|below|under|reach|open|touch|visit",
     "not only ~2 current|this|one",

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 
 use savoir_skill::Span;
 
-/// A word of a text, in small letters.
+/// A word of a text, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) text: String,
     pub(super) span: Span,
 }
 
-/// The words of a text. Characters without width and odd apostrophes do not hide them.
+/// Splits a text into words. Zero-width characters and unusual apostrophes do not hide words.
 pub(super) fn words(text: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut open = false;
     for (at, c) in text.char_indices() {
-        // Nearly all of it is plain letters and blanks.
+        // Fast path: most characters are plain letters and blanks.
         if c.is_ascii() && !c.is_ascii_alphanumeric() && c != '\'' {
             open = false;
             continue;
@@ -45,12 +45,12 @@ pub(super) fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// Without width, and therefore within a word.
+/// Whether a character has no width and therefore does not end a word.
 fn is_joiner(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
-/// Letters of other scripts that look like Latin ones.
+/// Maps letters of other scripts that look like Latin ones to these.
 fn plain(c: char) -> char {
     match c {
         'а' => 'a',
@@ -86,7 +86,7 @@ fn fullwidth(c: char) -> char {
 }
 
 enum PatternPart {
-    /// One of these; an ending `*` takes any ending.
+    /// One of these words; a trailing `*` matches any ending.
     Any(Vec<&'static str>),
     /// At most this many words of any kind.
     Gap(usize),
@@ -96,12 +96,12 @@ enum PatternPart {
 pub(super) struct Phrases {
     patterns: Vec<Vec<PatternPart>>,
     first: HashMap<&'static str, Vec<usize>>,
-    /// For each byte with which a first word begins, the lengths that such words have, as bits. Most
-    /// words are told apart by this alone.
+    /// For each first byte of a first word, a bit set of the possible word lengths. This test alone
+    /// excludes most words.
     begins: Box<[u64; 256]>,
 }
 
-/// The lengths of words as bits; all that are longer share one.
+/// The bit for the length of a word; all long words share one bit.
 fn length_bit(word: &str) -> u64 {
     1 << word.len().min(63)
 }
@@ -129,7 +129,7 @@ impl Phrases {
         phrases
     }
 
-    /// Where patterns match: which, and from which word to which.
+    /// Returns the matches: index of the pattern, first word, and end.
     pub(super) fn find(&self, words: &[Word]) -> Vec<(usize, usize, usize)> {
         let mut found = Vec::new();
         for (start, word) in words.iter().enumerate() {
@@ -154,7 +154,7 @@ fn parse_pattern_part(text: &'static str) -> PatternPart {
     }
 }
 
-/// The word after the match.
+/// Returns the index of the word after the match.
 fn matches(parts: &[PatternPart], words: &[Word], at: usize) -> Option<usize> {
     match parts.split_first() {
         None => Some(at),

@@ -1,4 +1,4 @@
-//! Reads PowerShell scripts into acts, line by line.
+//! Reads PowerShell scripts line by line and records what they do as acts.
 
 use std::collections::HashMap;
 
@@ -59,7 +59,7 @@ const RUNS_LATER: [&str; 7] = [
 const ASKS: [&str; 4] =
     ["get-credential", "promptforcredential", "usesystempasswordchar", "-assecurestring"];
 
-/// Whether a text is PowerShell, whatever it is called.
+/// Whether a text is PowerShell, by its extension or its content.
 pub(super) fn is_powershell(path: &str, text: &str) -> bool {
     let ending = super::collect::extension(path);
     let lower = || text.to_ascii_lowercase();
@@ -81,7 +81,7 @@ pub(super) fn read(text: &str, acts: &mut Acts) {
         reader.line(line, span, sends, acts);
         at += line.len();
     }
-    // Going through files, encrypting them and removing what was there.
+    // The script walks through files, encrypts them and deletes the originals.
     let removes = whole.find("remove-item").or_else(|| whole.find("ri $_"));
     if let Some(at) = removes
         && whole.contains("createencryptor")
@@ -102,7 +102,7 @@ pub(super) fn read(text: &str, acts: &mut Acts) {
 
 #[derive(Default)]
 struct Reader {
-    /// What variables are made of; one that names a fetched file is fetched.
+    /// Taint of each variable; a variable with the path of a downloaded file counts as downloaded.
     variables: HashMap<String, Taint>,
 }
 
@@ -154,7 +154,7 @@ impl Reader {
         self.assign(line, &lower, &taint);
     }
 
-    /// `$name = …`, and the file that a download goes to.
+    /// Stores the taint of `$name = …`, and of the file that a download is written to.
     fn assign(&mut self, line: &str, lower: &str, taint: &Taint) {
         if let Some((target, _)) = lower.split_once('=')
             && let Some(target) =
@@ -199,7 +199,7 @@ impl Reader {
     }
 }
 
-/// Whether a path is all that a user has, as PowerShell writes it.
+/// Whether a path contains all files of a user, in PowerShell notation.
 fn is_precious(path: &str) -> bool {
     let path = path.to_ascii_lowercase().replace('\\', "/");
     let path = path.trim_end_matches(['/', '*']);
@@ -236,7 +236,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == ':'
 }
 
-/// Names of the variables of a line: `name` and `env:NAME`.
+/// Returns the names of the variables of a line: `name` and `env:NAME`.
 fn variables(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices('$').map(move |(at, _)| {
         let rest = &line[at + 1..];

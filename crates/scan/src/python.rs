@@ -1,7 +1,7 @@
-//! Reads Python into acts, using its syntax tree.
+//! Reads Python files and records what they do as acts, using the syntax tree.
 //!
-//! Every expression becomes a [`Value`]; values flow through variables, calls and returns of one
-//! file. The tree is walked twice, so that a function knows what it is called with further down.
+//! Every expression becomes a [`Value`]. Values flow through variables, calls and return values.
+//! The tree is walked twice, so that a function knows the arguments of calls further down.
 
 mod calls;
 mod defaults;
@@ -29,15 +29,15 @@ use super::{
     },
 };
 
-/// Reads a text as Python, or says why it cannot be.
+/// Reads a text as Python; fails if it cannot be parsed.
 pub(super) fn read(text: &str) -> Result<Acts, String> {
     read_with(text, &mut CrossFileState::default())
 }
 
-/// Reads a text as Python, knowing what other files of the skill do.
+/// Like [`read`], with the state that the Python files of a skill share.
 pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Acts, String> {
-    // It refuses what is too large or nests too deep, before anything here recurses. What is short
-    // cannot, and documents have many short blocks.
+    // This parser rejects files that are too large or nest too deep, before anything here recurses.
+    // Short texts cannot nest too deep, and documents have many short code blocks.
     if text.len() > SHORT {
         savoir_skill::python::parse(text).map_err(|error| error.message)?;
     }
@@ -72,18 +72,18 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Acts, 
     Ok(reader.acts)
 }
 
-/// Bytes in which nothing can nest too deep for the scanner's stack.
+/// Maximum length of a text that cannot nest too deep for the scanner's stack.
 const SHORT: usize = 4 * 1024;
 
-/// Most expressions that are followed, and most that are followed again into functions.
+/// Maximum number of expressions that are evaluated, and of those evaluated while following calls.
 const MAX_STEPS: usize = 400_000;
 const MAX_FOLLOWED_STEPS: usize = 100_000;
 
-/// Most calls within calls, and the deepest place from which a call is followed.
+/// Maximum depth of followed calls, and of the expression from which a call is followed.
 const MAX_CALL_DEPTH: usize = 6;
 const MAX_EXPRESSION_DEPTH: usize = 200;
 
-/// A function of the file.
+/// A function that the file defines.
 #[derive(Clone, Copy)]
 struct Function<'t> {
     parameters: Option<&'t Parameters>,
@@ -96,7 +96,7 @@ enum Body<'t> {
     Expression(&'t Expr),
 }
 
-/// A function that is being followed, and what it gave back so far.
+/// A function call that is being followed, and the merged value returned so far.
 struct Frame {
     name: String,
     returned: Value,
@@ -109,31 +109,31 @@ pub(super) struct Reader<'t> {
     scopes: Vec<HashMap<String, Value>>,
     state: CrossFileState,
     functions: HashMap<String, Function<'t>>,
-    /// What decorators put around functions.
+    /// The wrapper function of each decorated function.
     wrappers: HashMap<String, String>,
-    /// What collections had in them when the file was read before.
+    /// Taint of the collections after the previous walk over the file.
     before: HashMap<String, Taint>,
     source: &'t str,
-    /// Telling names, and whether they stand in the file.
+    /// Suspicious function names, and whether each occurs as a literal in the file.
     written: HashMap<&'static str, bool>,
-    /// Where what is logged is sent.
+    /// The address that log messages are sent to.
     log_to: Option<String>,
     frames: Vec<Frame>,
     classes: Vec<String>,
     harm: value::Harm,
-    /// A socket is connected, and the streams of a shell are put on it.
+    /// The file connects a socket, and it redirects the streams of a shell to a socket.
     connects: bool,
     hands_over: bool,
     connected_at: Span,
-    /// Whether a test is looked at that leaves out what it finds.
+    /// Whether the condition of a branch is being read that skips the matched items.
     leaves_out: bool,
     loops: usize,
     depth: usize,
     steps: usize,
     followed: usize,
-    /// Options of the program whose default is an address.
+    /// Command-line options whose default is an address.
     options: Value,
-    /// A page in the file asks for passwords; the file sees all requests of an application.
+    /// A web page in the file asks for passwords; the file sees all requests of a web application.
     asks_password: bool,
     sees_all: bool,
 }
@@ -204,7 +204,7 @@ impl<'t> Reader<'t> {
                 self.body(&found.orelse);
             }
             Stmt::If(found) => {
-                // What is left out is not looked for.
+                // Names that a condition skips are not searched for.
                 let first = found.body.first();
                 self.leaves_out =
                     first.is_some_and(|first| first.is_continue_stmt() || first.is_return_stmt());
@@ -257,7 +257,7 @@ impl<'t> Reader<'t> {
                     self.set(bound, value);
                 }
             }
-            // A text that stands alone is a comment.
+            // A string that is a statement is a comment.
             Stmt::Expr(found) if found.value.is_string_literal_expr() => {}
             Stmt::Expr(found) => {
                 self.value(&found.value);
@@ -298,7 +298,7 @@ impl<'t> Reader<'t> {
         self.decorate(found, &name);
     }
 
-    /// Follows a function with what it is called with anywhere.
+    /// Evaluates a function with the merged arguments of all its calls.
     fn define(&mut self, name: &str, function: Function<'t>) {
         if self.frames.iter().any(|frame| frame.name == name) {
             return;
@@ -358,7 +358,7 @@ impl<'t> Reader<'t> {
         scope
     }
 
-    /// Calls a function of the skill.
+    /// Calls a function that the skill defines.
     fn call_own(
         &mut self,
         name: &str,
@@ -384,7 +384,7 @@ impl<'t> Reader<'t> {
         Some(value)
     }
 
-    /// Calls a function that was handed over as a value.
+    /// Calls a function that was passed as a value.
     fn invoke(&mut self, function: &Value, positional: &[Value], span: Span) -> Value {
         let name = function.name.clone().unwrap_or_default();
         let call = calls::Call {
@@ -437,7 +437,7 @@ impl<'t> Reader<'t> {
         self.classes.pop();
     }
 
-    /// What a name stands for that is imported from a module.
+    /// Returns the value of a name that is imported from a module.
     fn imported(&self, module: &str, name: &str, relative: bool) -> Value {
         let constant = name.chars().all(|c| !c.is_lowercase());
         if let Some(value) = self.state.constants.get(name)
@@ -464,19 +464,20 @@ impl<'t> Reader<'t> {
                     if matches!(found.attr.as_str(), "api_base" | "base_url") {
                         self.redirected(&path, value, target);
                     }
-                    // `client.on_message = run`: the function gets what somebody wrote.
+                    // `client.on_message = run`: the function receives messages from outside.
                     if matches!(found.attr.as_str(), "on_message" | "on_data") && self.is_own(value)
                     {
                         let written = Value::tainted(Taint::fetched(""));
                         let given = [written.clone(), written.clone(), written];
                         self.invoke(value, &given, span_of(target.range()));
                     }
-                    // A function of the library is replaced: it sees what it is called with.
+                    // A replaced library function sees the arguments of all its callers.
                     if sources::is_library(&path) && self.is_own(value) {
                         let seen = Value::tainted(Taint::private(value::REQUESTS));
                         let given = vec![seen; 4];
                         self.invoke(value, &given, span_of(target.range()));
-                        // What was there before is still meant where it is called.
+                        // Callers of the library function are still analyzed with the original
+                        // meaning.
                         return;
                     }
                     if let Some(scope) = self.scopes.first_mut() {
@@ -496,7 +497,7 @@ impl<'t> Reader<'t> {
                 }
                 match key.known() {
                     Some(key) if container.name.is_none() => container.put(key, value.clone()),
-                    // What is put into a container is in it.
+                    // The container gets the taint of values whose key is unknown.
                     _ => container.taint.add(&value.all_taint()),
                 }
                 container.taint.add(&key.all_taint());
@@ -510,7 +511,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// `mail["Bcc"] = "…"`: somebody gets the mail as well.
+    /// `mail["Bcc"] = "…"` adds a recipient.
     fn addressed(&mut self, mail: &Value, key: &Value, to: &Value, span: Span) {
         if mail.name.as_deref().is_some_and(|name| name.starts_with("email.")) {
             match key.known().map(str::to_ascii_lowercase).as_deref() {
@@ -521,14 +522,14 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// `openai.api_base = "https://…"`: whoever is there gets the key.
+    /// `openai.api_base = "https://…"` sends the API key to that address.
     fn redirected(&mut self, path: &str, value: &Value, target: &Expr) {
         let module = path.split('.').next().unwrap_or(path);
         let variable = format!("{}_API_BASE", module.to_uppercase());
         value::redirect(&variable, value, span_of(target.range()), &mut self.acts);
     }
 
-    /// Changes what a variable or an attribute holds, where it was set.
+    /// Changes a variable or an attribute in the scope where it was set.
     fn bind_place(&mut self, place: &'t Expr, value: Value) {
         match place {
             Expr::Name(name) => {
@@ -544,7 +545,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Something is put into the object that an expression names, or that it is a part of.
+    /// Adds taint to the object that an expression names or is a part of.
     fn put_into(&mut self, target: &'t Expr, taint: &Taint) {
         match target {
             Expr::Name(_) | Expr::Attribute(_) => {
@@ -762,7 +763,7 @@ impl<'t> Reader<'t> {
         Value::joined(&values, "")
     }
 
-    /// A generator gives its values one by one.
+    /// Adds a value to those that a generator yields.
     fn yielded(&mut self, value: Value) {
         if let Some(frame) = self.frames.last_mut()
             && frame.returned.items.len() < 64
@@ -858,7 +859,7 @@ impl<'t> Reader<'t> {
             items.extend(parts.iter().map(|part| self.value(part)));
         }
         self.scopes.pop();
-        // What was left out does not say what was put in, but it came out of the same list.
+        // Without items, the result still has the taint of the list that it was made from.
         let taint = if items.is_empty() { taint } else { Taint::default() };
         Value { items, taint, ..Value::default() }
     }
@@ -910,7 +911,7 @@ impl<'t> Reader<'t> {
             .name
             .as_deref()
             .is_some_and(|name| name.contains('(') || sources::is_library(name));
-        // A function of the skill hides a method of a library with the same name.
+        // A method that the skill defines takes precedence over a library method of the same name.
         if !library
             && self.functions.contains_key(&own)
             && call.method.is_some()
@@ -944,14 +945,14 @@ impl<'t> Reader<'t> {
         Value { name, taint, ..Value::default() }
     }
 
-    /// Reads a file, which may have been written before.
+    /// Records that a file is read, and adds the taint of data that the skill wrote to it.
     fn read_file(&mut self, path: &Value, span: Span) -> Value {
         let mut value = value::read(path, span, &mut self.acts);
         value.taint.add(&self.state.contents(path.text_or_unknown()));
         value
     }
 
-    /// Writes a file.
+    /// Records that a file is written.
     fn write_file(&mut self, path: &Value, text: &Value, span: Span) {
         let (path_text, text_shown) =
             (path.text_or_unknown().to_owned(), text.text_or_unknown().to_owned());
@@ -965,7 +966,7 @@ fn is_dotenv(taint: &Taint) -> bool {
     taint.tokens.len() == 1 && taint.tokens[0] == ".env"
 }
 
-/// An attribute of a value.
+/// Returns an attribute of a value.
 fn attribute(base: Value, attribute: &str) -> Value {
     let path = base.name.as_deref() == Some("pathlib.Path()");
     if path && attribute == "parent" {
@@ -983,7 +984,7 @@ fn attribute(base: Value, attribute: &str) -> Value {
     match value.name.as_deref() {
         Some("os.environ") => value.taint.environment = true,
         Some("sys.executable") => value.text = Some("python3".into()),
-        // What a web server is asked for comes from whoever asks.
+        // Request parameters of a web server come from outside.
         Some(
             "flask.request.args" | "flask.request.json" | "flask.request.form"
             | "flask.request.data",
@@ -1031,7 +1032,7 @@ fn binary(operator: Operator, left: Value, right: Value) -> Value {
     }
 }
 
-/// `a.b.c` as it is written.
+/// Returns the dotted path `a.b.c` as written.
 fn path_of(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Name(name) => Some(name.id.to_string()),

@@ -11,10 +11,10 @@ use thiserror::Error;
 
 use super::{Finding, Report, Severity, all_rules};
 
-/// How a report is written.
+/// The output format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
     /// One JSON document.
@@ -27,7 +27,7 @@ impl Format {
     /// Every format.
     pub const ALL: [Self; 3] = [Self::Text, Self::Json, Self::Sarif];
 
-    /// The word that users type.
+    /// The identifier that users type.
     pub fn id(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -43,7 +43,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A word that names no format.
+/// The error for an identifier that is not a format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is not a format; there are {known}", known = Format::ALL.map(Format::id).join(", "))]
 pub struct UnknownFormat(String);
@@ -57,7 +57,7 @@ impl FromStr for Format {
     }
 }
 
-/// Writes a report.
+/// Renders a report.
 pub fn render(report: &Report, format: Format) -> String {
     match format {
         Format::Text => text(report),

@@ -2,7 +2,7 @@
 
 use super::host;
 
-/// A word in the name of a variable, and the hosts to which its secret belongs.
+/// A word in the name of a variable, and the hosts of the service that its secret belongs to.
 const SERVICES: &[(&str, &[&str])] = &[
     ("OPENAI", &["openai.com", "openai.azure.com", "chatgpt.com"]),
     ("ANTHROPIC", &["anthropic.com", "claude.ai", "claude.com"]),
@@ -78,7 +78,7 @@ const SERVICES: &[(&str, &[&str])] = &[
     ("ALPACA", &["alpaca.markets"]),
 ];
 
-/// Services that companies run on servers of their own.
+/// Services that companies also run on their own servers.
 const SELF_HOSTED_SERVICES: [&str; 14] = [
     "GITHUB",
     "GITLAB",
@@ -96,25 +96,25 @@ const SELF_HOSTED_SERVICES: [&str; 14] = [
     "SHOPIFY",
 ];
 
-/// The hosts of the service whose secret a variable holds, if its name says so.
+/// Returns the hosts of the service that the secret in a variable belongs to, judging by its name.
 fn own_hosts(variable: &str) -> Option<&'static [&'static str]> {
     let upper = variable.to_ascii_uppercase();
     let mut words = upper.split('_');
     words.find_map(|word| SERVICES.iter().find(|(name, _)| *name == word).map(|(_, hosts)| *hosts))
 }
 
-/// Whether a word names a service, in capital letters.
+/// Whether an upper-case word is the name of a service.
 pub(super) fn is_service_name(word: &str) -> bool {
     SERVICES.iter().any(|(name, _)| *name == word)
 }
 
-/// The service whose name a host carries that is not one of its own: `slack-edge.example`.
+/// Returns the service whose name a foreign host imitates: `slack-edge.example`.
 pub(super) fn imitated_service(url: &str) -> Option<&'static str> {
     let host = host::host(url)?;
     if is_known_host(url) || host::reputation(url) == host::HostReputation::Local {
         return None;
     }
-    // The name of the domain itself: a label before that is the owner's to choose.
+    // Only the domain itself counts, because its owner can choose any subdomain.
     let label = host.rsplit('.').nth(1)?;
     let words: Vec<&str> = label.split('-').collect();
     if words.len() < 2 || label.contains(['{', '$', '<']) {
@@ -126,7 +126,7 @@ pub(super) fn imitated_service(url: &str) -> Option<&'static str> {
     Some(name)
 }
 
-/// Whether a URL leads to one of the known services.
+/// Whether a URL belongs to one of the known services.
 pub(super) fn is_known_host(url: &str) -> bool {
     let Some(host) = host::host(url) else { return false };
     SERVICES.iter().flat_map(|(_, hosts)| *hosts).any(|known| {
@@ -134,7 +134,7 @@ pub(super) fn is_known_host(url: &str) -> bool {
     })
 }
 
-/// The service whose secret a variable holds.
+/// Returns the service that the secret in a variable belongs to.
 pub(super) fn service_of_secret(variable: &str) -> Option<&'static str> {
     if !variable.contains('_') || !super::sensitive_path::is_secret_name(variable) {
         return None;
@@ -142,7 +142,7 @@ pub(super) fn service_of_secret(variable: &str) -> Option<&'static str> {
     own_hosts(variable)?.first().copied()
 }
 
-/// Whether a variable holds a secret of a known service, and a URL leads to somebody else.
+/// Whether a variable contains a secret of a known service and the URL belongs to another host.
 pub(super) fn is_foreign_host(variable: &str, url: &str) -> bool {
     let Some(own) = own_hosts(variable) else { return false };
     let Some(host) = host::host(url).filter(|host| !host.contains(['{', '$', '<', '}'])) else {
@@ -158,7 +158,7 @@ pub(super) fn is_foreign_host(variable: &str, url: &str) -> bool {
     !local && !known && !is_self_hosted(&host, variable)
 }
 
-/// Whether a URL leads to the service whose secret a variable holds.
+/// Whether a URL belongs to the service of the secret in a variable.
 pub(super) fn is_own_host(variable: &str, url: &str) -> bool {
     let Some((own, host)) = own_hosts(variable).zip(host::host(url)) else { return false };
     own.iter().any(|known| {

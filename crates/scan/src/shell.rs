@@ -1,4 +1,7 @@
-//! Reads shell scripts into acts.
+//! Reads shell scripts and records what they do as acts.
+//!
+//! [`read`] parses a text into pipelines and runs them through a `Reader`, which tracks the taint
+//! (secrets, downloads, decoded text) of variables, files, function arguments and pipes.
 
 mod cloud;
 mod cross_file;
@@ -79,27 +82,27 @@ const WRAPPERS: [&str; 13] = [
     "nice", "builtin", "shell",
 ];
 
-/// Most substitutions in each other that are followed, and the longest of them.
+/// Maximum nesting of substitutions, and maximum length of one, that are followed.
 const MAX_NESTED_SUBSTITUTIONS: usize = 4;
 const MAX_SUBSTITUTION_BYTES: usize = 16 * 1024;
 
-/// How often a text is turned into another alphabet or around in one pipeline, and the longest that
-/// is. That it was encoded is known all the same.
+/// How many `tr`-like conversions of a text are computed in one pipeline, and the maximum length of
+/// that text. Beyond these limits the text still counts as decoded.
 const MAX_LOOP_TURNS: usize = 8;
 const MAX_LOOP_BYTES: usize = 64 * 1024;
 
-/// How often a text is read in which functions call each other.
+/// How often a script is read when its functions call each other.
 const MAX_ROUNDS: usize = 4;
 
-/// Most items of a loop that are looked at where a file is written.
+/// Maximum number of loop items that are examined.
 const MAX_ITEMS: usize = 16;
 
-/// Reads a text as shell.
+/// Reads a text as a shell script.
 pub(super) fn read(text: &str) -> Acts {
     read_script("", text, &mut CrossFileShellState::default())
 }
 
-/// Reads one of several scripts that read each other in.
+/// Reads one of several scripts that source each other; `state` is shared between them.
 pub(super) fn read_with(path: &str, text: &str, state: &mut CrossFileShellState) -> Acts {
     read_script(path, text, state)
 }
@@ -118,16 +121,16 @@ fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Acts 
     };
     let home: Rc<str> = path.into();
     for name in script.pipelines.iter().flatten().filter_map(|command| command.function.as_ref()) {
-        // Another file has one of that name: this is not the same.
+        // A function of the same name in another file is a different function.
         let mine = reader.functions.entry(Rc::clone(name)).or_default();
         if mine.home.as_ref() != Some(&home) {
             *mine = Function::of(&home);
         }
     }
-    // Twice, so that a function knows what it is called with further down.
+    // Two rounds, so that a function knows the arguments of calls further down.
     let functions = script.pipelines.iter().flatten().any(|one| one.function.is_some());
     for round in 0..MAX_ROUNDS {
-        // Once more where a function calls another with what it was called with.
+        // More rounds only while a function passes its own arguments on to another function.
         if round > 0 && !functions || round > 1 && !reader.is_new {
             break;
         }
@@ -157,7 +160,7 @@ fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Acts 
     reader.acts
 }
 
-/// A command that was taken apart elsewhere, such as the arguments of a subprocess.
+/// Reads a command that is already split into words, such as the arguments of a subprocess.
 pub(super) fn read_words(words: &[String], span: Span) -> Acts {
     let words = words.iter().map(|text| Word { text: text.clone(), span, ..Word::default() });
     let command = Command { words: words.collect(), span, ..Command::default() };
@@ -170,49 +173,50 @@ pub(super) fn read_words(words: &[String], span: Span) -> Acts {
 #[expect(clippy::struct_excessive_bools, reason = "each says a thing of its own about the text")]
 struct Reader {
     acts: Acts,
-    /// What variables are made of.
+    /// Taint of each variable.
     variables: HashMap<String, Taint>,
-    /// What files are made of that the text wrote before.
+    /// Taint of each file that the script wrote.
     files: HashMap<String, Taint>,
     fifo: bool,
-    /// Groups of commands that are open.
+    /// Groups of commands that are still open.
     groups: Vec<groups::Group>,
-    /// Where the input of the current command comes from.
+    /// Address that the input of the current command was downloaded from.
     flowing: Option<String>,
-    /// Where an archive came from that was unpacked here.
+    /// Address of the downloaded archive that was unpacked last.
     unpacked: Option<String>,
-    /// The text went to the home folder, or to the root.
+    /// The script changed into the home folder or the root.
     is_home: bool,
-    /// Addresses to which the text gave a name, for `git push name`.
+    /// Addresses by the name of the git remote, for `git push name`.
     remotes: HashMap<String, String>,
-    /// Files of the user were encrypted.
+    /// The script encrypted files of the user.
     is_encrypting: bool,
-    /// What functions of this text are called with, and what they print.
+    /// Arguments and output of the functions of this script.
     functions: HashMap<Rc<str>, Function>,
     function: Option<Rc<str>>,
-    /// Variables whose value is plain to see, for the substitutions.
+    /// Variables with a literal value, which substitutions need.
     known: Rc<HashMap<String, KnownVariable>>,
-    /// What loops go through, where it is written there.
+    /// Literal items of each `for` loop, by the name of its variable.
     loops: HashMap<String, Vec<String>>,
-    /// What is typed is not shown.
+    /// Terminal echo is switched off, so typed text is not shown.
     is_silent: bool,
-    /// How many substitutions this one is in.
+    /// Nesting depth of the substitution that is being read.
     depth: usize,
-    /// What substitutions gave that were followed already, by text and place.
+    /// Cached taint of substitutions, by text, position and call.
     followed: HashMap<(String, usize, Option<usize>), Taint>,
-    /// The call for which a command of a function is read once more, and how many were.
+    /// The call for which the commands of a function are being read again, and the number of such
+    /// repetitions.
     calling: Option<usize>,
     repeats: usize,
-    /// A function was called in a way that was not known.
+    /// A function was called with arguments that were not known yet, so another round is needed.
     is_new: bool,
 }
 
-/// The program of a command and its arguments, without what only wraps it.
+/// Returns the program of a command and its arguments, without wrappers such as `sudo`.
 fn program(command: &Command) -> Option<(String, &[Word])> {
     let mut words = command.words.as_slice();
     loop {
         let (first, rest) = words.split_first()?;
-        // A step of a Dockerfile.
+        // `RUN` starts a step in a Dockerfile.
         if first.text == "RUN" && !rest.is_empty() {
             words = rest;
             continue;
@@ -260,7 +264,7 @@ fn language_of(name: &str) -> Option<Language> {
 }
 
 impl Reader {
-    /// What a pipeline does, and what its output is made of.
+    /// Records the acts of a pipeline and returns the taint of its output.
     fn pipeline(&mut self, pipeline: &Pipeline) -> Taint {
         let span = match (pipeline.first(), pipeline.last()) {
             (Some(first), Some(last)) => {
@@ -270,9 +274,9 @@ impl Reader {
         };
         self.function = pipeline.first().and_then(|command| command.function.clone());
         let mut flow = Taint::default();
-        // What was printed before, to be decoded by the next command.
+        // Literal output of the previous command, which the next command may decode.
         let mut printed: Option<String> = None;
-        // A text is turned around a few times at most.
+        // Number of conversions so far, limited by `MAX_LOOP_TURNS`.
         let mut turns = 0;
         for (index, command) in pipeline.iter().enumerate() {
             let group = self.edges(command, &flow);
@@ -346,7 +350,7 @@ impl Reader {
             if let (false, Some(text)) = (command.redirects.is_empty(), &command.input)
                 && command.redirects.iter().any(|redirect| redirect.writes)
             {
-                // A script that is written down here is one that runs later.
+                // A script that is written to a file probably runs later, so it is scanned as well.
                 self.acts.push_embedded(text.clone(), None, None, span);
             }
             for redirect in command.redirects.iter().filter(|redirect| redirect.writes) {
@@ -369,7 +373,7 @@ impl Reader {
         flow
     }
 
-    /// An interactive shell with a connection in the same pipeline.
+    /// Records a reverse shell: an interactive shell and a network connection in one pipeline.
     fn hands_over(&mut self, pipeline: &Pipeline, span: Span) {
         let interactive = pipeline.iter().any(|command| {
             program(command).is_some_and(|(name, arguments)| {
@@ -387,7 +391,7 @@ impl Reader {
         }
     }
 
-    /// `NAME=value` before a command, or alone.
+    /// Stores the taint of `NAME=value`, before a command or alone.
     fn assign(&mut self, command: &Command, span: Span) {
         for (variable, word) in &command.assignments {
             let mut value = self.word_taint(word, span);
@@ -403,7 +407,7 @@ impl Reader {
         }
     }
 
-    /// What loops, `read` and functions do with variables.
+    /// Stores the taint of variables that `for`, `read`, `export` and similar commands set.
     fn bind(
         &mut self,
         name: &str,
@@ -459,7 +463,7 @@ impl Reader {
         }
     }
 
-    /// What one command does, and what its output is made of.
+    /// Records the acts of one command and returns the taint of its output.
     fn command(&mut self, command: &Command, span: Span, flow: &Taint) -> Taint {
         self.repeat(command, span, flow);
         let mut taint = Taint::default();
@@ -472,7 +476,7 @@ impl Reader {
             {
                 self.acts.push(Act::Names(what), span);
             }
-            // `/dev/tcp/...` only tells what such a thing looks like.
+            // `/dev/tcp/...` is only an explanation of the syntax.
             if (word.text.contains("/dev/tcp/") || word.text.contains("/dev/udp/"))
                 && !word.text.contains("/...")
                 && !word.text.contains("/…")
@@ -504,11 +508,11 @@ impl Reader {
                 if name == "find" && index > 0 && texts[index - 1].starts_with('-') {
                     continue;
                 }
-                // The key that one logs in with is not sent.
+                // A key file that is used to log in is not sent.
                 let key = index > 0
                     && matches!(texts[index - 1], "-i" | "-e" | "--key" | "--cert" | "--cacert");
                 let path = fetch::file_of(&word.text);
-                // `cp config config.bak` keeps it where it is.
+                // `cp config config.bak` keeps the copy in the same folder.
                 let backup = matches!(name.as_str(), "cp" | "mv")
                     && texts.last().is_some_and(|last| *last != path && last.starts_with(path));
                 if backup {
@@ -570,7 +574,8 @@ impl Reader {
         taint
     }
 
-    /// What the word says by which a program is named, and what starts its arguments.
+    /// Records acts that depend on the word that names the program: names assembled from pieces,
+    /// and decoded or downloaded commands.
     fn command_word(
         &mut self,
         command: &Command,
@@ -590,7 +595,7 @@ impl Reader {
             taint = self.word_taint(word, span);
         }
         taint.fetched = None;
-        // Words that are commands for later.
+        // The arguments of these programs are commands that run later.
         if matches!(name, "trap" | "at" | "batch") {
             for word in arguments {
                 taint.add(&self.word_taint(word, span));
@@ -610,7 +615,7 @@ impl Reader {
         }
     }
 
-    /// Programs with a meaning of their own.
+    /// Records the acts of programs that need special treatment.
     fn particular(
         &mut self,
         name: &str,
@@ -886,7 +891,7 @@ impl Reader {
         }
     }
 
-    /// What was in an archive from the network is started.
+    /// Records that a program from a downloaded archive is started.
     fn unpacks(&mut self, name: &str, texts: &[&str], command: &Command, span: Span) {
         if matches!(name, "tar" | "unzip" | "7z" | "gunzip" | "bsdtar") {
             let known = texts.iter().find_map(|text| self.files.get(*text)?.fetched.clone());
@@ -904,7 +909,7 @@ impl Reader {
         }
     }
 
-    /// What came from the network is started by a program that starts others.
+    /// Records that a launcher such as `mshta` or `msiexec` starts a downloaded file.
     fn starts(&mut self, name: &str, texts: &[&str], span: Span) {
         let direct = matches!(name, "mshta" | "rundll32" | "regsvr32" | "msiexec" | "wscript");
         let url = texts.iter().find(|text| text.contains("://")).filter(|_| direct);
@@ -947,7 +952,7 @@ impl Reader {
         }
     }
 
-    /// What a word is made of.
+    /// Returns the taint of a word: of its substitutions and variables.
     fn word_taint(&mut self, word: &Word, span: Span) -> Taint {
         let mut taint = Taint::default();
         for substitution in &word.substitutions {
@@ -978,14 +983,14 @@ impl Reader {
         taint
     }
 
-    /// Follows commands in a word; `input` is what they read.
+    /// Reads the commands inside a substitution; `input` is the taint of their standard input.
     fn follow(&mut self, text: &str, input: &Taint, span: Span) -> Taint {
         let mut taint = Taint::default();
         if self.depth >= MAX_NESTED_SUBSTITUTIONS || text.len() > MAX_SUBSTITUTION_BYTES {
             self.acts.push(Act::Obscures("commands are nested so deep that nobody follows"), span);
             return taint;
         }
-        // What is known is lent, not copied: there can be many of these.
+        // Maps are moved, not cloned, because there can be many substitutions.
         let mut inner = Self {
             variables: std::mem::take(&mut self.variables),
             files: std::mem::take(&mut self.files),
@@ -1001,7 +1006,7 @@ impl Reader {
         };
         let script = tokens::parse_in(text, &self.known, self.function.clone());
         for pipeline in &script.pipelines {
-            // What a function is called with there belongs to the function around it.
+            // Function arguments inside the substitution are those of the enclosing function.
             let mut pipeline = pipeline.clone();
             for command in pipeline.iter_mut().filter(|command| command.function.is_none()) {
                 command.function.clone_from(&self.function);
@@ -1022,14 +1027,15 @@ impl Reader {
         taint
     }
 
-    /// What a file is made of that the text wrote before, or a folder.
+    /// Returns the taint of a file that the script wrote, or of its folder.
     fn contents(&self, path: &str) -> Taint {
         let folder = path.trim_end_matches(['/', '*', '.']);
         let known = self.files.get(path).or_else(|| self.files.get(folder));
         known.cloned().unwrap_or_default()
     }
 
-    /// Remembers what a file is made of, and with secrets the folder that it is in.
+    /// Stores the taint of a file; if it is secret, also for the folder, unless the folder is
+    /// shared.
     fn keep(&mut self, path: &str, taint: &Taint) {
         self.files.insert(path.to_owned(), taint.clone());
         let folder = path.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -1049,7 +1055,8 @@ impl Reader {
         {
             self.acts.push(Act::Writes { path: target.text.clone(), text: text.to_owned() }, span);
         }
-        // What a loop goes through is written as well, where that starts by itself or steers agents.
+        // Expands the loop variable in the path, to find writes to autostart or agent configuration
+        // files.
         let name = target.variables.iter().find(|name| self.loops.contains_key(*name));
         let Some((name, items)) = name.and_then(|name| Some((name, self.loops.get(name)?))) else {
             return;

@@ -1,4 +1,7 @@
-//! Values of expressions, as far as they are known without running the code.
+//! Models the values of expressions as far as they are known without running the code.
+//!
+//! The Python and JavaScript readers compute a [`Value`] for each expression and call the functions
+//! below when the code executes, reads, sends or writes one. These functions record the acts.
 
 mod command;
 mod cross_file;
@@ -24,34 +27,35 @@ use super::{
     sensitive_path, service,
 };
 
-/// Placeholder for the unknown parts of a text.
+/// Replaces each unknown part of a text.
 pub(super) const UNKNOWN: &str = "{}";
 
-/// What a person is asked for.
+/// Description of passwords that a program asks the user for.
 pub(super) const TYPED: &str = "passwords that the user types";
 
-/// What the user copied, and what is on the screen.
+/// Descriptions of clipboard and screen contents.
 pub(super) const CLIPBOARD: &str = "texts that the user copies";
 pub(super) const SCREEN: &str = "pictures of the screen";
 pub(super) const KEYS: &str = "keys that the user presses";
 pub(super) const COOKIES: &str = "cookies of the browser";
 pub(super) const REQUESTS: &str = "requests of the user's programs";
 
-/// What one logs in with when it stands where a password belongs.
+/// Kinds of credentials that count as a login, not as sent data, when they are passed as a
+/// password.
 const LOG_INS: [&str; 3] = [TYPED, "stored passwords", "keychains"];
 
 pub(super) const MAX_ITEMS: usize = 4096;
 
 pub(super) const MAX_TEXT_BYTES: usize = 256 * 1024;
 
-/// A value.
+/// The known parts of an expression's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Value {
-    /// The text, with [`UNKNOWN`] for what is not known of it.
+    /// The text, with [`UNKNOWN`] in place of each unknown part.
     pub(super) text: Option<String>,
-    /// The dotted name of a module, a function or what a function gave.
+    /// The dotted name of a module, of a function or of the function that returned the value.
     pub(super) name: Option<String>,
-    /// The items of a list.
+    /// The items of a list, or the entries of an object (see [`Value::entry`]).
     pub(super) items: Vec<Self>,
     pub(super) taint: Taint,
 }
@@ -74,7 +78,7 @@ impl Value {
         self.text.as_deref().unwrap_or(UNKNOWN)
     }
 
-    /// The text when all of it is known.
+    /// The text, if all of it is known.
     pub(super) fn known(&self) -> Option<&str> {
         self.text.as_deref().filter(|text| !text.contains(UNKNOWN))
     }
@@ -83,30 +87,30 @@ impl Value {
         self.text.as_deref()?.parse().ok()
     }
 
-    /// Everything that it is made of, its items included.
+    /// The taint of the value and of all its items.
     pub(super) fn all_taint(&self) -> Taint {
         let mut taint = self.taint.clone();
         self.items.iter().take(MAX_ITEMS).for_each(|item| taint.add(&item.all_taint()));
         taint
     }
 
-    /// An entry of an object or a dictionary.
+    /// Makes an entry of an object or a dictionary: a value whose name is the key and a colon.
     pub(super) fn entry(key: &str, value: Self) -> Self {
         Self { name: Some(format!("{key}:")), items: vec![value], ..Self::default() }
     }
 
-    /// The key and the value of such an entry.
+    /// The key and the value, if this value was made by [`Value::entry`].
     pub(super) fn as_entry(&self) -> Option<(&str, &Self)> {
         Some((self.name.as_deref()?.strip_suffix(':')?, self.items.first()?))
     }
 
-    /// The value under a key of an object or a dictionary.
+    /// Returns the value of a key of an object or a dictionary.
     pub(super) fn under(&self, key: &str) -> Option<&Self> {
         let mut entries = self.items.iter().rev().filter_map(Self::as_entry);
         entries.find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Puts a value under a key.
+    /// Sets the value of a key of an object or a dictionary.
     pub(super) fn put(&mut self, key: &str, value: Self) {
         let entry = format!("{key}:");
         let full = self.items.len() >= MAX_ITEMS;
@@ -118,7 +122,7 @@ impl Value {
         }
     }
 
-    /// One text after the other.
+    /// Concatenates the texts of the values with `between` as separator.
     pub(super) fn joined(values: &[Self], between: &str) -> Self {
         let mut taint = Taint::default();
         for value in values {
@@ -130,14 +134,14 @@ impl Value {
         Self { text, taint, ..Self::default() }
     }
 
-    /// The decoded text.
+    /// Applies `decode` to the text and marks the result as decoded.
     pub(super) fn decoded(&self, decode: impl Fn(&str) -> Option<String>) -> Self {
         let mut taint = self.taint.clone();
         taint.decoded = true;
         Self { text: self.known().and_then(decode), taint, ..Self::default() }
     }
 
-    /// The numbers of a list as characters.
+    /// Converts a list of character codes to text.
     pub(super) fn characters(&self) -> Option<String> {
         let numbers = self.items.iter().take(MAX_ITEMS);
         let text: Option<String> =
@@ -146,7 +150,7 @@ impl Value {
     }
 }
 
-/// Records that the code in a value is executed.
+/// Records that the code in `value` is executed.
 pub(super) fn execute(value: &Value, language: Language, span: Span, acts: &mut Acts) {
     let taint = value.all_taint();
     if let Some(from) = taint.fetched {
@@ -162,7 +166,7 @@ pub(super) fn execute(value: &Value, language: Language, span: Span, acts: &mut 
     }
 }
 
-/// Records that a file is read, and returns its contents.
+/// Records that a file is read, and returns a value with the taint of its contents.
 pub(super) fn read(path: &Value, span: Span, acts: &mut Acts) -> Value {
     let mut taint = path.taint.clone();
     taint.read = true;
@@ -190,7 +194,8 @@ fn is_data(path: &str) -> bool {
     DATA.iter().any(|ending| path.ends_with(ending))
 }
 
-/// Records that data is sent to a host. `log_in` is what only authenticates the sender.
+/// Records that data is sent to a host, and returns the response. Secrets in `log_in` only
+/// authenticate the sender, so they do not count as sent data.
 pub(super) fn send(
     to: &Value,
     parts: &[&Value],
@@ -221,7 +226,8 @@ pub(super) fn send(
     Value::tainted(Taint::fetched(&url))
 }
 
-/// A name is looked up, which its owner learns of; nobody logs in that way.
+/// Records a DNS lookup, which sends the name to the owner of the domain. A secret in a name never
+/// counts as a login.
 pub(super) fn look_up(name: &Value, span: Span, acts: &mut Acts) -> Value {
     let mut sent = name.all_taint();
     if !sent.tokens.is_empty() && sent.credential.is_none() {
@@ -232,7 +238,8 @@ pub(super) fn look_up(name: &Value, span: Span, acts: &mut Acts) -> Value {
     send(&Value { text, ..Value::default() }, &[&Value::tainted(sent)], &[], span, acts)
 }
 
-/// Records that a file is written with a path and content from outside.
+/// Records an execution of downloaded code if both the path and the content of a written file come
+/// from the network and the path can be anywhere.
 pub(super) fn placed(path: &Value, text: &Value, span: Span, acts: &mut Acts) {
     let anywhere = matches!(path.text_or_unknown(), UNKNOWN | "~" | "~/{}" | "/{}");
     if let Some(from) = path.taint.fetched.clone().filter(|_| anywhere)
@@ -242,7 +249,7 @@ pub(super) fn placed(path: &Value, text: &Value, span: Span, acts: &mut Acts) {
     }
 }
 
-/// Whether a variable is named after what shall be left out.
+/// Whether the name of a variable says that it lists things to exclude.
 pub(super) fn is_left_out(variable: &str) -> bool {
     let lower = variable.to_lowercase();
     ["skip", "ignor", "exclu", "deny", "block", "forbid", "sensitive", "redact"]
@@ -250,7 +257,7 @@ pub(super) fn is_left_out(variable: &str) -> bool {
         .any(|word| lower.contains(word))
 }
 
-/// Whether a listing of a path is one of the user's own files.
+/// Whether a path is a home folder or a folder of the user's own files.
 pub(super) fn is_users_folder(path: &str) -> bool {
     const OWN: [&str; 8] =
         ["documents", "desktop", "downloads", "pictures", "movies", "videos", "onedrive", "icloud"];
@@ -266,7 +273,7 @@ pub(super) fn is_users_folder(path: &str) -> bool {
     first.is_empty() || first.starts_with('*') || OWN.iter().any(|own| first.starts_with(own))
 }
 
-/// Whether everything below a path is lost to its user when it is deleted.
+/// Whether a path contains so many files of the user or the system that deleting it is destructive.
 pub(super) fn is_home(path: &str) -> bool {
     const OWN: [&str; 14] = [
         "documents",
@@ -291,7 +298,8 @@ pub(super) fn is_home(path: &str) -> bool {
         || folder.is_some_and(|folder| OWN.contains(&folder) || folder == UNKNOWN)
 }
 
-/// How much worse one of several possible values is than the others.
+/// How dangerous a value is: 3 for a credential, 2 for secret or downloaded data, 1 for other known
+/// values, 0 for unknown ones.
 fn rank(value: &Value) -> usize {
     let own = match &value.text {
         Some(text) if sensitive_path::credential_at(text).is_some() => 3,
@@ -304,7 +312,8 @@ fn rank(value: &Value) -> usize {
     own.max(inside)
 }
 
-/// The item of a list that a loop is judged by, with what all of them are made of.
+/// Returns the most dangerous item of a list, with the taint of all items. A loop over the list is
+/// analyzed with this one item.
 pub(super) fn worst_of(list: &Value) -> Value {
     let mut worst: Option<(usize, &Value)> = None;
     for item in list.items.iter().take(MAX_ITEMS) {
@@ -315,7 +324,7 @@ pub(super) fn worst_of(list: &Value) -> Value {
     }
     let taint = list.all_taint();
     match worst.map(|(_, item)| item) {
-        // Going through a dictionary gives its keys.
+        // A loop over a dictionary iterates over its keys.
         Some(item) if item.as_entry().is_some() => {
             let text = item.as_entry().map(|(key, _)| key.to_owned());
             Value { text, taint, ..Value::default() }
@@ -325,7 +334,7 @@ pub(super) fn worst_of(list: &Value) -> Value {
     }
 }
 
-/// A variable of the environment.
+/// The value of an environment variable, tainted if the name suggests a secret.
 pub(super) fn environment(name: &str) -> Value {
     let mut value = Value::default();
     if sensitive_path::is_secret_name(name) {
@@ -337,7 +346,7 @@ pub(super) fn environment(name: &str) -> Value {
     value
 }
 
-/// Records that a text in the code mentions a credential file.
+/// Records that a text in the code names a credential file or a search pattern for one.
 pub(super) fn names(text: &str, span: Span, acts: &mut Acts) {
     if text.len() > 300 || text.contains('\n') {
         return;
@@ -351,7 +360,7 @@ pub(super) fn names(text: &str, span: Span, acts: &mut Acts) {
     }
 }
 
-/// Options of a client that set the address.
+/// Options of API clients that set the server address.
 const ADDRESSES: [&str; 16] = [
     "slackApiUrl",
     "apiUrl",
@@ -371,7 +380,7 @@ const ADDRESSES: [&str; 16] = [
     "url",
 ];
 
-/// A client of a service is made, with a secret and with an address of its own.
+/// Records that an API client is created that sends a secret to a custom address.
 pub(super) fn client(name: &str, options: &[(&str, &Value)], span: Span, acts: &mut Acts) {
     let mut address = None;
     let mut log_in = Taint::default();
@@ -386,7 +395,7 @@ pub(super) fn client(name: &str, options: &[(&str, &Value)], span: Span, acts: &
         key |= option.to_lowercase().contains("key");
     }
     let Some(to) = address else { return };
-    // Without a key these take the one of the environment.
+    // Without a key option, these clients read the key from the environment.
     let class = name.rsplit('.').next().unwrap_or(name);
     let class = class.strip_prefix("Async").unwrap_or(class).to_ascii_uppercase();
     if !key && service::is_service_name(&class) {
@@ -397,7 +406,8 @@ pub(super) fn client(name: &str, options: &[(&str, &Value)], span: Span, acts: &
     }
 }
 
-/// Records that an environment variable is set which redirects clients.
+/// Records that an environment variable is set that redirects API clients, such as
+/// `OPENAI_BASE_URL`.
 pub(super) fn redirect(variable: &str, url: &Value, span: Span, acts: &mut Acts) {
     let endings = ["_BASE_URL", "_API_BASE", "_ENDPOINT_URL", "_ENDPOINT"];
     let service = endings.iter().find_map(|ending| variable.strip_suffix(ending));

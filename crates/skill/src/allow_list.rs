@@ -1,8 +1,9 @@
 //! Enforces the `allowed-tools` and `disallowed-tools` of a skill: decides which tool calls are
 //! allowed.
 //!
-//! A list is data from a skill. It only narrows: a tool that is listed but not offered does not
-//! exist, and a condition in parentheses that is not understood or not closed allows nothing.
+//! A list comes from a skill, so it is untrusted and can only restrict: a listed tool that is not
+//! offered does not exist, and a condition in parentheses that is invalid or not closed allows
+//! nothing.
 
 mod command;
 mod denied;
@@ -18,90 +19,90 @@ use thiserror::Error;
 
 use crate::{allowed_tools::ToolGrant, skill::Policy};
 
-/// Separates skill and tool in the name under which a tool is called.
+/// Separates the skill and the tool in the full name of a tool.
 const SKILL_TOOL_SEPARATOR: &str = "__";
 
 /// A tool that is offered to the model, by the names that lists use for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfferedTool<'a> {
-    /// A tool of the host, by the name of Personal Agent: `run_command`, `read_file`. Lists may call it
-    /// by the names of other systems.
+    /// A tool of the host, by its name in Personal Agent: `run_command`, `read_file`. Lists may use
+    /// the names of other systems for it.
     Host(&'a str),
-    /// A tool of a skill. Lists name it as it is called, or with its skill before it (`skill/tool`,
-    /// `skill__tool`): no name of another system stands for it, so that a skill cannot offer a `Bash` of
-    /// its own.
+    /// A tool of a skill. Lists use its full name, or its name with the skill before it
+    /// (`skill/tool`, `skill__tool`). Names of other systems never match, so that a skill cannot
+    /// offer its own `Bash`.
     Skill {
-        /// The skill that brings it.
+        /// The name of the skill that defines the tool.
         skill: &'a str,
-        /// Its name there.
+        /// The name of the tool within the skill.
         tool: &'a str,
-        /// The name under which it is called.
+        /// The full name under which the model calls the tool.
         called: &'a str,
     },
 }
 
-/// What a skill allows while it is followed.
+/// The tool calls that a skill allows and denies while it is active.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowList {
-    /// `None` is every tool that is not denied.
+    /// `None` allows every tool that is not denied.
     grants: Option<Vec<ToolGrant>>,
     denied: Vec<ToolGrant>,
 }
 
-/// Why a call is not allowed. The model reads the message, so it says what to do instead.
+/// Why a call is not allowed. The model reads the message, so it also says what to do instead.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotAllowed {
-    /// The list does not name the tool.
+    /// The allow list does not contain the tool.
     #[error(
         "the tool `{tool}` is not among those that this skill allows ({list}); use one of these, or load another skill with use_skill"
     )]
     Tool {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The list.
+        /// The allow list.
         list: String,
     },
     /// The skill denies the tool.
     #[error("the tool `{tool}` is denied by this skill ({list}); do without it")]
     Denied {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// What is ruled out.
+        /// The deny list.
         list: String,
     },
-    /// The skill denies some calls of the tool, and this is or may be one of them.
+    /// The skill denies some calls of the tool, and this call matches or may match.
     #[error(
         "this call of `{tool}` is among those that this skill denies ({list}), or cannot be distinguished from them: {reason}"
     )]
     DeniedCall {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The part of what is ruled out that names it.
+        /// The entries of the deny list for the tool.
         list: String,
-        /// What of the arguments it is.
+        /// Which part of the arguments matches.
         reason: Cow<'static, str>,
     },
-    /// The list allows the tool with other arguments.
+    /// The allow list contains the tool with other arguments.
     #[error("this call of `{tool}` is not what this skill allows ({list}): {reason}")]
     Arguments {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The part of the list that names it.
+        /// The entries of the allow list for the tool.
         list: String,
-        /// What is wrong with the arguments.
+        /// Why the arguments do not match.
         reason: Cow<'static, str>,
     },
-    /// The list allows the tool, but the command may do more than the list says. The user may
-    /// approve it.
+    /// The allow list contains the tool, but the command may do more than the list allows. The user
+    /// can approve the call.
     #[error(
         "this call of `{tool}` may do more than this skill allows ({list}): {reason}; a person must agree to it, so send a plainer command if you can"
     )]
     InDoubt {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The part of the list that names it.
+        /// The entries of the allow list for the tool.
         list: String,
-        /// What it may do.
+        /// What the command may do.
         reason: String,
     },
 }
@@ -110,7 +111,7 @@ pub enum NotAllowed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ConditionError {
     NotMet(Cow<'static, str>),
-    /// They satisfy it, but the command may do more.
+    /// The arguments satisfy the condition, but the command may do more.
     InDoubt(String),
 }
 
@@ -120,7 +121,7 @@ impl From<Cow<'static, str>> for ConditionError {
     }
 }
 
-/// Returns `Ok` if a check passes, else a doubt, else the last reason.
+/// Returns `Ok` if one check passes, else the doubt of one, else the last error.
 fn first_accepted(
     checks: impl Iterator<Item = Result<(), ConditionError>>,
 ) -> Result<(), ConditionError> {
@@ -152,13 +153,13 @@ impl NotAllowed {
 }
 
 impl AllowList {
-    /// The list of a skill; `None` if it has none, or an empty one, which restricts nothing.
+    /// Makes an allow list; `None` if there is no list or it is empty, which restricts nothing.
     pub fn new(grants: Option<&[ToolGrant]>) -> Option<Self> {
         let grants = grants.filter(|grants| !grants.is_empty())?;
         Some(Self { grants: Some(grants.to_vec()), denied: Vec::new() })
     }
 
-    /// The allowed and denied tools of a skill; `None` if it restricts nothing.
+    /// Makes the list of allowed and denied tools of a skill; `None` if it restricts nothing.
     ///
     /// A tool that is denied with a condition can still be called with arguments that clearly
     /// differ. If the condition is not understood, the whole tool is denied; if the parentheses are
@@ -172,14 +173,14 @@ impl AllowList {
         }
     }
 
-    /// Whether some call of a tool is allowed.
+    /// Whether at least some calls of a tool are allowed.
     pub fn names(&self, tool: OfferedTool<'_>) -> bool {
         let is_named = |grants: &[ToolGrant]| grants.iter().any(|grant| tool.is_named_by(grant));
         self.grants.as_deref().is_none_or(is_named)
             && !self.denied.iter().any(|grant| tool.is_ruled_out_by(grant))
     }
 
-    /// Checks a call.
+    /// Checks whether a call is allowed.
     pub fn check(
         &self,
         tool: OfferedTool<'_>,
@@ -242,7 +243,7 @@ fn allows_everything(condition: &str) -> bool {
     matches!(condition.trim(), "" | "*" | ":*" | "**")
 }
 
-/// The patterns in the parentheses.
+/// Splits a condition into its patterns.
 fn split_patterns(condition: &str) -> impl Iterator<Item = &str> {
     condition.split(',').map(str::trim).filter(|one| !one.is_empty())
 }
@@ -259,7 +260,7 @@ fn text_argument<'a>(
 }
 
 impl OfferedTool<'_> {
-    /// The name under which it is called.
+    /// The full name under which the model calls the tool.
     pub fn called(&self) -> &str {
         match self {
             Self::Host(name) => name,
@@ -267,8 +268,8 @@ impl OfferedTool<'_> {
         }
     }
 
-    /// Whether a list that allows names it. Names of skills and their tools are compared exactly, and a
-    /// name that could be that of two tools names neither.
+    /// Whether an entry of an allow list matches the tool. Names of skills and their tools are
+    /// compared exactly, and an ambiguous name matches no tool.
     fn is_named_by(self, grant: &ToolGrant) -> bool {
         match self {
             Self::Host(name) => grant.normalized() == name,
@@ -285,7 +286,7 @@ impl OfferedTool<'_> {
         }
     }
 
-    /// Whether a deny list may mean the tool: by any of its names, ignoring case.
+    /// Whether an entry of a deny list can mean the tool: by any of its names, ignoring case.
     fn may_be_named_by(self, grant: &ToolGrant) -> bool {
         match self {
             Self::Host(name) => grant.normalized() == name,
@@ -297,7 +298,7 @@ impl OfferedTool<'_> {
         }
     }
 
-    /// Whether every call of the tool is denied.
+    /// Whether an entry denies every call of the tool.
     fn is_ruled_out_by(self, grant: &ToolGrant) -> bool {
         if grant.is_broken {
             return grant.words_as_grants().iter().any(|word| self.may_be_named_by(word));

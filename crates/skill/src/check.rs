@@ -1,8 +1,8 @@
 //! Checks a skill against the rules and fixes what can be fixed.
 //!
 //! A rule is a [`Rule`] in a file under `check/rules/`; its doc comment is its documentation, its
-//! examples are its tests. What reading finds (broken YAML, missing fields) is reported under rules
-//! of the same kind, so that every code has an explanation.
+//! examples are its tests. Problems found while reading (broken YAML, missing fields) also have
+//! rules, so that every code has an explanation.
 
 mod fix;
 mod rule;
@@ -31,20 +31,20 @@ use crate::{
     render::Placeholders,
 };
 
-/// What to check and how.
+/// The options of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Read the file in this dialect instead of finding out.
+    /// Read the file in this dialect instead of detecting it.
     pub dialect: Option<Dialect>,
-    /// Only these codes; empty means all.
+    /// Report only these codes; empty means all.
     pub select: Vec<String>,
-    /// Not these codes.
+    /// Do not report these codes.
     pub ignore: Vec<String>,
-    /// Hosts whose limits are checked, too.
+    /// Hosts whose limits are also checked.
     pub targets: Vec<Target>,
-    /// Also what is a matter of style, or right for some skills and wrong for others.
+    /// Also report matters of style, and rules that do not suit every skill.
     pub strict: bool,
-    /// Folders with the programs of this machine; without any, programs are not looked for.
+    /// Folders with the programs of this machine; if empty, programs are not searched.
     pub programs: Vec<PathBuf>,
 }
 
@@ -63,14 +63,14 @@ impl Options {
         self.select.iter().any(|wanted| wanted == code)
     }
 
-    /// Whether findings of this code are wanted.
+    /// Whether findings of this code are reported.
     pub fn wants(&self, code: &str) -> bool {
         (self.select.is_empty() || self.is_selected(code))
             && !self.ignore.iter().any(|ignored| ignored == code)
     }
 }
 
-/// What a rule looks at.
+/// The data that a rule checks.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) reading: &'a Reading,
@@ -111,12 +111,12 @@ pub fn renderer(format: Format, style: TextStyle) -> Box<dyn Renderer> {
     render::renderer(format, style, rules.collect())
 }
 
-/// The rule of a code.
+/// Returns the rule of a code.
 pub fn rule(code: &str) -> Option<&'static Rule> {
     rules::ALL.binary_search_by(|rule| rule.code.cmp(code)).ok().map(|index| rules::ALL[index])
 }
 
-/// The code of the rule that `code` may have meant.
+/// Returns the rule code that is most similar to an unknown one.
 pub fn nearest_rule(code: &str) -> Option<&'static str> {
     savoir_lint::words::nearest(code, rules::ALL.iter().map(|rule| rule.code))
 }
@@ -124,9 +124,9 @@ pub fn nearest_rule(code: &str) -> Option<&'static str> {
 /// A checked file.
 #[derive(Debug, Clone)]
 pub struct CheckedSkill {
-    /// What was read.
+    /// The result of reading the file.
     pub reading: Reading,
-    /// What was found, in the order of the file.
+    /// The findings, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -171,17 +171,17 @@ pub fn check(source: Source, folder: Option<&Folder>, options: &Options) -> Chec
 /// Codes for missing parts, which often follow from another error.
 const MISSING_PART_CODES: [&str; 3] = ["missing-field", "no-tools", "unknown-dialect"];
 
-/// The error to show where only one fits: the first about existing content, else the first about a
-/// missing part.
+/// Returns the error to show if only one can be shown: the first about existing content, else the
+/// first about a missing part.
 pub fn most_relevant_error(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
     let mut errors = diagnostics.iter().filter(|found| found.is_error());
     let has = errors.clone().find(|found| !MISSING_PART_CODES.contains(&found.code));
     has.or_else(|| errors.next())
 }
 
-/// The first error that makes the head of a file look different from what it says, such as an escape
-/// sequence for terminals in a description. People are shown the head when they decide about a skill,
-/// so that such a file is neither installed nor published.
+/// Returns the first error that makes the frontmatter look different from its content, such as a
+/// terminal escape sequence in a description. People see the frontmatter when they decide about a
+/// skill, so such a file is neither installed nor published.
 pub fn find_disguise(reading: &Reading) -> Option<Diagnostic> {
     let head = reading.document.layout().closed_block()?.yaml;
     let options = Options::default();

@@ -1,6 +1,7 @@
-//! Commands of gibberish tools: a program and templates of its arguments, never a shell.
+//! Parses the commands of gibberish tools and fills in their arguments.
 //!
-//! The command is split into words first, then values are put in, so a value can neither end an
+//! A command is a program and a template for each argument; it is never run by a shell. The command
+//! is split into words first and values are inserted afterwards, so a value can neither end an
 //! argument nor start another.
 
 use std::fmt::Write as _;
@@ -24,10 +25,10 @@ use crate::{
     template::is_word,
 };
 
-/// Why a command was refused.
+/// Why a command cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CommandError {
-    /// There is no program.
+    /// The command has no program.
     #[error("the command is empty")]
     Empty,
     /// A quote is opened and not closed.
@@ -39,7 +40,7 @@ pub enum CommandError {
     /// There is a second command line.
     #[error("the command has more than one line, join lines with a backslash or use a script")]
     SeveralCommands,
-    /// The program depends on a parameter.
+    /// The name of the program contains a placeholder.
     #[error("the program contains a placeholder, only its arguments may")]
     PlaceholderInProgram,
 }
@@ -51,13 +52,13 @@ impl CommandError {
     }
 }
 
-/// Why a call cannot be turned into arguments.
+/// Why the values of a call cannot be inserted into the arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InterpolateError {
     /// A required parameter was not supplied.
     #[error("Missing required parameter '{parameter}' for tool '{tool}'")]
     MissingParameter {
-        /// The parameter.
+        /// The name of the parameter.
         parameter: String,
         /// The tool that was called.
         tool: String,
@@ -65,21 +66,21 @@ pub enum InterpolateError {
     /// A value does not have the declared type.
     #[error("Invalid value for parameter '{parameter}': expected {}", expected.as_str())]
     WrongType {
-        /// The parameter.
+        /// The name of the parameter.
         parameter: String,
-        /// Its type.
+        /// The declared type of the parameter.
         expected: ParameterKind,
     },
-    /// A value starts with a hyphen and would become an option.
+    /// A value starts with a hyphen and would be read as an option.
     #[error("Invalid value for parameter '{parameter}': must not start with '-'")]
     LooksLikeOption {
-        /// The parameter.
+        /// The name of the parameter.
         parameter: String,
     },
     /// A value contains NUL, which no argument can.
     #[error("Invalid value for parameter '{parameter}': must not contain NUL")]
     ContainsNul {
-        /// The parameter.
+        /// The name of the parameter.
         parameter: String,
     },
 }
@@ -93,7 +94,7 @@ impl InterpolateError {
         }
     }
 
-    /// The parameter at fault.
+    /// The name of the parameter that caused the error.
     pub fn parameter(&self) -> &str {
         match self {
             Self::MissingParameter { parameter, .. }
@@ -104,61 +105,63 @@ impl InterpolateError {
     }
 }
 
-/// What follows the colon in a placeholder.
+/// The part of a placeholder after the colon.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Modifier {
-    /// Starts with a hyphen: stands there if the value is true.
+    /// A text that starts with a hyphen. It becomes the argument if the value is true.
     Flag(String),
-    /// Anything else: the value if none is supplied.
+    /// Any other text. It is the value if the call supplies none.
     Default(String),
 }
 
-/// A part of an argument.
+/// A part of an argument template.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Fragment {
-    /// Text that stays.
+    /// Text that is copied unchanged.
     Literal(String),
-    /// `{{name}}` or `{{name:modifier}}`.
+    /// A placeholder: `{{name}}` or `{{name:modifier}}`.
     Variable {
-        /// The parameter.
+        /// The name of the parameter.
         name: String,
-        /// What follows the colon, if there is one.
+        /// The part after the colon, if any.
         modifier: Option<Modifier>,
     },
 }
 
-/// The template of one argument.
+/// The template of one argument: literal text and placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ArgTemplate {
     text: String,
     fragments: Vec<Fragment>,
 }
 
-/// A command whose arguments have placeholders.
+/// A parsed command: a program with templates for its arguments and environment variables.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct CommandTemplate {
-    /// Variables that are set for the program: `NAME=value` before it.
+    /// Environment variables of the program: `NAME=value` before the program.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<(String, ArgTemplate)>,
     /// The program as written; resolving it is up to the caller.
     pub program: String,
-    /// Its arguments.
+    /// The templates of the arguments.
     pub args: Vec<ArgTemplate>,
-    /// Sentences about words that join commands or files in a shell, and are arguments here.
+    /// Messages about words such as `|` that a shell would treat as operators. Here they are plain
+    /// arguments.
     #[serde(skip)]
     pub shell_problems: Vec<String>,
 }
 
-/// A flag whose value may be missing, so that it would take the argument after it.
+/// A flag that is followed by an optional parameter. If the parameter has no value, the flag would
+/// take the next argument as its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DanglingFlag<'a> {
-    /// The flag, such as `-n`.
+    /// The text of the flag, such as `-n`.
     pub flag: &'a str,
-    /// The optional parameter that follows it.
+    /// The name of the optional parameter that follows the flag.
     pub parameter: &'a str,
 }
 
-/// The words of a command block, in which lines that start with `#` do not count.
+/// Splits a command block into words. Lines that start with `#` are skipped.
 pub(crate) fn tokenize_block(block: &str) -> Result<Vec<Token>, CommandError> {
     token::Lexer::new(block).run(token::Extent::Block)
 }
@@ -168,7 +171,8 @@ pub(crate) fn fragments(text: &str) -> Vec<Fragment> {
     let mut fragments = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
-    // Where nothing closes, nothing opens: keeps hostile input from being searched again and again.
+    // After the last `}}` no placeholder can end, so none is searched there. Otherwise hostile
+    // input would be searched repeatedly.
     let unclosed = text.rfind("}}").map_or(text.len(), |close| text.len() - close - 2);
     while let Some(c) = rest.chars().next() {
         let placeholder = if rest.len() > unclosed { read_placeholder(rest) } else { None };
@@ -215,22 +219,22 @@ impl ArgTemplate {
         Self { text, fragments }
     }
 
-    /// The argument as written, without quotes, its placeholders still in it.
+    /// The argument as written, without quotes, including its placeholders.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Literal parts and placeholders in order; none for an empty argument.
+    /// The literal parts and placeholders in order; empty for an empty argument.
     pub fn fragments(&self) -> &[Fragment] {
         &self.fragments
     }
 
-    /// Whether it contains a placeholder.
+    /// Whether the argument contains a placeholder.
     pub fn has_variables(&self) -> bool {
         self.fragments.iter().any(|fragment| matches!(fragment, Fragment::Variable { .. }))
     }
 
-    /// The placeholder that is the whole argument, if it is one.
+    /// The placeholder, if the whole argument is one placeholder.
     fn as_variable(&self) -> Option<(&str, Option<&Modifier>)> {
         match self.fragments.as_slice() {
             [Fragment::Variable { name, modifier }] => Some((name, modifier.as_ref())),
@@ -246,8 +250,8 @@ impl Serialize for ArgTemplate {
 }
 
 impl CommandTemplate {
-    /// Reads the content of a command block: one command, which backslashes may spread over
-    /// several lines. Blank lines and lines that start with `#` do not count.
+    /// Parses a command block: one command, which may continue over several lines with backslashes.
+    /// Blank lines and lines that start with `#` are skipped.
     pub fn parse(block: &str) -> Result<Self, CommandError> {
         let tokens = token::Lexer::new(block).run(token::Extent::Block)?;
         let joining = shell_operators(&tokens).filter(|one| one.feature.joins_commands());
@@ -270,7 +274,7 @@ impl CommandTemplate {
         Ok(Self { environment, program: program.text, args, shell_problems })
     }
 
-    /// With other texts in the arguments that have no placeholders.
+    /// Returns the command with `change` applied to each argument that has no placeholders.
     #[must_use]
     pub fn map_texts(&self, change: impl Fn(&str) -> String) -> Self {
         let mut changed = self.clone();
@@ -284,7 +288,7 @@ impl CommandTemplate {
         changed
     }
 
-    /// The names of the parameters the arguments use, in order, possibly repeated.
+    /// The names of the parameters in the environment and the arguments, in order, with duplicates.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let values = self.environment.iter().map(|(_, value)| value);
         let templates = values.chain(&self.args);
@@ -294,7 +298,7 @@ impl CommandTemplate {
         })
     }
 
-    /// Puts the values of a call into the arguments. The program is not among them.
+    /// Inserts the values of a call into the arguments and returns them, without the program.
     pub fn interpolate(
         &self,
         tool: &str,
@@ -312,7 +316,8 @@ impl CommandTemplate {
         Ok(filled)
     }
 
-    /// The variables of the program with the values of a call. One without a value is not set.
+    /// Returns the environment variables of the program with the values of a call. A variable
+    /// without a value is not set.
     pub fn environment(
         &self,
         tool: &str,
@@ -320,7 +325,7 @@ impl CommandTemplate {
         args: &Map<String, Value>,
     ) -> Result<Vec<(String, String)>, InterpolateError> {
         check_call(tool, parameters, args)?;
-        // The value of a variable is no option, whatever it begins with.
+        // The value of a variable is never read as an option, even if it starts with a hyphen.
         let call = Call { parameters, args, options_ended: true };
         let mut filled = Vec::new();
         for (name, value) in &self.environment {
@@ -329,8 +334,9 @@ impl CommandTemplate {
         Ok(filled)
     }
 
-    /// Flags followed by an optional parameter without a default, as in `-n {{count}}`: without
-    /// a value only the parameter is dropped.
+    /// Returns flags followed by an optional parameter without a default, as in `-n {{count}}`. If
+    /// the parameter has no value, only the parameter is removed from the arguments and the flag
+    /// stays.
     pub fn dangling_flags<'a>(
         &'a self,
         parameters: &'a [Parameter],
@@ -373,7 +379,7 @@ fn check_call(
     Ok(())
 }
 
-/// A null is the same as nothing.
+/// The value of an argument of the call; null counts as missing.
 fn supplied<'a>(args: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     args.get(name).filter(|value| !value.is_null())
 }
@@ -381,7 +387,7 @@ fn supplied<'a>(args: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
 struct Call<'a> {
     parameters: &'a [Parameter],
     args: &'a Map<String, Value>,
-    /// The template has `--` before this argument, so a hyphen is harmless.
+    /// The template has `--` before this argument, so a leading hyphen is harmless.
     options_ended: bool,
 }
 
@@ -401,7 +407,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// `None` if the argument has placeholders and none of them yields a value.
+    /// Fills in one argument. Returns `None` if it has placeholders and none of them has a value.
     fn fill_one(&self, arg: &ArgTemplate) -> Result<Option<String>, InterpolateError> {
         let mut result = String::new();
         let mut has_value = !arg.has_variables();
@@ -432,7 +438,8 @@ impl Call<'_> {
         Ok(has_value.then_some(result))
     }
 
-    /// The supplied value, else the inline default, else the declared one; an empty list is none.
+    /// The supplied value, else the default in the placeholder, else the declared default. An empty
+    /// list counts as no value.
     fn value(&self, name: &str, modifier: Option<&Modifier>) -> Option<Value> {
         let value = match (supplied(self.args, name), modifier) {
             (Some(value), _) => value.clone(),
@@ -443,7 +450,8 @@ impl Call<'_> {
         (!empty).then_some(value)
     }
 
-    /// Refuses what a caller must not put into an argument; the author's defaults pass.
+    /// Rejects values of the caller that must not be inserted into an argument. Defaults of the
+    /// author are accepted.
     fn check(&self, name: &str, value: &Value, at: Position) -> Result<(), InterpolateError> {
         if supplied(self.args, name).is_none() {
             return Ok(());
@@ -460,7 +468,7 @@ impl Call<'_> {
     }
 }
 
-/// Where in its argument a value stands.
+/// The position of a value within its argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Start,

@@ -1,8 +1,10 @@
-//! Converts a skill for another system. Fields that the target does not have are stored where its
-//! format allows extension, and a report lists what happened to every field.
+//! Converts a skill to the dialect of another system.
 //!
-//! A converted file records its original, so that converting back gives the same bytes and a
-//! further conversion starts at the original. Every result is verified: it is read again and the
+//! Fields that the target does not have are stored where its format allows extensions, and a report
+//! lists the outcome for every field.
+//!
+//! A converted file contains its original, so that converting back gives the same bytes and a
+//! further conversion starts from the original. Every result is verified: it is read again and the
 //! original is restored from it.
 //!
 //! ```
@@ -52,36 +54,35 @@ pub mod migrate;
 pub(crate) use fields::Fields;
 pub use report::{FieldOutcome, FieldReport};
 
-/// A file is made from a file that was made from a file; nobody does that often.
+/// Maximum number of conversions of conversions that are traced back to the original.
 const MAX_ORIGINALS: usize = 8;
 
-/// A skill in another dialect.
+/// The result of a conversion: files in the target dialect and a report.
 #[derive(Clone, Debug)]
 pub struct Conversion {
-    /// SKILL.md, then files that the target needs beside it. Other files of the skill stay as
-    /// they are.
+    /// SKILL.md, then other files that the target needs. Other files of the skill stay unchanged.
     pub files: Vec<NewFile>,
-    /// What happened to every field.
+    /// The outcome for each field.
     pub report: Vec<FieldReport>,
 }
 
 /// Why a skill was not converted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConvertError {
-    /// The source cannot be read for sure.
+    /// The source has errors, so its meaning is uncertain.
     #[error("line {line} of the skill does not read: {problem}")]
     Unreadable {
-        /// The first error.
+        /// The message of the first error.
         problem: String,
-        /// Where it is.
+        /// The line of the error.
         line: usize,
     },
-    /// The target would read something else than the source says, so nothing was written.
+    /// The target would read a different value from the result, so nothing was written.
     #[error("{target} would not read `{field}` as it was")]
     Unfaithful {
-        /// The field by its path in the target.
+        /// The path of the field in the target.
         field: String,
-        /// The dialect that was asked for.
+        /// The requested dialect.
         target: Dialect,
     },
 }
@@ -92,10 +93,10 @@ impl ConvertError {
     }
 }
 
-/// Writes a skill for another system. Its own dialect gives the identical file.
+/// Converts a skill to another dialect. Converting to its own dialect returns the identical file.
 ///
-/// The source is repaired first where its dialect allows that. A file that was converted from the
-/// target's dialect is restored, even if it looks like the target's dialect itself.
+/// The source is repaired first if its dialect allows repairs. A file that was converted from the
+/// target dialect is restored, even if it is also valid in the target dialect itself.
 pub fn convert(
     reading: &Reading,
     folder: Option<&Folder>,
@@ -115,9 +116,9 @@ pub fn convert(
     convert_from_original(reading, folder, target, MAX_ORIGINALS)
 }
 
-/// The skill whose tools a file runs, if that is the one that it was made from: dialects that cannot say
-/// which tools there are remember those of the original. What the file itself says about who calls it
-/// and what it allows holds.
+/// Returns the original of a converted file with its tools, if the file itself declares none: some
+/// dialects cannot declare tools, so the conversion stored those of the original. Name,
+/// description, body and policy (invocation and allowed tools) come from the file itself.
 pub fn with_tools_of_original(reading: &Reading, folder: Option<&Folder>) -> Option<Skill> {
     if !reading.skill.tools.is_empty() {
         return None;
@@ -154,7 +155,7 @@ fn report_unchanged(reading: &Reading) -> Conversion {
     }
 }
 
-/// Converts a file, or the file that it was made from when it was not edited since.
+/// Converts a file; if it is an unedited conversion, converts its original instead.
 fn convert_from_original(
     reading: &Reading,
     folder: Option<&Folder>,
@@ -184,11 +185,11 @@ fn convert_from_original(
     Ok(Conversion { files, report: draft.report })
 }
 
-/// What a file was made from.
+/// The original of a converted file.
 enum OriginalTrace {
-    /// Converting it again gives this very file.
+    /// The file is unedited: converting the original again gives the same text.
     Same(Reading),
-    /// Fields were edited since.
+    /// The file was edited after the conversion.
     Edited(Reading),
 }
 
@@ -201,7 +202,7 @@ fn trace(reading: &Reading, folder: Option<&Folder>) -> Option<OriginalTrace> {
     if let Some(original) = edited.as_ref().filter(|original| is_conversion_of(original, reading)) {
         return Some(OriginalTrace::Same(original.clone()));
     }
-    // Some dialects cannot be told apart by their files, so the file may be for another.
+    // Some dialects cannot be distinguished by their files, so the others are tried as well.
     let unknown_fields =
         Dialect::ALL.into_iter().filter(|dialect| *dialect != reading.skill.dialect);
     for dialect in unknown_fields {
@@ -215,20 +216,20 @@ fn trace(reading: &Reading, folder: Option<&Folder>) -> Option<OriginalTrace> {
     edited.filter(|_| first_error(reading).is_none()).map(OriginalTrace::Edited)
 }
 
-/// What a file says it was made from, if that reads.
+/// Returns the original that is stored in a file, if it has no errors.
 fn original_of(reading: &Reading, folder: Option<&Folder>) -> Option<Reading> {
     let original = stash::original(reading)?;
     let original = read_as(Source::new(original.text), original.dialect, folder);
     first_error(&original).is_none().then_some(original)
 }
 
-/// Whether a file is exactly what the conversion of another gives.
+/// Whether a file is exactly the conversion of `original`.
 fn is_conversion_of(original: &Reading, reading: &Reading) -> bool {
     let (from, target) = (original.skill.dialect, reading.skill.dialect);
     from != target && draft::converts_to(original, target, reading.document.text())
 }
 
-/// Applies the safe fixes of what does not read, where the dialect lets a reader do that.
+/// Applies safe fixes to errors of the source, if its dialect allows repairs.
 fn repair_source<'r>(
     reading: &'r Reading,
     folder: Option<&Folder>,
@@ -254,7 +255,7 @@ fn unreadable(reading: &Reading, problem: &Diagnostic) -> ConvertError {
     ConvertError::Unreadable { problem: problem.message.clone(), line }
 }
 
-/// The first thing that keeps a file from being read for sure.
+/// Returns the first error that makes the meaning of a file uncertain.
 fn first_error(reading: &Reading) -> Option<Diagnostic> {
     let document = &reading.document;
     let absent = document.state() == State::Absent && !reading.skill.dialect.fences().optional;

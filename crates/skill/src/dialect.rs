@@ -1,7 +1,7 @@
-//! The dialects. Each is one file that says how to recognise it, read it, check it and write it.
+//! Defines the dialects: the variants of SKILL.md that different systems use.
 //!
-//! To add a dialect, add a file with a type that implements `Language` and a line to
-//! [`Dialect::ALL`].
+//! Each dialect is one file that implements `Language`: how to recognize, read, check and write the
+//! format. To add a dialect, add such a file and a line to [`Dialect::ALL`].
 
 pub mod agent_flow;
 mod agentskills;
@@ -50,7 +50,7 @@ pub use tool_execution::{
     DefaultFileAccess, NetworkDefault, StartFolder, ToolExecution, VariableContent,
 };
 
-/// One system's SKILL.md.
+/// The SKILL.md format of one system.
 #[derive(Clone, Copy)]
 pub struct Dialect(&'static dyn Language);
 
@@ -59,7 +59,7 @@ impl Dialect {
     pub const AGENTSKILLS: Self = Self(&agentskills::AgentSkills);
     /// Claude Code.
     pub const CLAUDE_CODE: Self = Self(&claude_code::ClaudeCode);
-    /// Codex, with `agents/openai.yaml` beside the skill.
+    /// Codex, with the additional file `agents/openai.yaml`.
     pub const CODEX: Self = Self(&codex::Codex);
     /// OpenClaw and ClawHub.
     pub const OPENCLAW: Self = Self(&openclaw::OpenClaw);
@@ -76,7 +76,7 @@ impl Dialect {
     /// Markdown without frontmatter.
     pub const PROSE: Self = Self(&prose::Prose);
 
-    /// Every dialect.
+    /// All dialects.
     pub const ALL: [Self; 10] = [
         Self::AGENTSKILLS,
         Self::CLAUDE_CODE,
@@ -90,12 +90,12 @@ impl Dialect {
         Self::PROSE,
     ];
 
-    /// The word that users type, such as `claude-code`.
+    /// The identifier that users type, such as `claude-code`.
     pub fn id(self) -> &'static str {
         self.0.id()
     }
 
-    /// Other words for it.
+    /// Alternative identifiers.
     pub fn aliases(self) -> &'static [&'static str] {
         self.0.aliases()
     }
@@ -115,7 +115,7 @@ impl Dialect {
         self.0.yaml()
     }
 
-    /// How this system looks for the frontmatter.
+    /// How this system finds the frontmatter.
     pub fn fences(self) -> Fences {
         self.0.fences()
     }
@@ -125,7 +125,7 @@ impl Dialect {
         !self.0.shapes().is_empty()
     }
 
-    /// The JSON Schema of the frontmatter.
+    /// Returns the JSON Schema of the frontmatter.
     pub fn schema(self) -> Value {
         let shapes = self.0.shapes();
         let mut records: Vec<Value> =
@@ -145,12 +145,12 @@ impl Dialect {
         schema
     }
 
-    /// The files of a new skill, which pass a strict check.
+    /// Returns the files of a new skill, which pass a strict check.
     pub fn scaffold(self, name: &str, description: &str) -> Vec<NewFile> {
         self.0.scaffold(name, description)
     }
 
-    /// Which names a file of this dialect may have.
+    /// Returns the rules for names in a file of this dialect.
     pub(crate) fn name_grammar(self, document: &Document) -> NameGrammar {
         let fields = self.0.fields(Some(document)).iter();
         let mut grammars = fields.filter_map(|field| match field.shape {
@@ -191,7 +191,7 @@ impl Serialize for Dialect {
     }
 }
 
-/// A word that names no dialect.
+/// The error for an identifier that is not a dialect.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is not a dialect; there are {known}", known = Dialect::ALL.map(Dialect::id).join(", "))]
 pub struct UnknownDialect(String);
@@ -207,16 +207,16 @@ impl FromStr for Dialect {
     }
 }
 
-/// What a dialect file provides.
+/// The interface that each dialect implements.
 pub(crate) trait Language: Sync {
     fn id(&self) -> &'static str;
 
     fn title(&self) -> &'static str;
 
-    /// One sentence about the system.
+    /// One sentence that describes the system.
     fn about(&self) -> &'static str;
 
-    /// Short names that vectors and facts use.
+    /// Short identifiers that test vectors and facts use.
     fn aliases(&self) -> &'static [&'static str] {
         &[]
     }
@@ -227,7 +227,7 @@ pub(crate) trait Language: Sync {
 
     fn fences(&self) -> Fences;
 
-    /// What is replaced in the body before an agent reads it.
+    /// The placeholders that are replaced in the body before an agent reads it.
     fn placeholders(&self) -> Placeholders {
         Placeholders::None
     }
@@ -237,24 +237,25 @@ pub(crate) trait Language: Sync {
         false
     }
 
-    /// How bad it is when a file has no frontmatter at all.
+    /// The severity of a missing frontmatter.
     fn without_frontmatter(&self) -> Severity {
         Severity::Error
     }
 
-    /// Why a file looks like this dialect.
+    /// Returns why a file looks like this dialect, if it does.
     fn evidence(&self, clues: &Clues<'_>) -> Option<Evidence>;
 
-    /// The fields of the frontmatter; the GAIA shapes differ by what the file holds.
+    /// The fields of the frontmatter. They depend on the document only in GAIA, which has two
+    /// shapes.
     fn fields(&self, document: Option<&Document>) -> &'static [Field];
 
-    /// Every form of the frontmatter that the schema is to accept; none where there is no
+    /// All shapes of the frontmatter that the schema accepts; empty if the dialect has no
     /// frontmatter.
     fn shapes(&self) -> Vec<&'static [Field]> {
         vec![self.fields(None)]
     }
 
-    /// What this dialect says about top-level fields that it does not define.
+    /// How this dialect treats top-level fields that it does not define.
     fn unknown_fields(&self) -> UnknownFields {
         UnknownFields::Open
     }
@@ -262,23 +263,24 @@ pub(crate) trait Language: Sync {
     /// Reads fields and body into the model.
     fn read(&self, reader: &Reader<'_>, skill: &mut Skill);
 
-    /// Findings beyond the shape of the fields.
+    /// Adds findings beyond the shape of the fields.
     fn check(&self, _reader: &Reader<'_>, _skill: &Skill, _found: &mut Vec<Diagnostic>) {}
 
     /// Writes the model as fields of this dialect.
     fn write(&self, skill: &Skill, fields: &mut Fields);
 
-    /// The permissions that the file grants, each with its place.
+    /// Returns the permissions that the file grants, each with its position.
     fn grants(&self, _document: &Document) -> Vec<Grant> {
         Vec::new()
     }
 
-    /// The fields that declare permissions, if there are any; a dot leads into a map.
+    /// Returns the fields that declare permissions, if the dialect has any. A dot separates nested
+    /// keys.
     fn declare(&self, _document: &Document, _permissions: &[Permission]) -> Vec<(String, Value)> {
         Vec::new()
     }
 
-    /// What the rules ask of a skill of this dialect.
+    /// The conventions that the rules check.
     fn conventions(&self) -> Conventions {
         Conventions::COMMON
     }
@@ -288,7 +290,7 @@ pub(crate) trait Language: Sync {
         ToolExecution::COMMON
     }
 
-    /// Longest description that this system keeps, in characters.
+    /// The maximum length of a description in this system, in characters.
     fn description_limit(&self) -> Option<usize> {
         None
     }
@@ -299,28 +301,28 @@ pub(crate) trait Language: Sync {
 /// An entry of a file that grants permissions.
 #[derive(Clone, Debug)]
 pub(crate) struct Grant {
-    /// What it grants, at least one.
+    /// The granted permissions, at least one.
     pub(crate) permissions: Vec<Permission>,
-    /// The entry as people write it.
+    /// The entry as written in the file.
     pub(crate) written: String,
-    /// Where it stands.
+    /// The position of the entry.
     pub(crate) span: Span,
 }
 
-/// How sure a detection is.
+/// How certain a detection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strength {
-    /// Someone said so.
+    /// The user named the dialect.
     Explicit,
-    /// The file has what only this dialect has.
+    /// The file contains something that only this dialect has.
     Strong,
-    /// The file fits, but others would, too.
+    /// The file is valid in this dialect, but in others as well.
     Weak,
 }
 
-/// Why a file looks like a dialect. The lowest rank wins; ranks are the rows of the detection
-/// table in `docs/concepts/dialects.md`. Row 1b, the place, is a [`Hint`].
+/// Why a file looks like a dialect. The lowest rank wins; ranks are the rows of the detection table
+/// in `docs/concepts/dialects.md`. Row 1b, the location of the file, is a [`Hint`].
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub(crate) rank: u8,
@@ -338,28 +340,28 @@ impl Evidence {
     }
 }
 
-/// The result of looking at a file.
+/// The detected dialect of a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Detection {
-    /// The dialect.
+    /// The detected dialect.
     pub dialect: Dialect,
-    /// How sure that is.
+    /// How certain the detection is.
     pub strength: Strength,
-    /// The reason, in words.
+    /// The reason, as a text for users.
     pub why: String,
 }
 
-/// Which dialect the place of a skill suggests: it lies in an agent's skills folder, or is installed
-/// for that agent. It counts more than weak evidence in the file and less than strong.
+/// The dialect that the location of a skill suggests: it is in the skills folder of an agent, or is
+/// installed for that agent. A hint outranks weak evidence in the file but not strong evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The dialect that the agent understands best.
+    /// The dialect that the agent supports best.
     pub dialect: Dialect,
-    /// The reason, in words, such as ``it lies in `.claude/skills` ``.
+    /// The reason, as a text for users, such as ``it lies in `.claude/skills` ``.
     pub why: String,
 }
 
-/// What a dialect looks at to recognise itself.
+/// The parts of a file that dialects examine to recognize themselves.
 #[derive(Debug)]
 pub(crate) struct Clues<'a> {
     pub(crate) document: &'a Document,
@@ -370,7 +372,7 @@ impl Clues<'_> {
         self.document.field(key).is_some()
     }
 
-    /// The first of some keys that the frontmatter has.
+    /// Returns the first of these keys that the frontmatter has.
     pub(crate) fn first_of(&self, keys: &[&'static str]) -> Option<&'static str> {
         keys.iter().copied().find(|key| self.has(key))
     }
@@ -386,18 +388,18 @@ impl Clues<'_> {
         self.document.fields()?.path(path)?.text()
     }
 
-    /// The keys of a map at top level.
+    /// Returns the keys of a top-level map.
     pub(crate) fn keys_of(&self, key: &str) -> Vec<&str> {
         let entries = self.document.field(key).and_then(|node| node.entries());
         entries.unwrap_or_default().iter().map(|entry| entry.key.as_str()).collect()
     }
 
-    /// The words of `inputs[].type`.
+    /// Returns the values of `inputs[].type`.
     pub(crate) fn input_types(&self) -> Vec<&str> {
         self.inputs().iter().filter_map(|item| item.get("type")?.text()).collect()
     }
 
-    /// Whether the body has `{{name}}` for the name of an input.
+    /// Whether the body contains `{{name}}` for the name of an input.
     pub(crate) fn uses_an_input(&self) -> bool {
         let names = self.inputs().iter().filter_map(|item| item.get("name")?.text());
         let names: Vec<&str> = names.collect();
@@ -412,7 +414,7 @@ impl Clues<'_> {
     }
 }
 
-/// Finds the dialect of a file by what it holds and by where it lies.
+/// Detects the dialect of a file from its content and its location.
 pub fn detect(document: &Document, hint: Option<&Hint>) -> Option<Detection> {
     let clues = Clues { document };
     let evidence = |dialect: Dialect| Some((dialect, dialect.0.evidence(&clues)?));
@@ -427,7 +429,7 @@ pub fn detect(document: &Document, hint: Option<&Hint>) -> Option<Detection> {
     })
 }
 
-/// The three dialects that know most of the fields of a file.
+/// Returns the three dialects that define most of the fields of a file.
 pub(crate) fn nearest(document: &Document) -> [Dialect; 3] {
     let known = |dialect: &Dialect| {
         let fields = dialect.0.fields(None);
@@ -435,18 +437,18 @@ pub(crate) fn nearest(document: &Document) -> [Dialect; 3] {
         entries.filter(|entry| fields.iter().any(|field| field.key == entry.key)).count()
     };
     let mut all = Dialect::ALL;
-    // The sort is stable, so that among equals the base format comes first.
+    // The sort is stable, so the base format comes first among equals.
     all.sort_by_key(|dialect| std::cmp::Reverse(known(dialect)));
     let [first, second, third, ..] = all;
     [first, second, third]
 }
 
-/// The other dialects under which the same file is valid.
+/// Returns the other dialects in which the same file is valid.
 pub fn also(document: &Document, folder: Option<&Folder>, found: Dialect) -> Vec<Dialect> {
     let side_file = folder.is_some_and(|folder| folder.has(codex::SIDE_FILE));
     Dialect::ALL
         .into_iter()
-        // Every file is valid prose; that says nothing.
+        // Every file is valid prose, so prose is not reported.
         .filter(|dialect| *dialect != found && *dialect != Dialect::PROSE)
         .filter(|dialect| {
             if *dialect == Dialect::CODEX {

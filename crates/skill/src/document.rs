@@ -1,5 +1,7 @@
-//! A SKILL.md as text: source, frontmatter tree and body. The text is the model: every change is
-//! an [`Edit`] of it, and an unchanged document is the identical file.
+//! Represents a SKILL.md as text with its frontmatter tree and body.
+//!
+//! The text is authoritative: every change is an [`Edit`] of it, and an unchanged document is the
+//! identical file.
 
 use std::sync::OnceLock;
 
@@ -17,20 +19,20 @@ use crate::{
     },
 };
 
-/// How the frontmatter was read.
+/// How well the frontmatter could be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// There is none.
+    /// The file has no frontmatter.
     Absent,
-    /// As its author wrote it.
+    /// The frontmatter is valid as written.
     Clean,
-    /// After repairs, each of which is among the problems.
+    /// The frontmatter is valid after repairs; each repair is among the problems.
     Repaired,
-    /// Not at all, or only `name` and `description` line by line.
+    /// The frontmatter cannot be parsed; at most `name` and `description` were read line by line.
     Unreadable,
 }
 
-/// A file and what stands where in it.
+/// A parsed SKILL.md: the source text and the positions of its parts.
 #[derive(Debug, Clone)]
 pub struct Document {
     source: Source,
@@ -42,7 +44,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a file whose dialect is not known yet.
+    /// Parses a file whose dialect is not known yet.
     ///
     /// ```
     /// use savoir_skill::{Document, Source};
@@ -57,7 +59,7 @@ impl Document {
         Self::parse_with(source, Fences::LENIENT)
     }
 
-    /// Reads a file by the fence rules of a dialect.
+    /// Parses a file with the fence rules of a dialect.
     pub fn parse_with(source: Source, fences: Fences) -> Self {
         let layout = Layout::new(source.text(), fences);
         let mut document = Self {
@@ -82,22 +84,22 @@ impl Document {
         self.source.text()
     }
 
-    /// The file, for line and column.
+    /// The source, which converts offsets to lines and columns.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Gives the source back.
+    /// Returns the source and drops the parsed parts.
     pub fn into_source(self) -> Source {
         self.source
     }
 
-    /// Where frontmatter and body are.
+    /// The positions of frontmatter and body.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// How the frontmatter was read.
+    /// How well the frontmatter could be parsed.
     pub fn state(&self) -> State {
         self.state
     }
@@ -117,12 +119,12 @@ impl Document {
         self.fields.as_ref()?.get(key)
     }
 
-    /// The bytes of the body.
+    /// The byte range of the body.
     pub fn body_span(&self) -> Span {
         self.layout.body
     }
 
-    /// The text after the frontmatter, as it stands in the file.
+    /// The text after the frontmatter, unchanged.
     pub fn body(&self) -> &str {
         self.layout.body.slice(self.source.text())
     }
@@ -132,12 +134,12 @@ impl Document {
         self.outline.get_or_init(|| Outline::new(self.source.text(), self.layout.body))
     }
 
-    /// What reading the frontmatter found.
+    /// The problems found while parsing the frontmatter.
     pub fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
 
-    /// A place for findings about the frontmatter as a whole: its opening fence, else the start.
+    /// The position for findings about the whole frontmatter: its opening fence, else the start.
     pub fn head_span(&self) -> Span {
         self.layout.block.map_or(Span::at(self.layout.bom), |block| block.open)
     }
@@ -175,7 +177,7 @@ impl Document {
                 if let Some(repaired) = repair::repair_pasted_spaces(yaml, &tree) {
                     let before = self.problems.len();
                     self.accept_repaired(repaired, offset);
-                    // Others do read it, in their way.
+                    // Other readers accept this frontmatter, so the problems are only warnings.
                     for problem in &mut self.problems[before..] {
                         problem.severity = Severity::Warning;
                     }
@@ -194,7 +196,7 @@ impl Document {
         }
     }
 
-    /// Reads the text that a repair of the fences would give.
+    /// Parses the text that results from a repair of the fences.
     fn read_repaired(&mut self, repair: &Repair, fences: Fences) {
         let applied = EditedText::new(self.source.text(), &repair.edits);
         let repaired = Self::parse_with(Source::new(applied.text.clone()), fences);
@@ -208,8 +210,8 @@ impl Document {
         }
         for mut problem in repaired.problems {
             problem.span = applied.original_span(problem.span);
-            // Its edits belong to the repaired text; they are offered again once the fences are
-            // fixed.
+            // The edits of this fix refer to the repaired text; it is offered again once the fences
+            // are fixed.
             problem.fix = None;
             self.problems.push(problem);
         }
@@ -225,7 +227,7 @@ impl Document {
                     "the frontmatter is never closed, so the whole file is body",
                 )
                 .help("add a line `---` after the last field");
-                // These systems read all of it as text, which a fence would change.
+                // Some systems read the whole file as text, and adding a fence would change that.
                 problem.fix = repair.map(|repair| Fix::risky(repair.edits));
                 self.problems.push(problem);
             }
@@ -273,7 +275,7 @@ impl Document {
         }
         match root {
             Some(root) if root.entries().is_some() => self.fields = Some(root),
-            // `~` is as good as nothing, in both versions of YAML.
+            // `~` is null in both versions of YAML, so it counts as empty.
             Some(root) if root.is_null(YamlVersion::V1_2) => {}
             Some(root) => {
                 let message = "the frontmatter is not a map of fields";
@@ -286,7 +288,7 @@ impl Document {
         }
         let mut seen: Vec<YamlNoteKind> = Vec::new();
         for note in tree.notes {
-            // An alias and its anchor are one finding.
+            // An alias and its anchor are reported once.
             let kind =
                 if note.kind == YamlNoteKind::Alias { YamlNoteKind::Anchor } else { note.kind };
             let repeats = !matches!(kind, YamlNoteKind::DuplicateKey { .. });
@@ -339,7 +341,7 @@ impl Document {
                 let block = self.layout.block.map_or(0, |block| block.yaml.start);
                 let start = text[block..span.start].rfind('\n').map_or(block, |at| block + at + 1);
                 let value_end = twin.value.span.end.max(span.end);
-                // A block scalar ends with its line end, wherever in the value it stands.
+                // A block scalar includes its line ending, at any depth of the value.
                 let end = if text[..value_end].ends_with('\n') {
                     value_end
                 } else {
@@ -351,7 +353,7 @@ impl Document {
         }
     }
 
-    /// Reports YAML that cannot be parsed, and keeps the fields of single lines.
+    /// Reports YAML that cannot be parsed, and reads `name` and `description` line by line.
     fn mark_unreadable(&mut self, error: &YamlError, block: Span) {
         self.state = State::Unreadable;
         let at = block.start + error.at;
@@ -418,7 +420,7 @@ fn shifted(mut repairs: Vec<Repair>, offset: usize) -> Vec<Repair> {
     repairs
 }
 
-/// The start of the line at `at`, moved up over comment lines.
+/// Returns the start of the line at `at`, including the comment lines before it.
 fn lines_before(text: &str, floor: usize, at: usize) -> usize {
     let line_start =
         |at: usize| text[floor..at].rfind('\n').map_or(floor, |found| floor + found + 1);

@@ -1,4 +1,4 @@
-//! The folder of a skill: which files it holds, within limits and without following links.
+//! Lists and reads the files in the folder of a skill, within limits and without following links.
 
 use std::{
     fmt, fs,
@@ -9,16 +9,16 @@ use std::{
 
 use crate::{dialect::Hint, limits};
 
-/// A file beside SKILL.md.
+/// A file in the folder of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     /// Relative path with `/` between its parts.
     pub path: String,
-    /// Whether it is a symbolic link.
+    /// Whether the file is a symbolic link.
     pub link: bool,
 }
 
-/// A skill's folder.
+/// The folder of a skill, with the list of its files.
 #[derive(Clone, Debug, Default)]
 pub struct Folder {
     root: PathBuf,
@@ -31,10 +31,10 @@ pub struct Folder {
 /// Returns the bytes of a file by path.
 type FileReader = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
 
-/// Where the bytes of the files are.
+/// The storage of the files.
 #[derive(Clone, Default)]
 enum Contents {
-    /// Below the root.
+    /// On disk, below the root.
     #[default]
     Disk,
     /// Read by a function of the caller.
@@ -63,14 +63,14 @@ impl Folder {
         Ok(Self::from_parts(root.to_owned(), files))
     }
 
-    /// A folder whose files are known already.
+    /// Makes a folder from a known list of files.
     pub fn from_parts(root: PathBuf, files: Vec<File>) -> Self {
         let name = folder_name(&root);
         Self { root, name, files, contents: Contents::Disk, hint: None }
     }
 
-    /// A folder that is not on disk, such as one in an archive: its name, its files sorted by path,
-    /// and a function that reads them.
+    /// Makes a folder that is not on disk, such as one in an archive, from its name, its files
+    /// sorted by path, and a function that reads them.
     pub fn in_memory(
         name: Option<&str>,
         files: Vec<File>,
@@ -81,38 +81,38 @@ impl Folder {
         Self { root, name: name.map(str::to_owned), files, contents, hint: None }
     }
 
-    /// The same folder with what its place says about the dialect of its skill.
+    /// Sets the dialect that the location of the folder suggests.
     #[must_use]
     pub fn with_hint(self, hint: Option<Hint>) -> Self {
         Self { hint, ..self }
     }
 
-    /// What its place says about the dialect of its skill.
+    /// The dialect that the location of the folder suggests.
     pub fn hint(&self) -> Option<&Hint> {
         self.hint.as_ref()
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Its own name, without the path.
+    /// The name of the folder, without its path.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The files, SKILL.md among them, sorted by path.
+    /// The files, including SKILL.md, sorted by path.
     pub fn files(&self) -> &[File] {
         &self.files
     }
 
-    /// Whether a file is there, by relative path.
+    /// Whether a file exists, by relative path.
     pub fn has(&self, path: &str) -> bool {
         self.files.iter().any(|file| file.path == path)
     }
 
-    /// Whether a folder is there, by relative path.
+    /// Whether a folder exists, by relative path.
     pub fn has_folder(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         self.files
@@ -120,13 +120,13 @@ impl Folder {
             .any(|file| file.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
     }
 
-    /// The files beside SKILL.md.
+    /// The files other than SKILL.md.
     pub fn resources(&self) -> Vec<String> {
         let unknown_fields = self.files.iter().filter(|file| !is_skill_file(&file.path));
         unknown_fields.map(|file| file.path.clone()).collect()
     }
 
-    /// The bytes of one of the listed files; a link is not followed.
+    /// Reads one of the listed files; links are not followed.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let listed_path = self.listed_path(path)?;
         match &self.contents {
@@ -135,7 +135,7 @@ impl Folder {
         }
     }
 
-    /// The bytes of one of the listed files, unless it has more than `limit`.
+    /// Reads one of the listed files, unless it is larger than `limit` bytes.
     pub fn read_up_to(&self, path: &str, limit: usize) -> io::Result<Vec<u8>> {
         let listed_path = self.listed_path(path)?;
         let bytes = match &self.contents {

@@ -1,47 +1,48 @@
-//! Where the frontmatter begins and ends. The dialects do not agree, so the rules are a parameter.
+//! Finds the beginning and the end of the frontmatter. The rules differ between dialects, so they
+//! are a parameter.
 
 use memchr::memchr;
 use savoir_lint::Span;
 
-/// How a dialect looks for its fences.
+/// The rules of a dialect for fences, the `---` lines around the frontmatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fences {
-    /// Whether blank lines may stand before the opening fence.
+    /// Whether blank lines may precede the opening fence.
     pub skip_blank_lines: bool,
     /// Whether the fence must be `---` and nothing else, not even trailing blanks.
     pub exact: bool,
-    /// What a missing closing fence means.
+    /// How a missing closing fence is treated.
     pub unclosed: Unclosed,
-    /// Whether a file without frontmatter is a skill.
+    /// Whether a file without frontmatter is a valid skill.
     pub optional: bool,
 }
 
-/// What a missing closing fence means.
+/// How a missing closing fence is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unclosed {
-    /// The file is broken.
+    /// The file is invalid.
     Error,
     /// The whole file is body.
     Body,
 }
 
 impl Fences {
-    /// Accepts what any dialect accepts; used before the dialect is known.
+    /// Accepts everything that any dialect accepts; used before the dialect is known.
     pub const LENIENT: Self =
         Self { skip_blank_lines: true, exact: false, unclosed: Unclosed::Error, optional: false };
 }
 
-/// The parts of a file.
+/// The positions of the parts of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes of the byte order mark: none or three.
+    /// Length of the byte order mark in bytes: zero or three.
     pub bom: usize,
     /// Blank lines before the opening fence.
     pub blank: Span,
     /// The fenced block, if the file begins with one.
     pub block: Option<Block>,
-    /// Everything after the closing fence; the whole text (without byte order mark) when there is
-    /// no closed frontmatter.
+    /// Everything after the closing fence; the whole text (without byte order mark) if there is no
+    /// closed frontmatter.
     pub body: Span,
 }
 
@@ -57,7 +58,7 @@ pub struct Block {
 }
 
 impl Layout {
-    /// Finds the parts of `text` by the rules of a dialect.
+    /// Finds the parts of `text` with the rules of a dialect.
     pub fn new(text: &str, fences: Fences) -> Self {
         let bom = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         let start = if fences.skip_blank_lines { skip_blank_lines(text, bom) } else { bom };
@@ -91,7 +92,7 @@ impl Layout {
         self.blank.is_empty() && self.block.is_some_and(exact)
     }
 
-    /// The block, when both fences are there.
+    /// The block, if both fences exist.
     pub fn closed_block(&self) -> Option<Block> {
         self.block.filter(|block| block.close.is_some())
     }

@@ -1,8 +1,9 @@
-//! The language of SKILL.md: text becomes a [`Document`], a document becomes a [`Skill`].
+//! Reads, checks, repairs and converts SKILL.md files: text becomes a [`Document`], a document
+//! becomes a [`Skill`].
 //!
-//! A SKILL.md is a Markdown file with YAML frontmatter that teaches an agent a skill. A dozen
-//! systems each invented their own dialect of it. This crate reads all of them into one model,
-//! checks them, repairs what is broken, and converts one into another without losing a byte.
+//! A SKILL.md is a Markdown file with YAML frontmatter that teaches an agent a skill. Each of a
+//! dozen systems has its own dialect of it. This crate reads all of them into one model, checks
+//! them, repairs common errors, and converts one dialect into another without losing a byte.
 //!
 //! ```
 //! use savoir_skill::{Dialect, Source, read};
@@ -20,22 +21,22 @@
 //! Modules, from the lowest layer up:
 //!
 //! - [`Source`] turns bytes into text and offsets into lines and columns.
-//! - [`frontmatter`] finds the fences; [`yaml`] reads what is between them into a tree in which
-//!   every value knows its bytes; what is broken in a well-known way is repaired.
+//! - [`frontmatter`] finds the fences; [`yaml`] parses the text between them into a tree in which
+//!   every value knows its position. Common errors are repaired.
 //! - [`Document`] is the text with that tree and the structure of its body. Every change is an
 //!   [`Edit`] of the text.
-//! - [`Dialect`] knows how each system reads, checks and writes the file; [`read`] finds out which
-//!   it is and gives the [`Skill`].
-//! - [`check`] checks a skill against the rules and fixes what can be fixed.
-//! - [`convert`] writes it for another system and reports what did not carry over.
+//! - [`Dialect`] knows how each system reads, checks and writes the file; [`read`] detects the
+//!   dialect and returns the [`Skill`].
+//! - [`check`] checks a skill against the rules and applies fixes.
+//! - [`convert`] converts a skill for another system and reports which fields were lost.
 //! - [`python`] reads the functions of `tools.py` and compares them with the declared tools.
-//! - [`observed`] records what tools were seen to use, to compare it with what they declare.
-//! - [`render`] makes the prompt of a skill; [`template`] and [`command`] put values into texts and
-//!   commands; [`permission`], [`version`], [`name`], [`digest`] and [`allowed_tools`] are the small
-//!   grammars that all share.
+//! - [`observed`] records the resources that tools used, to compare them with the declared ones.
+//! - [`render`] renders the prompt of a skill; [`template`] and [`command`] insert values into
+//!   texts and commands; [`permission`], [`version`], [`name`], [`digest`] and [`allowed_tools`]
+//!   are small grammars that all dialects share.
 //!
-//! The crate is synchronous, starts no process, and does no I/O but reading a [`Folder`] and
-//! asking whether a file that is given as an input can be read.
+//! The crate is synchronous and starts no process. Its only I/O is reading a [`Folder`] and
+//! checking whether a file that is passed as an input can be read.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

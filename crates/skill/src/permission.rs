@@ -1,4 +1,4 @@
-//! What a skill may do: one capability model for every dialect, written `domain:level[:scope]`.
+//! Defines permissions: one capability model for every dialect, written `domain:level[:scope]`.
 
 use std::{fmt, str::FromStr};
 
@@ -44,7 +44,7 @@ impl Domain {
         Self::Database,
     ];
 
-    /// The domain as it is written.
+    /// The name of the domain in a permission.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Filesystem => "filesystem",
@@ -77,25 +77,25 @@ impl fmt::Display for Domain {
     }
 }
 
-/// What may be done with a resource.
+/// An access level for a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Look at it.
+    /// Read the resource.
     Read,
-    /// Change it.
+    /// Change the resource.
     Write,
-    /// Run it.
+    /// Run the program.
     Execute,
-    /// Operate it.
+    /// Operate the device.
     Control,
-    /// Talk to it.
+    /// Connect to the resource.
     Connect,
-    /// Nothing, said aloud.
+    /// No access, declared explicitly.
     None,
 }
 
 impl Level {
-    /// The level as it is written.
+    /// The name of the level in a permission.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -119,13 +119,13 @@ impl fmt::Display for Level {
 pub struct Permission {
     /// The kind of resource.
     pub domain: Domain,
-    /// What may be done with it.
+    /// The access level.
     pub level: Level,
-    /// Which resources; all of the domain if there is none.
+    /// The resources; `None` means all of the domain.
     pub scope: Option<String>,
 }
 
-/// Why an entry was refused.
+/// Why a permission cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PermissionError {
     /// The entry is blank.
@@ -175,7 +175,7 @@ impl Permission {
         Self { domain, level, scope: None }
     }
 
-    /// Reads `domain:level[:scope]`; only the first two colons separate.
+    /// Parses `domain:level[:scope]`; only the first two colons separate.
     pub fn parse(text: &str) -> Result<Self, PermissionError> {
         let text = text.trim();
         if text.is_empty() {
@@ -192,7 +192,7 @@ impl Permission {
         Ok(Self { domain, level, scope })
     }
 
-    /// Why the permission can never be granted, and a hint.
+    /// Returns why the permission can never be granted, and a hint.
     pub fn refusal(&self) -> Option<(&'static str, &'static str)> {
         if self.level == Level::None {
             return None;
@@ -214,7 +214,7 @@ impl Permission {
         }
     }
 
-    /// Whether the scope is a path, not the name of a host or nothing.
+    /// Whether the scope is a path, not a host name or empty.
     fn is_database_file(&self) -> bool {
         let Some(scope) = &self.scope else { return false };
         let ends = [".sqlite", ".sqlite3", ".db", ".duckdb"];
@@ -222,7 +222,7 @@ impl Permission {
         !scope.ends_with("**") && (is_path || ends.iter().any(|end| scope.ends_with(end)))
     }
 
-    /// Why the scope cannot mean anything, if so.
+    /// Returns why the scope is meaningless, if it is.
     pub fn scope_problem(&self) -> Option<String> {
         let scope = self.scope.as_deref()?;
         if self.level == Level::None {
@@ -284,10 +284,10 @@ impl<'de> Deserialize<'de> for Permission {
     }
 }
 
-/// A domain that is declined and used in one list.
+/// A domain that has both `none` and another level in one list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contradiction {
-    /// The domain.
+    /// The affected domain.
     pub domain: Domain,
     /// Position of the first `domain:none`.
     pub none: usize,

@@ -12,16 +12,16 @@ use crate::{
     yaml::YamlVersion,
 };
 
-/// Everything that reading a file gives.
+/// The result of reading a file.
 #[derive(Debug, Clone)]
 pub struct Reading {
-    /// The text and its parts.
+    /// The parsed text.
     pub document: Document,
-    /// What it means.
+    /// The skill that the file describes.
     pub skill: Skill,
-    /// Which dialect it is in, and why.
+    /// The dialect of the file, and why it was chosen.
     pub detection: Detection,
-    /// What reading found, in the order in which it was found.
+    /// The problems, in the order in which they were found.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -36,9 +36,9 @@ impl Reading {
         self.diagnostics.iter().find(|diagnostic| diagnostic.is_error())
     }
 
-    /// Whether the skill may be used: it has no error, or its dialect is one that agents read
-    /// leniently and they would load it. Such a reader repairs breakages whose meaning is plain and
-    /// takes fields as they are, but for those that limit what the skill may do.
+    /// Whether the skill can be used: it has no error, or its dialect is read leniently by agents
+    /// and they would load it. Lenient readers repair errors with an obvious meaning and accept
+    /// fields as they are, except fields that restrict the skill.
     pub fn is_usable(&self) -> bool {
         let lenient = self.detection.dialect.language().repairs();
         self.document.state() != State::Unreadable
@@ -55,7 +55,7 @@ impl Reading {
     }
 }
 
-/// Fields that limit what a skill may do or who may start it.
+/// Fields that restrict what a skill may do or who may start it.
 const RESTRICTING_FIELDS: [&str; 4] =
     ["allowed-tools", "disallowed-tools", "disable-model-invocation", "user-invocable"];
 
@@ -64,12 +64,12 @@ fn is_unrestricting_field(found: &Diagnostic) -> bool {
     field.is_some_and(|field| !RESTRICTING_FIELDS.contains(&field))
 }
 
-/// Whether the name is something else than text.
+/// Whether the name is not a text.
 fn has_wrong_name_type(found: &Diagnostic) -> bool {
     found.code == "wrong-type" && found.field.as_deref() == Some("name")
 }
 
-/// Reads a file and finds its dialect.
+/// Reads a file and detects its dialect.
 ///
 /// ```
 /// use savoir_skill::{Dialect, Source, read};
@@ -89,7 +89,7 @@ pub fn read(source: Source, folder: Option<&Folder>) -> Reading {
     let document = reparse_for_dialect(document, detection.dialect);
     let mut reading = read_document(document, detection, folder);
     if unknown {
-        // It says already which fields are missing.
+        // The finding below already lists the missing fields.
         reading.diagnostics.retain(|found| found.code != "missing-field");
         let found = unknown_dialect(&reading.document);
         reading.diagnostics.insert(0, found);
@@ -97,7 +97,7 @@ pub fn read(source: Source, folder: Option<&Folder>) -> Reading {
     reading
 }
 
-/// Reads a file in a dialect that someone named.
+/// Reads a file in a specified dialect.
 pub fn read_as(source: Source, dialect: Dialect, folder: Option<&Folder>) -> Reading {
     let document = Document::parse_with(source, dialect.fences());
     let why = format!("{dialect} was asked for");
@@ -144,13 +144,14 @@ fn read_document(document: Document, detection: Detection, folder: Option<&Folde
     Reading { document, skill, detection, diagnostics }
 }
 
-/// Whether the file is prose in a dialect that has prose.
+/// Whether the file has no frontmatter and the dialect allows that.
 fn is_prose(document: &Document, dialect: Dialect) -> bool {
     document.state() == State::Absent && dialect.fences().optional
 }
 
-/// Reads again when the dialect would find other parts than the lenient rules did. Blanks after a
-/// fence are no reason: they would take away the fields that told the dialect.
+/// Parses the file again if the fence rules of the dialect find other parts than the lenient rules.
+/// Blanks after a fence do not count: without them the fields that identified the dialect would be
+/// lost.
 fn reparse_for_dialect(document: Document, dialect: Dialect) -> Document {
     if document.layout().is_exact() {
         return document;
@@ -169,13 +170,13 @@ fn reparse_for_dialect(document: Document, dialect: Dialect) -> Document {
 fn adjust_severities(diagnostics: &mut [Diagnostic], document: &Document, dialect: Dialect) {
     for found in diagnostics.iter_mut() {
         match found.code {
-            // Not a fence at all where it must be exact.
+            // Where fences must be exact, this is not a fence at all.
             "fence-trailing-blank" if dialect.fences().exact => found.severity = Severity::Error,
-            // Agents load the skill and go by the folder, the text or a default instead.
+            // Agents load the skill and use the folder name, the text or a default instead.
             "wrong-type" | "invalid-value" if is_harmless(found, dialect) => {
                 found.severity = Severity::Warning;
             }
-            // The readers of YAML 1.1 take such a value as it is.
+            // YAML 1.1 parsers accept such a value.
             "quoted-indentation" if dialect.yaml() == YamlVersion::V1_1 => {
                 found.severity = Severity::Warning;
             }
@@ -183,14 +184,14 @@ fn adjust_severities(diagnostics: &mut [Diagnostic], document: &Document, dialec
         }
     }
     if document.state() == State::Repaired {
-        // Only the repair itself is offered; other fixes are offered once the text parses.
+        // Only the repair is offered; other fixes are offered once the text parses.
         let own = document.problems().len();
         diagnostics.iter_mut().skip(own).for_each(|found| found.fix = None);
     }
 }
 
-/// Whether the reader of a lenient dialect goes on without the value of this field. None does without
-/// text for name and description, or with a `metadata` that is no map.
+/// Whether readers of a lenient dialect ignore an invalid value of this field. None of them accepts
+/// a name or description that is not text, or a `metadata` that is not a map.
 fn is_harmless(found: &Diagnostic, dialect: Dialect) -> bool {
     let needed = ["name", "description", "metadata"];
     dialect.language().repairs()

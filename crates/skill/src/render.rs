@@ -25,13 +25,13 @@ use crate::{
     template::{self, Grammar, claude},
 };
 
-/// The input of a Claude Code skill that holds everything that was typed after its name.
+/// The input of a Claude Code skill that contains everything typed after its name.
 pub const ARGUMENTS: &str = "ARGUMENTS";
 
-/// What a body may hold that is replaced before an agent reads it.
+/// The placeholders in a body that are replaced before an agent reads it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Placeholders {
-    /// Nothing.
+    /// No placeholders.
     #[default]
     None,
     /// `{{x}}`, every input a text.
@@ -50,7 +50,7 @@ impl Placeholders {
         if self == Self::Claude { "arguments" } else { "inputs" }
     }
 
-    /// An input as the body writes it.
+    /// Returns the placeholder of an input as written in a body.
     pub(crate) fn write(self, name: &str) -> String {
         match self {
             Self::Claude => format!("${name}"),
@@ -59,42 +59,42 @@ impl Placeholders {
         }
     }
 
-    /// Whether a run without the value of a required input fails even when it has a default.
+    /// Whether a required input without a value is an error even if it has a default.
     pub(crate) fn required_beats_default(self) -> bool {
         self == Self::AgentFlow
     }
 
-    /// Whether values, and so defaults, are checked against the type of their input.
+    /// Whether values and defaults are checked against the type of their input.
     pub(crate) fn have_types(self) -> bool {
         self == Self::Skillrt
     }
 }
 
-/// Why a prompt cannot be made.
+/// Why a prompt cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RenderError {
-    /// A required input was not given.
+    /// A required input has no value.
     #[error("Missing required input: '{input}'")]
     MissingInput {
-        /// The input.
+        /// The name of the input.
         input: String,
     },
     /// A value does not have the type of its input.
     #[error("the input `{input}` must be {expected}")]
     InvalidInput {
-        /// The input.
+        /// The name of the input.
         input: String,
-        /// What it must be, in words.
+        /// A description of the expected type.
         expected: &'static str,
     },
-    /// A value for an input that the skill does not have.
+    /// A value was passed for an input that the skill does not have.
     #[error("the skill has no input `{}`; {}", shorten_name(input), known_inputs(known, near.as_deref()))]
     UnknownInput {
-        /// The name that was given.
+        /// The unknown name.
         input: String,
-        /// The inputs that there are.
+        /// The names of the skill's inputs.
         known: Vec<String>,
-        /// The one that was probably meant.
+        /// The input name that was probably meant.
         near: Option<String>,
     },
 }
@@ -119,7 +119,7 @@ impl RenderError {
         }
     }
 
-    /// The input at fault.
+    /// The name of the input that caused the error.
     pub fn input(&self) -> &str {
         match self {
             Self::MissingInput { input }
@@ -129,10 +129,10 @@ impl RenderError {
     }
 }
 
-/// Puts values into the body of a skill and refuses names that it does not know.
+/// Inserts values into the body of a skill and rejects unknown input names.
 ///
-/// A value may be of the input's type or a text that reads as one. `directory` is the skill's
-/// folder; without it, placeholders for the folder stay as they are written.
+/// A value has the type of the input or is a text that can be parsed as one. `directory` is the
+/// skill's folder; without it, placeholders for the folder stay unchanged.
 pub fn render(
     skill: &Skill,
     inputs: &Map<String, Value>,
@@ -146,8 +146,8 @@ pub fn render(
     fill(skill, inputs, directory)
 }
 
-/// Everything that [`render`] would refuse, all at once, in the order of the given names and then
-/// of the inputs.
+/// Returns all errors that [`render`] can report, in the order of the passed names and then of the
+/// inputs.
 pub fn problems(skill: &Skill, inputs: &Map<String, Value>) -> Vec<RenderError> {
     let known = input_names(skill);
     let unknown = inputs.keys().filter(|name| !known.contains(name)).map(|name| {
@@ -165,8 +165,7 @@ pub fn problems(skill: &Skill, inputs: &Map<String, Value>) -> Vec<RenderError> 
     problems
 }
 
-/// Puts values into the body of a skill as its own system does: names that the skill does not
-/// declare are ignored.
+/// Inserts values into the body of a skill as its own system does: unknown input names are ignored.
 pub fn fill(
     skill: &Skill,
     inputs: &Map<String, Value>,
@@ -186,7 +185,7 @@ pub fn fill(
     }
 }
 
-/// What is given, and the defaults of what is not.
+/// Returns the passed values, and the defaults of the other inputs.
 pub fn values(skill: &Skill, inputs: &Map<String, Value>) -> Map<String, Value> {
     let mut values = inputs.clone();
     for input in &skill.inputs {
@@ -198,7 +197,7 @@ pub fn values(skill: &Skill, inputs: &Map<String, Value>) -> Map<String, Value> 
     values
 }
 
-/// The inputs that a skill takes, in its order.
+/// The names of the inputs of a skill, in declared order.
 pub fn input_names(skill: &Skill) -> Vec<String> {
     match skill.dialect.language().placeholders() {
         Placeholders::None | Placeholders::BaseDir => Vec::new(),
@@ -212,15 +211,15 @@ pub fn input_names(skill: &Skill) -> Vec<String> {
     }
 }
 
-/// Whether the body has a placeholder for what is typed after the name of the skill: `$ARGUMENTS`,
+/// Whether the body has a placeholder for the text typed after the name of the skill: `$ARGUMENTS`,
 /// `$ARGUMENTS[N]` or `$N`.
 pub fn takes_arguments(skill: &Skill) -> bool {
     let found = claude::scan(&skill.body, &skill.policy.arguments);
     found.iter().any(|one| matches!(one.target, claude::Target::All | claude::Target::Position(_)))
 }
 
-/// The skill for a call by the user: if its dialect has no placeholders, those of Claude Code are
-/// filled in.
+/// Prepares a skill for a call by the user: if its dialect has no placeholders, those of Claude
+/// Code are replaced.
 pub fn as_user_invoked(skill: &Skill) -> Cow<'_, Skill> {
     let bare = skill.dialect.language().placeholders() == Placeholders::None;
     if bare && takes_arguments(skill) {
@@ -248,20 +247,20 @@ fn skillrt_prompt(skill: &Skill, inputs: &Map<String, Value>) -> Result<String, 
     }))
 }
 
-/// The text of an input: the value, else the default, else nothing.
+/// Returns the text of an input: the value, else the default, else an empty text.
 fn skillrt_text(input: &Input, value: Option<&Value>) -> Result<String, RenderError> {
     match value.filter(|value| !value.is_null()) {
         Some(value) => typed_text(input.kind, value)
             .map_err(|expected| RenderError::InvalidInput { input: input.name.clone(), expected }),
         None if input.required => Err(RenderError::MissingInput { input: input.name.clone() }),
-        // A default is the author's word: it need not be a file that is already there.
+        // A default comes from the author, so a default file need not exist.
         None => Ok(input.default.as_ref().map_or_else(String::new, |default| {
             typed_text(input.kind, default).unwrap_or_else(|_| plain_text(default))
         })),
     }
 }
 
-/// The text of a value, or what the value should have been.
+/// Returns the text of a value, or a description of the expected type.
 fn typed_text(kind: InputKind, value: &Value) -> Result<String, &'static str> {
     let given = value.as_str();
     match kind {
@@ -297,7 +296,7 @@ fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Whether a text is a scheme and something that the scheme can point to.
+/// Whether a text is an absolute URL: a scheme and a target.
 fn is_absolute_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let letter = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -316,7 +315,7 @@ fn is_absolute_url(text: &str) -> bool {
     }
 }
 
-/// Asks before opening, because opening a pipe waits for a writer.
+/// Checks the file type before opening, because opening a pipe would block.
 fn is_readable_file(path: &Path) -> bool {
     path.is_file() && File::open(path).is_ok()
 }
@@ -350,7 +349,7 @@ fn claude_prompt(
     }))
 }
 
-/// A word that splits back into itself.
+/// Quotes a word so that splitting returns it unchanged.
 fn quoted(word: String) -> String {
     let plain = |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | '\\');
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,9 +1,9 @@
 //! Repairs frontmatter that is not valid YAML.
 //!
-//! 3.7 % of real skill files were invalid YAML at some time of their life, nearly always in one of
-//! a few ways: an unquoted `: `, text after a closing quote, text on the line of `>`, a forgotten
-//! closing fence. Each has a [`Repair`]: edits that change as little as possible. A repair is kept
-//! only when the YAML then reads beyond the place where it broke, and no top-level key is lost.
+//! 3.7 % of real skill files were invalid YAML at some time, nearly always in one of a few ways: an
+//! unquoted `: `, text after a closing quote, text on the line of `>`, a missing closing fence.
+//! Each has a [`Repair`] with minimal edits. A repair is accepted only if the YAML then parses
+//! beyond the position of the error and no top-level key is lost.
 
 mod fences;
 mod lines;
@@ -20,23 +20,23 @@ use crate::{
 pub(crate) use fences::{close_block, find_block};
 pub(crate) use lines::read_single_lines;
 
-/// One repair.
+/// A repair of one error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Repair {
     /// The rule that reports it.
     pub(crate) code: &'static str,
-    /// What is wrong.
+    /// The error message.
     pub(crate) message: String,
     /// A hint.
     pub(crate) help: &'static str,
-    /// Where the breakage is.
+    /// The position of the error.
     pub(crate) span: Span,
     /// The edits that repair it.
     pub(crate) edits: Vec<Edit>,
     pub(crate) safety: Safety,
 }
 
-/// YAML after repairs.
+/// YAML after repairs, with the list of repairs.
 #[derive(Debug)]
 pub(crate) struct RepairedYaml {
     pub(crate) repairs: Vec<Repair>,
@@ -79,7 +79,7 @@ pub(crate) fn repair_pasted_spaces(yaml: &str, tree: &Tree) -> Option<RepairedYa
     if anchors(tree) == 0 {
         return None;
     }
-    // Others read the text as it stands, with anchors and odd keys.
+    // Other readers accept the text unchanged, with anchors and odd keys, so the repair is unsafe.
     let repair = Repair { safety: Safety::Unsafe, ..values::html_spaces(yaml)? };
     let applied = EditedText::new(yaml, &repair.edits);
     let repaired = Tree::parse(&applied.text).ok()?;
@@ -91,7 +91,7 @@ pub(crate) fn repair_pasted_spaces(yaml: &str, tree: &Tree) -> Option<RepairedYa
     })
 }
 
-/// Accepts a repair if the text then parses, or fails only further on.
+/// Accepts a repair if the text then parses, or fails only at a later position.
 fn try_repair(
     text: &str,
     error: &YamlError,
@@ -108,7 +108,7 @@ fn try_repair(
     }
 }
 
-/// Maps a repair of edited text back to the original; `None` when it touches an earlier repair.
+/// Maps a repair of edited text back to the original; `None` if it overlaps an earlier repair.
 fn map_to_original(current: &EditedText, mut repair: Repair) -> Option<Repair> {
     repair.span = current.original_span(repair.span);
     for edit in &mut repair.edits {

@@ -1,5 +1,6 @@
-//! The shape of a frontmatter, declared once per dialect as data. Reading checks against it, the
-//! JSON Schema is generated from it, and so the two cannot drift apart.
+//! Describes the fields of a frontmatter as data, once per dialect.
+//!
+//! Checks and the JSON Schema are both derived from this description, so that they cannot diverge.
 
 use std::fmt;
 
@@ -17,37 +18,37 @@ use crate::{
 pub(crate) struct Field {
     /// The key.
     pub(crate) key: &'static str,
-    /// What it holds.
+    /// The type of the value.
     pub(crate) shape: Shape,
-    /// Whether it must be there, and how bad it is when it is not.
+    /// The severity if the field is missing; `None` if it is optional.
     pub(crate) required: Option<Severity>,
-    /// One sentence for people.
+    /// One sentence of documentation.
     pub(crate) doc: &'static str,
 }
 
 impl Field {
-    /// A field that may be left out.
+    /// Makes an optional field.
     pub(crate) const fn optional(key: &'static str, shape: Shape, doc: &'static str) -> Self {
         Self { key, shape, required: None, doc }
     }
 
-    /// A field that must be there.
+    /// Makes a required field.
     pub(crate) const fn required(key: &'static str, shape: Shape, doc: &'static str) -> Self {
         Self { key, shape, required: Some(Severity::Error), doc }
     }
 
-    /// A field that should be there.
+    /// Makes a recommended field: a missing one is a warning.
     pub(crate) const fn advised(key: &'static str, shape: Shape, doc: &'static str) -> Self {
         Self { key, shape, required: Some(Severity::Warning), doc }
     }
 }
 
-/// What a value may be.
+/// The type of a value and its constraints.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
-    /// A string, with limits on its length in characters; not blank where it is required.
+    /// A string, with limits on its length in characters; not blank if it is required.
     Text(&'static [Limit]),
-    /// Any scalar, taken as its text.
+    /// Any scalar, read as text.
     Scalar(&'static [Limit]),
     /// A skill name.
     Name(NameGrammar, Severity),
@@ -55,8 +56,8 @@ pub(crate) enum Shape {
     Version,
     /// An SPDX licence expression.
     Licence,
-    /// A permission as `domain:level[:scope]`; reading takes any scalar, the dialect says what is
-    /// wrong with it.
+    /// A permission as `domain:level[:scope]`. Any scalar is accepted here; the dialect reports
+    /// errors.
     Permission,
     /// `true` or `false`.
     Bool,
@@ -64,15 +65,15 @@ pub(crate) enum Shape {
     Integer(i64, i64),
     /// A number in a range.
     Number(f64, f64),
-    /// One of some words.
+    /// One of these words.
     Choice(&'static [&'static str]),
     /// A list.
     List(&'static Self),
-    /// A map with known keys; `Open` keeps others silently, `Closed` warns about them.
+    /// A map with these keys. `Open` accepts other keys silently, `Closed` warns about them.
     Record(&'static [Field], UnknownFields),
     /// A map from any key to one shape.
     Table(&'static Self),
-    /// A value of one of several shapes; the first that has the right type is checked.
+    /// One of several shapes; the value is checked against the first with the right type.
     Either(&'static [Self]),
     /// A map of any content.
     Map,
@@ -80,41 +81,42 @@ pub(crate) enum Shape {
     Any,
 }
 
-/// What keys that are not declared mean.
+/// How undeclared keys are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnknownFields {
-    /// They are kept and say nothing.
+    /// They are accepted silently.
     Open,
-    /// They are kept; one that looks like a known one is probably a slip and deserves a warning.
+    /// They are accepted; a key that resembles a declared one is probably a typo and gets a
+    /// warning.
     Typos,
-    /// They deserve a warning.
+    /// They get a warning.
     Closed,
 }
 
-/// A bound on the length of a text, in characters.
+/// A maximum length of a text, in characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
-    /// Most characters.
+    /// The maximum number of characters.
     pub(crate) max: usize,
-    /// How bad more is.
+    /// The severity if the text is longer.
     pub(crate) severity: Severity,
     /// The rule that reports it.
     pub(crate) code: &'static str,
 }
 
 impl Limit {
-    /// More characters are an error.
+    /// A longer text is an error.
     pub(crate) const fn error(max: usize) -> Self {
         Self { max, severity: Severity::Error, code: "too-long" }
     }
 
-    /// More characters deserve a warning.
+    /// A longer text is a warning.
     pub(crate) const fn warning(max: usize, code: &'static str) -> Self {
         Self { max, severity: Severity::Warning, code }
     }
 }
 
-/// Where a value stands: `inputs[0].type`.
+/// The path of a value: `inputs[0].type`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FieldPath<'a> {
     Root,
@@ -133,7 +135,7 @@ impl fmt::Display for FieldPath<'_> {
     }
 }
 
-/// Checks a map against its fields and adds what it finds.
+/// Checks a map against its fields and adds the findings.
 pub(crate) fn check(
     map: Option<&Node>,
     head: Span,
@@ -261,7 +263,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A text that must be there must say something.
+    /// Reports a required text that is blank.
     fn not_blank(&mut self, node: &Node, shape: &Shape, severity: Severity, path: &FieldPath<'_>) {
         let is_text = matches!(shape, Shape::Text(_) | Shape::Scalar(_));
         if is_text && node.text().is_some_and(|text| text.trim().is_empty()) {
@@ -273,7 +275,7 @@ impl Checker<'_> {
     }
 
     fn text(&mut self, text: &str, node: &Node, limits: &[Limit], path: &FieldPath<'_>) {
-        // Only the strictest limit that is broken speaks.
+        // Only the first exceeded limit is reported, which is the strictest.
         if let Some(limit) = limits.iter().find(|limit| exceeds(text, limit.max)) {
             let chars = text.chars().count();
             let message = format!("`{path}` has {chars} characters, the limit is {}", limit.max);
@@ -291,7 +293,8 @@ impl Checker<'_> {
         severity: Severity,
         path: &FieldPath<'_>,
     ) {
-        // The base format reads every scalar as text; the others never turn a number into a name.
+        // The base format reads every scalar as text; other dialects do not accept a number as a
+        // name.
         let text = match grammar {
             NameGrammar::AgentSkills => node.text(),
             _ => node.string(self.version),
@@ -423,9 +426,9 @@ impl Checker<'_> {
     }
 }
 
-/// The problem with a licence that is no SPDX expression.
+/// Returns the finding for a license that is not an SPDX expression.
 pub(crate) fn licence_problem(text: &str, span: Span) -> Option<Diagnostic> {
-    // The second is what SPDX documents say where nobody knows.
+    // `NOASSERTION` is the SPDX value for an unknown license.
     if ["UNLICENSED", "NOASSERTION"].contains(&text) || spdx::Expression::parse(text).is_ok() {
         return None;
     }
@@ -440,7 +443,7 @@ pub(crate) fn licence_problem(text: &str, span: Span) -> Option<Diagnostic> {
     Some(problem)
 }
 
-/// The identifier behind `MIT License`, `apache 2.0` or `BSD 3-Clause`.
+/// Returns the identifier that is meant by `MIT License`, `apache 2.0` or `BSD 3-Clause`.
 fn likely_licence(text: &str) -> Option<&'static str> {
     const FILLERS: [&str; 4] = ["the", "license", "licence", "version"];
     let lower = text.to_lowercase();
@@ -451,13 +454,13 @@ fn likely_licence(text: &str) -> Option<&'static str> {
         .iter()
         .map(|licence| licence.name)
         .find(|name| name.eq_ignore_ascii_case(&hyphenated));
-    // The list behind it takes `gnu gpl v2` for version 3.
+    // The list of the library maps `gnu gpl v2` to version 3.
     let known = spdx::imprecise_license_id(&bare)
         .filter(|(_, length)| *length == bare.len() && !bare.starts_with("gnu "));
     exact.or(known.map(|(licence, _)| licence.name))
 }
 
-/// The finding for a field that nobody declared.
+/// Makes the finding for an undeclared field.
 pub(crate) fn unknown_field<'a>(
     path: &str,
     key: &str,
@@ -482,12 +485,13 @@ fn start_of(node: &Node) -> Span {
     Span::new(node.span.start, node.span.start)
 }
 
-/// Counts characters only when the bytes allow that many.
+/// Whether a text is longer than `max` characters. Characters are counted only if the bytes allow
+/// that many.
 fn exceeds(text: &str, max: usize) -> bool {
     text.len() > max && text.chars().count() > max
 }
 
-/// `1` and `1.2` and `v1.2.3` as SemVer.
+/// Completes `1`, `1.2` and `v1.2.3` to SemVer.
 fn complete_version(text: &str) -> Option<String> {
     let bare = text.trim().trim_start_matches(['v', 'V']);
     ["", ".0", ".0.0"]
@@ -554,7 +558,7 @@ fn text_schema(mut schema: Value, limits: &[Limit]) -> Value {
     schema
 }
 
-/// The JSON Schema of a map with these fields.
+/// Returns the JSON Schema of a map with these fields.
 pub(crate) fn record_schema(fields: &[Field], unknown_fields: UnknownFields) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();

@@ -1,4 +1,5 @@
-//! [`Skill`]: the one model that every dialect is read into. Everything after reading knows only this.
+//! Defines [`Skill`], the model that every dialect is read into. All code after the reader uses
+//! only this model.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,86 +11,86 @@ use crate::{
     permission::{Permission, Tier},
 };
 
-/// What a SKILL.md says, whatever its dialect.
+/// A skill as described by a SKILL.md, independent of the dialect.
 #[derive(Clone, Debug, Serialize)]
 pub struct Skill {
-    /// The dialect it was read in.
+    /// The dialect that the file was read in.
     pub dialect: Dialect,
-    /// Whether it has fields or is a text for an agent to interpret.
+    /// Whether the file has frontmatter.
     pub mode: Mode,
-    /// Its name; the folder's name where the dialect allows to leave it out.
+    /// The name; the folder name if the dialect allows omitting the field.
     pub name: String,
-    /// SemVer, or free text where the dialect does not care.
+    /// The version: SemVer, or free text if the dialect does not require SemVer.
     pub version: Option<String>,
-    /// What it does and when to use it.
+    /// What the skill does and when to use it.
     pub description: String,
-    /// A richer hint for when to use it.
+    /// A more detailed hint for when to use the skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_to_use: Option<String>,
-    /// Who wrote it.
+    /// The authors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<String>,
-    /// Licence name or SPDX expression.
+    /// License name or SPDX expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub license: Option<String>,
-    /// What it needs from its environment, in words.
+    /// Requirements on the environment, as free text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compatibility: Option<String>,
-    /// Words to find it by.
+    /// Search keywords.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Addresses: `homepage`, `repository`, `registry`.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub links: Map<String, Value>,
-    /// Values that are put into the body.
+    /// Values that are inserted into the body.
     pub inputs: Vec<Input>,
-    /// What it answers with.
+    /// The format of the answer.
     pub outputs: Option<Output>,
-    /// Programs and functions that it brings.
+    /// Programs and functions that the skill provides.
     pub tools: Vec<Tool>,
-    /// What it may do.
+    /// The permissions of the skill.
     pub permissions: Vec<Permission>,
-    /// What must be there before it runs.
+    /// The conditions for running the skill.
     pub requirements: Requirements,
-    /// How it may be started and what holds while it runs.
+    /// How the skill may be started, and the restrictions while it runs.
     pub policy: Policy,
-    /// Files beside SKILL.md, relative to its folder.
+    /// Other files of the skill, relative to its folder.
     pub resources: Vec<String>,
     /// Top-level fields that the dialect does not define.
     pub extra: Map<String, Value>,
-    /// The instructions, as they stand in the file.
+    /// The instructions, unchanged.
     pub body: String,
 }
 
-/// The two shapes of a SKILL.md.
+/// Whether a SKILL.md has frontmatter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// With frontmatter.
     #[default]
     Structured,
-    /// Without.
+    /// Without frontmatter.
     Prose,
 }
 
-/// A value that is put into the body.
+/// A value that is inserted into the body.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Input {
-    /// The word in the placeholder.
+    /// The name in the placeholder.
     pub name: String,
-    /// The word for people.
+    /// The name that users see.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub label: Option<String>,
-    /// What it accepts.
+    /// The type of the value.
     #[serde(rename = "type", default)]
     pub kind: InputKind,
     /// Whether a run without it fails.
     #[serde(default)]
     pub required: bool,
-    /// The value when none is given.
+    /// The value if the user supplies none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub default: Option<Value>,
-    /// What it means.
+    /// A description for users.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub description: Option<String>,
 }
@@ -118,7 +119,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// The word in the file.
+    /// The name of the type in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -132,7 +133,7 @@ impl InputKind {
         }
     }
 
-    /// Reads the word in the file.
+    /// Parses the name of a type.
     pub fn parse(word: &str) -> Option<Self> {
         [
             Self::Text,
@@ -149,7 +150,7 @@ impl InputKind {
     }
 }
 
-/// What a skill answers with.
+/// The format of a skill's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Output {
     /// `text`, `json` or `file`.
@@ -161,35 +162,35 @@ pub struct Output {
 }
 
 impl Output {
-    /// Whether an answer can be wrong, which shows once all of it is there.
+    /// Whether the answer is validated, which is possible only once it is complete.
     pub fn is_checked(&self) -> bool {
         self.kind == "json" || self.schema.as_ref().is_some_and(|schema| !schema.is_null())
     }
 }
 
-/// Something a skill brings that can be called.
+/// A tool that a skill provides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tool {
-    /// Its name within the skill.
+    /// The name within the skill.
     pub name: String,
-    /// What it does.
+    /// A description for the model.
     pub description: String,
-    /// What it takes.
+    /// The parameters.
     pub parameters: Vec<Parameter>,
-    /// Type of what it gives back, if declared.
+    /// Type of the return value, if declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub returns: Option<Value>,
-    /// Whether it must run alone.
+    /// Whether the tool must not run in parallel with others.
     pub atomic: bool,
-    /// What runs when it is called.
+    /// The code that runs when the tool is called.
     pub runner: Runner,
 }
 
-/// What runs when a tool is called.
+/// The code that runs when a tool is called.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Runner {
-    /// A program with arguments, never a shell.
+    /// A program with arguments, run without a shell.
     Command(CommandTemplate),
     /// A decorated function in `tools.py`.
     Python {
@@ -198,7 +199,7 @@ pub enum Runner {
     },
     /// A handler of the skill, `path` or `path:function`.
     Handler {
-        /// As written.
+        /// The handler as written.
         path: String,
     },
 }
@@ -208,16 +209,16 @@ pub enum Runner {
 pub struct Parameter {
     /// Its name.
     pub name: String,
-    /// What it accepts.
+    /// The type of the value.
     #[serde(rename = "type", default)]
     pub kind: ParameterKind,
     /// Whether a call without it fails.
     #[serde(default)]
     pub required: bool,
-    /// What it means.
+    /// A description for the model.
     #[serde(default)]
     pub description: String,
-    /// The value when none is given.
+    /// The value if the call supplies none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub default: Option<Value>,
 }
@@ -242,7 +243,7 @@ pub enum ParameterKind {
 }
 
 impl ParameterKind {
-    /// The word in the file.
+    /// The name of the type in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -254,7 +255,7 @@ impl ParameterKind {
         }
     }
 
-    /// Reads the word in the file.
+    /// Parses the name of a type.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::String, Self::Integer, Self::Number, Self::Boolean, Self::Array, Self::Object]
             .into_iter()
@@ -262,7 +263,7 @@ impl ParameterKind {
     }
 }
 
-/// What must be there before a skill runs.
+/// The conditions for running a skill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Requirements {
     /// Programs that must be on `PATH`.
@@ -271,10 +272,10 @@ pub struct Requirements {
     /// Programs of which one must be on `PATH`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub any_programs: Vec<String>,
-    /// Environment variables that must be set; they are granted, too.
+    /// Environment variables that must be set; the skill may read them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env_vars: Vec<String>,
-    /// Settings of the host that must be on.
+    /// Settings of the host that must be enabled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<String>,
     /// Operating systems it works on; empty means all.
@@ -298,16 +299,16 @@ pub struct Requirements {
     /// Node packages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_packages: Vec<String>,
-    /// Smallest model, such as `>=7B`.
+    /// Minimum model size, such as `>=7B`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Smallest context window, such as `>=8K`.
+    /// Minimum context window, such as `>=8K`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// Hardware hints, as written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware: Option<Value>,
-    /// Runtime family and its smallest version.
+    /// Runtime family and its minimum version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Value>,
     /// How missing programs can be installed, as written.
@@ -315,10 +316,10 @@ pub struct Requirements {
     pub install: Vec<Value>,
 }
 
-/// How a skill may be started and what holds while it runs.
+/// How a skill may be started, and the restrictions while it runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Policy {
-    /// Tools that are allowed while it runs; `None` is no restriction.
+    /// Tools that are allowed while the skill runs; `None` allows all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_tools: Option<Vec<ToolGrant>>,
     /// Tools that are forbidden while it runs.
@@ -333,25 +334,25 @@ pub struct Policy {
     /// Whether the user may start it; `None` is the host's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_invocable: Option<bool>,
-    /// Runs in a sub-agent of its own.
+    /// Whether the skill runs in a separate sub-agent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub context_fork: bool,
-    /// Changes nothing, so it may run without asking.
+    /// Whether the skill changes nothing, so that it may run without asking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// Asks before every run.
+    /// Whether the user is asked before every run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub always_ask: Option<bool>,
-    /// Seconds that a tool may take.
+    /// Time limit of a tool, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u32>,
-    /// Situations in which it is offered.
+    /// Modes of the user in which the skill is offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<String>,
     /// Sampling temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
     /// Name of the model.
@@ -360,20 +361,20 @@ pub struct Policy {
     /// Knowledge base to search before answering.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub knowledge_base: Option<String>,
-    /// Who owns it.
+    /// The owner of the skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Named positional arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
-    /// Whatever else the host obeys, by its name in the file.
+    /// Other fields that the host uses, by their names in the file.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub host: Map<String, Value>,
 }
 
 impl Skill {
-    /// The description, cut as the skill's own system cuts it: gibb.eri.sh and Personal Agent have
-    /// a limit.
+    /// The description, truncated as the skill's own system does: gibb.eri.sh and Personal Agent
+    /// have a limit.
     ///
     /// ```
     /// use savoir_skill::{Dialect, Source, read_as};
@@ -390,7 +391,7 @@ impl Skill {
         cut.map_or(&self.description, |(end, _)| &self.description[..end])
     }
 
-    /// A skill of which nothing is known but its dialect.
+    /// Makes an empty skill of a dialect.
     pub(crate) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,

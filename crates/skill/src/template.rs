@@ -1,5 +1,7 @@
-//! Placeholders in the body of a skill. Everything is replaced in one pass: a value that looks
-//! like a placeholder stays as it is.
+//! Finds and replaces placeholders in the body of a skill.
+//!
+//! All placeholders are replaced in one pass, so a value that looks like a placeholder is not
+//! replaced again.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -7,23 +9,24 @@ use memchr::memmem;
 
 pub mod claude;
 
-/// Which texts in double braces are placeholders.
+/// The syntax of placeholders in double braces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Grammar {
-    /// `\{\{([a-zA-Z0-9_-]+)\}\}`: what Agent Flow Lite substitutes.
+    /// `\{\{([a-zA-Z0-9_-]+)\}\}`: the placeholders that Agent Flow Lite replaces.
     AgentFlow,
-    /// `\{\{(\w+)\}\}` with letters of any script: what Agent Flow Lite checks on writing.
+    /// `\{\{(\w+)\}\}` with letters of any script: the placeholders that Agent Flow Lite checks
+    /// when a skill is saved.
     AgentFlowCheck,
-    /// `\{\{\s*([a-zA-Z_][a-zA-Z0-9_-]*)\s*\}\}`: skillrt.
+    /// `\{\{\s*([a-zA-Z_][a-zA-Z0-9_-]*)\s*\}\}`: the placeholders of skillrt.
     Skillrt,
 }
 
-/// A place in a text where a value goes.
+/// A placeholder in a text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Placeholder {
-    /// The bytes of the placeholder, braces included.
+    /// The byte range of the placeholder, including the braces.
     pub span: Range<usize>,
-    /// The name in the braces.
+    /// The name inside the braces.
     pub name: String,
 }
 
@@ -46,7 +49,7 @@ fn find_open(text: &str, from: usize) -> Option<usize> {
     memmem::find(text.as_bytes().get(from..)?, b"{{").map(|at| from + at)
 }
 
-/// Replaces each placeholder by what `value` gives for its name; `None` leaves it as written.
+/// Replaces each placeholder by the result of `value` for its name; `None` leaves it unchanged.
 pub fn substitute<'a>(
     text: &str,
     grammar: Grammar,
@@ -70,7 +73,8 @@ pub fn substitute_base_dir(text: &str, directory: &str) -> String {
 }
 
 impl Grammar {
-    /// Reads name and closing braces at `at`; gives the name and where the placeholder ends.
+    /// Parses the name and the closing braces at `at`. Returns the name and the end of the
+    /// placeholder.
     fn read(self, text: &str, at: usize) -> Option<(&str, usize)> {
         let inside = text.get(at..)?;
         let before = self.skip_blanks(inside);
@@ -99,7 +103,7 @@ impl Grammar {
     }
 }
 
-/// The `\w` of a Unicode regular expression.
+/// Whether a character matches `\w` of a Unicode regular expression.
 pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

@@ -1,4 +1,4 @@
-//! Effects of calls of JavaScript's and Node's standard library.
+//! Evaluates calls of the standard library of JavaScript and Node and records their acts.
 
 use oxc_ast::ast::Expression;
 use savoir_skill::Span;
@@ -11,19 +11,19 @@ use crate::{
     value::{self, Value},
 };
 
-/// A call, with the values of everything in it.
+/// A call with the values of its receiver and arguments.
 pub(super) struct Call<'c, 't> {
-    /// The dotted name of what is called.
+    /// The dotted name of the called function.
     pub(super) name: &'c str,
     pub(super) method: Option<&'c str>,
     pub(super) receiver: &'c Value,
-    /// Where the receiver stands, for what changes it.
+    /// The expression of the receiver, for methods that change it.
     pub(super) receiver_at: Option<&'t Expression<'t>>,
     pub(super) arguments: &'c [Value],
     pub(super) span: Span,
 }
 
-/// What `new …` gives.
+/// Returns the result of `new …`.
 pub(super) fn construct(
     reader: &mut Reader<'_>,
     name: &str,
@@ -54,7 +54,7 @@ pub(super) fn construct(
         "net.Socket" => Value::named("net.connect()"),
         "URL" | "url.URL" => {
             let taint = Value { items: arguments.to_vec(), ..Value::default() }.all_taint();
-            // A path stands behind the address that follows it.
+            // `new URL(path, base)`: the path follows the base address.
             let base = arguments.get(1).filter(|base| base.text_or_unknown().contains("://"));
             let text = match (base, first.text) {
                 (Some(base), Some(path)) if !path.contains("://") => {
@@ -89,7 +89,7 @@ pub(super) fn construct(
     }
 }
 
-/// What a call gives, when it is a known one.
+/// Returns the result of a call, if the function is known.
 pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
     sources::by_method(reader, call.method.unwrap_or_default(), call)
         .or_else(|| by_name(reader, call.name, call.receiver, call.arguments, call.span))
@@ -288,7 +288,7 @@ pub(super) fn by_name(
             called_back(reader, arguments, &value, span);
             value
         }
-        // `new Resolver()` has the same.
+        // Objects made by `new Resolver()` have the same methods.
         _ if ["resolveTxt", "resolve4", "resolve6", "resolveAny", "resolveCname"]
             .iter()
             .any(|method| name.rsplit('.').next() == Some(method)) =>
@@ -300,7 +300,7 @@ pub(super) fn by_name(
     })
 }
 
-/// A function at the end of the arguments gets what the call gives, after an error.
+/// Calls the callback at the end of the arguments with an error and the result.
 pub(super) fn called_back(reader: &mut Reader<'_>, arguments: &[Value], value: &Value, span: Span) {
     let Some(last) = arguments.last().filter(|last| reader.is_function(last)).cloned() else {
         return;
@@ -370,7 +370,7 @@ fn request(
     }
     let session = Value::tainted(Taint { fetched: None, ..receiver.taint.clone() });
     log_in.push(&session);
-    // What is in the options is in the parts; only their own taint is in the address.
+    // The values of the options are among the parts; the address only has its own taint.
     let to = Value { items: Vec::new(), ..first };
     let mut value = value::send(&to, &parts, &log_in, span, &mut reader.acts);
     value.name = Some(format!("{name}()"));
@@ -455,7 +455,7 @@ fn by_method<'t>(reader: &mut Reader<'t>, method: &str, call: &Call<'_, 't>) -> 
             Value { taint, ..Value::named("net.connect()") }
         }
         "pipe" | "pipeTo" | "pipeThrough" => {
-            // A shell whose streams are a socket.
+            // A shell whose streams are a socket is a reverse shell.
             let socket = first.name.as_deref() == Some("net.connect()")
                 || receiver.name.as_deref() == Some("net.connect()");
             reader.connects |= socket;
@@ -465,7 +465,7 @@ fn by_method<'t>(reader: &mut Reader<'t>, method: &str, call: &Call<'_, 't>) -> 
     })
 }
 
-/// A function that was made of text can be called with something.
+/// Makes the value of `Function(…)`, which can be called later.
 fn made(name: &str, arguments: &[Value]) -> Value {
     if name != "Function" {
         return Value::default();
@@ -473,14 +473,14 @@ fn made(name: &str, arguments: &[Value]) -> Value {
     Value { items: arguments.to_vec(), ..Value::named(dispatch::MADE) }
 }
 
-/// An object takes something in.
+/// Adds the arguments of a method call such as `push` to its receiver.
 fn changed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
     let mut taint = Taint::default();
     call.arguments.iter().for_each(|part| taint.add(&part.all_taint()));
     let mut value = call.receiver.clone();
     value.taint.add(&taint);
     match call.receiver_at {
-        // A list keeps its items, so that loops over it see them.
+        // Lists store their items, so that loops over them see each one.
         Some(Expression::Identifier(id))
             if matches!(call.method, Some("push" | "unshift"))
                 && value.name.is_none()
@@ -505,7 +505,7 @@ pub(super) fn is_connection(name: &str) -> bool {
         || called("tls.connect")
 }
 
-/// `f.apply(this, [a])` and `f.call(this, a)` are `f(a)`.
+/// Evaluates `f.apply(this, [a])` and `f.call(this, a)` as `f(a)`.
 fn apply(
     reader: &mut Reader<'_>,
     name: &str,

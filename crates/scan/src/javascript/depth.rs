@@ -1,15 +1,15 @@
 //! Estimates how deep a script nests, before a recursive parser reads it.
 //!
-//! The parser has no bound of its own. Everything that can make it recurse is counted, whether it
-//! does or not: brackets that are open, and operators since the last end of a statement.
+//! The parser has no limit for recursion. This module counts everything that can make the parser
+//! recurse: open brackets, and operators since the end of the last statement.
 
-/// Most levels that are parsed; real programs stay below a hundred.
+/// Maximum nesting that is parsed; real programs stay below a hundred.
 const MAX_BRACKET_DEPTH: usize = 2_000;
 
-/// Longest text that is parsed: what is longer was not written by a person.
+/// Maximum length of a text that is parsed; longer texts are not written by people.
 const MAX_SCRIPT_BYTES: usize = 1024 * 1024;
 
-/// Refuses what could nest too deeply.
+/// Rejects texts that could nest too deeply.
 pub(super) fn check(text: &str) -> Result<(), String> {
     if text.len() > MAX_SCRIPT_BYTES {
         return Err("the file is too large to be read as a program".into());
@@ -20,7 +20,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
-            // Texts do not nest, and long ones are data.
+            // Strings do not nest, and long ones are data.
             quote @ (b'"' | b'\'') => {
                 let line = &bytes[at + 1..];
                 let end = line.iter().position(|byte| *byte == quote || *byte == b'\n');
@@ -39,7 +39,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     if deepest > MAX_BRACKET_DEPTH { Err("it nests too deeply to be read".into()) } else { Ok(()) }
 }
 
-/// Words after which a statement or an expression begins again.
+/// Whether a keyword starts here after which a statement or an expression begins.
 fn is_word(bytes: &[u8], at: usize) -> bool {
     const WORDS: [&[u8]; 12] = [
         b"if", b"else", b"for", b"while", b"do", b"new", b"typeof", b"void", b"await", b"delete",

@@ -1,4 +1,4 @@
-//! Functions that are chosen at run time: from a table, or by a computed name.
+//! Resolves functions that are chosen at run time: from a table, or by a computed name.
 
 use super::{Reader, own_name};
 use crate::{
@@ -8,16 +8,16 @@ use crate::{
 };
 use savoir_skill::Span;
 
-/// The name of what is one of several functions, which are its items.
+/// Name of a value that is one of several functions; the functions are its items.
 pub(super) const ANY: &str = "one of several()";
 
-/// What `Function(…)` gives: its parameters and its code are its items.
+/// Name of the result of `Function(…)`; the parameters and the code are its items.
 pub(super) const MADE: &str = "Function()";
 
-/// Most functions of a table that are followed.
+/// Maximum number of functions of a table that are followed.
 const MAX_CHOICES: usize = 64;
 
-/// Names that nobody writes in pieces unless they shall not be seen.
+/// Names that are only assembled from pieces in order to hide them.
 const TELLING: [&str; 16] = [
     "constructor",
     "eval",
@@ -37,7 +37,7 @@ const TELLING: [&str; 16] = [
     "XMLHttpRequest",
 ];
 
-/// Any of the functions of a table, when it is not known which.
+/// Returns a value for any function of a table, when the key is unknown.
 pub(super) fn any_of(table: &Value) -> Option<Value> {
     let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
     let items: Vec<Value> =
@@ -46,19 +46,19 @@ pub(super) fn any_of(table: &Value) -> Option<Value> {
     table.then(|| Value { name: Some(ANY.into()), items, ..Value::default() })
 }
 
-/// The name of a file without its folder and its ending.
+/// Returns a file name without folder and extension.
 pub(super) fn stem(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.split('.').next().unwrap_or(name)
 }
 
-/// What a file gives to others, as it is remembered.
+/// Returns the key under which the exports of a file are stored.
 pub(super) fn exports_of(stem: &str) -> String {
     format!("exports of {stem}")
 }
 
 impl Reader<'_> {
-    /// What a file of the skill exports, in the place of its name.
+    /// Replaces a module of the skill by the value of its exports.
     pub(super) fn exported(&self, module: &Value) -> Value {
         let path = module.name.as_deref().filter(|name| name.starts_with('.')).unwrap_or_default();
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -68,7 +68,7 @@ impl Reader<'_> {
         known.filter(|_| !path.is_empty()).unwrap_or(module).clone()
     }
 
-    /// Calls every function that can be meant.
+    /// Calls every function that the callee can be.
     pub(super) fn call_any(&mut self, callee: &Value, arguments: &[Value], span: Span) -> Value {
         let mut value = Value::default();
         self.steps += callee.items.len();
@@ -78,23 +78,23 @@ impl Reader<'_> {
         value
     }
 
-    /// Notes that a name was put together that is nowhere in the file.
+    /// Records a suspicious name that was assembled and does not occur in the file.
     pub(super) fn pieced_together(&mut self, name: &str, span: Span) {
         let marks = ['"', '\'', '`'];
         let Some(name) = TELLING.iter().find(|known| **known == name) else { return };
         let source = self.source;
-        // The file is searched once for every name.
+        // The file is searched once for each name.
         let written = self.written.entry(name).or_insert_with(|| {
             marks.iter().any(|mark| source.contains(&format!("{mark}{name}{mark}")))
         });
-        // Once told is enough.
+        // Record each name only once.
         if !std::mem::replace(written, true) {
             let how = "a function is looked up by a name that is put together";
             self.acts.push(Act::Obscures(how), span);
         }
     }
 
-    /// A function made of text is called: its code is read with what it is given.
+    /// Calls a function made by `Function(…)`: reads its code with the arguments of the call.
     pub(super) fn call_made(&mut self, made: &Value, arguments: &[Value], span: Span) -> Value {
         let Some((code, parameters)) = made.items.split_last() else { return Value::default() };
         let Some(code) = code.known() else { return Value::default() };
@@ -118,7 +118,7 @@ impl Reader<'_> {
         Value::default()
     }
 
-    /// A collection that is made new has in it what was put in further down.
+    /// Gives a newly created collection the taint of items that are added further down.
     pub(super) fn refilled(&self, name: &str, mut value: Value) -> Value {
         let fresh = value.text.is_none()
             && value.items.is_empty()
@@ -133,7 +133,7 @@ impl Reader<'_> {
         value
     }
 
-    /// Keeps what the collections at the top of the file have in them after the first reading.
+    /// Stores the taint of the top-level collections after the first walk over the file.
     pub(super) fn keep_collections(&mut self) {
         self.written.clear();
         let top = self.scopes.first().into_iter().flatten();

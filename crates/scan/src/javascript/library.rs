@@ -1,4 +1,4 @@
-//! Effects of calls of Node modules and packages.
+//! Evaluates calls of Node modules and packages and records their acts.
 
 use savoir_skill::Span;
 
@@ -12,7 +12,7 @@ use crate::{
     value::{self, TYPED, Value, worst_of},
 };
 
-/// What a client is made with, when it is told whom to talk to.
+/// Records an API client that is created with a custom address.
 pub(super) fn client(reader: &mut Reader<'_>, name: &str, arguments: &[Value], span: Span) {
     let entries = arguments.iter().flat_map(|argument| &argument.items);
     let mut options: Vec<(&str, &Value)> = entries.filter_map(Value::as_entry).collect();
@@ -24,7 +24,7 @@ pub(super) fn client(reader: &mut Reader<'_>, name: &str, arguments: &[Value], s
     }
 }
 
-/// Notes who gets a mail besides those who are asked for.
+/// Records fixed recipients of a mail.
 pub(super) fn mails(reader: &mut Reader<'_>, call: &Call<'_, '_>) {
     let last = call.name.rsplit('.').next().unwrap_or(call.name);
     let method = call.method.unwrap_or(last);
@@ -34,7 +34,7 @@ pub(super) fn mails(reader: &mut Reader<'_>, call: &Call<'_, '_>) {
     }
 }
 
-/// A module is loaded: code is executed when it was fetched.
+/// Records that a module is loaded; a downloaded module is executed code.
 pub(super) fn load(reader: &mut Reader<'_>, source: &Value, span: Span) {
     let mut taint = source.all_taint();
     taint.add(&reader.state.contents(source.text_or_unknown()));
@@ -52,7 +52,7 @@ pub(super) fn load(reader: &mut Reader<'_>, source: &Value, span: Span) {
     }
 }
 
-/// A command is run; what is given back is the process.
+/// Records that a command is run, and returns the process.
 pub(super) fn shell(
     reader: &mut Reader<'_>,
     command: &Value,
@@ -73,7 +73,7 @@ pub(super) fn shell(
     }
 }
 
-/// One stream runs into another.
+/// Records that one stream is piped into another.
 pub(super) fn piped(reader: &mut Reader<'_>, from: &Value, to: &Value, span: Span) -> Value {
     let name = to.name.as_deref().unwrap_or_default();
     if is_connection(name) && !is_connection(from.name.as_deref().unwrap_or_default()) {
@@ -91,7 +91,7 @@ pub(super) fn piped(reader: &mut Reader<'_>, from: &Value, to: &Value, span: Spa
     Value { name: to.name.clone(), text: to.text.clone(), taint, ..Value::default() }
 }
 
-/// A file that is open for writing; its text is its path.
+/// Name of a file that is open for writing; the text of the value is its path.
 const WRITER: &str = "fs.createWriteStream()";
 
 pub(super) fn by_name(
@@ -142,7 +142,7 @@ pub(super) fn by_name(
         | "Bun.write"
         | "fs.outputFileSync"
         | "fs.outputFile" => {
-            // Every file of the user's gets the same text.
+            // The same text is written to every file of the user.
             if first.taint.files && second.known().is_some() && name.contains("write") {
                 let what = "the user's files by writing over them".into();
                 reader.acts.push(Act::Deletes(what), span);
@@ -215,7 +215,7 @@ pub(super) fn by_name(
             Value::tainted(Taint::credential("keychains"))
         }
         "http.createServer" | "https.createServer" if reader.is_function(&first) => {
-            // What a web server is asked for comes from whoever asks.
+            // Request parameters of a web server come from outside.
             let private = reader.asks_password.then_some(TYPED);
             let asked = Value::tainted(Taint { private, ..Taint::fetched("") });
             reader.invoke(&first, &[asked], span);
@@ -225,7 +225,7 @@ pub(super) fn by_name(
     })
 }
 
-/// Whether what is typed is not shown.
+/// Whether a prompt hides the typed text.
 fn is_hidden(options: &Value) -> bool {
     let kind = options.under("type").and_then(Value::known);
     let on = |key: &str| options.under(key).is_some();
@@ -248,7 +248,7 @@ pub(super) fn by_method<'t>(
         "then" if function => reader.invoke(&first, std::slice::from_ref(receiver), span),
         "then" => receiver.clone(),
         "catch" | "finally" => {
-            // An answer that says that something went wrong is an answer as well.
+            // An error response is a response as well.
             let problem = Value::tainted(Taint {
                 fetched: receiver.taint.fetched.clone().filter(|_| method == "catch"),
                 ..Taint::default()
@@ -288,7 +288,7 @@ pub(super) fn by_method<'t>(
         "on" | "once" | "addEventListener" | "addListener" => {
             let handler = arguments.get(1).cloned().unwrap_or_default();
             let mut given = Value::tainted(receiver.taint.clone());
-            // What somebody writes in a chat comes from outside.
+            // Chat messages come from outside.
             if first.known().is_some_and(|event| event.starts_with("message"))
                 && given.taint.fetched.is_none()
             {
@@ -333,7 +333,7 @@ pub(super) fn by_method<'t>(
             }
             typed
         }
-        // A single packet, with its address behind it.
+        // A single packet; the address follows the data.
         "send" if host.starts_with("dgram.createSocket") => {
             let to =
                 arguments.iter().skip(1).rev().find(|value| value.text_or_unknown().contains('.'));
@@ -355,7 +355,7 @@ pub(super) fn by_method<'t>(
     })
 }
 
-/// Paths of the files that a message carries.
+/// Returns the paths of the files that are attached to a message.
 fn paths_in(message: &Value, depth: usize) -> Vec<Value> {
     let mut found = Vec::new();
     for item in message.items.iter().take(64) {

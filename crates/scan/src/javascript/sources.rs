@@ -1,5 +1,5 @@
-//! Where JavaScript gets what belongs to the user: the clipboard, the screen, cookies, what other
-//! programs send; and ways out that are no plain request.
+//! Recognizes calls that return private data of the user (clipboard, screen, cookies, requests of
+//! other programs), and ways to send data other than a plain request.
 
 use super::{Reader, calls::Call};
 use crate::{
@@ -8,10 +8,10 @@ use crate::{
 };
 use savoir_skill::Span;
 
-/// The name of a regular expression, whose text is its only item.
+/// Name of a regular expression; its only item is the pattern text.
 pub(super) const PATTERN: &str = "RegExp()";
 
-/// Whether a function of the library is replaced, so that the new one sees every request.
+/// Whether an assignment replaces a library function, so that the new one sees every request.
 pub(super) fn is_patched(property: &str, object: &Value) -> bool {
     let name = object.name.as_deref().unwrap_or_default();
     match property {
@@ -22,7 +22,7 @@ pub(super) fn is_patched(property: &str, object: &Value) -> bool {
     }
 }
 
-/// A pattern is held against names.
+/// Records a pattern that searches file names for secrets.
 fn searches(reader: &mut Reader<'_>, pattern: &Value, span: Span) {
     if pattern.name.as_deref() == Some(PATTERN)
         && !reader.leaves_out
@@ -160,7 +160,7 @@ pub(super) fn by_method<'t>(
         {
             Value::tainted(Taint::private(COOKIES))
         }
-        // A function that runs in the page gets what stands behind it.
+        // A function that runs in the page receives the arguments after it.
         "evaluate"
         | "evaluateHandle"
         | "$eval"
@@ -175,7 +175,7 @@ pub(super) fn by_method<'t>(
             reader.invoke(&function, &arguments[at + 1..], span)
         }
         "use" if host.starts_with("express") => {
-            // What runs between sees the headers of everybody who asks.
+            // Middleware sees the headers of every request.
             let asked = Value::tainted(Taint::fetched(""));
             let seen = Value::tainted(Taint::private(REQUESTS));
             let request = Value {
@@ -189,7 +189,7 @@ pub(super) fn by_method<'t>(
             }
             receiver.clone()
         }
-        // A client of any package, told where to send.
+        // A client of any package, with the address as argument.
         "post" | "put" | "patch"
             if first.text_or_unknown().starts_with("http")
                 && first.text_or_unknown().contains("://") =>
@@ -202,7 +202,7 @@ pub(super) fn by_method<'t>(
     })
 }
 
-/// A hook on the keyboard calls a function with every key.
+/// Calls the listener of a keyboard hook with the pressed keys.
 fn pressed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
     let event = call.arguments.first()?.known()?;
     let host = call.receiver.name.as_deref()?.to_lowercase();
@@ -217,7 +217,7 @@ fn pressed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
     Some(call.receiver.clone())
 }
 
-/// What a request carries besides that by which it logs in.
+/// Returns the parts of a request other than its login.
 fn parts_of(arguments: &[Value]) -> Vec<Value> {
     let mut parts = Vec::new();
     for argument in arguments.iter().skip(1) {
@@ -230,7 +230,8 @@ fn parts_of(arguments: &[Value]) -> Vec<Value> {
     parts
 }
 
-/// `new Image().src = url`: the page asks for the address, with everything in it.
+/// Whether an assignment loads a URL, as `new Image().src = url` does, which sends everything in
+/// it.
 pub(super) fn loads(property: &str, object: &Value) -> bool {
     let element = object.name.as_deref().unwrap_or_default();
     matches!(property, "src" | "href" | "action")

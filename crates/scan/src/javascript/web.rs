@@ -1,4 +1,4 @@
-//! Handlers that a web server calls with data of its users.
+//! Evaluates handlers that a web server calls with data of its users.
 
 use oxc_ast::ast::BindingPattern;
 
@@ -8,7 +8,7 @@ use crate::{
     value::{REQUESTS, TYPED, Value},
 };
 
-/// What a web server hands over; nothing else is known of it.
+/// Name of the request argument of a handler.
 pub(super) const REQUEST: &str = "a request()";
 
 fn name_of<'t>(pattern: &'t BindingPattern<'t>) -> &'t str {
@@ -20,8 +20,8 @@ fn name_of<'t>(pattern: &'t BindingPattern<'t>) -> &'t str {
     }
 }
 
-/// What a request is made of: log-ins always, what is typed where everything passes through or
-/// where a page asks for passwords.
+/// Makes the value of a request. It always contains logins, and it contains typed data if the code
+/// is middleware or a page asks for passwords.
 fn request(sees_all: bool, asks_password: bool) -> Value {
     let proof = Value::tainted(Taint::private(REQUESTS));
     let keys = ["headers", "cookies", "signedCookies", "rawHeaders", "header"];
@@ -34,7 +34,7 @@ fn request(sees_all: bool, asks_password: bool) -> Value {
     Value { items, ..Value::named(REQUEST) }
 }
 
-/// What the first argument of a function is that is called by a web server.
+/// Returns the first argument of a function that a web server calls.
 pub(super) fn first_argument(
     name: &str,
     function: Function<'_>,

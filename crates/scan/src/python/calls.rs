@@ -1,4 +1,4 @@
-//! Effects of calls of Python's standard library.
+//! Evaluates calls of Python's standard library and records their acts.
 
 use ruff_python_ast::Expr;
 use savoir_skill::Span;
@@ -13,13 +13,13 @@ use crate::{
     value::{self, Value, worst_of},
 };
 
-/// A call, with the values of everything in it.
+/// A call with the values of its receiver and arguments.
 pub(super) struct Call<'c, 't> {
-    /// The dotted name of what is called.
+    /// The dotted name of the called function.
     pub(super) name: &'c str,
     pub(super) method: Option<&'c str>,
     pub(super) receiver: &'c Value,
-    /// Where the receiver stands, for what changes it.
+    /// The expression of the receiver, for methods that change it.
     pub(super) receiver_at: Option<&'t Expr>,
     pub(super) positional: &'c [Value],
     pub(super) keywords: &'c [(String, Value)],
@@ -40,7 +40,7 @@ impl Call<'_, '_> {
         self.keywords.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Everything that it is called with.
+    /// The taint of all arguments.
     pub(super) fn taint(&self) -> Taint {
         let mut taint = Taint::default();
         let keywords = self.keywords.iter().map(|(_, value)| value);
@@ -49,7 +49,7 @@ impl Call<'_, '_> {
     }
 }
 
-/// What a call gives, when it is a known one.
+/// Returns the result of a call, if the function is known.
 pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
     let bare = call
         .name
@@ -68,7 +68,7 @@ pub(super) fn call<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<V
         .or_else(|| defaults::by_method(reader, call.method?, call))
 }
 
-/// Functions that are handed to a call are called by it, with what stands behind them.
+/// Calls functions that are passed as arguments, with the arguments that follow them.
 pub(super) fn handed_on<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Option<Value> {
     if sources::is_chat(call.name) {
         let taint = call.receiver.taint.clone();
@@ -138,7 +138,7 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
             let command = arguments.at(0, "args").cloned().unwrap_or_default();
             let input = arguments.keyword("input").or_else(|| arguments.keyword("stdin"));
             value::run(&command, input, &reader.state, span, acts);
-            // A shell whose streams are a socket.
+            // A shell whose streams are a socket is a reverse shell.
             let streams = ["stdin", "stdout"].iter().filter_map(|name| arguments.keyword(name));
             let sockets = streams.filter(|value| {
                 value
@@ -408,7 +408,7 @@ fn by_name<'t>(reader: &mut Reader<'t>, name: &str, arguments: &Call<'_, 't>) ->
     })
 }
 
-/// What going through a folder gives: paths below it.
+/// Returns the paths that a folder listing yields.
 fn listed(name: &str, folder: &Value, found: Value) -> Value {
     if name != "os.walk" {
         return found;
@@ -419,7 +419,7 @@ fn listed(name: &str, folder: &Value, found: Value) -> Value {
     Value { items: vec![entry], ..found }
 }
 
-/// A single file is deleted.
+/// Records that a single file is deleted.
 fn deleted(reader: &mut Reader<'_>, path: &Value, span: Span) {
     if path.taint.files && reader.loops > 0 {
         reader.acts.push(Act::Deletes("~".into()), span);
@@ -465,7 +465,7 @@ fn is_request(name: &str) -> bool {
     MODULES.iter().any(|module| name.starts_with(module)) && VERBS.contains(&last)
 }
 
-/// Whether a client keeps what it is made with until it sends.
+/// Whether an object stores its arguments until a later call sends them.
 fn is_client(last: &str) -> bool {
     matches!(
         last,
@@ -490,7 +490,7 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
     {
         url = found.clone();
     }
-    // What comes after the host of a connection or of a client.
+    // The argument is a path that is appended to the host of a connection or client.
     if let Some(base) =
         call.receiver.text.as_deref().filter(|_| !url.text_or_unknown().contains("://"))
     {
@@ -508,7 +508,7 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
     };
     let named = |wanted: bool| {
         let of = call.keywords.iter().filter(move |(key, _)| {
-            // The entries of `**options` are there by their names as well.
+            // The entries of `**options` are also present under their own names.
             log_in(key) == wanted && key != "url" && key != "**"
         });
         of.map(|(_, value)| value)
@@ -527,7 +527,7 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
         }
     }
     let mut value = value::send(&url, &parts, &headers, call.span, &mut reader.acts);
-    // A request that is built first carries its data to the call that sends it.
+    // A request object passes its data on to the call that sends it.
     if is_client(last) {
         for part in parts {
             value.taint.add(&part.all_taint());
@@ -542,7 +542,7 @@ fn request<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Valu
     value
 }
 
-/// What a session logs in with: what it was made with, and what its headers were set to.
+/// Returns the login of a session: its constructor arguments and its headers.
 fn session_of<'t>(reader: &Reader<'t>, call: &Call<'_, 't>) -> Value {
     let mut taint = Taint { fetched: None, ..call.receiver.taint.clone() };
     if let Some(path) = call.receiver_at.and_then(path_of) {
@@ -572,17 +572,17 @@ fn is_writing(mode: &str) -> bool {
     mode.len() < 4 && mode.contains(['w', 'a', 'x', '+'])
 }
 
-/// A file of the user's is written over.
+/// Records that a file of the user is overwritten.
 fn overwritten(reader: &mut Reader<'_>, path: &Value, span: Span) {
     if path.taint.files && (reader.loops > 0 || !reader.frames.is_empty()) {
         reader.harm.overwrites.get_or_insert(span);
     }
 }
 
-/// A file that is open for writing; its text is its path.
+/// Name of a file that is open for writing; the text of the value is its path.
 pub(super) const WRITER: &str = "open(w)";
 
-/// Functions that are handed over by name.
+/// Calls a function on the items of a list, as `map` does.
 fn map(reader: &mut Reader<'_>, function: &Value, list: Option<&Value>, span: Span) -> Value {
     let list = list.cloned().unwrap_or_default();
     if list.items.is_empty() {
@@ -770,7 +770,7 @@ fn is_url(value: &Value) -> bool {
     value.text_or_unknown().starts_with("http") && value.text_or_unknown().contains("://")
 }
 
-/// An object takes something in.
+/// Adds the arguments of a method call such as `append` to its receiver.
 fn changed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
     let mut taint = call.taint();
     let archive = call
@@ -783,7 +783,7 @@ fn changed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
     }
     let mut value = call.receiver.clone();
     value.taint.add(&taint);
-    // A list keeps its items, so that loops over it see them.
+    // Lists store their items, so that loops over them see each one.
     if let Some("append" | "add" | "appendleft") = call.method
         && value.name.is_none()
         && value.items.len() < 256
@@ -797,7 +797,7 @@ fn changed<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
     } else {
         reader.put_into(at, &taint);
     }
-    // What an archive is written to has it as well.
+    // The file that an archive is written to gets its taint as well.
     for behind in call.receiver.items.iter().filter_map(|item| item.name.as_deref()) {
         if let Some(variable) = behind.strip_prefix("behind ") {
             reader.add_to(variable, &taint);
@@ -819,7 +819,7 @@ fn rot13(text: &str) -> String {
 }
 
 impl Reader<'_> {
-    /// Adds to what a variable is made of.
+    /// Adds taint to a variable.
     fn add_to(&mut self, variable: &str, taint: &Taint) {
         let mut scopes = self.scopes.iter_mut().rev();
         if let Some(value) = scopes.find_map(|scope| scope.get_mut(variable)) {

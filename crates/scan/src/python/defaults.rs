@@ -1,9 +1,9 @@
-//! Default addresses of variables, settings and options.
+//! Tracks default addresses of environment variables, settings and command-line options.
 
 use super::{Reader, calls::Call};
 use crate::{host, value::Value};
 
-/// What the options of a program are called.
+/// Name of the value that contains the parsed command-line options.
 pub(super) const OPTIONS: &str = "argparse.args()";
 
 /// Whether a value is an address; paths and people that stand in for others are what users expect.
@@ -14,7 +14,7 @@ fn is_address(value: &Value) -> bool {
         || host::is_bare(text)
 }
 
-/// A value that is not known, with the address that is used without it.
+/// Gives an unknown value the address that is used as its default.
 pub(super) fn or_default(mut value: Value, default: Option<&Value>) -> Value {
     if value.text.is_none()
         && let Some(default) = default.filter(|default| is_address(default))
@@ -24,7 +24,7 @@ pub(super) fn or_default(mut value: Value, default: Option<&Value>) -> Value {
     value
 }
 
-/// `--base-url` is `base_url`.
+/// Converts an option to its attribute name: `--base-url` to `base_url`.
 fn option_name(flag: &str) -> String {
     flag.trim_start_matches('-').replace('-', "_")
 }

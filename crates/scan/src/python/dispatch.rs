@@ -1,4 +1,4 @@
-//! Functions that are chosen at run time: from a table, by name, by a decorator.
+//! Resolves functions that are chosen at run time: from a table, by name, or by a decorator.
 
 use ruff_python_ast::{Expr, StmtFunctionDef};
 use ruff_text_size::Ranged;
@@ -9,13 +9,13 @@ use crate::{
     value::Value,
 };
 
-/// The name of what is one of several functions, which are its items.
+/// Name of a value that is one of several functions; the functions are its items.
 pub(super) const ANY: &str = "one of several()";
 
-/// Most functions of a table that are followed.
+/// Maximum number of functions of a table that are followed.
 const MAX_CHOICES: usize = 64;
 
-/// Functions that nobody looks up by a name in pieces unless it shall not be seen.
+/// Functions whose name is only assembled from pieces in order to hide it.
 const TELLING: [&str; 22] = [
     "system",
     "popen",
@@ -51,7 +51,7 @@ pub(super) fn has_functions(value: &Value) -> bool {
     is_table(value)
 }
 
-/// Any of the functions of a table, when it is not known which.
+/// Returns a value for any function of a table, when the key is unknown.
 pub(super) fn any_of(table: &Value) -> Option<Value> {
     is_table(table).then(|| {
         let values = table.items.iter().filter_map(Value::as_entry).map(|(_, value)| value);
@@ -66,7 +66,7 @@ pub(super) fn any_of(table: &Value) -> Option<Value> {
 }
 
 impl<'t> Reader<'t> {
-    /// Calls every function that can be meant.
+    /// Calls every function that the callee can be.
     pub(super) fn call_any(&mut self, callee: &Value, call: &Call<'_, 't>) -> Value {
         let mut value = Value::default();
         self.steps += callee.items.len();
@@ -78,10 +78,10 @@ impl<'t> Reader<'t> {
         value
     }
 
-    /// The methods whose name begins like one that somebody else has sent the rest of.
+    /// Returns the methods that match a name whose end comes from the network.
     pub(super) fn methods_like(&mut self, name: &Value) -> Option<Value> {
         name.taint.fetched.as_ref()?;
-        // Going through all functions again and again counts as following them.
+        // Searching all functions counts as steps, so that the limit applies.
         self.steps += self.functions.len();
         let start = name.text_or_unknown().split("{}").next().unwrap_or_default();
         let mut names: Vec<&String> =
@@ -91,24 +91,24 @@ impl<'t> Reader<'t> {
         (!items.is_empty()).then(|| Value { name: Some(ANY.into()), items, ..Value::default() })
     }
 
-    /// Notes that a name was put together that is nowhere in the file.
+    /// Records a suspicious name that was assembled and does not occur in the file.
     pub(super) fn pieced_together(&mut self, name: &Value, call: &Call<'_, 't>) {
         let telling = name.known().and_then(|name| TELLING.iter().find(|known| **known == name));
         let Some(text) = telling else { return };
         let source = self.source;
-        // The file is searched once for every name.
+        // The file is searched once for each name.
         let written = self.written.entry(text).or_insert_with(|| {
             ['"', '\''].iter().any(|mark| source.contains(&format!("{mark}{text}{mark}")))
         });
-        // Once told is enough.
+        // Record each name only once.
         if !std::mem::replace(written, true) {
             let how = "a function is looked up by a name that is put together";
             self.acts.push(Act::Obscures(how), call.span);
         }
     }
 
-    /// What decorators do with a function: they may keep what it is called with, or call it with
-    /// what somebody has written.
+    /// Handles decorators: a wrapper may store the arguments of the function, and a chat or web
+    /// framework calls the function with data from outside.
     pub(super) fn decorate(&mut self, found: &'t StmtFunctionDef, name: &str) {
         for decorator in &found.decorator_list {
             let value = self.value(&decorator.expression);
@@ -138,7 +138,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Remembers what a decorated function is called with for what is around it.
+    /// Records the arguments of a decorated function as arguments of its wrapper.
     pub(super) fn hand_to_wrapper(
         &mut self,
         name: &str,
@@ -152,7 +152,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A collection that is made new has in it what was put in further down.
+    /// Gives a newly created collection the taint of items that are added further down.
     pub(super) fn refilled(&self, place: &Expr, mut value: Value) -> Value {
         let fresh = value.text.is_none()
             && value.items.is_empty()
@@ -168,7 +168,7 @@ impl<'t> Reader<'t> {
         value
     }
 
-    /// Keeps what the collections at the top of the file have in them after the first reading.
+    /// Stores the taint of the top-level collections after the first walk over the file.
     pub(super) fn keep_collections(&mut self) {
         self.written.clear();
         let top = self.scopes.first().into_iter().flatten();

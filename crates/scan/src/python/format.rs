@@ -1,13 +1,13 @@
-//! String formatting: `%`, `.format` and templates.
+//! Evaluates string formatting: `%`, `.format` and templates.
 
 use super::super::value::{MAX_TEXT_BYTES, UNKNOWN, Value};
 
-/// How a value is written down as code.
+/// Returns a value as a Python string literal.
 pub(super) fn quoted(value: &Value) -> String {
     format!("'{}'", value.text_or_unknown().replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// What is put together, with what it is made of.
+/// Makes a value from a formatted text, with the taint of its parts.
 fn finished(text: String, made_of: &[&Value]) -> Value {
     let mut value = Value { text: Some(text), ..Value::default() };
     for part in made_of {
@@ -16,7 +16,7 @@ fn finished(text: String, made_of: &[&Value]) -> Value {
     value
 }
 
-/// `"…%s…" % values`.
+/// Evaluates `"…%s…" % values`.
 pub(super) fn percent(template: &Value, values: &Value) -> Value {
     let Some(text) = &template.text else {
         let mut value = Value::tainted(template.all_taint());
@@ -61,7 +61,7 @@ fn shown(value: Option<&Value>, as_code: bool) -> String {
     }
 }
 
-/// `"…{}…{name!r}…".format(…)`.
+/// Evaluates `"…{}…{name!r}…".format(…)`.
 pub(super) fn braces(template: &Value, given: &[Value], keywords: &[(String, Value)]) -> Value {
     let mut made_of = vec![template];
     made_of.extend(given);
@@ -99,7 +99,7 @@ pub(super) fn braces(template: &Value, given: &[Value], keywords: &[(String, Val
     finished(result, &made_of)
 }
 
-/// `Template("…$name…").substitute(name=…)`.
+/// Evaluates `Template("…$name…").substitute(name=…)`.
 pub(super) fn substituted(template: &Value, keywords: &[(String, Value)]) -> Value {
     let mut made_of = vec![template];
     made_of.extend(keywords.iter().map(|(_, value)| value));

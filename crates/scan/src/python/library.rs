@@ -1,4 +1,4 @@
-//! Effects of calls of Python packages that send, ask, unpack or encrypt.
+//! Evaluates calls of Python packages that send, ask, unpack or encrypt.
 
 use super::{Reader, calls::Call, path_of};
 use crate::{
@@ -262,16 +262,16 @@ pub(super) fn by_method<'t>(
     })
 }
 
-/// One end of a connection.
+/// Name of a stream of a socket connection.
 const STREAM: &str = "socket.stream()";
 
-/// Whether a window is told not to show what is typed: `QLineEdit.EchoMode.Password`.
+/// Whether an input widget hides the typed text: `QLineEdit.EchoMode.Password`.
 fn is_hidden(call: &Call<'_, '_>) -> bool {
     let given = call.positional.iter().chain(call.keywords.iter().map(|(_, value)| value));
     given.filter_map(|value| value.name.as_deref()).any(|name| name.ends_with(".Password"))
 }
 
-/// Notes who gets a mail besides those who are asked for; whether it is one.
+/// Records fixed recipients of a mail; returns whether the call sends one.
 fn mails<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> bool {
     let acts = &mut reader.acts;
     if let Some(message) = call.positional.first().filter(|first| first.under("to").is_some()) {
@@ -285,10 +285,10 @@ fn mails<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> bool {
     call.method != Some("send") || call.taint().is_secret()
 }
 
-/// What marks a connection whose password is in the code.
+/// Name of the item that marks a connection with a hard-coded password.
 const DEPOT: &str = "a log-in that is written down";
 
-/// Marks a connection that is made with a password that everybody can read.
+/// Returns the mark for a connection whose password is hard-coded.
 fn log_in_of(call: &Call<'_, '_>, at: usize) -> Vec<Value> {
     let password = ["password", "passwd"].iter().find_map(|key| call.keyword(key));
     let password = password.or_else(|| call.positional.get(at));
@@ -296,7 +296,7 @@ fn log_in_of(call: &Call<'_, '_>, at: usize) -> Vec<Value> {
     if known { vec![Value::named(DEPOT)] } else { Vec::new() }
 }
 
-/// Whether files go to a place that the skill brings along, with its address and its password.
+/// Whether a connection goes to a server whose address and password are both in the skill.
 fn is_depot(connection: &Value) -> bool {
     let marked = connection.items.iter().any(|item| item.name.as_deref() == Some(DEPOT));
     let host = connection.known().unwrap_or_default();
@@ -311,13 +311,13 @@ fn sends_file(host: &str, method: &str) -> bool {
     method != "put" || host.contains("sftp") || host.contains("SFTP")
 }
 
-/// A person is asked for a secret in a window.
+/// Records that a window asks the user for a secret.
 fn asked<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
     reader.acts.push(Act::Asks("a password in a window of its own"), call.span);
     Value::tainted(Taint::credential(TYPED))
 }
 
-/// Something is sent over a connection that was made before.
+/// Records that data is sent over an existing connection.
 fn send<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
     let mut parts = Value::tainted(call.taint());
     let uploads = matches!(call.method, Some("storbinary" | "storlines" | "putfo"));
@@ -327,7 +327,7 @@ fn send<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) -> Value {
     value::send(&host_of(call), &[&parts, &Value::tainted(sent)], &[], call.span, &mut reader.acts)
 }
 
-/// The host of a connection, or the one that a single packet is sent to.
+/// Returns the host of a connection, or the target of a single packet.
 fn host_of(call: &Call<'_, '_>) -> Value {
     if call.method == Some("sendto")
         && let Some(host) = call.positional.last().and_then(|address| address.items.first())
@@ -337,12 +337,12 @@ fn host_of(call: &Call<'_, '_>) -> Value {
     Value { text: call.receiver.text.clone(), ..Value::default() }
 }
 
-/// Something that is written to something else, which is remembered in its items.
+/// Makes an object that writes to another one, which is stored in its items.
 fn container<'t>(reader: &mut Reader<'t>, name: &str, call: &Call<'_, 't>) -> Value {
     let file = call.keyword("fileobj").cloned().unwrap_or_else(|| call.first());
     let mut taint = file.all_taint();
     taint.add(&reader.state.contents(file.text_or_unknown()));
-    // The variable is known where it is handed over by its place.
+    // The variable is known if it is passed directly.
     let behind = call.expressions.first().and_then(path_of);
     let mut items: Vec<Value> = Vec::new();
     items.extend(behind.map(|variable| Value::named(format!("behind {variable}"))));
@@ -367,7 +367,7 @@ fn execute_fetched<'t>(reader: &mut Reader<'t>, taint: &Taint, call: &Call<'_, '
     }
 }
 
-/// A file that was fetched is made a program.
+/// Records that a downloaded file is made executable.
 fn chmod<'t>(reader: &mut Reader<'t>, path: &Value, call: &Call<'_, 't>) {
     let mode = call.positional.last().cloned().unwrap_or_default();
     let runs = mode.number().is_none_or(|mode| mode & 0o111 != 0);

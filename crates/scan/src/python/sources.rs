@@ -1,5 +1,5 @@
-//! Where Python gets what belongs to the user: the clipboard, keys, the screen, cookies, mail; and
-//! what others write to it.
+//! Recognizes calls that return private data of the user (clipboard, keys, screen, cookies, mail)
+//! or data from outside (chats, web requests).
 
 use super::{Reader, calls::Call, path_of};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use ruff_python_ast::Expr;
 
-/// Packages whose handlers get what somebody else has written or asked for.
+/// Packages that call handlers with data from outside, such as messages and requests.
 const CHATS: [&str; 20] = [
     "fastapi",
     "flask",
@@ -32,7 +32,7 @@ const CHATS: [&str; 20] = [
     "websocket",
 ];
 
-/// Modules whose functions are never those of a skill, even where it has one of the same name.
+/// Modules that the skill cannot shadow with a function of the same name.
 const LIBRARY: [&str; 27] = [
     "subprocess",
     "os",
@@ -67,12 +67,12 @@ fn root(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// Whether a dotted name is a module of the library, or in one.
+/// Whether a dotted name belongs to one of these modules.
 pub(super) fn is_library(name: &str) -> bool {
     LIBRARY.contains(&root(name))
 }
 
-/// Whether something comes from a package through which others write.
+/// Whether a dotted name belongs to a package that receives data from outside.
 pub(super) fn is_chat(name: &str) -> bool {
     CHATS.contains(&root(name))
 }
@@ -143,7 +143,7 @@ pub(super) fn by_name<'t>(
             Value { name: Some(format!("{name}()")), text, ..Value::default() }
         }
         _ if is_chat(name) && name.ends_with("Handler") => {
-            // `MessageHandler(filters.TEXT, run)`: the function gets what somebody wrote.
+            // `MessageHandler(filters.TEXT, run)`: the function receives messages from outside.
             handle(reader, call);
             Value::named(format!("{name}()"))
         }
@@ -247,13 +247,13 @@ pub(super) fn by_method<'t>(
     })
 }
 
-/// Whether it is where a session keeps what shall be called with every answer.
+/// Whether an expression is the list of response hooks of a session.
 fn is_hooks(place: &Expr) -> bool {
     let place = if let Expr::Subscript(found) = place { &found.value } else { place };
     path_of(place).is_some_and(|path| path.rsplit('.').next() == Some("hooks"))
 }
 
-/// The functions that are handed over get what somebody else has written.
+/// Calls the functions among the arguments with data from outside.
 fn handle<'t>(reader: &mut Reader<'t>, call: &Call<'_, 't>) {
     let written = Value::tainted(Taint::fetched(""));
     let given = [written.clone(), written.clone(), written];

@@ -1,4 +1,4 @@
-//! Data that users send to a Python web application: logins and form fields.
+//! Tracks data that users send to a Python web application: logins and form fields.
 
 use super::{Reader, calls::Call};
 use crate::{
@@ -6,15 +6,15 @@ use crate::{
     value::{REQUESTS, TYPED, Value},
 };
 
-/// The first argument of what stands between a web server and its users.
+/// Name of the request argument of a handler or middleware.
 pub(super) const REQUEST: &str = "a request()";
 
-/// Whether a function that nobody calls gets requests, by the name of a parameter.
+/// Whether the name of a parameter says that an uncalled function is a request handler.
 pub(super) fn is_request(parameter: &str) -> bool {
     matches!(parameter, "request" | "req")
 }
 
-/// What users type into a page or send with a request.
+/// Whether an attribute of a request contains user input.
 fn is_typed(attribute: &str) -> bool {
     matches!(
         attribute,
@@ -23,7 +23,7 @@ fn is_typed(attribute: &str) -> bool {
 }
 
 impl Reader<'_> {
-    /// Adds what an attribute of a request is made of.
+    /// Adds the taint of a request attribute.
     pub(super) fn asked_for(&self, mut value: Value, attribute: &str) -> Value {
         let name = value.name.as_deref().unwrap_or_default();
         let base = name.strip_suffix(attribute).and_then(|base| base.strip_suffix('.'));
@@ -49,14 +49,14 @@ impl Reader<'_> {
     }
 }
 
-/// Whether code in a file sees every request of an application.
+/// Whether the file installs middleware that sees every request of an application.
 pub(super) fn sees_all(source: &str) -> bool {
     ["before_request", "after_request", "call_next", "get_response", "before_app_request"]
         .iter()
         .any(|mark| source.contains(mark))
 }
 
-/// What a method of a request gives.
+/// Returns the result of a request method.
 pub(super) fn by_name(reader: &Reader<'_>, name: &str, call: &Call<'_, '_>) -> Option<Value> {
     let method = call.method?;
     let read =

@@ -2,7 +2,7 @@
 
 use crate::act::{CLOUD_AUDIT_LOG, CLOUD_BACKUPS, CLOUD_KEYS, CLOUD_MONITORING};
 
-/// Services of AWS that watch an account.
+/// AWS commands that switch off monitoring of an account.
 const AWS_GUARDS: [&str; 13] = [
     "delete-detector",
     "stop-monitoring-members",
@@ -19,7 +19,7 @@ const AWS_GUARDS: [&str; 13] = [
     "delete-account-password-policy",
 ];
 
-/// What a command takes away from a cloud account, or from a cluster.
+/// Returns the protection that a command removes from a cloud account or a cluster.
 pub(super) fn takes_away(name: &str, texts: &[&str]) -> Option<&'static str> {
     let has = |word: &str| texts.contains(&word);
     let any = |part: &str| texts.iter().any(|text| text.contains(part));

@@ -7,18 +7,18 @@ use crate::act::Taint;
 
 const MAX_VARIABLES: usize = 4096;
 
-/// What is known from the sourced scripts that were read so far.
+/// Everything known from the sourced scripts that were read so far.
 #[derive(Default)]
 pub(crate) struct CrossFileShellState {
     /// Variables with a known value.
     pub(super) known: HashMap<String, KnownVariable>,
-    /// Variables that hold something that should not leave the machine.
+    /// Taint of variables with sensitive contents.
     pub(super) variables: HashMap<String, Taint>,
     pub(super) functions: HashMap<Rc<str>, Function>,
 }
 
 impl CrossFileShellState {
-    /// Adds the variables of a script. A variable with two values is not known.
+    /// Adds the variables of a script. A variable with two different values becomes unknown.
     pub(super) fn merge_variables(
         &mut self,
         known: &HashMap<String, KnownVariable>,

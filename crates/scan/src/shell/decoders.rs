@@ -1,14 +1,14 @@
-//! Programs that decode text.
+//! Recognizes programs that decode text, including `tr` and `sed y` with a substitution alphabet.
 
 use super::tokens::Word;
 
-/// Longest alphabet that is looked at.
+/// Maximum length of an alphabet that is examined.
 const MAX_BYTES: usize = 512;
 
-/// Fewest letters that an alphabet moves when it hides something.
+/// Minimum number of letters that an alphabet must replace to count as encoding.
 const MIN_COUNT: usize = 8;
 
-/// Calls of other languages that decode, as they stand in one-liners.
+/// Decoding functions of other languages, as used in one-liners.
 const CALLS: [&str; 14] = [
     "b64decode",
     "b32decode",
@@ -26,7 +26,7 @@ const CALLS: [&str; 14] = [
     "hex2bin",
 ];
 
-/// Whether a program decodes what it is given.
+/// Whether a program decodes its input.
 pub(super) fn is_decoder(name: &str, arguments: &[Word]) -> bool {
     let texts = || arguments.iter().map(|word| word.text.as_str());
     let has = |flags: &[&str]| texts().any(|text| flags.contains(&text));
@@ -41,7 +41,7 @@ pub(super) fn is_decoder(name: &str, arguments: &[Word]) -> bool {
         "openssl" => has(&["-d", "-D"]),
         "xxd" => short('r') || has(&["--revert", "-revert"]),
         "uudecode" | "rot13" | "ascii85" | "basez" => true,
-        // Numbers become letters.
+        // `%c` converts numbers to characters.
         "awk" | "gawk" | "mawk" => texts().any(|text| text.contains("%c")),
         "perl" | "ruby" | "php" | "python" | "python2" | "python3" | "node" => {
             let code = arguments.windows(2).find(|pair| {
@@ -58,7 +58,7 @@ pub(super) fn is_decoder(name: &str, arguments: &[Word]) -> bool {
     }
 }
 
-/// Whether `printf` or `echo` makes letters out of numbers that it is given: `"\\x$h"`.
+/// Whether `printf` or `echo` converts a variable number to a character: `"\\x$h"`.
 pub(super) fn makes_letters(name: &str, arguments: &[Word]) -> bool {
     let open = name == "printf"
         || arguments.iter().any(|word| word.text.starts_with('-') && word.text.contains('e'));
@@ -78,14 +78,14 @@ pub(super) fn makes_letters(name: &str, arguments: &[Word]) -> bool {
     })
 }
 
-/// What `tr` and `sed y` put in place of letters, when that hides a text.
+/// The letter substitution of `tr` or `sed y`, if it hides a text.
 pub(super) struct Alphabet {
     from: Vec<char>,
     to: Vec<char>,
 }
 
 impl Alphabet {
-    /// The alphabet of a command, unless it only changes case, spaces or a few marks.
+    /// Returns the alphabet of a command, unless it only changes case, blanks or a few characters.
     pub(super) fn of(name: &str, arguments: &[Word]) -> Option<Self> {
         let (from, to) = match (name, arguments) {
             ("tr" | "gtr", [from, to]) => (expand(&from.text), expand(&to.text)),
@@ -107,7 +107,7 @@ impl Alphabet {
         (targets.len() >= MIN_COUNT).then_some(Self { from, to })
     }
 
-    /// A text in the other alphabet.
+    /// Applies the substitution to a text.
     pub(super) fn turn(&self, text: &str) -> String {
         let one = |c: char| {
             let at = self.from.iter().position(|from| *from == c);
@@ -121,7 +121,7 @@ fn plain(set: &str) -> Vec<char> {
     set.chars().take(MAX_BYTES).collect()
 }
 
-/// The characters of a set of `tr`, with ranges written out.
+/// Returns the characters of a `tr` set, with ranges expanded.
 fn expand(set: &str) -> Vec<char> {
     let set = crate::decode::escapes(set)
         .replace("[:upper:]", "A-Z")

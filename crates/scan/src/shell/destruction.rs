@@ -12,21 +12,22 @@ use crate::{
     sensitive_path, service,
 };
 
-/// What people keep for themselves, by the endings of its names.
+/// File extensions of personal documents.
 const DOCUMENTS: [&str; 22] = [
     "doc", "xls", "ppt", "pdf", "jpg", "jpeg", "png", "heic", "mp4", "mov", "mp3", "odt", "ods",
     "txt", "csv", "md", "zip", "psd", "sql", "kdbx", "raw", "key",
 ];
 
-/// Where nothing but noise comes from.
+/// Devices that files are overwritten from.
 const NOISE: [&str; 3] = ["/dev/urandom", "/dev/zero", "/dev/random"];
 
-/// Branches that everybody builds on.
+/// Shared branches, whose deletion by a push is recorded.
 const MAIN_BRANCHES: [&str; 6] =
     ["main", "master", "production", "release", "refs/heads/main", "refs/heads/master"];
 
 impl Reader {
-    /// What git is told to run later, and what it is told to forget.
+    /// Records git commands that run code later, weaken checks, destroy history or push to an
+    /// unknown remote.
     pub(super) fn git(&mut self, texts: &[&str], span: Span) {
         let has = |word: &str| texts.contains(&word);
         let runs = ["core.hooksPath", "init.templateDir", "core.fsmonitor", "core.sshCommand"];
@@ -67,7 +68,7 @@ impl Reader {
         }
     }
 
-    /// A push of everything, or with a password that is written down, to an address of nobody known.
+    /// Records a push of everything, or with a hard-coded password, to an unknown address.
     fn pushes_away(&mut self, texts: &[&str], span: Span) {
         let written = texts.iter().find(|text| text.contains("://")).map(|url| (*url).to_owned());
         if let (["remote", "add", name, ..], Some(url)) = (texts, &written) {
@@ -100,13 +101,13 @@ impl Reader {
         }
     }
 
-    /// `find`: what it looks for, what it deletes, and what it starts for every file.
+    /// Analyzes `find`: which files it searches, deletes, or passes to another program.
     pub(super) fn finds(&mut self, arguments: &[Word], span: Span, taint: &mut Taint) {
         let texts: Vec<&str> = arguments.iter().map(|word| word.text.as_str()).collect();
         let roots = texts.iter().skip_while(|text| matches!(**text, "-L" | "-H" | "-P"));
         let roots: Vec<&&str> =
             roots.take_while(|text| !text.starts_with(['-', '(', '!'])).collect();
-        // What is left out is not looked for.
+        // Excluded names (`! -name`) are not searched for.
         let wanted = |at: usize| at == 0 || !matches!(texts[at - 1], "!" | "-not");
         let names: Vec<&str> = texts
             .windows(2)
@@ -161,7 +162,7 @@ impl Reader {
         self.depth -= 1;
     }
 
-    /// `: > "$file"` over files of the user.
+    /// Records that `: > "$file"` empties files of the user.
     pub(super) fn empties(&mut self, command: &Command, span: Span) {
         let nothing = match command.words.as_slice() {
             [] => true,
@@ -179,14 +180,14 @@ impl Reader {
         }
     }
 
-    /// What several commands of a pipeline destroy together.
+    /// Records destruction that several commands of a pipeline cause together.
     pub(super) fn wrecks(&mut self, pipeline: &Pipeline, span: Span) {
         let any = |command: &Command, test: &dyn Fn(&str) -> bool| {
             command.words.iter().any(|word| test(&word.text))
         };
         let all = |test: &dyn Fn(&str) -> bool| pipeline.iter().any(|command| any(command, test));
         let noise = all(&|text| NOISE.iter().any(|source| text.ends_with(source)));
-        // Without cutting it off first: what was in the file is gone, and it looks the same.
+        // Without truncation the old content is lost while the file keeps its size.
         let over = pipeline.iter().any(|command| {
             let dd = any(command, &|text| text == "dd");
             dd && any(command, &|text| text.starts_with("of=") && !text.starts_with("of=/dev/"))
@@ -212,7 +213,7 @@ impl Reader {
     }
 }
 
-/// `sh -c ': > "$1"' _ {}`
+/// Matches `sh -c ': > "$1"' _ {}`, which empties each file that `find` passes.
 fn empties_each(started: &[Word]) -> bool {
     let [shell, flag, code, ..] = started else { return false };
     let shell = matches!(shell.text.rsplit('/').next(), Some("sh" | "bash" | "zsh"));
@@ -222,7 +223,7 @@ fn empties_each(started: &[Word]) -> bool {
     shell && flag.text == "-c" && (empties || removes)
 }
 
-/// Whether a pattern stands for what people keep for themselves.
+/// Whether a pattern matches personal documents.
 fn is_document(pattern: &str) -> bool {
     let pattern = pattern.trim_matches(['"', '\'']).to_lowercase();
     let ending = pattern.rsplit('.').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Expands `$name`, `${name…}`, `$(…)` and lists.
+//! Expands `$name`, `${name…}`, `$(…)` and lists in shell words.
 
 use std::rc::Rc;
 
@@ -8,33 +8,33 @@ use super::{
 };
 use crate::decode;
 
-/// Longest `${…}` that is looked into, and most of them in each other.
+/// Maximum length and nesting of `${…}` that are expanded.
 const MAX_VALUE_BYTES: usize = 4096;
 const MAX_NESTED_EXPANSIONS: usize = 16;
 
-/// Longest word that values are put into, and most bytes of values in one text. Where there is more,
-/// that is told.
+/// Maximum length of an expanded word, and of all expanded values of a text. Reaching a limit is
+/// recorded.
 pub(super) const MAX_WORD_BYTES: usize = 64 * 1024;
 const MAX_EXPANDED_BYTES: usize = 1024 * 1024;
 
-/// A value that is plain to see, and where its pieces were put together.
+/// A variable with a literal value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownVariable {
     pub(super) text: String,
     seams: Vec<usize>,
-    /// Variables in it that always mean the same.
+    /// Variables in the value that have a fixed meaning, such as `HOME`.
     variables: Vec<String>,
 }
 
-/// Whether a variable means the same everywhere, so that a path with it is as good as known.
+/// Whether a variable has the same meaning everywhere, so that a path with it counts as known.
 fn is_fixed(name: &str) -> bool {
     matches!(name, "HOME" | "USER" | "LOGNAME" | "XDG_CONFIG_HOME" | "TMPDIR")
 }
 
 impl Parser<'_> {
-    /// Remembers what a variable is set to, or that it is no longer known.
+    /// Stores the value of an assignment, or marks the variable as unknown.
     pub(super) fn learn(&mut self, name: &str, word: &Word) {
-        // What `$1` is made into is known within the function.
+        // A value made from `$1` is known only within the function.
         let own = word.variables.iter().any(|name| is_argument(name));
         let scoped = self.scoped(name);
         let plain = word.substitutions.is_empty()
@@ -43,7 +43,7 @@ impl Parser<'_> {
         if plain && word.text.len() < MAX_VALUE_BYTES && (!own || scoped.is_some()) {
             let known = KnownVariable {
                 text: word.text.clone(),
-                // Those of the name of a program are enough.
+                // 16 seams are enough for the name of a program.
                 seams: word.seams.iter().copied().take(16).collect(),
                 variables: word.variables.clone(),
             };
@@ -62,7 +62,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What a variable is called that is known in the body of a function only.
+    /// Returns the internal name of a variable that is known only within the current function.
     fn scoped(&self, name: &str) -> Option<String> {
         let open = self.functions.last().map(|(function, _)| function);
         open.or(self.scope.as_ref()).map(|function| format!("{function}()\n{name}"))
@@ -76,11 +76,11 @@ impl Parser<'_> {
         self.scoped(name).and_then(|name| find(&name)).or_else(|| find(name))
     }
 
-    /// `name+=value`
+    /// Evaluates `name+=value`.
     pub(super) fn added(&mut self, name: &str, value: Word) -> Word {
         let mut word = Word { span: value.span, ..Word::default() };
         self.put(name, &mut word);
-        // What is not known stays so.
+        // An unknown value stays unknown.
         word.seam();
         let before = word.text.len();
         word.text.push_str(&value.text);
@@ -90,7 +90,7 @@ impl Parser<'_> {
         word
     }
 
-    /// `name=(one two)`: every item by its number, and all of them in one text.
+    /// Evaluates `name=(one two)`: stores each item by its index, and all items as one text.
     pub(super) fn list(&mut self, name: &str, mut all: Word) -> Word {
         self.at += 1;
         let mut count = 0;
@@ -125,7 +125,8 @@ impl Parser<'_> {
         all
     }
 
-    /// How long a `$IFS` is that stands here: it is another way to write a space.
+    /// Returns the length of a `$IFS` at the current position, which is another way to write a
+    /// blank.
     pub(super) fn separator(&self) -> usize {
         let rest = self.rest();
         if rest.starts_with("${IFS}") {
@@ -139,7 +140,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Ends a word at a `$IFS`, unless it is a value that is set.
+    /// Ends a word at a `$IFS`, unless the word is an assignment.
     pub(super) fn splits(&mut self, word: &mut Word) -> bool {
         let value = word.text.split_once('=').is_some_and(|(name, _)| name.chars().all(is_name));
         if word.text.is_empty() || value {
@@ -149,7 +150,7 @@ impl Parser<'_> {
         true
     }
 
-    /// `$name`, `${name}`, `$(…)`, `` `…` ``, `$'…'`
+    /// Expands `$name`, `${name}`, `$(…)`, `` `…` `` and `$'…'`.
     pub(super) fn dollar(&mut self, word: &mut Word) {
         if self.bytes[self.at] == b'`' {
             let start = self.at + 1;
@@ -162,7 +163,7 @@ impl Parser<'_> {
         match self.bytes.get(self.at + 1) {
             Some(b'(') => {
                 let inside = self.bracketed(2);
-                // `$(HOME)` is how make writes it.
+                // make writes variables as `$(HOME)`.
                 if is_fixed(&inside) {
                     self.put(&inside, word);
                 } else {
@@ -174,7 +175,7 @@ impl Parser<'_> {
                 let inside = self.single_quoted();
                 let text = decode::escapes(&inside);
                 if text != inside {
-                    // Letters that are written as numbers are pieces, too.
+                    // Characters written as numbers count as pieces of an assembled word.
                     word.seams.push(word.text.len() + 1);
                 }
                 word.text.push_str(&text);
@@ -188,7 +189,7 @@ impl Parser<'_> {
             Some(byte) if is_name(char::from(*byte)) => {
                 self.at += 1;
                 let rest = self.rest();
-                // `$env:NAME` is how PowerShell writes it.
+                // PowerShell writes variables as `$env:NAME`.
                 let skip = if rest.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("env:"))
                 {
                     4
@@ -206,7 +207,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Puts the value of a variable into a word, or its name when that is not known.
+    /// Appends the value of a variable to a word, or its name if the value is unknown.
     fn put(&mut self, name: &str, word: &mut Word) {
         let length = self.value(name).map_or(0, |known| known.text.len());
         let fits = self.fits(length, word);
@@ -224,7 +225,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a value of this length can still be put into a word; if not, that is told.
+    /// Whether a value of this length still fits into a word; if not, the limit is recorded.
     fn fits(&mut self, length: usize, word: &Word) -> bool {
         let full =
             word.text.len() + length > MAX_WORD_BYTES || self.put + length > MAX_EXPANDED_BYTES;
@@ -233,7 +234,7 @@ impl Parser<'_> {
         !full
     }
 
-    /// `${name}` and what can be done with the value on the way.
+    /// Expands `${name}`, including operators such as `${name:-word}` and `${name/a/b}`.
     fn braced(&mut self, word: &mut Word) {
         let start = self.at + 2;
         let end = self.brace_end(start).unwrap_or_else(|| {
@@ -281,7 +282,7 @@ impl Parser<'_> {
         self.at = after;
     }
 
-    /// What is put into a here-document. It is read by itself: no quote or bracket goes beyond it.
+    /// Expands a here-document. A separate parser reads it, so quotes and brackets end with it.
     pub(super) fn document(&self, start: usize, end: usize) -> Word {
         let mut inner = Parser::new(&self.text[start..end], self.outer);
         inner.around = Some(&self.known);
@@ -292,7 +293,7 @@ impl Parser<'_> {
         word
     }
 
-    /// The word behind `:-`, `:=` or `:+`.
+    /// Reads the word after `:-`, `:=` or `:+`.
     fn fallback(&mut self, start: usize, end: usize) -> Word {
         self.at = start;
         self.nesting += 1;
@@ -313,7 +314,7 @@ impl Parser<'_> {
         word
     }
 
-    /// Where the brace is that ends a `${`, over quotes and brackets.
+    /// Returns the position of the brace that closes a `${`, skipping quotes and nested brackets.
     fn brace_end(&self, start: usize) -> Option<usize> {
         let bytes = self.bytes.get(start..)?;
         let (mut depth, mut quote) = (0_usize, None);
@@ -336,7 +337,7 @@ impl Parser<'_> {
     }
 }
 
-/// A value with something replaced, cut off or in other letters.
+/// Applies an operator of `${…}` to a value: replacement, removal or change of case.
 fn changed(value: &str, how: &str) -> Option<String> {
     let bare = |text: &str| -> Option<String> {
         let text = match text.as_bytes() {

@@ -1,4 +1,4 @@
-//! Programs that talk to web servers: what they send, and where they write the response.
+//! Analyzes programs such as curl: which data they send, and where they write the response.
 
 use savoir_skill::Span;
 
@@ -8,7 +8,7 @@ use crate::{
     host, sensitive_path,
 };
 
-/// Options whose value is sent, or names the file that is.
+/// Options whose value, or the file that the value names, is sent.
 const BODIES: [&str; 19] = [
     "-d",
     "-F",
@@ -31,10 +31,10 @@ const BODIES: [&str; 19] = [
     "--url-query",
 ];
 
-/// Options by which one logs in.
+/// Options that authenticate the request.
 const LOG_INS: [&str; 5] = ["-H", "--header", "-u", "--user", "--oauth2-bearer"];
 
-/// Variables that say where a file with credentials lies.
+/// Variables that contain the path of a credential file.
 const FILES_OF_CREDENTIALS: [(&str, &str); 10] = [
     ("KUBECONFIG", "Kubernetes credentials"),
     ("GOOGLE_APPLICATION_CREDENTIALS", "Google Cloud credentials"),
@@ -48,12 +48,12 @@ const FILES_OF_CREDENTIALS: [(&str, &str); 10] = [
     ("NETRC", "stored passwords"),
 ];
 
-/// Whether a path is the input of the program.
+/// Whether a path is the standard input.
 pub(super) fn is_input(path: &str) -> bool {
     matches!(path, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
 }
 
-/// The file that a word of a command names: `x=@file;type=a/b`, `--post-file=file`, `name@file`.
+/// Returns the file name in an argument: `x=@file;type=a/b`, `--post-file=file`, `name@file`.
 pub(super) fn file_of(text: &str) -> &str {
     let sent = text.split_once('@').is_some_and(|(_, file)| file.contains(';'));
     let text = if sent { text.split(';').next().unwrap_or(text) } else { text };
@@ -61,7 +61,7 @@ pub(super) fn file_of(text: &str) -> &str {
     text.strip_prefix('<').unwrap_or(text)
 }
 
-/// The options of a command with their values, however they are written.
+/// Returns the options of a command with their values, in any notation.
 fn options<'t>(texts: &[&'t str]) -> Vec<(&'t str, &'t str)> {
     let mut found = Vec::new();
     for (index, text) in texts.iter().enumerate().filter(|(_, text)| text.starts_with('-')) {
@@ -91,7 +91,7 @@ fn options<'t>(texts: &[&'t str]) -> Vec<(&'t str, &'t str)> {
 const LETTERS: [&str; 5] = ["-d", "-F", "-T", "-H", "-u"];
 
 impl Reader {
-    /// A fetcher: what it sends, and what its output is made of.
+    /// Records the request of a fetcher and returns the taint of its output.
     pub(super) fn fetch(
         &mut self,
         program: &str,
@@ -112,7 +112,7 @@ impl Reader {
             .unwrap_or_default();
         let options = options(texts);
         let bodies = || options.iter().filter(|(flag, _)| BODIES.contains(flag));
-        // These read their input whenever there is one.
+        // These programs always send their standard input.
         let always = matches!(program, "http" | "https" | "xh" | "xhs");
         let from_input = always
             || texts.iter().any(|text| text.ends_with("@-") || text.contains("@/dev/stdin"))
@@ -129,7 +129,7 @@ impl Reader {
                 sends.add(&known.clone());
             }
         }
-        // A token in a header is how one logs in.
+        // A token in a header authenticates; it is not sent data.
         let header =
             options.iter().any(|(flag, value)| LOG_INS.contains(flag) && value.contains('$'));
         let body = bodies().next().is_some();
@@ -163,7 +163,7 @@ impl Reader {
         taint
     }
 
-    /// What is read where a variable says what, or what stands there when it is not set.
+    /// Returns the taint of the file that a variable names, or of its default value.
     pub(super) fn read_otherwise(&mut self, word: &Word, span: Span) -> Taint {
         let mut taint = Taint::default();
         for path in &word.otherwise {
@@ -171,7 +171,7 @@ impl Reader {
         }
         let named = |variable: &String| {
             let known = FILES_OF_CREDENTIALS.iter().find(|(name, _)| name == variable)?;
-            // `$KUBECONFIG` or something below it, not a word that only has it in it.
+            // Matches `$KUBECONFIG` or a path below it, not any word that contains it.
             file_of(&word.text).strip_prefix('$')?.starts_with(known.0).then_some(known.1)
         };
         taint.credential = taint.credential.or_else(|| word.variables.iter().find_map(named));
@@ -179,7 +179,7 @@ impl Reader {
     }
 }
 
-/// The file that the answer goes to.
+/// Returns the file that the response is written to.
 fn answer_to(texts: &[&str], url: &str) -> Option<String> {
     let output = texts.windows(2).find(|pair| {
         matches!(pair[0], "-o" | "--output" | "-O" | "-OutFile" | "-out" | "--output-document")

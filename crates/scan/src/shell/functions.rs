@@ -1,4 +1,6 @@
-//! Arguments of shell functions and items of loops that become part of an address.
+//! Tracks the arguments of shell functions and the items of loops. Both can become part of an
+//! address.
+//! address.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -13,26 +15,26 @@ use super::{
 };
 use crate::{act::Taint, host};
 
-/// Most different calls of one function that are followed, and most commands that are read once more
-/// for them. Where there are more, that is told.
+/// Maximum number of different calls of one function that are followed, and of commands that are
+/// read again for them. Reaching a limit is recorded.
 const MAX_CALLS: usize = 256;
 const MAX_REPEATS: usize = 4_000;
 
-/// Most arguments of a call.
+/// Maximum number of arguments of a call.
 const MAX_ARGUMENTS: usize = 16;
 
-/// Read once more for an item of a loop, not for a call.
+/// Value of `calling` while a command is read again for a loop item instead of a call.
 const ITEM: usize = usize::MAX;
 
 #[derive(Clone, Default)]
 pub(crate) struct Function {
-    /// The file that it is in.
+    /// The file that defines the function.
     pub(super) home: Option<Rc<str>>,
     given: Vec<Taint>,
-    /// What it reads.
+    /// Taint of the standard input of the function.
     pub(super) input: Taint,
     pub(super) prints: Taint,
-    /// The calls with an address among their arguments: the words, and what they are made of.
+    /// Calls that have an address among their arguments: the words and their taint.
     calls: Vec<(Vec<String>, Vec<Taint>)>,
     known: HashMap<Vec<String>, usize>,
     is_cut: bool,
@@ -43,7 +45,7 @@ impl Function {
         Self { home: Some(Rc::clone(home)), ..Self::default() }
     }
 
-    /// Remembers a call, and says whether it is a new one.
+    /// Stores a call and returns whether it is new.
     fn remember(&mut self, texts: Vec<String>, taints: Vec<Taint>) -> bool {
         if let Some((_, before)) = self.known.get(&texts).and_then(|at| self.calls.get_mut(*at)) {
             before.iter_mut().zip(&taints).for_each(|(before, taint)| before.add(taint));
@@ -68,7 +70,7 @@ fn is_address(text: &str) -> bool {
 }
 
 impl Reader {
-    /// A function of this text is called.
+    /// Records a call of a function that is defined in the script.
     pub(super) fn call(
         &mut self,
         name: &str,
@@ -103,7 +105,7 @@ impl Reader {
         prints
     }
 
-    /// What `$1` or `$@` is made of in the body of a function.
+    /// Returns the taint of `$1` or `$@` in the body of the current function.
     pub(super) fn positional(&self, variable: &str) -> Option<Taint> {
         let function = self.functions.get(self.function.as_ref()?)?;
         let call = self.calling.and_then(|at| function.calls.get(at));
@@ -119,8 +121,8 @@ impl Reader {
         given.get(index.checked_sub(1)?).cloned()
     }
 
-    /// Reads a command once more for every call of the function that it stands in, and for every item
-    /// of the loop, where it talks to a host: `$1` may be a part of the address.
+    /// Reads a network command again for each call of the enclosing function and for each item of
+    /// the loop, because `$1` or the loop variable may be part of the address.
     pub(super) fn repeat(&mut self, command: &Command, span: Span, flow: &Taint) {
         if self.calling.is_some() {
             return;
@@ -175,7 +177,7 @@ impl Reader {
     }
 }
 
-/// Puts a value in wherever a name stands, unless the text would become too long.
+/// Replaces a name by a value, unless the text would become too long.
 fn put_in(text: &mut String, name: &str, value: &str) -> bool {
     let length = text.len() + text.matches(name).count() * value.len();
     if length > MAX_WORD_BYTES {
@@ -185,7 +187,7 @@ fn put_in(text: &mut String, name: &str, value: &str) -> bool {
     true
 }
 
-/// A word with the arguments of a call put in.
+/// Returns a word with the arguments of a call inserted.
 fn filled(word: &Word, texts: &[String], is_cut: &mut bool) -> Vec<Word> {
     if !word.variables.iter().any(|name| is_argument(name)) {
         return vec![word.clone()];
@@ -200,7 +202,7 @@ fn filled(word: &Word, texts: &[String], is_cut: &mut bool) -> Vec<Word> {
         return each.collect();
     }
     let mut word = word.clone();
-    // `$10` before `$1`.
+    // Replace `$10` before `$1`.
     for number in (1..=MAX_ARGUMENTS).rev() {
         let name = number.to_string();
         if word.variables.contains(&name) {

@@ -1,4 +1,4 @@
-//! Groups of commands: their common input and output.
+//! Tracks groups of commands with their common input and output.
 //!
 //! `( a; b ) | c`, `{ a; b; } > file`, `for … do … done | c`, `if … fi | c`
 
@@ -10,28 +10,28 @@ use super::{
 };
 use crate::act::Taint;
 
-/// What opened a group, so that only its own end closes it.
+/// The kind of a group, so that only the matching end closes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opened {
     Bracket,
-    /// A bracket that is the body of a function.
+    /// A bracket that opens the body of a function.
     Body,
     Brace,
-    /// `while` and `until`, whose condition reads as well.
+    /// `while` and `until`, whose condition reads the input as well.
     While,
     Loop,
     Choice,
     Case,
 }
 
-/// Where a group begins or ends.
+/// The beginning or the end of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     Opens,
     Closes,
 }
 
-/// How far back the beginning of a group is looked for when something in between was not closed.
+/// How many open groups are searched for the matching beginning when an inner group was not closed.
 const FARTHEST: usize = 8;
 
 impl Parser<'_> {
@@ -40,13 +40,13 @@ impl Parser<'_> {
         self.edges.push(Edge::Opens);
     }
 
-    /// Closes a group, if one of this kind is open. What follows may take what it printed.
+    /// Closes the innermost group of one of these kinds. The next command may receive its output.
     pub(super) fn closes(&mut self, wanted: &[Opened], command: &mut Command) -> bool {
         let back = self.opened.iter().rev().take(FARTHEST);
         let Some(back) = back.into_iter().position(|(opened, _)| wanted.contains(opened)) else {
             return false;
         };
-        // The end of a pattern: `case x in a) …`
+        // A bracket also ends a pattern: `case x in a) …`.
         let pattern = self.is_open(Opened::Case) && wanted.contains(&Opened::Bracket);
         if pattern {
             return false;
@@ -68,7 +68,7 @@ impl Parser<'_> {
         self.opened.last().is_some_and(|(opened, _)| *opened == wanted)
     }
 
-    /// `while read x; do …; done < file`: the first command of the group reads it.
+    /// In `while read x; do …; done < file`, passes the file to the first command of the group.
     pub(super) fn feed(&mut self, pipeline: &Pipeline) {
         let Some(group) = pipeline.first().filter(|command| command.is_group) else { return };
         let reads = group.redirects.iter().filter(|redirect| !redirect.writes);
@@ -81,7 +81,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Words that open and close groups where a command begins.
+    /// Handles keywords that open and close groups at the beginning of a command.
     pub(super) fn group_word(&mut self, word: &str, command: &mut Command) {
         match word {
             "{" => self.opens(Opened::Brace),
@@ -98,7 +98,7 @@ impl Parser<'_> {
     }
 }
 
-/// A group that is open.
+/// An open group.
 #[derive(Clone, Default)]
 pub(super) struct Group {
     input: Taint,
@@ -112,7 +112,7 @@ impl Group {
 }
 
 impl Reader {
-    /// `tee >(a)`, `> >(a)`: what a command prints goes into others.
+    /// Passes the output of a command to process substitutions: `tee >(a)`, `> >(a)`.
     pub(super) fn sinks(&mut self, command: &Command, taint: &Taint, span: Span) {
         let targets = command.redirects.iter().map(|redirect| &redirect.target);
         for sink in command.words.iter().chain(targets).flat_map(|word| &word.sinks) {
@@ -120,7 +120,8 @@ impl Reader {
         }
     }
 
-    /// Follows where groups begin and end before a command. `flow` is what comes through the pipe.
+    /// Opens and closes the groups before a command; `flow` is the taint of the pipe. Returns the
+    /// taint of the output of closed groups.
     pub(super) fn edges(&mut self, command: &Command, flow: &Taint) -> Taint {
         let mut closed = Taint::default();
         for edge in &command.edges {
@@ -143,7 +144,7 @@ impl Reader {
         closed
     }
 
-    /// What the first command of a pipeline reads: what goes into the group or the function.
+    /// Returns the taint that the first command of a pipeline reads from the group or the function.
     pub(super) fn input(&self, pipeline: &Pipeline) -> Taint {
         let first = pipeline.first().and_then(program);
         if first.is_none_or(|(name, _)| matches!(name.as_str(), "echo" | "printf")) {

@@ -1,11 +1,11 @@
-//! Packages that package managers install, and where they come from.
+//! Records packages that package managers install, and the index that they come from.
 
 use savoir_skill::Span;
 
 use super::Reader;
 use crate::act::{Act, CodeOrigin};
 
-/// Whether an address is one of the places where projects publish what they build.
+/// Whether an address belongs to a host where projects publish their builds.
 fn is_forge(url: &str) -> bool {
     let hosts = ["github.com/", "gitlab.com/", "files.pythonhosted.org/", "download.pytorch.org/"];
     hosts.iter().any(|host| url.contains(&format!("https://{host}")))
@@ -47,13 +47,13 @@ impl Reader {
             {
                 continue;
             }
-            // `name @ https://…`
+            // pip accepts `name @ https://…`.
             let text = &text.split_once(" @ ").map_or(*text, |(_, address)| address.trim());
             let web = text.starts_with("http://") || text.starts_with("https://");
             if web && !is_forge(text) {
                 self.acts.push(Act::Executes(CodeOrigin::Fetched((*text).to_owned())), span);
             }
-            // A file that was fetched before is as good as the address that it came from.
+            // Installing a downloaded file is equivalent to installing from its address.
             let from = self.contents(text).fetched;
             if let Some(from) = from.filter(|from| !is_forge(from)) {
                 self.acts.push(Act::Executes(CodeOrigin::Fetched(from)), span);

@@ -1,4 +1,4 @@
-//! Code that is passed to an interpreter.
+//! Analyzes code that is passed to an interpreter.
 
 use savoir_skill::Span;
 
@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl Reader {
-    /// `kubectl debug node -- sh -c '…'`, `docker run image bash -c '…'`
+    /// Finds a shell in the arguments: `kubectl debug node -- sh -c '…'`, `docker run image bash -c
+    /// '…'`.
     pub(super) fn shell_among(&mut self, name: &str, arguments: &[Word]) {
         if SHELLS.contains(&name) {
             return;
@@ -39,7 +40,8 @@ impl Reader {
         }
     }
 
-    /// What an interpreter is given to execute.
+    /// Records the code that an interpreter executes: from arguments, a file, a pipe or a
+    /// here-document.
     pub(super) fn interpret(
         &mut self,
         name: &str,
@@ -58,7 +60,7 @@ impl Reader {
             taint.add(&self.word_taint(here, span));
         }
         let script = arguments.iter().find(|word| !word.text.starts_with('-'));
-        // `bash -s install` reads the program from the pipe, and the word is for the program.
+        // `bash -s install` reads the script from the pipe; `install` is an argument of the script.
         let piped = matches!(language, Some(Language::Shell))
             && arguments
                 .iter()

@@ -1,16 +1,16 @@
-//! Facts about programs: which send, print secrets or pack, and what their options mean.
+//! Answers questions about programs: which ones send data, print secrets or pack files.
 
 use crate::{act::Taint, sensitive_path};
 
-/// What is typed when nothing is shown.
+/// Description of text that is typed without echo.
 pub(super) const TYPED_PASSWORD: &str = "passwords that the user types";
 
-/// What an attacker wipes out afterwards.
+/// Description of logs and histories that an attacker deletes.
 pub(super) const TRACKS: &str = "the record of what was done";
 
 pub(super) const CERTIFICATES: &str = "the list of certificates that are trusted";
 
-/// Services that guard a machine.
+/// Services that protect a machine.
 pub(super) const PROTECTORS: [&str; 9] = [
     "firewalld",
     "ufw",
@@ -23,7 +23,7 @@ pub(super) const PROTECTORS: [&str; 9] = [
     "osquery",
 ];
 
-/// Variables that say where packages come from.
+/// Whether a variable sets the package index.
 pub(super) fn is_index_variable(name: &str) -> bool {
     matches!(
         name,
@@ -37,13 +37,13 @@ pub(super) fn is_index_variable(name: &str) -> bool {
     )
 }
 
-/// Whether a word is a group of flags with this letter: `-rs`.
+/// Whether a word is a group of short options with this letter: `-rs`.
 pub(super) fn is_flag(text: &str, letter: char) -> bool {
     text.strip_prefix('-')
         .is_some_and(|rest| !rest.starts_with('-') && rest.len() < 5 && rest.contains(letter))
 }
 
-/// `+x`, `u+rx`, `755`, `0700`
+/// Whether a `chmod` mode makes a file executable: `+x`, `u+rx`, `755`, `0700`.
 pub(super) fn makes_executable(mode: &str) -> bool {
     let digits = mode.trim_start_matches('0');
     if digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -52,7 +52,7 @@ pub(super) fn makes_executable(mode: &str) -> bool {
     mode.split_once('+').is_some_and(|(_, rights)| rights.len() < 4 && rights.contains('x'))
 }
 
-/// What a text is made of that names places of credentials, one after the other.
+/// Returns the taint of the credential paths in a text.
 pub(super) fn path_taint(text: &str) -> Taint {
     let credential = text.split_whitespace().find_map(sensitive_path::credential_at);
     let mut taint = Taint { credential, ..Taint::default() };
@@ -62,7 +62,7 @@ pub(super) fn path_taint(text: &str) -> Taint {
     taint
 }
 
-/// The file that an archiver writes.
+/// Returns the archive that a packer writes.
 pub(super) fn packs_into<'t>(name: &str, texts: &[&'t str]) -> Option<&'t str> {
     let mut plain = texts.iter().filter(|text| !text.starts_with('-'));
     match name {
@@ -82,7 +82,7 @@ pub(super) fn packs_into<'t>(name: &str, texts: &[&'t str]) -> Option<&'t str> {
     }
 }
 
-/// The file that a downloader writes the cookies of the user's browser to.
+/// Returns the file that a downloader writes the cookies of the user's browser to.
 pub(super) fn saves_cookies<'t>(name: &str, texts: &[&'t str]) -> Option<&'t str> {
     let browser = texts.iter().any(|text| text.starts_with("--cookies-from-browser"));
     if !browser || !matches!(name, "yt-dlp" | "youtube-dl" | "gallery-dl") {
@@ -102,7 +102,7 @@ pub(super) fn encrypts(name: &str, texts: &[&str]) -> bool {
     }
 }
 
-/// Whether a text is written in numbers: `\\167\\147`.
+/// Whether a text is written in escaped numbers: `\\167\\147`.
 pub(super) fn escaped(text: &str) -> bool {
     let numbers = text
         .match_indices('\\')
@@ -110,12 +110,12 @@ pub(super) fn escaped(text: &str) -> bool {
     numbers.count() > 7
 }
 
-/// `host:path`
+/// Whether a path has the form `host:path`.
 pub(super) fn is_remote(path: &str) -> bool {
     path.find(':').is_some_and(|at| at > 1 && !path[..at].contains('/'))
 }
 
-/// Programs that carry files or their input to another machine.
+/// Whether a program sends files or its input to another machine.
 pub(super) fn is_sender(name: &str, texts: &[&str]) -> bool {
     let has = |word: &str| texts.contains(&word);
     match name {
@@ -140,13 +140,13 @@ pub(super) fn is_sender(name: &str, texts: &[&str]) -> bool {
     }
 }
 
-/// Whether the record of what was done is removed.
+/// Whether a command deletes logs or the shell history.
 pub(super) fn wipes_tracks(texts: &[&str]) -> bool {
     let any = |part: &str| texts.iter().any(|text| text.contains(part));
     any("/var/log/") && !any(".gz") || any("bash_history") || any("zsh_history")
 }
 
-/// Whether a pattern looks for keys, whatever they are called.
+/// Whether a pattern searches for files with keys.
 pub(super) fn looks_for_keys(pattern: &str) -> bool {
     let lower = pattern.trim_matches(['"', '\'']).to_lowercase();
     let name = lower.rsplit('/').next().unwrap_or(&lower).trim_end_matches('*');
@@ -156,7 +156,7 @@ pub(super) fn looks_for_keys(pattern: &str) -> bool {
         || endings.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Whether a path leads to many files of the user: `~/Documents/*`, `$HOME/*`.
+/// Whether a path matches many files of the user: `~/Documents/*`, `$HOME/*`.
 pub(super) fn is_users_files(path: &str) -> bool {
     const OWN: [&str; 7] =
         ["Documents", "Desktop", "Pictures", "Photos", "Music", "Movies", "Videos"];
@@ -166,7 +166,7 @@ pub(super) fn is_users_files(path: &str) -> bool {
     rest.starts_with('*') || OWN.iter().any(|own| rest.starts_with(own)) && rest.contains('*')
 }
 
-/// Words with which a question takes the looks of the system's own.
+/// Whether a question imitates a prompt of the operating system.
 pub(super) fn poses_as_system(question: &str) -> bool {
     let lower = question.to_lowercase();
     ["[sudo] password", "sudo password", "login password", "mac password", "keychain password"]
@@ -174,7 +174,7 @@ pub(super) fn poses_as_system(question: &str) -> bool {
         .any(|words| lower.contains(words))
 }
 
-/// Whether a program is told to dig for coins, whatever it is called.
+/// Whether the arguments are those of a cryptocurrency miner, whatever the program is called.
 pub(super) fn mines(texts: &[&str]) -> bool {
     const WAYS: [&str; 12] = [
         "rx/0",

@@ -9,28 +9,28 @@ use super::{
     groups::{Edge, Opened},
 };
 
-/// A word with quotes taken off and known variables put in.
+/// A word without quotes, with known variables expanded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) text: String,
-    /// What stands in `$(…)`, `` `…` `` and `<(…)`.
+    /// The texts inside `$(…)`, `` `…` `` and `<(…)`.
     pub(crate) substitutions: Vec<String>,
-    /// What stands in `>(…)`, and reads what the command prints.
+    /// The commands inside `>(…)`, which read the output of the command.
     pub(crate) sinks: Vec<String>,
-    /// Names of variables in it.
+    /// Names of the variables in the word.
     pub(crate) variables: Vec<String>,
-    /// What stands there when a variable is not set: `${name:-this}`.
+    /// Default values of variables: `${name:-this}`.
     pub(crate) otherwise: Vec<String>,
-    /// Where in the text pieces were put together: at quotes, backslashes and variables.
+    /// Offsets where the word was joined from pieces: at quotes, backslashes and variables.
     pub(crate) seams: Vec<usize>,
     pub(crate) span: Span,
 }
 
-/// Enough for the name of a program, which has fewer letters.
+/// Enough for the name of a program, which is shorter.
 const MAX_SEAMS: usize = 64;
 
 impl Word {
-    /// Notes that another piece begins here.
+    /// Records that another piece begins here.
     pub(super) fn seam(&mut self) {
         let at = self.text.len();
         if at > 0 && self.seams.len() < MAX_SEAMS && self.seams.last() != Some(&at) {
@@ -38,7 +38,7 @@ impl Word {
         }
     }
 
-    /// Whether the name of the program was put together out of pieces: `c'ur'l`, `$a$b`.
+    /// Whether the program name was assembled from pieces: `c'ur'l`, `$a$b`.
     pub(super) fn is_assembled(&self) -> bool {
         let end = self.text.find(char::is_whitespace).unwrap_or(self.text.len());
         let start = self.text[..end].rfind('/').map_or(0, |slash| slash + 1);
@@ -46,7 +46,7 @@ impl Word {
     }
 }
 
-/// `> file`, `< file`, `<<< text`
+/// One redirection: `> file`, `< file`, `<<< text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redirect {
     pub(crate) writes: bool,
@@ -59,46 +59,47 @@ pub(crate) struct Command {
     pub(crate) words: Vec<Word>,
     pub(crate) redirects: Vec<Redirect>,
     pub(crate) assignments: Vec<(String, Word)>,
-    /// The here-document or here-string.
+    /// The text of the here-document or here-string.
     pub(crate) input: Option<String>,
-    /// The word of a here-string, with what it is made of.
+    /// The word of a here-string, with its variables and substitutions.
     pub(crate) here: Option<Word>,
-    /// The function in whose body it stands.
+    /// The function whose body contains the command.
     pub(crate) function: Option<Rc<str>>,
-    /// Groups that begin or end before it.
+    /// Groups that begin or end before the command.
     pub(crate) edges: Vec<Edge>,
-    /// It has no words, and stands for the group that ended before it.
+    /// The command has no words; it represents the group that ended before it.
     pub(crate) is_group: bool,
     pub(crate) span: Span,
 }
 
-/// Commands with pipes between them.
+/// Commands that are connected by pipes.
 pub(crate) type Pipeline = Vec<Command>;
 
-/// Most commands of one text that are followed.
+/// Maximum number of commands of one text that are read.
 const MAX_COMMANDS: usize = 50_000;
 
 /// A parsed script.
 pub(crate) struct Script {
     pub(crate) pipelines: Vec<Pipeline>,
-    /// Variables whose value is plain to see.
+    /// Variables with a literal value.
     pub(super) known: HashMap<String, KnownVariable>,
-    /// Whether there was more than is followed.
+    /// Whether a limit was reached, so that part of the text was not read.
     pub(crate) is_cut: bool,
 }
 
-/// Reads a text as commands. It never fails: what makes no sense becomes words.
+/// Parses a text as shell commands. Never fails: invalid syntax becomes words.
 #[cfg(test)]
 pub(crate) fn parse(text: &str) -> Script {
     parse_with(text, &HashMap::new())
 }
 
-/// Reads a text as commands, with variables that were set elsewhere.
+/// Parses a text as shell commands, with variables that were set elsewhere. Never fails: invalid
+/// syntax becomes words.
 pub(super) fn parse_with(text: &str, outer: &HashMap<String, KnownVariable>) -> Script {
     parse_in(text, outer, None)
 }
 
-/// Reads commands that stand in the body of a function.
+/// Parses commands inside the body of a function.
 pub(super) fn parse_in(
     text: &str,
     outer: &HashMap<String, KnownVariable>,
@@ -115,28 +116,28 @@ pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
-    /// Variables with a value that is plain to see.
+    /// Variables with a literal value.
     pub(super) known: HashMap<String, KnownVariable>,
-    /// Those of the text around this one, and of files that it reads.
+    /// Known variables of the enclosing text and of sourced files.
     pub(super) outer: &'a HashMap<String, KnownVariable>,
-    /// Those of the text that a here-document stands in.
+    /// Known variables of the text that contains a here-document.
     pub(super) around: Option<&'a HashMap<String, KnownVariable>>,
-    /// What `${name:=value}` sets on the way.
+    /// Assignments by `${name:=value}` in the current word.
     pub(super) assigned: Vec<(String, Word)>,
-    /// How many `${…}` this one is in.
+    /// Nesting depth of `${…}`.
     pub(super) nesting: usize,
-    /// End marks of here-documents whose text begins at the next line, and whether they are quoted.
+    /// End marks of here-documents that begin on the next line, and whether the mark is quoted.
     waiting: Vec<(String, bool)>,
     pub(super) pipelines: Vec<Pipeline>,
-    /// The functions whose bodies are open, with how many braces were open before each.
+    /// Functions whose bodies are open, with the number of braces open before each.
     pub(super) functions: Vec<(Rc<str>, usize)>,
     braces: usize,
-    /// The function in whose body the text stands.
+    /// The function whose body contains the text.
     pub(super) scope: Option<Rc<str>>,
-    /// How many bytes of values were put in, and whether some were left out.
+    /// Bytes of expanded values so far, and whether some were omitted.
     pub(super) put: usize,
     pub(super) is_full: bool,
-    /// Groups that are open, and edges of groups that no command has yet.
+    /// Open groups, and group edges that are not attached to a command yet.
     pub(super) opened: Vec<(Opened, usize)>,
     pub(super) edges: Vec<Edge>,
     /// The first pipeline of the group that was closed last.
@@ -188,7 +189,7 @@ impl<'a> Parser<'a> {
                 b'\n' => {
                     self.at += 1;
                     self.here_documents(&mut command);
-                    // A pipe at the end of a line goes on.
+                    // A pipeline continues after a pipe at the end of a line.
                     if !command.words.is_empty()
                         || pipeline.is_empty()
                         || !command.assignments.is_empty()
@@ -206,7 +207,7 @@ impl<'a> Parser<'a> {
                 }
                 b'(' => {
                     self.at += 1;
-                    // What comes through a pipe goes into the group.
+                    // The input of the pipe goes into the group.
                     if !command.words.is_empty() || !command.assignments.is_empty() {
                         self.end(&mut pipeline, &mut command);
                     }
@@ -247,12 +248,12 @@ impl<'a> Parser<'a> {
         self.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
     }
 
-    /// `name()`: what follows between braces is its body.
+    /// Handles `name()`: the braces that follow contain the body.
     fn function(&mut self, command: &mut Command) {
         let name = command.words.pop().map(|word| word.text).unwrap_or_default();
         *command = Command::default();
         self.functions.push((name.into(), self.braces));
-        // `name() ( … )`
+        // The body can also be in brackets: `name() ( … )`.
         let space = self.rest().len() - self.rest().trim_start().len();
         if self.bytes.get(self.at + space) == Some(&b'(') {
             self.at += space + 1;
@@ -294,7 +295,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Ends a command, unless there is none.
+    /// Ends the current command, if it is not empty.
     fn close(&mut self, pipeline: &mut Pipeline, command: &mut Command) {
         let mut done = std::mem::take(command);
         if done.words.is_empty()
@@ -317,7 +318,7 @@ impl<'a> Parser<'a> {
     fn word_into(&mut self, command: &mut Command) {
         let before = self.at;
         let word = self.word();
-        // Whatever happens, the text gets shorter.
+        // Always advance, so that the loop ends.
         self.at = self.at.max(before + 1);
         while !self.text.is_char_boundary(self.at) {
             self.at += 1;
@@ -458,7 +459,7 @@ impl<'a> Parser<'a> {
         word
     }
 
-    /// `'…'`
+    /// Reads a single-quoted text.
     pub(super) fn quote(&mut self, word: &mut Word) {
         word.seam();
         let inside = self.single_quoted();
@@ -502,7 +503,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands between brackets, those inside included; `skip` bytes open them.
+    /// Returns the text between matching brackets; the opening is `skip` bytes long.
     pub(super) fn bracketed(&mut self, skip: usize) -> String {
         let start = self.at + skip;
         let (mut depth, mut at) = (1_usize, start);
@@ -525,7 +526,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `name` or `function name` before `()`.
+/// Whether the command so far is `name` or `function name`, before `()`.
 fn names_function(command: &Command) -> bool {
     match command.words.as_slice() {
         [_] => true,
@@ -534,7 +535,7 @@ fn names_function(command: &Command) -> bool {
     }
 }
 
-/// Commands that only set variables.
+/// Whether a command only sets variables.
 fn declares(name: &str) -> bool {
     matches!(name, "local" | "export" | "declare" | "readonly" | "typeset")
 }
@@ -547,7 +548,7 @@ fn is_number_redirect(rest: &str) -> bool {
     rest.as_bytes().get(1).is_some_and(|byte| matches!(byte, b'<' | b'>'))
 }
 
-/// `NAME=value` before a command.
+/// Splits `NAME=value` before a command.
 fn assignment(word: &Word) -> Option<(String, Word)> {
     let (name, value) = word.text.split_once('=')?;
     let name = name.trim_end_matches('+');

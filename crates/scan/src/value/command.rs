@@ -1,4 +1,4 @@
-//! Commands that a program starts, and which secrets they print.
+//! Analyzes commands that a program starts: what they execute, send and print.
 
 use savoir_skill::Span;
 
@@ -9,7 +9,7 @@ use crate::{
     host, sensitive_path, shell,
 };
 
-/// Commands whose output is a credential, and what it is.
+/// Commands that print a credential, and the kind of credential.
 const SECRETS: &[(&str, &str)] = &[
     ("git credential fill", "Git credentials"),
     ("git credential-", "Git credentials"),
@@ -48,7 +48,7 @@ const SECRETS: &[(&str, &str)] = &[
     ("wg showconf", "keys of private networks"),
 ];
 
-/// Commands whose output is a token, and the variable that it is otherwise kept in.
+/// Commands that print a token, and the environment variable that usually contains it.
 const TOKENS: &[(&str, &str)] = &[
     ("gh auth token", "GITHUB_TOKEN"),
     ("gcloud auth print-", "GOOGLE_TOKEN"),
@@ -62,7 +62,7 @@ const TOKENS: &[(&str, &str)] = &[
     ("oc whoami -t", "KUBE_TOKEN"),
     ("kubectl create token", "KUBE_TOKEN"),
     ("aws ecr get-login-password", "AWS_TOKEN"),
-    // Whose secret that is, their names do not say.
+    // The service that these secrets belong to is unknown.
     ("aws secretsmanager get-secret-value", "a stored secret"),
     ("aws ssm get-parameter", "a stored secret"),
     ("vault kv get", "a stored secret"),
@@ -73,7 +73,7 @@ const TOKENS: &[(&str, &str)] = &[
     ("infisical secrets", "a stored secret"),
 ];
 
-/// Ways to ask for a password in a window.
+/// Parts of commands that ask for a password in a dialog window.
 const DIALOGS: [&str; 6] = [
     "hidden answer",
     "hiddenanswer",
@@ -83,7 +83,7 @@ const DIALOGS: [&str; 6] = [
     "get-credential",
 ];
 
-/// Commands whose output is what the user copied or sees.
+/// Commands that print the clipboard or capture the screen.
 const PRIVATE: [(&str, &str); 8] = [
     ("pbpaste", CLIPBOARD),
     ("wl-paste", CLIPBOARD),
@@ -95,11 +95,11 @@ const PRIVATE: [(&str, &str); 8] = [
     ("scrot", SCREEN),
 ];
 
-/// Words in front of the program that is meant.
+/// Words that can precede the program in a command.
 const PREFIXES: [&str; 10] =
     ["sudo", "nohup", "env", "exec", "start", "setsid", "time", "nice", "cmd", "cmd.exe"];
 
-/// Programs that execute the file that they are given.
+/// Programs that execute the file that is passed to them.
 const INTERPRETERS: [&str; 18] = [
     "sh",
     "bash",
@@ -121,7 +121,7 @@ const INTERPRETERS: [&str; 18] = [
     "source",
 ];
 
-/// The words of a command, with what is not known of them.
+/// The words of a command as one text, with [`UNKNOWN`] for unknown words.
 fn words_of(command: &Value) -> String {
     if command.items.is_empty() {
         return command.text_or_unknown().to_owned();
@@ -129,7 +129,8 @@ fn words_of(command: &Value) -> String {
     command.items.iter().map(Value::text_or_unknown).collect::<Vec<_>>().join(" ")
 }
 
-/// A command in a value is run by a shell, or by itself when it is a list; `input` is what it reads.
+/// Records that a command is run: by a shell if the value is a text, directly if it is a list.
+/// `input` is its standard input.
 pub(crate) fn run(
     command: &Value,
     input: Option<&Value>,
@@ -146,7 +147,7 @@ pub(crate) fn run(
         }
     } else {
         let word = |item: &Value| match item.name.as_deref() {
-            // The interpreter that runs this very program.
+            // The interpreter that runs the analyzed program itself.
             Some("sys.executable") => "python3".to_owned(),
             Some("process.execPath" | "process.argv0") => "node".to_owned(),
             _ => item.text_or_unknown().to_owned(),
@@ -183,7 +184,7 @@ pub(crate) fn run(
     feed(&text, &taint, span, acts);
 }
 
-/// Whether a command executes what it reads: an interpreter that is given no file.
+/// Whether a command executes its standard input: an interpreter without a file argument.
 fn reads_code(command: &str) -> bool {
     let mut words = command.split_whitespace().skip_while(|word| PREFIXES.contains(word));
     let program = words.next().unwrap_or_default();
@@ -192,7 +193,7 @@ fn reads_code(command: &str) -> bool {
         && words.all(|word| matches!(word, "-" | "-s" | "-x" | "-e" | "-i"))
 }
 
-/// A command is given something that it may send away.
+/// Records that a command such as curl sends data, if `taint` is secret.
 pub(crate) fn feed(command: &str, taint: &Taint, span: Span, acts: &mut Acts) {
     const SENDERS: [&str; 9] =
         ["curl", "wget", "nc ", "ncat", "scp ", "rsync ", "ftp ", "dig ", "nslookup "];
@@ -201,7 +202,7 @@ pub(crate) fn feed(command: &str, taint: &Taint, span: Span, acts: &mut Acts) {
     }
     let to = host::urls(command).first().map(|(_, url)| (*url).to_owned()).unwrap_or_default();
     let sends = Taint { fetched: None, ..taint.clone() };
-    // A header is how one logs in; which word the secret is in is not known here.
+    // A header usually authenticates; which word contains the secret is unknown here.
     let header = command.contains("-H") || command.contains("--header");
     let only_tokens = !sends.environment && !sends.files && sends.credential.is_none();
     if header && only_tokens {
@@ -211,7 +212,7 @@ pub(crate) fn feed(command: &str, taint: &Taint, span: Span, acts: &mut Acts) {
     acts.push(Act::Network { to, sends, log_in: Vec::new() }, span);
 }
 
-/// Where a program comes from that a command starts, when it was fetched.
+/// Returns the address that the started program was downloaded from, if any.
 fn fetched_program(command: &Value, state: &CrossFileState) -> Option<String> {
     if command.items.is_empty() {
         let from = command.taint.fetched.as_ref();
@@ -237,7 +238,8 @@ fn fetched_program(command: &Value, state: &CrossFileState) -> Option<String> {
     started(&words.collect::<Vec<_>>())
 }
 
-/// Which of the words of one command is executed, and where it was fetched from.
+/// Returns the download address of the word that one command executes. Each word is paired with the
+/// address that its file was downloaded from.
 fn started(words: &[(String, Option<String>)]) -> Option<String> {
     let mut rest = words.iter().skip_while(|(word, _)| {
         PREFIXES.contains(&word.as_str())
@@ -259,7 +261,7 @@ fn started(words: &[(String, Option<String>)]) -> Option<String> {
     arguments.next().filter(|_| interprets).and_then(|(_, from)| from.clone())
 }
 
-/// Whether a command has these words at its beginning, whatever options stand between them.
+/// Whether a command begins with these words; options between them are skipped.
 fn calls(command: &str, words: &str) -> bool {
     let mut wanted = words.split(' ').peekable();
     let mut option = false;
@@ -287,7 +289,7 @@ fn begins(command: &str, start: &str) -> bool {
     })
 }
 
-/// The secret that a command prints, if it does.
+/// The taint of the secret that a command prints; empty if it prints none.
 pub(crate) fn printed_secret(command: &str) -> Taint {
     let first = command.split_whitespace().next().unwrap_or_default();
     let same = |start: &str| start.starts_with(first) || start.ends_with(['-', '_']);
@@ -307,7 +309,7 @@ pub(crate) fn printed_secret(command: &str) -> Taint {
     taint
 }
 
-/// What the output of a command is made of.
+/// The taint of a command's output.
 pub(crate) fn output_of(command: &Value) -> Taint {
     let words = words_of(command);
     let mut taint = Taint::default();

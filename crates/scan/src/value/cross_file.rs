@@ -1,5 +1,5 @@
-//! Arguments and return values of functions, and contents of written files, across the files of a
-//! skill.
+//! Shares knowledge between the files of a skill: function arguments, return values and the
+//! contents of written files.
 
 use std::collections::HashMap;
 
@@ -8,24 +8,24 @@ use crate::act::Taint;
 
 const MAX_ENTRIES: usize = 4096;
 
-/// Arguments of a function, and values of a generator.
+/// Maximum number of arguments of a function, and of values of a generator, that are recorded.
 const MAX_ARGUMENTS: usize = 16;
 
-/// The arguments that a function is called with, over all its calls.
+/// The arguments of one function, merged over all its calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallArguments {
     pub(crate) positional: Vec<Value>,
     pub(crate) keywords: Vec<(String, Value)>,
 }
 
-/// What is known from the files of one language that were read so far.
+/// Everything known from the files of one language that were read so far.
 #[derive(Debug, Default)]
 pub(crate) struct CrossFileState {
     pub(crate) call_arguments: HashMap<String, CallArguments>,
     pub(crate) returns: HashMap<String, Value>,
-    /// Variables at the top of files.
+    /// Top-level variables of files.
     pub(crate) constants: HashMap<String, Value>,
-    /// Contents of written files, by path.
+    /// Taint of the contents of written files, by path.
     files: HashMap<String, Taint>,
 }
 
@@ -65,7 +65,7 @@ impl CrossFileState {
         self.returns.entry(function.to_owned()).or_default().merge(value);
     }
 
-    /// Remembers a variable at the top of a file, when it says anything.
+    /// Stores a top-level variable if anything about its value is known.
     pub(crate) fn set_constant(&mut self, name: &str, value: &Value) {
         let says = value.text.is_some() || !value.items.is_empty() || value.taint.is_secret();
         if says && value.name.is_none() && self.constants.len() < MAX_ENTRIES {
@@ -73,7 +73,7 @@ impl CrossFileState {
         }
     }
 
-    /// Records what is written to a file.
+    /// Stores the taint of the data that is written to a file.
     pub(crate) fn write(&mut self, path: &Value, taint: &Taint) {
         let Some(path) = key(path.text_or_unknown()) else { return };
         if (taint.is_secret() || taint.fetched.is_some()) && self.files.len() < MAX_ENTRIES {
@@ -81,7 +81,7 @@ impl CrossFileState {
         }
     }
 
-    /// What was written to a file, or unpacked to the folder that it is in.
+    /// Returns the taint of a written file, or of the folder that it was unpacked to.
     pub(crate) fn contents(&self, path: &str) -> Taint {
         let Some(path) = key(path) else { return Taint::default() };
         if let Some(taint) = self.files.get(&path) {
@@ -92,7 +92,8 @@ impl CrossFileState {
     }
 }
 
-/// A path as a key, unless so little of it is known that it would match other files.
+/// Normalizes a path for use as a key. Returns `None` if so little of the path is known that it
+/// would match other files.
 fn key(path: &str) -> Option<String> {
     let path = path.trim_matches(['"', '\'', ' ']);
     let path = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
@@ -101,11 +102,13 @@ fn key(path: &str) -> Option<String> {
 }
 
 impl Value {
-    /// Takes in another value that can be in the same place; the worse of the two is looked at.
+    /// Merges another possible value of the same variable. The more dangerous value wins, and the
+    /// taints are combined.
     pub(crate) fn merge(&mut self, other: &Self) {
         let mut taint = self.taint.clone();
         taint.add(&other.taint);
-        // What was fetched stays unknown, whatever stands in for it.
+        // A downloaded value stays unknown; another value must not replace it just because it has
+        // no text.
         let empty = self.text.is_none()
             && self.name.is_none()
             && self.items.is_empty()

@@ -1,6 +1,6 @@
-//! Web pages that ask for passwords.
+//! Finds web pages and prompts that ask for passwords.
 
-/// Fields into which people type what nobody else shall know.
+/// Attributes of input fields for secrets.
 const FIELDS: [&str; 12] = [
     "type=password",
     "name=passwd",
@@ -16,7 +16,7 @@ const FIELDS: [&str; 12] = [
     "name=private_key",
 ];
 
-/// Whether somebody is asked for what opens a wallet.
+/// Whether a question asks for the recovery phrase or the private key of a wallet.
 pub(crate) fn is_seed(question: &str) -> bool {
     let lower = question.to_lowercase();
     question.len() < 300
@@ -25,14 +25,14 @@ pub(crate) fn is_seed(question: &str) -> bool {
             .any(|part| lower.contains(part))
 }
 
-/// A page with small letters and without quotes, so that its tags have one form.
+/// Converts a tag to lower case without quotes and blanks around `=`, so that it can be compared.
 fn plain(text: &str) -> String {
     let mut plain = text.to_ascii_lowercase();
     plain.retain(|c| !matches!(c, '"' | '\'' | '\\'));
     plain.replace(" = ", "=").replace("= ", "=").replace(" =", "=")
 }
 
-/// Whether there is a field for a password in a text.
+/// Whether a text has an HTML input field for a secret.
 pub(crate) fn asks_password(text: &str) -> bool {
     let text = &text.to_ascii_lowercase();
     let mut inputs = text.split("<input").skip(1).peekable();
@@ -47,10 +47,10 @@ fn is_secret(tag: &str) -> bool {
     FIELDS.iter().any(|field| tag.contains(field))
 }
 
-/// Where forms with such a field send what is typed: their places and addresses.
+/// Returns the offsets and the target addresses of forms with such a field.
 pub(crate) fn posted(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    // A form that does not end is looked at no further than the next one.
+    // Splitting at `<form` limits an unclosed form to the text before the next form.
     let lower = &text.to_ascii_lowercase();
     for part in lower.split("<form").skip(1) {
         let at = part.as_ptr() as usize - lower.as_ptr() as usize;

@@ -1,29 +1,29 @@
-//! Harm that several calls do together.
+//! Detects harm that several calls cause together, such as ransomware and clipboard hijacking.
 
 use savoir_skill::Span;
 
 use crate::act::{Act, Acts};
 
-/// What a program was seen to do with the files and the clipboard of its user.
+/// Calls of a program that are harmless alone and harmful in combination.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that was seen")]
 pub(crate) struct Harm {
-    /// It goes through folders, and encrypts what it reads.
+    /// The program walks through folders, and it encrypts data.
     pub(crate) walks: bool,
     pub(crate) encrypts: bool,
-    /// It makes random bytes.
+    /// The program generates random bytes.
     pub(crate) noise: bool,
-    /// It deletes single files while it goes through them, or writes over them.
+    /// Positions where the program deletes or overwrites single files.
     pub(crate) deletes: Option<Span>,
     pub(crate) overwrites: Option<Span>,
-    /// It reads the clipboard again and again, looks for something in it and writes to it.
+    /// The program reads the clipboard, searches it with a pattern, and writes to it.
     pub(crate) pastes: bool,
     pub(crate) matches: bool,
     pub(crate) copies: Option<Span>,
 }
 
 impl Harm {
-    /// Reports what the calls come to.
+    /// Records an act for each harmful combination of calls.
     pub(crate) fn report(&self, acts: &mut Acts) {
         if let Some(span) = self.deletes.filter(|_| self.walks && self.encrypts) {
             acts.push(Act::Deletes("the user's files after encrypting them".into()), span);

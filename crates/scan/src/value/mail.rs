@@ -1,17 +1,17 @@
-//! Mail recipients that are fixed in the code instead of chosen by the sender.
+//! Finds mail recipients that are fixed in the code, in addition to those that the user chooses.
 
 use savoir_skill::Span;
 
 use super::{UNKNOWN, Value};
 use crate::act::{Act, Acts, Taint};
 
-/// What is sent.
+/// Description of the data that such mails contain.
 const MAILS: &str = "mails of the user";
 
-/// Most recipients that are looked at.
+/// Maximum number of recipients and message fields that are examined.
 const MAX_MAIL_PARTS: usize = 64;
 
-/// Addresses that are written down, and whether there are others.
+/// Collects the addresses that are written in the code; sets `others` if some are unknown.
 fn addresses(value: &Value, found: &mut Vec<String>, others: &mut bool, depth: usize) {
     let inner = value.as_entry().map(|(_, inner)| inner);
     if let Some(inner) = inner.filter(|_| depth < 4) {
@@ -32,7 +32,7 @@ fn addresses(value: &Value, found: &mut Vec<String>, others: &mut bool, depth: u
     found.extend(words.filter(|word| is_fixed(word)).map(str::to_owned));
 }
 
-/// Whether a word is the address of somebody, and no example.
+/// Whether a word is a real mail address and not an example.
 fn is_fixed(word: &str) -> bool {
     let Some((user, host)) = word.split_once('@') else { return false };
     let host = host.to_ascii_lowercase();
@@ -43,7 +43,8 @@ fn is_fixed(word: &str) -> bool {
         && !example.iter().any(|part| host.contains(part))
 }
 
-/// Recipients of one mail: those that all see, and those that nobody sees.
+/// Records the suspicious recipients of one mail: every fixed address in `hidden` (bcc), and fixed
+/// addresses in `open` if the mail has other, variable recipients as well.
 pub(crate) fn mailed(open: &[&Value], hidden: &[&Value], span: Span, acts: &mut Acts) {
     let (mut seen, mut others) = (Vec::new(), false);
     for value in open {
@@ -65,7 +66,7 @@ pub(crate) fn mailed(open: &[&Value], hidden: &[&Value], span: Span, acts: &mut 
     }
 }
 
-/// A message that is an object: `{ to, cc, bcc }`.
+/// Checks a message that is an object: `{ to, cc, bcc }`.
 pub(crate) fn message(message: &Value, span: Span, acts: &mut Acts) {
     if message.items.len() > MAX_MAIL_PARTS {
         return;

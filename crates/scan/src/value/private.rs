@@ -1,4 +1,4 @@
-//! Searches for files with secrets, and entries of keychains.
+//! Finds searches for files with secrets, and reads of keychain entries.
 
 use crate::{
     act::{Act, Acts, Taint},
@@ -7,10 +7,10 @@ use crate::{
 };
 use savoir_skill::Span;
 
-/// What is found by looking for names of files.
+/// Description of files that are searched by name.
 const SOUGHT: &str = "secrets in files";
 
-/// Parts of a pattern by which files with secrets are found; one of each row counts once.
+/// Parts of patterns that match files with secrets. A pattern is suspicious if it matches two rows.
 const MARKS: [&[&str]; 10] = [
     &["\\.env", ".env", "dotenv"],
     &[".pem", "\\.pem", "pem|", "|pem"],
@@ -24,7 +24,7 @@ const MARKS: [&[&str]; 10] = [
     &[".npmrc", ".netrc", ".pypirc", "kubeconfig", "\\.npmrc"],
 ];
 
-/// Papers by which somebody can pass for another, and others that are nobody else's business.
+/// Names of identity documents (`IDENTITY`) and of other personal documents (`PAPERS`).
 const IDENTITY: [&str; 9] = [
     "passport",
     "pass(port",
@@ -55,7 +55,7 @@ const PAPERS: [&str; 16] = [
     "invoice",
 ];
 
-/// Whether a pattern finds the personal papers of somebody by the names of their files.
+/// Whether a pattern searches for identity and other personal documents by file name.
 fn seeks_papers(pattern: &str) -> bool {
     let lower = pattern.to_lowercase();
     let count = |row: &[&str]| row.iter().filter(|mark| lower.contains(**mark)).count();
@@ -67,7 +67,7 @@ fn marks(text: &str) -> usize {
     MARKS.iter().filter(|row| row.iter().any(|mark| lower.contains(mark))).count()
 }
 
-/// What a regular expression or a pattern of names looks for that finds files with secrets.
+/// Returns the kind of secret files that a regular expression or a glob searches for.
 pub(crate) fn sought(pattern: &str) -> Option<&'static str> {
     if seeks_papers(pattern) {
         return Some("personal papers");
@@ -76,7 +76,7 @@ pub(crate) fn sought(pattern: &str) -> Option<&'static str> {
     (alternatives && pattern.contains(['.', '*', '$']) && marks(pattern) > 1).then_some(SOUGHT)
 }
 
-/// Notes that a list has the names or the endings of files with secrets, and little else.
+/// Records a list that mostly contains names or extensions of files with secrets.
 pub(crate) fn sought_names(list: &Value, span: Span, acts: &mut Acts) {
     if list.items.len() < 2 || list.items.len() > 40 {
         return;
@@ -93,7 +93,7 @@ pub(crate) fn sought_names(list: &Value, span: Span, acts: &mut Acts) {
     }
 }
 
-/// Whether a path is a file of variables with secrets in it, or a pattern that finds such.
+/// Whether a path is a `.env` file with real values, or a pattern that matches such files.
 pub(crate) fn is_dotenv_path(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let Some(rest) = name.strip_prefix(".env") else { return false };
@@ -102,12 +102,13 @@ pub(crate) fn is_dotenv_path(path: &str) -> bool {
         && !sample.iter().any(|s| rest.contains(s))
 }
 
-/// What an entry of the keychain is: the program's own, or one that belongs to somebody else.
+/// Returns the value of a keychain entry. Records a credential access if the entry belongs to
+/// another program; an entry of the program itself only counts as a token.
 pub(crate) fn keychain(service: &Value, span: Span, acts: &mut Acts) -> Value {
     let name = service.text_or_unknown();
     let lower = name.to_lowercase();
     let words = || lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.len() > 2);
-    // `Chrome Safe Storage`, `gh:github.com`, `aws-vault`: another program has put it there.
+    // `Chrome Safe Storage`, `gh:github.com`, `aws-vault`: entries that another program stored.
     let foreign = lower.contains("safe storage")
         || lower.contains("login")
         || name.contains('.') && !name.contains(UNKNOWN) && !lower.starts_with("com.")

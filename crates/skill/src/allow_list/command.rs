@@ -1,21 +1,21 @@
 //! Checks commands against allowed patterns such as `Bash(git add:*)`.
 //!
-//! What a shell would make of a command is never guessed: where a list restricts commands, a command is
-//! some words with or without quotes, and nothing that starts a second one, redirects or expands.
+//! Shell syntax is never interpreted. If a list restricts commands, a command must consist of plain
+//! or quoted words, without separators, redirections or expansions.
 
 use std::borrow::Cow;
 
 use super::{ConditionError, launchers};
 
-/// Whether a command fits a pattern: `git add:*` and `git add *` are its first words, `git status` is
-/// all of it. A command that begins so and may run more than that is in doubt.
+/// Checks a command against a pattern. `git add:*` and `git add *` match the first words, `git
+/// status` matches the whole command. A matching command that may run other programs is in doubt.
 pub(super) fn check_command(pattern: &str, command: &str) -> Result<(), ConditionError> {
     let (pattern_words, has_wildcard) = read_pattern(pattern)?;
     let words = split_words(command)?;
     let begins =
         words.len() >= pattern_words.len() && words.iter().zip(&pattern_words).all(|(a, b)| a == b);
     if begins && (has_wildcard || words.len() == pattern_words.len()) {
-        // A pattern without more names all that there is.
+        // A pattern without wildcard names the whole command, so there is no doubt.
         let doubt =
             has_wildcard.then(|| launchers::find_doubt(&words, pattern_words.len())).flatten();
         return doubt.map_or(Ok(()), |why| Err(ConditionError::InDoubt(why)));
@@ -25,7 +25,7 @@ pub(super) fn check_command(pattern: &str, command: &str) -> Result<(), Conditio
     Err(ConditionError::NotMet(format!("the command must {begin} `{first}`").into()))
 }
 
-/// The words of a pattern, and whether more may follow.
+/// Parses a pattern into words, and whether more words may follow.
 pub(super) fn read_pattern(pattern: &str) -> Result<(Vec<String>, bool), Cow<'static, str>> {
     let first = strip_wildcard(pattern);
     let pattern_words =
@@ -40,7 +40,7 @@ fn strip_wildcard(pattern: &str) -> Option<&str> {
     pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"))
 }
 
-/// The words of a plain command.
+/// Splits a plain command into words.
 fn split_words(command: &str) -> Result<Vec<String>, Cow<'static, str>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -63,14 +63,14 @@ fn split_words(command: &str) -> Result<Vec<String>, Cow<'static, str>> {
         return Err("a quote is not closed".into());
     }
     words.extend(word);
-    // A variable before a command changes what the command does.
+    // A variable before the program changes what the command does.
     if words.first().is_some_and(|first| first.contains('=')) {
         return Err("a variable is set before the command".into());
     }
     Ok(words)
 }
 
-/// Whether a shell makes more of a character than a part of a word.
+/// Whether a shell gives a character a special meaning at this position.
 fn is_shell_syntax(quote: Option<char>, begins: bool, c: char) -> bool {
     match (quote, c) {
         (_, '\n' | '\r' | '\0') | (Some('"'), '$' | '`' | '\\' | '!') => true,

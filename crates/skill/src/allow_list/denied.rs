@@ -1,37 +1,38 @@
 //! Checks commands against denied patterns such as `disallowed-tools: Bash(git push:*)`.
 //!
-//! A command is read as rows of plain words between `;`, `&`, `|` and line ends. What a shell would
-//! make of the rest is not guessed: such a command is denied as well, with the reason.
+//! A command is split into plain commands at `;`, `&`, `|` and line ends. Other shell syntax is not
+//! interpreted: a command that uses it is denied as well, with the reason.
 
 use std::{borrow::Cow, iter::Peekable, mem, str::Chars};
 
 use super::command::{self, not_plain_reason};
 
-/// Programs and words of a shell after which another command stands.
+/// Programs and shell keywords that are followed by another command.
 const RUNNERS: [&str; 36] = [
     "if", "then", "else", "elif", "while", "until", "do", "for", "case", "coproc", "command",
     "builtin", "exec", "env", "sudo", "doas", "nice", "nohup", "timeout", "time", "xargs", "find",
     "parallel", "setsid", "stdbuf", "ionice", "chrt", "taskset", "watch", "script", "busybox",
     "chroot", "unshare", "flock", "strace", "fakeroot",
 ];
-/// Those that add words to the command.
+/// Runners that append arguments to the command.
 const ARGUMENT_APPENDERS: [&str; 2] = ["xargs", "parallel"];
-/// Words of a shell that run a text.
+/// Shell builtins that execute a text.
 const TEXT_EVALUATORS: [&str; 3] = ["eval", "trap", "alias"];
-/// Those that run a file, where a command begins: elsewhere a dot is a folder.
+/// Builtins that execute a file. They count only at the beginning of a command, because elsewhere a
+/// dot is a folder.
 const SOURCE_COMMANDS: [&str; 2] = [".", "source"];
-/// Words after which a command begins, as a shell has it.
+/// Shell keywords after which a command begins.
 const COMMAND_KEYWORDS: [&str; 10] =
     ["if", "then", "else", "elif", "while", "until", "do", "command", "builtin", "coproc"];
-/// Options of programs that run others: a text is run, or other words are put into the command.
+/// Options of runners that execute a text or insert other words into the command.
 const TEXT_OPTIONS: [&str; 7] =
     ["-c", "-S", "--split-string", "-I", "-i", "--replace", "--command"];
-/// Shells: they run a script that is named, or a text.
+/// Shells, which execute a script file or a text.
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
-/// What a shell is given in place of a script.
+/// Prefixes of shell arguments that are not script files.
 const NOT_A_SCRIPT_PREFIXES: [&str; 4] = ["-", "+", "/dev/", "/proc/"];
 
-/// A word, and whether a shell may put others in its place.
+/// A word, and whether a shell may expand it to other words.
 #[derive(Default)]
 struct Word {
     text: String,
@@ -44,7 +45,8 @@ impl Word {
     }
 }
 
-/// The words that a pattern rules out. Options can be written in many ways: with them it is not understood.
+/// Parses a denied pattern into words. A pattern with options is an error, because options can be
+/// written in many ways.
 pub(super) fn read_pattern(pattern: &str) -> Result<(Vec<String>, bool), Cow<'static, str>> {
     let (pattern_words, has_wildcard) = command::read_pattern(pattern)?;
     if pattern_words.iter().any(|word| word.starts_with('-')) {
@@ -53,7 +55,7 @@ pub(super) fn read_pattern(pattern: &str) -> Result<(Vec<String>, bool), Cow<'st
     Ok((pattern_words, has_wildcard))
 }
 
-/// Whether a part of a command fits a pattern; an error if that cannot be told.
+/// Whether a part of a command matches a denied pattern; an error if this cannot be determined.
 pub(super) fn matches_command(pattern: &str, command: &str) -> Result<bool, Cow<'static, str>> {
     let (pattern_words, has_wildcard) = read_pattern(pattern)?;
     for part in split_commands(command)? {
@@ -88,7 +90,7 @@ pub(super) fn matches_command(pattern: &str, command: &str) -> Result<bool, Cow<
     Ok(false)
 }
 
-/// Whether a program that runs others is given a text, or words that nobody sees here.
+/// Whether a runner executes a text, or words that are not visible in the command.
 fn runs_hidden_command(words: &[Word]) -> bool {
     let is_text = |word: &Word| {
         word.text.contains(char::is_whitespace)
@@ -99,7 +101,7 @@ fn runs_hidden_command(words: &[Word]) -> bool {
     words[1..].iter().any(is_text) || (adds && runners.count() > 1)
 }
 
-/// The name of what runs a text here.
+/// Returns the program that executes a text, if there is one.
 fn find_text_evaluator(words: &[Word]) -> Option<&str> {
     let first = words.first()?;
     let is_script = |next: &Word| {
@@ -110,15 +112,15 @@ fn find_text_evaluator(words: &[Word]) -> Option<&str> {
     runs_text.then(|| program_name(&first.text))
 }
 
-/// Whether words begin with those that are wanted, or are these where no more may follow. Options, and
-/// one value of each, may stand between them. What may be several words may be all that are missing.
+/// Whether words start with the pattern, or equal it if there is no wildcard. Options, and one
+/// value of each, may occur in between. A word that a shell may expand can match all missing words.
 fn starts_with_pattern(
     words: &[Word],
     pattern_words: &[String],
     has_wildcard: bool,
     appends_arguments: bool,
 ) -> bool {
-    // reached[i]: the first i are found, after a plain word and after an option.
+    // reached[i]: the first i pattern words are matched, after a plain word and after an option.
     let mut reached = vec![[false; 2]; pattern_words.len() + 1];
     reached[0][0] = true;
     let some = |reached: &[[bool; 2]]| reached.iter().any(|it| it[0] || it[1]);
@@ -153,7 +155,7 @@ fn program_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// The plain commands of a command.
+/// Splits a command into plain commands.
 fn split_commands(command: &str) -> Result<Vec<Vec<Word>>, Cow<'static, str>> {
     let mut reader = CommandReader::default();
     let mut rest = command.chars().peekable();
@@ -168,12 +170,12 @@ fn split_commands(command: &str) -> Result<Vec<Vec<Word>>, Cow<'static, str>> {
                 reader.word.get_or_insert_default();
             }
             ' ' | '\t' => reader.end_word(),
-            // Shells differ: some run what stands before it apart.
+            // Shells differ here: some run the command before `&>` in the background.
             '&' if rest.next_if_eq(&'>').is_some() => return Err(not_plain_reason(c)),
             ';' | '&' | '|' | '\n' => reader.end_part(),
             '<' | '>' => {
                 reader.end_descriptor();
-                // `<<` takes more lines.
+                // `<<` reads further lines.
                 if rest.next_if_eq(&c).is_some() && c == '<' {
                     return Err(not_plain_reason(c));
                 }
@@ -207,7 +209,7 @@ struct CommandReader {
     part: Vec<Word>,
     word: Option<Word>,
     quote: Option<char>,
-    /// Whether the next word is a file for input or output, and no part of the command.
+    /// Whether the next word is the file of a redirection and not part of the command.
     is_redirected: bool,
 }
 
@@ -228,7 +230,7 @@ impl CommandReader {
 
     fn end_word(&mut self) {
         let Some(mut word) = self.word.take() else { return };
-        // `[` alone is a command.
+        // `[` alone is a command, not a glob.
         word.has_glob &= word.text.contains(['*', '?', ']']);
         if !mem::take(&mut self.is_redirected) {
             self.part.push(word);
@@ -241,7 +243,7 @@ impl CommandReader {
         self.parts.push(mem::take(&mut self.part));
     }
 
-    /// A number right before `>` belongs to it.
+    /// Removes a number right before `>`, which is a file descriptor.
     fn end_descriptor(&mut self) {
         let is_number = |word: &Word| word.text.bytes().all(|byte| byte.is_ascii_digit());
         if !self.is_redirected && self.word.as_ref().is_some_and(is_number) {

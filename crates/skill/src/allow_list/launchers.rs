@@ -1,15 +1,14 @@
-//! Decides which calls of programs that run other programs a pattern such as `Bash(git:*)` covers
-//! without approval.
+//! Decides which calls of launchers a pattern such as `Bash(git:*)` covers without approval. A
+//! launcher is a program that can run other programs.
 //!
-//! A pattern covers a program, and not everything that the program can be made to start. So `find .
-//! -name x` fits `Bash(find:*)`, `find . -exec rm` is in doubt, and `Bash(xargs rm:*)` names the
-//! inner program and covers `xargs rm x`. A doubtful command is never allowed silently: the user
-//! decides.
+//! A pattern covers a program, but not everything that the program can start. So `find . -name x`
+//! matches `Bash(find:*)`, `find . -exec rm` is in doubt, and `Bash(xargs rm:*)` names the inner
+//! program and covers `xargs rm x`. A command in doubt is never allowed silently: the user decides.
 //!
-//! Everything that is known of a program is in the [table]. A program that is not in it runs nothing.
+//! The [table] lists all launchers. A program that is not in it counts as running nothing.
 
 mod doubt;
-// One program is one entry, and its options stay on a few lines.
+// The table is not formatted, so that each program is one entry with its options on a few lines.
 #[rustfmt::skip]
 mod table;
 #[cfg(test)]
@@ -18,36 +17,38 @@ mod text;
 
 pub(super) use doubt::find_doubt;
 
-/// What is known of a program.
+/// A program that can run others, and the meaning of its options.
 #[derive(Clone, Copy, Debug)]
 struct Launcher {
-    /// Without folder and version: `python3.12` is `python`.
+    /// Program names without folder and version: `python3.12` is `python`.
     names: &'static [&'static str],
-    /// Options whose value is run, or says what is run. A pattern must name the option and its value.
+    /// Options whose value is executed or selects the code to execute. A pattern must contain the
+    /// option and its value.
     executes: &'static [&'static str],
-    /// Options that run or write something by themselves. A pattern must name them.
+    /// Options that execute or write something without a value. A pattern must contain them.
     acts: &'static [&'static str],
-    /// Options that are understood.
+    /// Options that are known to be harmless.
     understood: KnownOptions,
     /// Options whose value is the next word.
     takes: &'static [&'static str],
     /// Options with a value in the same word, if they have one: `-i.bak`.
     attached: &'static [&'static str],
-    /// Options whose value is text in the language of the program.
+    /// Options whose value is code in the language of the program.
     texts: &'static [&'static str],
-    /// How options are written.
+    /// The syntax of options.
     style: Style,
-    /// What the words are that are not options.
+    /// The meaning of the words that are not options.
     words: Words,
-    /// Parts of such words that make a program do something else.
+    /// Substrings of such words that make the program do something else.
     risky_parts: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug)]
 enum KnownOptions {
-    /// All that are not said to execute, and these although they look like the beginning of one.
+    /// All options except those that execute something, plus these, which look like an abbreviation
+    /// of one.
     AllAnd(&'static [&'static str]),
-    /// These alone.
+    /// Only these options.
     Only(&'static [&'static str]),
 }
 
@@ -61,28 +62,28 @@ enum Style {
 
 #[derive(Clone, Copy, Debug)]
 enum Words {
-    /// Files, patterns, numbers.
+    /// Files, patterns or numbers.
     Plain,
-    /// The same, but the first may be options without a dash: `tar xzf`.
+    /// Like `Plain`, but the first word may be options without a dash: `tar xzf`.
     Letters,
-    /// A command behind so many other words.
+    /// A command after this many other words.
     Command { after: usize, how: CommandPassing },
-    /// A file that is run, and its arguments. They are arguments behind these options, too.
+    /// A script file and its arguments. After the options in `ends`, all words are arguments.
     Script { ends: &'static [&'static str] },
-    /// Text in a language of its own, then files.
+    /// Code in the language of the program, then files.
     Text(fn(&str) -> Result<(), &'static str>),
-    /// The name of what is to be done.
+    /// The name of a subcommand.
     Subcommand(Subcommands),
-    /// Whatever stands there can make it run something.
+    /// Every word can make the program run something.
     Opaque,
 }
 
-/// How a command is handed to another program.
+/// How a launcher receives the inner command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommandPassing {
-    /// Word by word.
+    /// As separate words.
     Words,
-    /// Word by word, and more words follow that nobody sees here.
+    /// As separate words, to which the launcher appends words that are not visible here.
     Growing,
     /// Joined to a text for a shell.
     Shell,
@@ -90,17 +91,17 @@ enum CommandPassing {
 
 #[derive(Clone, Copy, Debug)]
 struct Subcommands {
-    /// Those that run nothing by themselves.
+    /// Subcommands that run nothing.
     plain: &'static [&'static str],
-    /// Those that run something that is settled elsewhere; `remote update` is two words. A pattern must
-    /// name them. Those that nobody knows count among them.
+    /// Subcommands that run something configured elsewhere; `remote update` is two words. A pattern
+    /// must contain them. Unknown subcommands are treated like these.
     acts: &'static [&'static str],
-    /// Those that run what stands behind them. A pattern must name that as well.
+    /// Subcommands that run the words after them. A pattern must contain those words as well.
     executes: &'static [&'static str],
-    /// Options of all of them whose value is run.
+    /// Options of all subcommands whose value is executed.
     options: &'static [&'static str],
-    /// Options of some of them whose value is run, or that run something.
+    /// Options of single subcommands that execute something or whose value is executed.
     own: &'static [(&'static str, &'static [&'static str])],
-    /// Those whose words are addresses, in which [`Launcher::risky_parts`] parts matter.
+    /// Subcommands whose words are addresses, in which [`Launcher::risky_parts`] matter.
     addressed: &'static [&'static str],
 }

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 
 type PatternCheck = Result<(), Cow<'static, str>>;
 
-/// Whether a path fits a pattern. `*` is anything within a part, `**` any parts; a folder stands for
-/// all that is below it. Both are relative to where the work happens, unless both begin with `/`.
+/// Checks a path against a pattern. `*` matches within a path component, `**` matches any
+/// components, and a folder matches everything below it. Both are relative to the working
+/// directory, unless both begin with `/`.
 pub(super) fn check_path(pattern: &str, path: &str) -> PatternCheck {
     check_path_syntax(path)?;
     if path.starts_with('/') != pattern.starts_with('/') {
@@ -18,7 +19,7 @@ pub(super) fn check_path(pattern: &str, path: &str) -> PatternCheck {
     Err(format!("the path must fit `{pattern}`").into())
 }
 
-/// Whether a path is one of those that a pattern rules out; an error if that cannot be told.
+/// Whether a path matches a denied pattern; an error if this cannot be determined.
 pub(super) fn is_ruled_out(pattern: &str, path: &str) -> Result<bool, Cow<'static, str>> {
     check_path_syntax(path)?;
     if path.starts_with('/') != pattern.starts_with('/') {
@@ -34,7 +35,7 @@ fn check_path_syntax(path: &str) -> PatternCheck {
     Ok(())
 }
 
-/// The parts of a pattern.
+/// Splits a pattern into path components.
 pub(super) fn read_pattern(pattern: &str) -> Result<Vec<&str>, Cow<'static, str>> {
     let wanted = split_path(pattern);
     if wanted.contains(&"..") || wanted.is_empty() || pattern.contains(['[', '{', '!']) {
@@ -47,9 +48,9 @@ fn split_path(path: &str) -> Vec<&str> {
     path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
 }
 
-/// Compares part by part. The rows of a table keep it linear for each part of the pattern.
+/// Compares component by component. The table makes the time linear per component of the pattern.
 fn matches_pattern(pattern: &[&str], path: &[&str]) -> bool {
-    // reached[i]: the pattern so far fits the first i parts.
+    // reached[i]: the pattern so far matches the first i components.
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;
     for part in pattern {
@@ -63,7 +64,7 @@ fn matches_pattern(pattern: &[&str], path: &[&str]) -> bool {
         }
         reached = next;
     }
-    // What is below a folder that fits, fits.
+    // Everything below a matching folder matches.
     reached[1..].contains(&true) || (path.is_empty() && reached[0])
 }
 
@@ -89,8 +90,8 @@ fn matches_part(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Whether an address is on a host: `domain:example.com` is that host, `domain:*.example.com` those
-/// below it.
+/// Checks the host of a URL: `domain:example.com` matches that host, `domain:*.example.com` its
+/// subdomains.
 pub(super) fn check_host(pattern: &str, url: &str) -> PatternCheck {
     let domain = read_domain(pattern)?;
     if is_host_in_domain(parse_host(url)?, domain) {
@@ -100,14 +101,14 @@ pub(super) fn check_host(pattern: &str, url: &str) -> PatternCheck {
     }
 }
 
-/// Whether an address is on a host that a pattern rules out; an error if that cannot be told.
+/// Whether the host of a URL matches a denied pattern; an error if this cannot be determined.
 pub(super) fn is_host_ruled_out(pattern: &str, url: &str) -> Result<bool, Cow<'static, str>> {
     let domain = read_domain(pattern)?;
-    // A dot at the end is the same host.
+    // A trailing dot names the same host.
     Ok(is_host_in_domain(parse_host(url)?.trim_end_matches('.'), domain.trim_end_matches('.')))
 }
 
-/// The host, or those below one, of a pattern.
+/// Returns the domain of a pattern.
 pub(super) fn read_domain(pattern: &str) -> Result<&str, Cow<'static, str>> {
     let domain = pattern.strip_prefix("domain:").map(str::trim);
     let domain = domain.filter(|domain| !domain.is_empty());
@@ -126,7 +127,7 @@ fn is_host_in_domain(host: &str, domain: &str) -> bool {
     }
 }
 
-/// The host of an address that every program reads in the same way.
+/// Returns the host of a URL, if every program parses the URL in the same way.
 fn parse_host(url: &str) -> Result<&str, Cow<'static, str>> {
     let host = find_host(url);
     host.ok_or_else(|| "the address must be http:// or https:// with a plain host".into())

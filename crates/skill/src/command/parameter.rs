@@ -1,12 +1,12 @@
-//! What a table in the Markdown body says about the parameters of a tool, and which values their
-//! types accept.
+//! Reads the parameters of a tool from a table in the Markdown body, and checks values against
+//! their types.
 
 use serde_json::{Number, Value};
 
 use crate::skill::ParameterKind;
 
 impl ParameterKind {
-    /// Reads the type cell of a table, in any case, with the aliases `int`, `float` and `bool`.
+    /// Parses the type cell of a table, ignoring case, with the aliases `int`, `float` and `bool`.
     pub fn from_cell(text: &str) -> Option<Self> {
         let name = unwrap_code(text.trim()).to_ascii_lowercase();
         match name.as_str() {
@@ -31,7 +31,7 @@ impl ParameterKind {
         }
     }
 
-    /// Reads a value written as text; `None` if it is not of this type.
+    /// Parses a text as a value of this type; `None` if it does not match.
     pub fn read(self, text: &str) -> Option<Value> {
         match self {
             Self::String => Some(Value::from(text)),
@@ -44,7 +44,8 @@ impl ParameterKind {
     }
 }
 
-/// Reads the cell that says whether a parameter is required: yes, no, true or false in any case.
+/// Parses the cell that says whether a parameter is required: yes, no, true or false, ignoring
+/// case.
 pub(crate) fn parse_yes_no(cell: &str) -> Option<bool> {
     match cell.trim().to_ascii_lowercase().as_str() {
         "yes" | "true" => Some(true),
@@ -53,7 +54,7 @@ pub(crate) fn parse_yes_no(cell: &str) -> Option<bool> {
     }
 }
 
-/// The `X` of `(default: X)` in a description, read as the type of the parameter.
+/// Returns the `X` of `(default: X)` in a description, parsed as the type of the parameter.
 pub fn default_in_description(description: &str, kind: ParameterKind) -> Option<Value> {
     const MARK: &str = "(default:";
     let at = description.to_ascii_lowercase().find(MARK)?;
@@ -75,7 +76,7 @@ fn closing_parenthesis(text: &str) -> Option<usize> {
     None
 }
 
-/// Authors set values in code style or quotes, which are not part of them.
+/// Removes the backticks or quotes that authors write around values.
 fn unwrap_code(text: &str) -> &str {
     ['`', '"', '\'']
         .into_iter()

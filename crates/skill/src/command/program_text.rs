@@ -1,32 +1,35 @@
-//! Placeholders that become a part of a program: `bash -c "echo {{x}}"`.
+//! Finds placeholders that become part of program code, as in `bash -c "echo {{x}}"`.
+//!
+//! The value of such a placeholder would be executed as code.
 
 use super::{CommandTemplate, Fragment, Modifier, fragments};
 
-/// A placeholder inside the text of a program.
+/// A placeholder inside code that is passed to an interpreter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramText {
-    /// The program that reads the text.
+    /// The interpreter that executes the code.
     pub program: String,
     /// The parameter whose value would be executed.
     pub parameter: String,
-    /// Which word of the command it stands in; 0 is the program.
+    /// The index of the word that contains the placeholder; 0 is the program.
     pub word: usize,
-    /// How the value is passed as an argument instead.
+    /// How to pass the value as an argument instead.
     pub rewrite: String,
 }
 
 impl ProgramText {
-    /// What is wrong, in words.
+    /// The error message.
     pub fn problem(&self) -> String {
         let Self { program, parameter, .. } = self;
         format!("`{{{{{parameter}}}}}` becomes a part of the program that `{program}` runs")
     }
 }
 
-/// A program that takes the text of a program.
+/// An interpreter that accepts code as an argument.
 struct Reader {
     names: &'static [&'static str],
-    /// The options before the text; none if the text is the first word that is no option.
+    /// The options that precede the code. Empty if the code is the first word that is not an
+    /// option.
     options: &'static [&'static str],
     rewrite: &'static str,
 }
@@ -94,11 +97,11 @@ const READERS: [Reader; 12] = [
     },
 ];
 
-/// Options of awk that take the next word.
+/// Options of awk whose value is the next word.
 const AWK_VALUES: [&str; 3] = ["-v", "-F", "-f"];
 
 impl CommandTemplate {
-    /// Placeholders that become a part of a program, in order.
+    /// Returns the placeholders that become part of program code, in order.
     pub fn program_texts(&self) -> Vec<ProgramText> {
         let args = self.args.iter().map(super::ArgTemplate::text);
         let words: Vec<&str> = std::iter::once(self.program.as_str()).chain(args).collect();
@@ -129,7 +132,7 @@ fn program_texts(words: &[&str]) -> Vec<ProgramText> {
     found
 }
 
-/// The texts of programs among the words after a reader, with their places.
+/// Returns the code among the words after an interpreter, with the index of each word.
 fn texts<'a>(reader: &Reader, words: &[&'a str]) -> Vec<(usize, &'a str)> {
     if reader.options.is_empty() {
         return awk_text(words).into_iter().collect();
@@ -148,7 +151,8 @@ fn texts<'a>(reader: &Reader, words: &[&'a str]) -> Vec<(usize, &'a str)> {
     found
 }
 
-/// The first word that is neither an option nor the value of one; with `-f` the text is in a file.
+/// Returns the first word that is neither an option nor the value of one. With `-f` the code is in
+/// a file, so there is none.
 fn awk_text<'a>(words: &[&'a str]) -> Option<(usize, &'a str)> {
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -163,7 +167,7 @@ fn awk_text<'a>(words: &[&'a str]) -> Option<(usize, &'a str)> {
     None
 }
 
-/// `-c`, and for a shell also `-lc` and `-ec`.
+/// Whether the next word is code: after `-c`, and for a shell also after `-lc` and `-ec`.
 fn takes_text(word: &str, reader: &Reader) -> bool {
     let Some(option) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else {
         return false;
@@ -175,7 +179,7 @@ fn takes_text(word: &str, reader: &Reader) -> bool {
     reader.options.contains(&option) || together
 }
 
-/// `-eprint`, `--eval=…`: the option and the text in one word.
+/// Whether a word contains both the option and the code: `-eprint`, `--eval=…`.
 fn is_joined(word: &str, reader: &Reader) -> bool {
     let long = word.strip_prefix("--").and_then(|rest| rest.split_once('='));
     if let Some((option, _)) = long {
@@ -188,7 +192,8 @@ fn is_joined(word: &str, reader: &Reader) -> bool {
     })
 }
 
-/// The first placeholder whose value a caller chooses; a flag is the author's own text.
+/// Returns the first placeholder whose value the caller chooses. A flag is text of the author and
+/// does not count.
 fn placeholder(text: &str) -> Option<String> {
     fragments(text).into_iter().find_map(|part| match part {
         Fragment::Variable { modifier: Some(Modifier::Flag(_)), .. } | Fragment::Literal(_) => None,

@@ -1,4 +1,5 @@
-//! Splits a command line into words as a shell would, and finds what only a shell understands.
+//! Splits a command line into words as a shell does, and finds syntax that only a shell
+//! understands.
 
 use std::ops::Range;
 
@@ -7,11 +8,11 @@ use super::CommandError;
 /// How a piece of a token was quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quoting {
-    /// Not at all.
+    /// Not quoted.
     Bare,
     /// In double quotes, where a shell would still expand variables.
     Double,
-    /// In single quotes or after a backslash: literal everywhere.
+    /// In single quotes or after a backslash: a shell would not change it.
     Literal,
 }
 
@@ -28,12 +29,12 @@ impl Token {
         self.pieces.iter().map(|(_, text)| text.as_str()).collect()
     }
 
-    /// Where the word stands in the command, in bytes, quotes included.
+    /// The byte range of the word in the command, including quotes.
     pub fn range(&self) -> Range<usize> {
         self.range.clone()
     }
 
-    /// The name of the variable that the word sets, if it stands before the program: `NAME=value`.
+    /// The name of the variable that the word sets if it precedes the program: `NAME=value`.
     pub fn assigned_name(&self) -> Option<&str> {
         let (Quoting::Bare, text) = self.pieces.first()? else { return None };
         let (name, _) = text.split_once('=')?;
@@ -42,7 +43,7 @@ impl Token {
         (is_name && !name.is_empty()).then_some(name)
     }
 
-    /// The parts of the word that a shell would still look at.
+    /// The pieces of the word that have one of these quotings.
     fn pieces(&self, quoting: &[Quoting]) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter(|(q, _)| quoting.contains(q)).map(|(_, text)| text.as_str())
     }
@@ -57,30 +58,30 @@ impl Token {
 
 /// Splits one command into its words.
 ///
-/// As in a POSIX shell: blanks and line ends separate; single quotes are literal; outside quotes a
-/// backslash takes the next character literally; in double quotes it does so before `$`, a backtick,
-/// `"` and `\`, and stays otherwise. A backslash before a line end joins the lines.
+/// Follows the rules of a POSIX shell: blanks and line ends separate words; single quotes are
+/// literal; outside quotes a backslash makes the next character literal; in double quotes only
+/// before `$`, a backtick, `"` and `\`. A backslash before a line end joins the lines.
 pub fn tokenize(command: &str) -> Result<Vec<Token>, CommandError> {
     Lexer::new(command).run(Extent::Command)
 }
 
-/// What is being read.
+/// The kind of text that the lexer reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// One command, in which a line end is a blank like any other.
+    /// One command, in which a line end is a blank.
     Command,
-    /// A code block, in which a line is a command and one that starts with `#` is a remark.
+    /// A code block, in which each line is a command and a line that starts with `#` is a comment.
     Block,
 }
 
 pub(super) struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    /// Where the character, escape or quote being read begins.
+    /// Offset where the current character, escape or quote begins.
     begin: usize,
     tokens: Vec<Token>,
     open: Option<Token>,
-    /// A line with words has ended, so no further word may come.
+    /// A line with words has ended, so another word is an error.
     ended: bool,
 }
 
@@ -120,7 +121,7 @@ impl<'a> Lexer<'a> {
         while self.next().is_some_and(|c| c != '\n') {}
     }
 
-    /// The word being read, which may start here.
+    /// Returns the current word, or starts a new one.
     fn token(&mut self) -> Result<&mut Token, CommandError> {
         if self.ended {
             return Err(CommandError::SeveralCommands);
@@ -174,7 +175,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Something in a command that needs a shell, which there is not.
+/// Syntax that needs a shell. Commands run without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShellFeature {
     /// `|`
@@ -203,31 +204,31 @@ impl ShellFeature {
         }
     }
 
-    /// Whether it joins commands or files: then the command does something else than its author meant,
-    /// whatever the values are.
+    /// Whether the feature connects commands or files. Then the command never does what its author
+    /// meant, whatever the values are.
     pub fn joins_commands(self) -> bool {
         matches!(self, Self::Pipe | Self::Chain | Self::Redirect)
     }
 }
 
-/// A token that will not do what its author expects, because no shell reads the command.
+/// A token with shell syntax, which has no effect because no shell reads the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShellOperator<'a> {
-    /// The token.
+    /// The token that contains the syntax.
     pub token: &'a Token,
-    /// What it would need a shell for.
+    /// The shell feature that the token would need.
     pub feature: ShellFeature,
 }
 
 impl ShellOperator<'_> {
-    /// What is wrong with it, in a sentence.
+    /// The error message.
     pub fn problem(&self) -> String {
         let (word, noun) = (self.token.text(), self.feature.noun());
         format!("`{word}` is {noun}, which needs a shell; there is none")
     }
 }
 
-/// The tokens that need a shell, in order; what is quoted or in a placeholder does not count.
+/// Returns the tokens that need a shell, in order. Quoted text and placeholders do not count.
 pub fn shell_operators(tokens: &[Token]) -> impl Iterator<Item = ShellOperator<'_>> {
     tokens
         .iter()
@@ -238,13 +239,13 @@ fn shell_feature(token: &Token) -> Option<ShellFeature> {
     let bare: String = without_placeholders(token.pieces(&[Quoting::Bare]));
     let expanded: String = without_placeholders(token.pieces(&[Quoting::Bare, Quoting::Double]));
     operator(&bare).or_else(|| expansion(&expanded)).or_else(|| {
-        // A question mark in a URL is no glob to anyone who writes one.
+        // A question mark in a URL is not meant as a glob.
         let glob = !bare.contains("://") && bare.contains(['*', '?', '[']);
         glob.then_some(ShellFeature::Glob)
     })
 }
 
-/// An operator stands at the start of a token; only `;` also ends one.
+/// Returns the operator at the start of a token; only `;` is also recognized at the end.
 fn operator(bare: &str) -> Option<ShellFeature> {
     let unnumbered = bare.trim_start_matches(|c: char| c.is_ascii_digit());
     if unnumbered.starts_with(['<', '>']) || bare.starts_with("&>") {

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// How a placeholder is written.
+/// The syntax of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlaceholderStyle {
     /// `{{x}}`
@@ -26,7 +26,7 @@ pub(super) enum PlaceholderStyle {
 impl PlaceholderStyle {
     const ALL: [Self; 3] = [Self::Tight, Self::Spaced, Self::Dollar];
 
-    /// The word for it in a file.
+    /// The name of the style, as stored in a converted file.
     pub(super) fn sample(self) -> &'static str {
         match self {
             Self::Tight => "{{x}}",
@@ -39,7 +39,7 @@ impl PlaceholderStyle {
         Self::ALL.into_iter().find(|marks| marks.sample() == sample)
     }
 
-    /// The placeholders that a system fills in, the usual form first.
+    /// The styles that a dialect supports, the usual one first.
     fn of(dialect: Dialect) -> &'static [Self] {
         match dialect.language().placeholders() {
             Placeholders::AgentFlow => &[Self::Tight],
@@ -58,18 +58,19 @@ impl PlaceholderStyle {
     }
 }
 
-/// A body for another system.
+/// The result of translating a body to another dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Translation {
-    /// The body serves as it is.
+    /// The body needs no change.
     Same,
-    /// The placeholders were rewritten; they had this form before.
+    /// The placeholders were rewritten; `before` is their original style.
     Rewritten { body: String, before: PlaceholderStyle },
-    /// The body uses inputs that the target will not fill in.
+    /// The body uses inputs that the target cannot insert.
     Stuck,
 }
 
-/// Writes the placeholders of declared inputs for another system, if the way back is exact.
+/// Rewrites the placeholders of declared inputs for the target, if the change can be undone
+/// exactly.
 pub(super) fn translate(body: &str, skill: &Skill, target: Dialect) -> Translation {
     let names: Vec<&str> = skill.inputs.iter().map(|input| input.name.as_str()).collect();
     let (before, after) = (PlaceholderStyle::of(skill.dialect), PlaceholderStyle::of(target));
@@ -87,7 +88,7 @@ pub(super) fn translate(body: &str, skill: &Skill, target: Dialect) -> Translati
     }
 }
 
-/// The body as it was before a translation.
+/// Undoes a translation and returns the original body.
 pub(super) fn restore(body: &str, skill: &Skill, before: PlaceholderStyle) -> String {
     let names: Vec<&str> = skill.inputs.iter().map(|input| input.name.as_str()).collect();
     match PlaceholderStyle::of(skill.dialect).first() {

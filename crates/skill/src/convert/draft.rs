@@ -1,4 +1,4 @@
-//! Writes a skill in another dialect.
+//! Writes a skill in another dialect and stores the original in the result.
 
 mod field_reports;
 
@@ -21,7 +21,7 @@ use crate::{
     yaml::write::write_entry,
 };
 
-/// A converted text with its side files and report.
+/// A converted text with its additional files and report.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) text: String,
@@ -32,18 +32,18 @@ pub(super) struct Draft {
 /// How the original is stored in the converted file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StashKind {
-    /// Not at all: the file serves both dialects.
+    /// Not stored: the file is valid in both dialects.
     Unneeded,
-    /// Field by field.
+    /// As the lines of single fields.
     Lines,
     /// As one text.
     Whole,
-    /// There is nothing but a body.
+    /// Nothing to store: the source has only a body.
     Nothing,
 }
 
-/// Writes a skill for another system. The result is verified: it is read again and the original is
-/// restored from it.
+/// Writes a skill in the target dialect and verifies it: the result is read again and the original
+/// is restored from it.
 pub(super) fn write_draft(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError> {
     if !target.has_frontmatter() {
         return write_prose(reading, target);
@@ -63,7 +63,7 @@ pub(super) fn write_draft(reading: &Reading, target: Dialect) -> Result<Draft, C
     Err(problem)
 }
 
-/// Whether a skill converted to another dialect is exactly this text.
+/// Whether converting a skill to `target` gives exactly this text.
 pub(super) fn converts_to(reading: &Reading, target: Dialect, text: &str) -> bool {
     if !target.has_frontmatter() {
         return prose::write(&reading.document, reading.skill.dialect).as_deref() == Some(text);
@@ -79,10 +79,10 @@ pub(super) fn converts_to(reading: &Reading, target: Dialect, text: &str) -> boo
     })
 }
 
-/// Splits a frontmatter and plans what happens to its fields.
+/// A function that splits a frontmatter and plans the action for each field.
 type PlanHead = fn(&Document, &FieldMapper<'_>) -> Option<PlannedHead>;
 
-/// The strategies to convert a file, the preferred first.
+/// Returns the strategies to convert a file, the preferred one first.
 fn strategies(document: &Document) -> &'static [(&'static [StashKind], PlanHead)] {
     if document.layout().closed_block().is_none() {
         return &[(&[StashKind::Nothing], PlannedHead::rewritten)];
@@ -176,7 +176,7 @@ fn write_prose(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError
     Ok(Draft { text, files: Vec::new(), report })
 }
 
-/// A text that is being put together.
+/// The state while a text is being assembled.
 struct Build<'b, 'a> {
     reading: &'b Reading,
     mapper: &'b FieldMapper<'a>,
@@ -185,11 +185,11 @@ struct Build<'b, 'a> {
     newline: &'static str,
     /// Keys and lines of the result.
     lines: Vec<(String, String)>,
-    /// Lines that the result does not have.
+    /// Lines of the source that are not in the result.
     keep: String,
     /// Whether a field differs from the original.
     changed: bool,
-    /// Paths of the target that a field of the source went to.
+    /// Paths in the target that a field of the source was written to.
     covered: Vec<String>,
     report: Vec<FieldReport>,
 }
@@ -219,7 +219,7 @@ impl<'b, 'a> Build<'b, 'a> {
         build.missing_fields();
         let translation = body::translate(document.body(), &reading.skill, mapper.target);
         build.metadata(&translation);
-        // A file that remembers another must not be mistaken for what that one became.
+        // A file that contains a stash must not be mistaken for the conversion of its original.
         let remembers = Stash::find(document).is_some();
         if stash_kind == StashKind::Unneeded && (build.changed || remembers) {
             return None;
@@ -232,7 +232,7 @@ impl<'b, 'a> Build<'b, 'a> {
             _ => document.body().to_owned(),
         };
         let text = build.text(document, &body)?;
-        // What came from somewhere was not added.
+        // Fields that have a source were not added.
         let origins: Vec<Option<String>> = build
             .report
             .iter()
@@ -243,7 +243,7 @@ impl<'b, 'a> Build<'b, 'a> {
         Some(Draft { text, files: mapper.fields.files.clone(), report: build.report })
     }
 
-    /// Goes through the fields of the source, in order.
+    /// Writes the fields of the source, in order.
     fn fields(&mut self) {
         for field in &self.head.fields {
             let source_lines = &field.source_lines;
@@ -276,7 +276,7 @@ impl<'b, 'a> Build<'b, 'a> {
         self.changed = true;
     }
 
-    /// Writes what a field became, unless a field of that name has its own place.
+    /// Writes the target fields of a source field, except those that have their own source field.
     fn write_images(&mut self, field: &PlannedField) {
         for image in &field.images {
             let key = top(&image.path);
@@ -303,7 +303,7 @@ impl<'b, 'a> Build<'b, 'a> {
         }
     }
 
-    /// Writes what the target needs and no field of the source became, after its neighbour.
+    /// Writes fields that the target needs and the source does not have, next to related fields.
     fn missing_fields(&mut self) {
         let mapper = self.mapper;
         let written = &mapper.fields.written;
@@ -328,7 +328,7 @@ impl<'b, 'a> Build<'b, 'a> {
         }
     }
 
-    /// Writes `metadata` with what the target puts there and what we must remember.
+    /// Writes `metadata` with the entries of the target and the stash.
     fn metadata(&mut self, translation: &Translation) {
         let (mapper, head) = (self.mapper, self.head);
         let field = head.get("metadata");

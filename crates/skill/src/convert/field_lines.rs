@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// One field with its lines: comments before it, key and value.
+/// One field with its lines: the comments before it, its key and its value.
 #[derive(Clone, Debug)]
 pub(super) struct FieldLines {
     pub(super) key: String,
@@ -20,7 +20,7 @@ pub(super) struct FieldLines {
     pub(super) value: Node,
 }
 
-/// A frontmatter in pieces.
+/// A frontmatter, split into fields.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrontmatterLines {
     /// Comments and blank lines before the first field.
@@ -31,8 +31,8 @@ pub(super) struct FrontmatterLines {
 }
 
 impl FrontmatterLines {
-    /// Cuts YAML where its fields begin. `None` when a field cannot stand alone, as with aliases
-    /// or a map in braces.
+    /// Splits YAML where its fields begin. Returns `None` if a field cannot be separated, as with
+    /// aliases or a map in braces.
     pub(super) fn cut(yaml: &str) -> Option<Self> {
         let document = fenced(yaml);
         let block = document.layout().closed_block()?.yaml;
@@ -63,7 +63,7 @@ impl FrontmatterLines {
         (at == block.end).then_some(frontmatter_lines)
     }
 
-    /// The fields of a document, written anew.
+    /// Returns the fields of a document, formatted again.
     pub(super) fn rewritten(document: &Document) -> Self {
         let entries = document.entries().iter();
         let write = |key: &str, value: &Node| entry_text(key, value, 0);
@@ -83,7 +83,7 @@ impl FrontmatterLines {
 }
 
 impl FieldLines {
-    /// Reads the lines of one field.
+    /// Parses the lines of one field.
     pub(super) fn read(text: &str) -> Option<Self> {
         let document = fenced(text);
         match document.entries() {
@@ -97,19 +97,19 @@ impl FieldLines {
     }
 }
 
-/// YAML between fences, which is four bytes further on.
+/// Parses YAML between fences. The fence shifts all offsets by four bytes.
 pub(super) fn fenced(yaml: &str) -> Document {
     Document::parse(Source::new(format!("---\n{yaml}---\n")))
 }
 
-/// Whether all readers see the same value in two nodes.
+/// Whether two nodes have the same value in YAML 1.1 and 1.2.
 pub(super) fn same(a: &Node, b: &Node) -> bool {
     [YamlVersion::V1_1, YamlVersion::V1_2]
         .into_iter()
         .all(|version| a.to_value(version) == b.to_value(version))
 }
 
-/// Where the comment lines at the end of a piece begin.
+/// Returns the offset of the comment lines at the end of a piece.
 fn tail_start(text: &str) -> usize {
     let mut start = text.len();
     while let Some(line) = text.get(..start).and_then(|text| text.split_inclusive('\n').next_back())
@@ -122,7 +122,7 @@ fn tail_start(text: &str) -> usize {
     start
 }
 
-/// A field written anew. Plain scalars keep their spelling, so that `1.10` and dates survive.
+/// Formats a field. Plain scalars keep their spelling, so that `1.10` and dates survive.
 pub(super) fn entry_text(key: &str, value: &Node, indent: usize) -> String {
     let head = format!("{:indent$}{}:", "", write_scalar(key, YamlVersion::V1_1));
     match &value.data {
@@ -162,7 +162,7 @@ fn item_text(item: &Node, indent: usize) -> String {
     }
 }
 
-/// Puts a dash into the indentation of the first line.
+/// Replaces the indentation of the first line by a dash.
 fn dashed(lines: &str, indent: usize) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -170,7 +170,7 @@ fn dashed(lines: &str, indent: usize) -> String {
     text
 }
 
-/// Whether a plain scalar may be written as its author did.
+/// Whether a plain scalar can be written with the spelling of its author.
 fn is_spelled(text: &str, node: &Node) -> bool {
     node.tag.is_none() && !text.contains('\n')
 }

@@ -1,7 +1,7 @@
 //! Maps the fields of one dialect to another.
 //!
-//! Nothing here knows a dialect. Each is asked: a field is read alone by the source, the model is
-//! written by the target, and what the target then writes is what the field became.
+//! This module knows no dialect in particular. The source dialect reads each field alone, the
+//! target dialect writes the resulting model, and the written fields are the mapping of that field.
 
 use savoir_lint::Source;
 use serde_json::{Map, Value};
@@ -22,33 +22,33 @@ pub(super) struct FieldMapper<'a> {
     pub(super) source: Dialect,
     pub(super) target: Dialect,
     pub(super) skill: &'a Skill,
-    /// What the target writes.
+    /// The fields that the target writes.
     pub(super) fields: Fields,
-    /// What the target writes after it has read what it wrote.
+    /// The fields that the target writes after reading its own output.
     settled: Vec<WrittenField>,
-    /// Where the source writes each part of the model.
+    /// The paths where the source writes each part of the model.
     places: Vec<WrittenField>,
-    /// What the target writes for an empty file of the source, and of its own.
+    /// The fields that the target writes for an empty file of the source, and of its own dialect.
     nothing: Vec<WrittenField>,
     own_nothing: Vec<WrittenField>,
 }
 
-/// How the converter treats a field.
+/// The action of the converter for a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FieldAction {
-    /// Its lines stay as they are.
+    /// Copy the lines unchanged.
     KeepLines,
-    /// It stays, in quotes that give it the same value for the target's reader.
+    /// Add quotes that give the value the same meaning in the target's YAML version.
     Requote,
-    /// The target writes it in its own way.
+    /// Write the field in the format of the target.
     Rewrite,
-    /// The target has no place for it.
+    /// Store the lines in the stash, because the target has no such field.
     Stash,
-    /// It is `metadata`, where more may be added.
+    /// Extend `metadata`, which may get more entries.
     Extend,
 }
 
-/// A field, what the target makes of it, and what that means for its lines.
+/// A source field, the target fields that it maps to, and the action for its lines.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedField {
     pub(super) source_lines: FieldLines,
@@ -82,7 +82,8 @@ impl<'a> FieldMapper<'a> {
         Ok(mapper)
     }
 
-    /// The target must read what it writes. Names and descriptions may be tidied.
+    /// Checks that the target reads its own output unchanged. Names and descriptions may be
+    /// normalized.
     fn check_settled(&self) -> Result<(), ConvertError> {
         let lost = self.in_file().find(|written| {
             let tidied = matches!(written.path.as_str(), "name" | "description");
@@ -91,12 +92,12 @@ impl<'a> FieldMapper<'a> {
         lost.map_or(Ok(()), |lost| Err(ConvertError::unfaithful(&lost.path, self.target)))
     }
 
-    /// What is written into SKILL.md itself.
+    /// Returns the fields that are written to SKILL.md itself, not to other files.
     pub(super) fn in_file(&self) -> impl Iterator<Item = &WrittenField> {
         self.fields.written.iter().filter(|written| !written.path.contains('#'))
     }
 
-    /// How the target reads a value that differs from what was written.
+    /// Returns the value as the target reads it, if it differs from the written one.
     pub(super) fn tidied(&self, written: &WrittenField) -> Option<String> {
         if written.path.contains('#') {
             return None;
@@ -108,7 +109,7 @@ impl<'a> FieldMapper<'a> {
         }
     }
 
-    /// The first field of a result that the target does not read as it should.
+    /// Returns the first field of a result that the target reads differently.
     pub(super) fn lost(&self, result: &Skill) -> Option<&str> {
         let read = write(self.target, result).written;
         let same = |written: &&WrittenField| {
@@ -117,7 +118,7 @@ impl<'a> FieldMapper<'a> {
         self.in_file().find(|written| !same(written)).map(|written| written.path.as_str())
     }
 
-    /// What the target writes because of a field.
+    /// Returns the target fields that exist because of a source field.
     fn images(&self, source_lines: &FieldLines) -> Vec<&WrittenField> {
         let Some(alone) = probe(self.source, &source_lines.text) else { return Vec::new() };
         let made: Vec<WrittenField> = write(self.target, &alone)
@@ -136,12 +137,12 @@ impl<'a> FieldMapper<'a> {
         if !exact.is_empty() {
             return exact;
         }
-        // Several fields together may make one.
+        // Several source fields can map to one target field.
         let joint = |written: &&WrittenField| made.iter().any(|other| other.path == written.path);
         self.fields.written.iter().filter(joint).collect()
     }
 
-    /// How the converter treats a field.
+    /// Plans the action for a field.
     pub(super) fn plan_field(&self, source_lines: FieldLines) -> PlannedField {
         let images: Vec<WrittenField> = self.images(&source_lines).into_iter().cloned().collect();
         let action = self.action(&source_lines, &images);
@@ -175,7 +176,7 @@ impl<'a> FieldMapper<'a> {
             return if empty { FieldAction::KeepLines } else { FieldAction::Stash };
         }
         let known = declares(self.source, &source_lines.key);
-        // Every open dialect leaves the fields of the base format alone.
+        // Every open dialect ignores the fields of the base format.
         let welcome = self.target.language().unknown_fields() == UnknownFields::Open
             && (!known || declares(Dialect::AGENTSKILLS, &source_lines.key))
             && self.is_inert(source_lines);
@@ -188,7 +189,7 @@ impl<'a> FieldMapper<'a> {
         }
     }
 
-    /// Whether the target reads the lines of a field as it reads what it would write there.
+    /// Whether the target reads the lines of a field like its own output for that field.
     fn reads_same(&self, source_lines: &FieldLines) -> bool {
         let Some(read) = probe(self.target, &source_lines.text) else { return false };
         let here = |written: &[WrittenField]| -> Vec<(String, Value)> {
@@ -198,13 +199,13 @@ impl<'a> FieldMapper<'a> {
         here(&write(self.target, &read).written) == here(&self.settled)
     }
 
-    /// Whether the target reads nothing out of a field.
+    /// Whether the target ignores a field.
     fn is_inert(&self, source_lines: &FieldLines) -> bool {
         probe(self.target, &source_lines.text)
             .is_some_and(|skill| write(self.target, &skill).written == self.own_nothing)
     }
 
-    /// Whether the target has a place for `metadata` and reads its own fields beside it.
+    /// Whether the target accepts `metadata` and still reads its own fields in it.
     fn welcomes(&self, metadata: &FieldLines) -> bool {
         let open = self.target.language().unknown_fields() == UnknownFields::Open;
         let mut lines: String = top_keys(&self.fields.written)
@@ -226,13 +227,13 @@ impl<'a> FieldMapper<'a> {
         find(&self.settled, path).map(|settled| &settled.value)
     }
 
-    /// What must be added to `metadata`, as path below it and value.
+    /// Returns the entries to add to `metadata`: the path below it and the value.
     pub(super) fn metadata_additions(&self, at_home: Option<&FieldLines>) -> Vec<(&str, &Value)> {
         let read = at_home
             .and_then(|source_lines| probe(self.target, &source_lines.text))
             .map(|skill| write(self.target, &skill).written)
             .unwrap_or_default();
-        // What a dialect assumes when nothing is written is not there.
+        // Defaults that a dialect assumes do not count as present.
         let stands = |path: &str| {
             let inside = path.strip_prefix("metadata.");
             inside.is_some_and(|path| {
@@ -249,13 +250,13 @@ impl<'a> FieldMapper<'a> {
             .collect()
     }
 
-    /// Where the source has the part of the model that an image shows.
+    /// Returns the path in the source of the model part of a target field.
     pub(super) fn place(&self, image: &WrittenField) -> Option<&str> {
         let place = self.places.iter().find(|place| place.model == image.model);
         place.map(|place| place.path.as_str())
     }
 
-    /// Files beside SKILL.md that the source reads and the target does not.
+    /// Returns files other than SKILL.md that the source reads and the target ignores.
     pub(super) fn unread_files(&self) -> Vec<String> {
         let mut files: Vec<String> = Vec::new();
         for place in &self.places {
@@ -268,7 +269,7 @@ impl<'a> FieldMapper<'a> {
         files
     }
 
-    /// Why a field that the target has no place for went where it went.
+    /// Returns the reason, for the report, why a field was stored in the stash.
     pub(super) fn why_stashed(&self, source_lines: &FieldLines) -> String {
         let declared = declares(self.target, &source_lines.key);
         let reason = if declared && !declares(self.source, &source_lines.key) {
@@ -280,7 +281,7 @@ impl<'a> FieldMapper<'a> {
     }
 }
 
-/// Whether a dialect has a field of this name.
+/// Whether a dialect declares a field of this name.
 fn declares(dialect: Dialect, key: &str) -> bool {
     dialect.language().fields(None).iter().any(|field| field.key == key)
 }
@@ -291,7 +292,7 @@ pub(super) fn write(dialect: Dialect, skill: &Skill) -> Fields {
     fields
 }
 
-/// Reads YAML as the frontmatter of a dialect.
+/// Parses YAML as the frontmatter of a dialect.
 pub(super) fn probe(dialect: Dialect, yaml: &str) -> Option<Skill> {
     let source = Source::new(format!("---\n{yaml}---\n"));
     let reading = read_as(source, dialect, None);
@@ -306,7 +307,7 @@ fn same_written(a: &WrittenField, b: &WrittenField) -> bool {
     a.path == b.path && a.value == b.value
 }
 
-/// Whether both are one part of the model, at the place of one of two shapes of the target.
+/// Whether two fields are the same part of the model, possibly in different shapes of the target.
 fn same_part(a: &WrittenField, b: &WrittenField) -> bool {
     let key = |written: &WrittenField| written.path.rsplit('.').next().map(str::to_owned);
     a.model == b.model && a.value == b.value && key(a) == key(b)
@@ -317,7 +318,7 @@ pub(super) fn top(path: &str) -> &str {
     path.split_once('.').map_or(path, |(top, _)| top)
 }
 
-/// The top-level keys in SKILL.md, in the order in which they are written.
+/// Returns the top-level keys in SKILL.md in their written order.
 pub(super) fn top_keys(written: &[WrittenField]) -> Vec<&str> {
     let mut keys = Vec::new();
     for written in written.iter().filter(|written| !written.path.contains('#')) {
@@ -329,7 +330,7 @@ pub(super) fn top_keys(written: &[WrittenField]) -> Vec<&str> {
     keys
 }
 
-/// The value of a top-level key, put together from its paths.
+/// Returns the value of a top-level key, assembled from its paths.
 pub(super) fn value_of(written: &[WrittenField], key: &str) -> Value {
     let mut value = Value::Null;
     for written in written.iter().filter(|written| top(&written.path) == key) {
@@ -341,7 +342,7 @@ pub(super) fn value_of(written: &[WrittenField], key: &str) -> Value {
     value
 }
 
-/// Puts a value at a dotted path, making maps on the way.
+/// Sets the value at a dotted path and creates missing maps.
 pub(super) fn put(place: &mut Value, path: &str, value: Value) {
     let mut at = place;
     for key in path.split('.') {

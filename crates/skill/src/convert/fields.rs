@@ -1,10 +1,10 @@
-//! The fields that a dialect writes for a skill.
+//! Defines the list of fields that a dialect writes for a skill.
 
 use serde_json::Value;
 
 use crate::dialect::NewFile;
 
-/// One value in its place.
+/// One value and its path in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WrittenField {
     /// The part of the model, such as `policy.timeout`.
@@ -13,7 +13,7 @@ pub(crate) struct WrittenField {
     /// written `agents/openai.yaml#policy.products`.
     pub(crate) path: String,
     pub(crate) value: Value,
-    /// Why the meaning is not quite the same, when it is not.
+    /// How the meaning differs, if the target only has an approximate field.
     pub(crate) approximation: Option<String>,
 }
 
@@ -25,12 +25,12 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Puts a part of the model at a path. Null, empty text and empty lists are left out.
+    /// Adds a part of the model at a path. Null, empty text and empty lists are skipped.
     pub(crate) fn put(&mut self, model: &'static str, path: &str, value: impl Into<Value>) {
         self.add(model, path, value.into(), None);
     }
 
-    /// Puts a part of the model where it means nearly the same, and says how it differs.
+    /// Adds a part of the model to a field with a similar meaning, and records the difference.
     pub(crate) fn put_approximate(
         &mut self,
         model: &'static str,

@@ -1,8 +1,8 @@
-//! Converts a file back to its original, with the edits made since.
+//! Converts an edited file back to its original dialect, keeping the edits.
 //!
-//! Three files meet here: the original, what was made of it, and what that has become by now.
-//! Where the second and the third agree, the lines of the original are restored; where they
-//! differ, someone edited, and the edit goes into the original.
+//! This is a three-way merge of the original, its conversion, and the edited conversion. Where the
+//! conversion and the edited file agree, the lines of the original are restored. Where they differ,
+//! the edit is applied to the original.
 
 use savoir_lint::Source;
 use serde_json::Value;
@@ -26,7 +26,7 @@ use crate::{
 const RESTORED: &str = "restored as it was before the conversion";
 const EDITED: &str = "edited since the conversion";
 
-/// The original, when nothing was edited but what both files share.
+/// Restores the original, when only parts were edited that both files share.
 pub(super) fn restore_original(reading: &Reading, original: &Reading) -> Conversion {
     let (here, there) =
         (frontmatter_lines(&reading.document), frontmatter_lines(&original.document));
@@ -52,7 +52,7 @@ fn frontmatter_lines(document: &Document) -> FrontmatterLines {
         .unwrap_or_else(|| FrontmatterLines::rewritten(document))
 }
 
-/// The original with the edits that its conversion got since. `None` when that does not work out.
+/// Returns the original with the edits of its conversion, or `None` if they cannot be merged.
 pub(super) fn merge(reading: &Reading, original: &Reading) -> Option<Conversion> {
     let (dialect, target) = (reading.skill.dialect, original.skill.dialect);
     if !dialect.has_frontmatter() {
@@ -91,9 +91,9 @@ struct Merge<'a> {
     made: FrontmatterLines,
     now: FrontmatterLines,
     original_fields: Vec<WrittenField>,
-    /// What the conversion said in the words of the target.
+    /// The fields of the unedited conversion, in the target dialect.
     made_fields: Vec<WrittenField>,
-    /// From what it has become to the target.
+    /// Maps the edited file to the target dialect.
     mapper: FieldMapper<'a>,
     newline: &'static str,
     lines: Vec<(String, String)>,
@@ -106,7 +106,7 @@ impl Merge<'_> {
         &self.mapper.fields.written
     }
 
-    /// Whether someone edited what a field of the target says.
+    /// Whether the value of a target field was edited.
     fn is_edited(&self, key: &str) -> bool {
         values_under_key(self.written(), key) != values_under_key(&self.made_fields, key)
     }
@@ -123,7 +123,7 @@ impl Merge<'_> {
         self.push(key, with_newlines(&lines, self.newline), FieldOutcome::Moved, EDITED);
     }
 
-    /// Goes through the fields of the original.
+    /// Writes the fields of the original.
     fn fields(&mut self) {
         for source_lines in self.original.fields.clone() {
             let key = source_lines.key.as_str();
@@ -149,7 +149,7 @@ impl Merge<'_> {
         }
     }
 
-    /// Whether the target reads the lines of a field as they are meant here.
+    /// Whether the target reads the lines of a field as the edited value.
     fn reads_same(&self, source_lines: &FieldLines) -> bool {
         let read = probe(self.mapper.target, &source_lines.text);
         read.is_some_and(|read| {
@@ -159,7 +159,7 @@ impl Merge<'_> {
         })
     }
 
-    /// Goes through the fields that the original did not have.
+    /// Writes the fields that the original did not have.
     fn new_fields(&mut self) {
         let keys: Vec<String> = top_keys(self.written()).into_iter().map(str::to_owned).collect();
         for key in keys.iter().filter(|key| *key != "metadata") {
@@ -251,7 +251,8 @@ impl Merge<'_> {
         Stash { from: self.mapper.source, body: None, head }
     }
 
-    /// The entries of the original and of what it has become, without what a conversion adds.
+    /// Returns the entries of the original and of the edited file, without those that a conversion
+    /// adds.
     fn merged_metadata(&self) -> Option<FieldLines> {
         let entries = |frontmatter_lines: &FrontmatterLines| -> Vec<Entry> {
             let source_lines = frontmatter_lines.get("metadata");
@@ -296,7 +297,7 @@ impl Merge<'_> {
         Some(format!("{open}{preamble}{lines}{tail}{rest}"))
     }
 
-    /// Every edit must be read by the target.
+    /// Checks that the target reads every edit.
     fn verify(&self, text: &str, body: &str) -> Option<()> {
         let result = read_as(Source::new(text.to_owned()), self.mapper.target, None);
         let read = write(self.mapper.target, &result.skill).written;
@@ -315,8 +316,8 @@ impl Merge<'_> {
     }
 }
 
-/// A value with its edits: what was not touched is as it was in the original. Elements of lists
-/// are told apart by their names.
+/// Merges the edits of a value: unedited parts come from the original. List elements are matched by
+/// their `name`.
 fn three_way(original: &Value, made: &Value, now: Value) -> Value {
     if *made == now {
         return original.clone();
@@ -328,7 +329,7 @@ fn three_way(original: &Value, made: &Value, now: Value) -> Value {
                     *value = three_way(original, made, value.take());
                 }
             }
-            // What a conversion could not say was not taken out.
+            // Keys that the conversion could not express were not deleted by an edit.
             for (key, value) in original.iter().filter(|(key, _)| !made.contains_key(*key)) {
                 now.entry(key).or_insert_with(|| value.clone());
             }
@@ -347,7 +348,7 @@ fn three_way(original: &Value, made: &Value, now: Value) -> Value {
     }
 }
 
-/// The element of the same name.
+/// Finds the list element with the same name.
 fn find_by_name<'v>(list: &'v [Value], item: &Value) -> Option<&'v Value> {
     let name = item.get("name")?;
     list.iter().find(|other| other.get("name") == Some(name))

@@ -1,4 +1,4 @@
-//! Adds entries to `metadata`, the one field that every format lets others extend.
+//! Adds entries to `metadata`, the field that every format allows to extend.
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use super::{
 };
 use crate::yaml::{Entry, Node, YamlVersion, write::write_entry};
 
-/// Paths below `metadata` and what goes there.
+/// Paths below `metadata` and their values.
 pub(super) type Additions<'a> = [(&'a str, &'a Value)];
 
-/// The lines of `metadata` with more entries after its own. `None` when it is not a block of
-/// lines, or has an entry of the same name already.
+/// Returns the lines of `metadata` with more entries appended. Returns `None` if it is not in block
+/// style or already has an entry of the same name.
 pub(super) fn append_entries(
     source_lines: &FieldLines,
     additions: &Additions<'_>,
@@ -53,7 +53,7 @@ pub(super) fn append_entries(
     (kept && now.len() > entries.len()).then_some(result)
 }
 
-/// The start of the line after an entry.
+/// Returns the start of the line after an entry.
 fn end_of_entry(entry: &Entry, text: &str) -> Option<usize> {
     let end = leaf_end(&entry.value).unwrap_or(entry.key_span.end);
     if text.get(..end)?.ends_with('\n') {
@@ -62,7 +62,7 @@ fn end_of_entry(entry: &Entry, text: &str) -> Option<usize> {
     Some(end + text.get(end..)?.find('\n')? + 1)
 }
 
-/// Where the last scalar of a value ends; nothing when it has no bytes.
+/// Returns the end of the last scalar of a value; `None` if the value has no bytes.
 fn leaf_end(node: &Node) -> Option<usize> {
     if !node.is_flow()
         && let Some(last) = node.entries().and_then(<[Entry]>::last)
@@ -77,7 +77,7 @@ fn leaf_end(node: &Node) -> Option<usize> {
     (!node.span.is_empty()).then_some(node.span.end)
 }
 
-/// `metadata` written anew, with the values that it had.
+/// Formats `metadata` again, with its values and the additions.
 pub(super) fn rewrite(
     source_lines: Option<&FieldLines>,
     additions: &Additions<'_>,
@@ -111,7 +111,7 @@ pub(super) fn rewrite(
     if lines.is_empty() { lines } else { format!("metadata:\n{lines}") }
 }
 
-/// The additions by their first key.
+/// Groups the additions by their first key.
 fn group_by_first_key<'a>(additions: &Additions<'a>) -> Vec<(&'a str, Value)> {
     let mut groups: Vec<(&str, Value)> = Vec::new();
     for (path, value) in additions {

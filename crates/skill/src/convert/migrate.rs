@@ -1,9 +1,12 @@
-//! Migrates a skill from OpenClaw to GAIA. Its needs become permissions and requirements, its
-//! actions become tools, and its trust tier is reset.
+//! Migrates a skill from OpenClaw or Hermes to GAIA.
 //!
-//! [`convert`](super::convert) writes what the other system can say and remembers the way back;
-//! a migration goes one way. It expands what OpenClaw says coarsely, makes up what GAIA insists on,
-//! and tells a person what to look at. Fields without a meaning in GAIA stay where they were.
+//! The requirements of the skill become permissions and requirements of GAIA, its actions become
+//! tools, and its trust tier is reset.
+//!
+//! [`convert`](super::convert) writes the fields that the other system supports and stores the
+//! original for converting back. A migration is one-way: it expands the coarse permissions of
+//! OpenClaw, fills in the fields that GAIA requires, and lists the points that a person must
+//! review. Fields without a meaning in GAIA stay unchanged.
 //!
 //! ```
 //! use savoir_skill::{Source, convert::migrate::{MigrationRequest, migrate}, read};
@@ -44,7 +47,7 @@ use crate::{
     skill::{Skill, Tool},
 };
 
-/// Whose skill is migrated.
+/// The system that the migrated skill was written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Vendor {
@@ -54,26 +57,26 @@ pub enum Vendor {
     Hermes,
 }
 
-/// Which permissions a result may have.
+/// Limits the permissions of the migrated skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PermissionBreadth {
-    /// Any: the result is held by the sandbox.
+    /// Any permission is allowed, because the sandbox enforces them.
     #[default]
     Any,
-    /// None for a whole domain of this machine, as the shipped product has it.
+    /// Permissions for a whole domain of this machine are rejected, as the shipped product does.
     Scoped,
 }
 
-/// What is asked for.
+/// The options of a migration.
 #[derive(Clone, Copy, Debug)]
 pub struct MigrationRequest<'a> {
-    /// Whose skill it is; found out when nobody says.
+    /// The system of the source; detected if `None`.
     pub from: Option<Vendor>,
-    /// Where the result keeps its fields.
+    /// Where the migrated file stores the fields of GAIA.
     pub shape: ManifestShape,
-    /// The name of the result, instead of the one it has.
+    /// A new name for the skill, instead of its current one.
     pub name: Option<&'a str>,
-    /// Which permissions it may have.
+    /// Which permissions the result may have.
     pub breadth: PermissionBreadth,
 }
 
@@ -88,64 +91,64 @@ impl Default for MigrationRequest<'_> {
     }
 }
 
-/// A migrated skill.
+/// The result of a migration.
 #[derive(Clone, Debug)]
 pub struct Migration {
-    /// Whose skill it was.
+    /// The system of the source.
     pub vendor: Vendor,
-    /// Its name.
+    /// The name of the migrated skill.
     pub name: String,
-    /// SKILL.md.
+    /// The text of the migrated SKILL.md.
     pub text: String,
-    /// The tier that the source claims; the result is experimental.
+    /// The tier that the source claims; the result is always experimental.
     pub claimed_tier: Option<String>,
-    /// What it may do.
+    /// The permissions of the migrated skill.
     pub permissions: Vec<Permission>,
-    /// Its tools, which `tools.py` must bring.
+    /// The tools, which `tools.py` must implement.
     pub tools: Vec<MigratedTool>,
-    /// What a person should know or look at.
+    /// Messages for the user, including points to review.
     pub notes: Vec<MigrationNote>,
-    /// Which field became which.
+    /// The fields that were mapped to other fields.
     pub mapped: Vec<MappedField>,
 }
 
-/// A tool that was an action.
+/// A tool that was an action in the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigratedTool {
-    /// As it is declared. Its name and those of its parameters are names in Python.
+    /// The tool as declared. Its name and its parameter names are valid Python names.
     pub tool: Tool,
-    /// The name of the action.
+    /// The name of the action in the source.
     pub action: String,
-    /// The handler, as written.
+    /// The handler of the action as written.
     pub handler: String,
-    /// What the handler calls each parameter, in the order of the tool's.
+    /// The names that the handler uses for the parameters, in the order of the tool's parameters.
     pub arguments: Vec<String>,
 }
 
-/// Something about a migration.
+/// A message about a migration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MigrationNote {
-    /// The field or the file that it is about.
+    /// The field or the file that the message is about.
     pub field: String,
-    /// In words.
+    /// The message text.
     pub message: String,
-    /// Whether a person must look at it before the skill is used.
+    /// Whether a person must review this point before the skill is used.
     pub review: bool,
 }
 
 impl MigrationNote {
-    /// Something to know.
+    /// Makes an informational note.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into(), review: false }
     }
 
-    /// Something that a person must look at.
+    /// Makes a note that a person must review.
     pub fn review(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { review: true, ..Self::new(field, message) }
     }
 }
 
-/// A field that became another.
+/// A field of the source that became another field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MappedField {
     /// Dotted path in the source.
@@ -157,55 +160,55 @@ pub struct MappedField {
 /// Why a skill was not migrated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MigrationBlocker {
-    /// There is nothing to migrate.
+    /// The file has no frontmatter to migrate.
     #[error("it has no frontmatter")]
     NoFrontmatter,
-    /// The frontmatter cannot be read for sure.
+    /// The frontmatter has errors, so its meaning is uncertain.
     #[error("its frontmatter does not read: {0}")]
     Unreadable(String),
-    /// It is a skill of another system.
+    /// The skill was written for another system.
     #[error("it is written for {}: {why}", dialect.title())]
     OtherDialect {
-        /// Which one.
+        /// The detected dialect.
         dialect: Dialect,
-        /// How that shows.
+        /// The reason for the detection.
         why: String,
     },
-    /// There is nothing to do.
+    /// The skill is already a GAIA skill.
     #[error("it is a skill of GAIA already")]
     AlreadyGaia,
-    /// It is not a skill of the vendor that was named.
+    /// The request names Hermes, but the skill is not a Hermes skill.
     #[error("it has no `metadata.hermes`")]
     NotHermes,
-    /// No name can be made of what it has.
+    /// No valid name can be derived from the name of the source.
     #[error("`{0}` gives no name for GAIA")]
     NoName(String),
-    /// The name that was asked for is no good.
+    /// The requested name is invalid.
     #[error("`{name}` is not a valid name for GAIA: {problem}")]
     InvalidName {
-        /// Which one.
+        /// The requested name.
         name: String,
-        /// Why.
+        /// Why the name is invalid.
         problem: NameProblem,
     },
-    /// Nothing says what it does.
+    /// The skill has no description, and none can be derived from its text.
     #[error("it has no description")]
     NoDescription,
-    /// GAIA would refuse the description.
+    /// The description is longer than GAIA accepts.
     #[error("its description has {chars} characters, GAIA allows {limit}")]
     LongDescription {
-        /// What it has.
+        /// The length of the description in characters.
         chars: usize,
-        /// What the shape allows.
+        /// The maximum length in the requested shape.
         limit: usize,
     },
-    /// The flat shape exists only with tools.
+    /// The flat shape requires tools, and the skill has none.
     #[error("it has no actions, and the flat shape needs a tool")]
     NoTools,
-    /// A permission reaches further than was asked for.
+    /// A permission is wider than the request allows.
     #[error("`{0}` has no scope")]
     Unscoped(Permission),
-    /// GAIA would not read the result as it is meant, so there is none.
+    /// GAIA would read different values from the result, so there is no result.
     #[error("GAIA would not read `{0}` as it was")]
     Unfaithful(String),
     /// The result would not be valid.
@@ -214,7 +217,7 @@ pub enum MigrationBlocker {
 }
 
 impl MigrationBlocker {
-    /// A stable word for programs.
+    /// A stable identifier for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoFrontmatter => "no_frontmatter",
@@ -232,8 +235,8 @@ impl MigrationBlocker {
     }
 }
 
-/// Makes a skill of GAIA from one of OpenClaw or Hermes, or says everything that stands in the way.
-/// The result has been read again.
+/// Migrates a skill of OpenClaw or Hermes to GAIA, or returns all reasons why it cannot. The result
+/// is verified by reading it again.
 pub fn migrate(
     reading: &Reading,
     folder: Option<&Folder>,
@@ -268,7 +271,7 @@ pub fn migrate(
     })
 }
 
-/// Whose skill it is. Files that fit every system are OpenClaw's, too.
+/// Returns the system of the source. Files that are valid in every system count as OpenClaw.
 fn detect_vendor(reading: &Reading, asked: Option<Vendor>) -> Result<Vendor, MigrationBlocker> {
     let block = format!("metadata.{HERMES}");
     let fields = reading.document.fields();
@@ -286,7 +289,7 @@ fn detect_vendor(reading: &Reading, asked: Option<Vendor>) -> Result<Vendor, Mig
     }
 }
 
-/// Whether a file is for another system, and neither for OpenClaw nor for Hermes.
+/// Whether a file was written for a system other than OpenClaw and Hermes.
 fn is_other(reading: &Reading, hermes: bool) -> bool {
     let (found, document) = (&reading.detection, &reading.document);
     let language = Dialect::OPENCLAW.language();
@@ -298,7 +301,7 @@ fn is_other(reading: &Reading, hermes: bool) -> bool {
     !(claw || hermes || base || fits)
 }
 
-/// Reads a result again, and gives the permissions that GAIA sees in it.
+/// Reads a result again and returns the permissions that GAIA finds in it.
 fn verify_result(
     text: &str,
     fields: &Fields,

@@ -1,4 +1,4 @@
-//! Converts to prose, which has no fields: the frontmatter is stored in a comment.
+//! Converts a skill to prose, which has no fields: the frontmatter is stored in an HTML comment.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ use crate::{dialect::Dialect, document::Document, frontmatter::Layout};
 const OPEN: &str = "<!-- savoir: ";
 const CLOSE: &str = " -->";
 
-/// What the comment says.
+/// The content of the comment.
 #[derive(Debug, Serialize, Deserialize)]
 struct Comment {
     from: String,
-    /// Everything before the body, byte order mark and fences included.
+    /// Everything before the body, including byte order mark and fences.
     head: String,
-    /// The line end that was put before the comment, when the body has none.
+    /// The line ending that was inserted before the comment, if the body has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     joined: String,
 }
 
-/// The body of a document as a file of its own, with a comment that remembers the rest.
+/// Returns the body of a document with a comment that stores the frontmatter.
 pub(super) fn write(document: &Document, from: Dialect) -> Option<String> {
     let head = document.text().get(..document.body_span().start)?;
     let body = document.body();
@@ -29,12 +29,12 @@ pub(super) fn write(document: &Document, from: Dialect) -> Option<String> {
     let joined = if ended { "" } else { newline };
     let comment =
         Comment { from: from.id().to_owned(), head: head.to_owned(), joined: joined.to_owned() };
-    // A comment must not end before its end, and some readers mind two hyphens.
+    // The JSON must not end the comment, and some parsers reject two hyphens.
     let json = serde_json::to_string(&comment).ok()?.replace("--", "-\\u002d");
     let json = json.replace('<', "\\u003c").replace('>', "\\u003e");
     let comment = format!("{OPEN}{json}{CLOSE}{newline}");
     let mark = byte_order_mark(document);
-    // A body that begins with a fence would be taken for a frontmatter.
+    // A body that begins with a fence would be read as frontmatter, so the comment comes first.
     Some(if fenced {
         format!("{mark}{comment}{body}")
     } else {
@@ -42,7 +42,7 @@ pub(super) fn write(document: &Document, from: Dialect) -> Option<String> {
     })
 }
 
-/// The file that a comment remembers, with the body as it is now.
+/// Restores the file that a comment stores, with the current body.
 pub(super) fn original(document: &Document) -> Option<Original> {
     if document.layout().closed_block().is_some() {
         return None;

@@ -2,37 +2,37 @@
 
 use serde::Serialize;
 
-/// What happened to a field.
+/// The outcome of a conversion for one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldOutcome {
-    /// Same place, same value.
+    /// Same path, same value.
     Kept,
-    /// Another place or shape, same meaning.
+    /// Different path or format, same meaning.
     Moved,
-    /// Nearly the same meaning.
+    /// Similar meaning.
     Approximated,
-    /// Gone.
+    /// Not in the result.
     Dropped,
 }
 
-/// What happened to one field.
+/// The outcome for one field, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldReport {
-    /// The field by its name in the source, or in the target when the source has none.
+    /// The name of the field in the source, or in the target if the source does not have it.
     pub field: String,
-    /// Dotted path in the source; nothing when the target needed it and the source had none.
+    /// Dotted path in the source; `None` if only the target needed the field.
     pub from: Option<String>,
     /// Dotted path in the result.
     pub to: Option<String>,
-    /// What happened.
+    /// The outcome.
     pub how: FieldOutcome,
-    /// Why, in words.
+    /// The reason, as a text for users.
     pub why: String,
 }
 
 impl FieldReport {
-    /// A field that went from one place to another.
+    /// Makes a report for a field that has a path in source and target.
     pub(super) fn new(from: &str, to: &str, how: FieldOutcome, why: impl Into<String>) -> Self {
         Self {
             field: from.to_owned(),
@@ -43,7 +43,7 @@ impl FieldReport {
         }
     }
 
-    /// A field that the target needed and the source did not have.
+    /// Makes a report for a field that the target needed and the source did not have.
     pub(super) fn added(to: &str, how: FieldOutcome, why: impl Into<String>) -> Self {
         Self { field: to.to_owned(), from: None, to: Some(to.to_owned()), how, why: why.into() }
     }

@@ -1,4 +1,4 @@
-//! Merges files that a target needs beside SKILL.md with existing ones.
+//! Merges additional files that a target needs, such as `agents/openai.yaml`, with existing ones.
 
 use savoir_lint::Source;
 use serde_json::Value;
@@ -9,8 +9,8 @@ use crate::{
     yaml::{Tree, YamlVersion, write::write_entry},
 };
 
-/// A file that is to be written, joined with the one that is there already. `None` when that one
-/// says everything, or cannot be read and so must not be overwritten.
+/// Merges a new file with the existing one. Returns `None` if the existing file already contains
+/// everything, or cannot be parsed and must not be overwritten.
 pub(super) fn merge_with_existing(file: NewFile, folder: Option<&Folder>) -> Option<NewFile> {
     let Some(folder) = folder.filter(|folder| folder.has(&file.path)) else { return Some(file) };
     let source = Source::from_bytes(folder.read(&file.path).ok()?).ok()?;
@@ -27,7 +27,7 @@ fn value(yaml: &str) -> Option<Value> {
     Some(root.to_value(YamlVersion::V1_2)).filter(Value::is_object)
 }
 
-/// Lays new values over old ones.
+/// Merges new values into old ones; new values win.
 fn join(old: &mut Value, new: Value) {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {

@@ -1,4 +1,6 @@
-//! Stores the original of a converted file under `metadata`: its dialect, the order of its fields,
+//! Stores the original of a converted file under `metadata`.
+//!
+//! This data is called the stash. It contains the dialect of the original, the order of its fields,
 //! and the lines that the conversion changed.
 
 use savoir_lint::Span;
@@ -11,30 +13,31 @@ use super::{
 };
 use crate::{dialect::Dialect, document::Document, reading::Reading, yaml::write::write_entry};
 
-/// What a file with a stash, or with the comment of prose, has somewhere.
+/// A text that every file with a stash, or with the comment of a prose conversion, contains.
 pub(super) const PREFIX: &str = "savoir";
 
-/// The dialect of the original.
+/// Key for the dialect of the original.
 const FROM: &str = "savoir-from";
-/// Form of the placeholders in the original body, when they were rewritten.
+/// Key for the style of the placeholders in the original body, if they were rewritten.
 const BODY: &str = "savoir-body";
-/// Everything before the original body, when its lines could not be told apart.
+/// Key for everything before the original body, if its fields could not be separated.
 const HEAD: &str = "savoir-head";
-/// The lines of fields that are not in this file as they were.
+/// Key for the lines of fields that are missing or changed in this file.
 const KEEP: &str = "savoir-keep";
-/// The fields of the original, in order. It is written last, because it is one line long.
+/// Key for the order of the original fields. It is written last, because its value is one line
+/// long.
 const ORDER: &str = "savoir-order";
 
-/// Where a report says that lines were kept.
+/// Paths that a report shows for stored lines.
 pub(super) const KEEP_PATH: &str = "metadata.savoir-keep";
 pub(super) const HEAD_PATH: &str = "metadata.savoir-head";
 
-/// Whether a key under `metadata` is ours.
+/// Whether a key under `metadata` belongs to the stash.
 pub(super) fn is_own(key: &str) -> bool {
     key.starts_with("savoir-")
 }
 
-/// What is remembered.
+/// The stored data about the original of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stash {
     pub(super) from: Dialect,
@@ -42,19 +45,19 @@ pub(super) struct Stash {
     pub(super) head: StashedHead,
 }
 
-/// What is remembered of the text before the body.
+/// The stored text before the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StashedHead {
-    /// There was no frontmatter.
+    /// The original had no frontmatter.
     Absent,
-    /// All of it.
+    /// The whole text.
     Whole(String),
-    /// Lines that are not in the file, and the order of all fields.
+    /// The lines that are not in the file, and the order of all fields.
     Lines { keep: String, order: Vec<String> },
 }
 
 impl Stash {
-    /// The lines of its entries, indented by `indent` blanks.
+    /// Formats the entries of the stash, indented by `indent` blanks.
     pub(super) fn lines(&self, indent: usize) -> String {
         self.entries().iter().map(|(key, value)| write_entry(key, value, indent)).collect()
     }
@@ -108,7 +111,7 @@ fn order_of(text: &str) -> Option<Vec<String>> {
     Some(text.split(',').map(str::to_owned).collect())
 }
 
-/// The line end of a file, as its first line has it.
+/// Returns the line ending of the first line of a file.
 pub(super) fn newline(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text.get(..at).is_some_and(|line| line.ends_with('\r')) => "\r\n",
@@ -116,7 +119,7 @@ pub(super) fn newline(text: &str) -> &'static str {
     }
 }
 
-/// Gives text the line ends of a file; text that has its own keeps them.
+/// Converts line endings to `newline`; text with `\r` stays unchanged.
 pub(super) fn with_newlines(text: &str, newline: &str) -> String {
     if newline == "\n" || text.contains('\r') {
         text.to_owned()
@@ -125,15 +128,14 @@ pub(super) fn with_newlines(text: &str, newline: &str) -> String {
     }
 }
 
-/// The file that a file was made from, as its stash tells.
+/// The restored original of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Original {
     pub(super) dialect: Dialect,
     pub(super) text: String,
 }
 
-/// Puts the original together again. What was edited since is edited there, too, where the two
-/// files share their lines.
+/// Restores the original of a file. Edits of lines that both files share are kept.
 pub(super) fn original(reading: &Reading) -> Option<Original> {
     let document = &reading.document;
     if let Some(original) = prose::original(document) {
@@ -168,7 +170,7 @@ fn head(document: &Document, keep: &str, order: &[String]) -> Option<String> {
         if let Some(source_lines) = kept.get(key) {
             head.push_str(&with_newlines(&source_lines.text, newline(text)));
         } else if let Some(source_lines) = here.get(key) {
-            // A field that is in neither was taken out since.
+            // A field that is in neither the file nor the stash was deleted after the conversion.
             let own = key == "metadata";
             head.push_str(&if own {
                 without_own(source_lines)?
@@ -182,7 +184,8 @@ fn head(document: &Document, keep: &str, order: &[String]) -> Option<String> {
     Some(head)
 }
 
-/// The lines of `metadata` without our own. They stand together, the one-line order last.
+/// Returns the lines of `metadata` without the stash. Its entries are adjacent, with the one-line
+/// order last.
 pub(super) fn without_own(metadata: &FieldLines) -> Option<String> {
     let document = fenced(&metadata.text);
     let text = document.text();

@@ -1,4 +1,5 @@
-//! Agent Flow Lite: prompts with inputs, a knowledge base and model settings.
+//! Implements the dialect of Agent Flow Lite: prompts with inputs, a knowledge base and model
+//! settings.
 
 mod contract;
 mod stored;
@@ -29,13 +30,13 @@ pub use contract::{
 };
 pub use stored::{Purpose, StoredSkillFile, with_owner, without_owner};
 
-/// Most bytes of a skill file, in UTF-8.
+/// Maximum size of a skill file, in bytes of UTF-8.
 pub const MAX_CONTENT_BYTES: usize = 51_200;
 
-/// Sampling temperature of a skill that names none.
+/// Default sampling temperature.
 pub const DEFAULT_TEMPERATURE: f64 = 0.7;
 
-/// Most tokens of an answer of a skill that names no limit.
+/// Default maximum number of tokens of an answer.
 pub const DEFAULT_MAX_TOKENS: u32 = 2000;
 
 #[derive(Debug)]
@@ -184,7 +185,7 @@ impl Language for AgentFlow {
     }
 
     fn conventions(&self) -> Conventions {
-        // The sentence of its API.
+        // The wording of Agent Flow Lite's API.
         let message = |name: &str, folder: &str| {
             format!(
                 "Skill name mismatch: folder name '{folder}' does not match frontmatter name '{name}'"
@@ -305,7 +306,7 @@ pub fn parse_at_skill(message: &str) -> (Option<&str>, &str) {
     if name.is_empty() {
         return none;
     }
-    // `\s+(.+)` gives back a blank when nothing else is left for the second group.
+    // `\s+(.+)` leaves one blank for the second group if nothing else is left.
     let text = rest.trim_start();
     let blanks = &rest[..rest.len() - text.len()];
     match (blanks.chars().count(), text.is_empty()) {

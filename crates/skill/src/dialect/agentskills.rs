@@ -1,4 +1,4 @@
-//! The agentskills.io base format: six fields, every value read as text.
+//! Implements the agentskills.io base format: six fields, with every value read as text.
 
 use savoir_lint::Severity;
 
@@ -21,15 +21,15 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct AgentSkills;
 
-/// How the base format and its relatives look for the frontmatter.
+/// How the base format and related dialects find the frontmatter.
 pub(super) const FENCES: Fences =
     Fences { skip_blank_lines: false, exact: false, unclosed: Unclosed::Error, optional: false };
 
-/// A list of tools in any of the forms that are in use.
+/// A list of tools in any of the common notations.
 pub(super) const TOOLS: Shape =
     Shape::Either(&[Shape::Text(&[]), Shape::List(&Shape::Scalar(&[]))]);
 
-/// Codex cuts a longer one, and nobody but the reference validator refuses it.
+/// Codex truncates longer descriptions; only the reference validator rejects them.
 const DESCRIPTION: &[Limit] = &[Limit::warning(MAX_DESCRIPTION_CHARS, "description-truncated")];
 
 /// The six fields.
@@ -141,7 +141,7 @@ impl Language for AgentSkills {
     }
 }
 
-/// Name, description, licence and compatibility.
+/// Writes name, description, license and compatibility.
 pub(super) fn write_base(skill: &Skill, fields: &mut Fields) {
     fields.put("name", "name", skill.name.clone());
     fields.put("description", "description", skill.description.clone());
@@ -149,7 +149,7 @@ pub(super) fn write_base(skill: &Skill, fields: &mut Fields) {
     fields.put("compatibility", "compatibility", skill.compatibility.clone());
 }
 
-/// The allowed tools as one string with blanks.
+/// Returns the allowed tools as one string, separated by blanks.
 pub(super) fn tools_text(skill: &Skill) -> String {
     let grants = skill.policy.allowed_tools.as_deref().unwrap_or_default();
     allowed_tools::join(grants)

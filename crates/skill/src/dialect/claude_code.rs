@@ -1,4 +1,5 @@
-//! Claude Code: the base format with fields for starting, forking and limiting a skill.
+//! Implements the dialect of Claude Code: the base format with fields for invoking, forking and
+//! restricting a skill.
 
 use savoir_lint::{Diagnostic, Edit, Fix, Severity};
 
@@ -22,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct ClaudeCode;
 
-/// The catalog shows this much of description and `when_to_use` together.
+/// Maximum length of description and `when_to_use` together in the catalog.
 const CATALOG_CHARS: usize = 1536;
 
 /// Fields that no other dialect has.
@@ -40,7 +41,7 @@ const OWN_KEYS: [&str; 11] = [
     "shell",
 ];
 
-/// Fields that the host obeys and the model keeps as they are.
+/// Fields that the host uses and that the model stores unchanged.
 const HOST_KEYS: [&str; 10] = [
     "argument-hint",
     "effort",
@@ -129,7 +130,7 @@ impl Language for ClaudeCode {
         true
     }
 
-    /// It takes the folder's name and the first lines of the text instead.
+    /// Claude Code uses the folder name and the first lines of the text instead.
     fn without_frontmatter(&self) -> Severity {
         Severity::Warning
     }
@@ -255,7 +256,7 @@ fn input(name: &str) -> Input {
     Input { name: name.to_owned(), kind: InputKind::String, ..Input::default() }
 }
 
-/// `argument-hint: [file]` is a list for YAML and text for people.
+/// Reports `argument-hint: [file]`, which is a list in YAML but is meant as text.
 fn argument_hint(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     let Some(hint) = reader.node("argument-hint").filter(|hint| hint.text().is_none()) else {
         return;

@@ -1,4 +1,5 @@
-//! Codex: three fields of SKILL.md and a side file `agents/openai.yaml`.
+//! Implements the dialect of Codex: three fields of SKILL.md and the additional file
+//! `agents/openai.yaml`.
 
 use savoir_lint::{Diagnostic, Severity, Source};
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ use crate::{
     },
 };
 
-/// The file beside SKILL.md that holds what Codex knows and the base format does not.
+/// The additional file with the fields that Codex has and the base format does not.
 pub(super) const SIDE_FILE: &str = "agents/openai.yaml";
 
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Language for Codex {
         true
     }
 
-    /// The side file does not change the dialect of SKILL.md.
+    /// The additional file does not change the dialect of SKILL.md.
     fn evidence(&self, _: &Clues<'_>) -> Option<Evidence> {
         None
     }

@@ -1,24 +1,24 @@
-//! Conventions of a dialect beyond the shape of its fields.
+//! Defines the conventions of a dialect beyond the shape of its fields.
 
 use std::borrow::Cow;
 
 use savoir_lint::Severity;
 
-/// Conventions of a dialect. Rules use them, so that none depends on a dialect by name.
+/// The conventions of a dialect. Rules read them instead of testing for a dialect by name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conventions {
-    /// How the name is compared with the folder's; `None` where the folder means nothing.
+    /// How the name is compared with the folder name; `None` if the folder name is irrelevant.
     pub(crate) folder_name: Option<FolderNameRule>,
-    /// What the body is to the model.
+    /// How the model uses the body.
     pub(crate) body: BodyUse,
-    /// Which YAML the reference reader of the system takes.
+    /// Which YAML the reference parser of the system accepts.
     pub(crate) strictness: Strictness,
-    /// Folders at the top of the skill whose files the system finds without being told.
+    /// Top-level folders of the skill whose files the system finds without a reference.
     pub(crate) known_folders: &'static [&'static str],
 }
 
 impl Conventions {
-    /// Those of most systems.
+    /// The conventions of most systems.
     pub(crate) const COMMON: Self = Self {
         folder_name: None,
         body: BodyUse::Instructions,
@@ -30,16 +30,16 @@ impl Conventions {
 /// How the name in the frontmatter is compared with the name of the folder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FolderNameRule {
-    /// How bad it is when they differ.
+    /// The severity if they differ.
     pub(crate) severity: Severity,
-    /// The form in which they are compared.
+    /// Normalizes both names before they are compared.
     pub(crate) form: fn(&str) -> Cow<'_, str>,
-    /// What to say of a name and a folder that differ.
+    /// Makes the message for a name and a folder name that differ.
     pub(crate) message: fn(&str, &str) -> String,
 }
 
 impl FolderNameRule {
-    /// They must be equal, letter by letter.
+    /// Both names must be equal.
     pub(crate) const EQUAL: Self = Self {
         severity: Severity::Error,
         form: |name| Cow::Borrowed(name),
@@ -47,20 +47,20 @@ impl FolderNameRule {
     };
 }
 
-/// What the body is to the model.
+/// How the model uses the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyUse {
-    /// The model reads it.
+    /// The model reads the body.
     Instructions,
-    /// It declares tools, and only these reach the model.
+    /// The body declares tools, and only the tools reach the model.
     Tools,
 }
 
-/// Which YAML the reference reader of a system takes.
+/// Which YAML the reference parser of a system accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
-    /// Any, with types.
+    /// Any YAML, with types.
     Plain,
-    /// Strict: every value is text, braces are refused, and lists of tools are one text.
+    /// Strict: every value is text, braces are rejected, and lists of tools are one text.
     TextOnly,
 }

@@ -1,4 +1,5 @@
-//! AMD GAIA: permissions, tiers and Python tools, flat or under `metadata.gaia`.
+//! Implements the dialect of AMD GAIA: permissions, tiers and Python tools, flat or under
+//! `metadata.gaia`.
 
 mod values;
 
@@ -24,22 +25,22 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Gaia;
 
-/// Where a manifest keeps its fields.
+/// Where a file stores the fields of GAIA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManifestShape {
-    /// At top level, as the specification says.
+    /// At top level, as the specification requires.
     Flat,
     /// Under `metadata.gaia`, as the shipped product does.
     Nested,
 }
 
 impl ManifestShape {
-    /// The shape of a file.
+    /// Returns the shape of a file.
     pub fn of(document: &Document) -> Self {
         if is_nested(document) { Self::Nested } else { Self::Flat }
     }
 
-    /// The word for it.
+    /// The identifier of the shape.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Flat => "flat",
@@ -197,7 +198,7 @@ impl Language for Gaia {
         let grants = clues.document.field("permissions").and_then(Node::items).unwrap_or_default();
         let is_grant =
             |node: &Node| node.text().is_some_and(|text| Permission::parse(text).is_ok());
-        // Some skills of other systems list permissions in the same way, without a version.
+        // Some skills of other systems list permissions in the same way, but without a version.
         (!grants.is_empty() && grants.iter().all(is_grant) && clues.has("version"))
             .then(|| Evidence::strong(3, "`permissions` is a list of `domain:level`"))
     }
@@ -282,7 +283,7 @@ impl Language for Gaia {
     }
 
     fn running(&self) -> ToolExecution {
-        // Programs need `shell:execute`.
+        // Running programs needs the permission `shell:execute`.
         ToolExecution {
             runs_programs: false,
             network: NetworkDefault::Off,
@@ -291,7 +292,7 @@ impl Language for Gaia {
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {
-        // A skill without tools exists only in the shape of the shipped product.
+        // Skills without tools exist only in the nested shape.
         let nested = skill.tools.is_empty();
         write_as(skill, if nested { ManifestShape::Nested } else { ManifestShape::Flat }, fields);
     }
@@ -370,7 +371,7 @@ pub(crate) fn write_as(skill: &Skill, shape: ManifestShape, fields: &mut Fields)
     }
 }
 
-/// Whether the file has the shape of the shipped product.
+/// Whether the file has the nested shape of the shipped product.
 fn is_nested(document: &Document) -> bool {
     document
         .fields()
@@ -378,7 +379,7 @@ fn is_nested(document: &Document) -> bool {
         .is_some_and(|node| node.entries().is_some())
 }
 
-/// Where a field of GAIA stands in this file.
+/// Returns the path of a GAIA field in this file.
 fn place(reader: &Reader<'_>, key: &str) -> String {
     if is_nested(reader.document) { format!("metadata.gaia.{key}") } else { key.to_owned() }
 }

@@ -1,4 +1,5 @@
-//! gibb.eri.sh: command tools in the body, each an H3 section with a table and a command.
+//! Implements the dialect of gibb.eri.sh: the body declares command tools, each in an H3 section
+//! with a table and a command.
 
 pub(crate) mod tools;
 
@@ -24,7 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Gibberish;
 
-/// Situations in which a skill can be offered.
+/// Modes of the user in which a skill can be offered.
 const MODES: [&str; 4] = ["Global", "Dev", "Meeting", "Writer"];
 
 const TIMEOUT: std::ops::RangeInclusive<i64> = 1..=300;
@@ -77,7 +78,7 @@ impl Language for Gibberish {
         if let Some(key) = clues.first_of(&["modes", "read_only", "always_ask"]) {
             return Some(Evidence::strong(5, format!("only gibb.eri.sh has `{key}`")));
         }
-        // Its sections stay in the body of what a skill was converted to, which is another dialect.
+        // A file that was converted from gibberish still has the sections, but is another dialect.
         if clues.text("metadata.savoir-from") == Some("gibberish") {
             return None;
         }
@@ -218,7 +219,7 @@ impl Language for Gibberish {
     }
 }
 
-/// Whether `metadata` holds only what a conversion keeps for the way back.
+/// Whether `metadata` contains only the stash of a conversion.
 fn carries_ours(reader: &Reader<'_>) -> bool {
     let entries = reader.node("metadata").and_then(Node::entries).unwrap_or_default();
     !entries.is_empty() && entries.iter().all(|entry| entry.key.starts_with("savoir-"))

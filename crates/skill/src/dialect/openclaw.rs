@@ -1,5 +1,7 @@
-//! OpenClaw and ClawHub: the base format with `metadata.openclaw`, nested YAML or one line of
-//! JSON. The shape that GAIA's document describes (`claw_version`, `actions`) is read too.
+//! Implements the dialect of OpenClaw and ClawHub: the base format with `metadata.openclaw`, as
+//! nested YAML or one line of JSON.
+//!
+//! It also reads the shape that GAIA's documentation describes (`claw_version`, `actions`).
 
 use savoir_lint::{Diagnostic, Edit, Fix, Severity};
 use serde_json::{Map, Value, json};
@@ -25,13 +27,13 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct OpenClaw;
 
-/// The names under which the block has stood over time.
+/// The current and former names of the OpenClaw block.
 pub(crate) const BLOCKS: [&str; 4] = ["openclaw", "clawdbot", "clawdis", "moltbot"];
 
 /// The block of Hermes, which has the same requirements.
 pub(crate) const HERMES: &str = "hermes";
 
-/// Domains that the shape of GAIA's document switches on or off as a whole.
+/// Domains that GAIA's documented shape switches on or off as a whole.
 pub(crate) const COARSE: [Domain; 6] = [
     Domain::Network,
     Domain::Filesystem,
@@ -41,12 +43,12 @@ pub(crate) const COARSE: [Domain; 6] = [
     Domain::Desktop,
 ];
 
-/// Fields of the block that people also write at top level or directly under `metadata`.
+/// Fields of the block that authors also write at top level or directly under `metadata`.
 const LOOSE: [&str; 5] = ["requires", "install", "primaryEnv", "envVars", "skillKey"];
 
 const SYSTEMS: [&str; 3] = ["darwin", "linux", "win32"];
 
-/// What people call these systems elsewhere.
+/// Other common names of these operating systems.
 const OTHER_NAMES: [(&str, &str); 5] = [
     ("macos", "darwin"),
     ("mac", "darwin"),
@@ -236,7 +238,7 @@ impl Language for OpenClaw {
     }
 }
 
-/// `metadata` as a map, also when it is a string of JSON.
+/// Returns `metadata` as a map, also if it is a JSON string.
 fn metadata_of(fields: &Node) -> Option<Node> {
     let metadata = fields.get("metadata")?;
     match metadata.text() {
@@ -246,20 +248,20 @@ fn metadata_of(fields: &Node) -> Option<Node> {
     }
 }
 
-/// OpenClaw's own fields, and where they stand.
+/// The fields of OpenClaw, and their path.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// Dotted path; empty when they stand at top level.
+    /// Dotted path; empty if the fields are at top level.
     pub(crate) path: String,
     pub(crate) node: Node,
 }
 
 impl Block {
-    /// The block, or the places where people put its fields instead.
+    /// Finds the block, or the other places where authors write its fields.
     pub(crate) fn of(fields: &Node) -> Option<Self> {
         let metadata = metadata_of(fields);
         let named = |place: &str, node: &Node| {
-            // Hermes reads the same fields; its block counts where there is no other.
+            // Hermes reads the same fields; its block is used if there is no other.
             let block = BLOCKS.into_iter().chain([HERMES]).find(|key| node.get(key).is_some())?;
             let node = node.get(block)?.clone();
             Some(Self { path: format!("{place}{block}"), node })
@@ -276,12 +278,12 @@ impl Block {
             .or_else(|| loose("", fields))
     }
 
-    /// Where a field of the block stands.
+    /// Returns the path of a field of the block.
     pub(crate) fn place(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Every variable that is spoken of, with its place, and whether it must be set.
+    /// Returns every environment variable with its path, and whether it is required.
     pub(crate) fn variables(&self) -> Vec<(String, String, bool)> {
         let mut variables: Vec<(String, String, bool)> = Vec::new();
         for key in ["requires.env", "primaryEnv", "envVars", "env", "optionalEnv"] {
@@ -300,21 +302,21 @@ impl Block {
         variables
     }
 
-    /// The entries of `install`, by how they install something.
+    /// Returns the entries of `install`.
     pub(crate) fn installers(&self) -> Vec<Installer> {
         let nodes = self.node.get("install").and_then(Node::items).unwrap_or_default();
         nodes.iter().map(Installer::of).collect()
     }
 }
 
-/// One way to install what a skill needs.
+/// One entry of `install`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Installer {
-    /// A package of Python.
+    /// A Python package.
     Python(String),
-    /// A package of Node.
+    /// A Node package.
     Node(String),
-    /// Anything else, by its kind.
+    /// Another kind of installer.
     Other(String),
 }
 
@@ -369,7 +371,7 @@ fn read_block(block: &Node, reader: &Reader<'_>, skill: &mut Skill) {
     }
 }
 
-/// The shape of GAIA's document: `actions` with handlers, coarse permissions, `pip_requires`.
+/// Reads GAIA's documented shape: `actions` with handlers, coarse permissions, `pip_requires`.
 fn read_described_shape(reader: &Reader<'_>, skill: &mut Skill) {
     let actions = reader.node("actions").and_then(Node::items).unwrap_or_default();
     skill.tools = actions.iter().filter_map(|node| action(node, reader)).collect();
@@ -384,7 +386,7 @@ fn read_described_shape(reader: &Reader<'_>, skill: &mut Skill) {
     }
 }
 
-/// Where a whole domain is switched on or off.
+/// Returns the two paths where a whole domain can be switched on or off.
 pub(crate) fn coarse_places(domain: Domain) -> [String; 2] {
     [format!("permissions.{domain}"), domain.to_string()]
 }
@@ -425,7 +427,7 @@ fn parameter(name: &str, node: &Node, reader: &Reader<'_>) -> Parameter {
     }
 }
 
-/// A type by its name in JSON Schema or in Python.
+/// Parses a type name of JSON Schema or Python.
 fn parameter_kind(word: &str) -> Option<ParameterKind> {
     ParameterKind::parse(word).or(match word {
         "str" => Some(ParameterKind::String),
@@ -438,7 +440,7 @@ fn parameter_kind(word: &str) -> Option<ParameterKind> {
     })
 }
 
-/// `metadata: '{"openclaw": …}'` is a string for every other reader.
+/// Reports `metadata: '{"openclaw": …}'`, which other systems read as a string.
 fn metadata_text(fields: &Node, found: &mut Vec<Diagnostic>) {
     let Some(metadata) = fields.get("metadata") else { return };
     let Some(text) = metadata.text() else { return };

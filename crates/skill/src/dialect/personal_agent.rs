@@ -1,5 +1,5 @@
-//! Personal Agent: the portable format with a hint for when to use it, forking, and an allow-list
-//! that is enforced.
+//! Implements the dialect of Personal Agent: the portable format with `when to use` hints, forking,
+//! and an enforced allow list.
 
 mod lifecycle;
 mod portable;
@@ -129,7 +129,7 @@ impl Language for PersonalAgent {
     }
 
     fn write(&self, skill: &Skill, fields: &mut Fields) {
-        // The order is the one in which Personal Agent exports.
+        // Fields are in the order in which Personal Agent exports them.
         fields.put("name", "name", skill.name.clone());
         fields.put("description", "description", skill.description.clone());
         fields.put("when_to_use", "when_to_use", skill.when_to_use.clone());

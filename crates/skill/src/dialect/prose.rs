@@ -1,4 +1,4 @@
-//! Markdown without frontmatter: the whole file is the instruction.
+//! Implements Markdown without frontmatter: the whole file is the instruction.
 
 use super::{Clues, Evidence, Language, NewFile, Reader, scaffold::title};
 use crate::{
@@ -58,7 +58,7 @@ impl Language for Prose {
         skill.description = first_paragraph(reader.document.body()).or(heading).unwrap_or_default();
     }
 
-    /// Prose has no fields; the converter keeps what it must in a comment.
+    /// Prose has no fields; the converter stores the frontmatter in a comment.
     fn write(&self, _: &Skill, _: &mut Fields) {}
 
     fn scaffold(&self, name: &str, description: &str) -> Vec<NewFile> {
@@ -71,7 +71,7 @@ impl Language for Prose {
     }
 }
 
-/// The first lines of text that are no heading, as one line.
+/// Returns the first paragraph that is not a heading, as one line.
 fn first_paragraph(body: &str) -> Option<String> {
     let mut words = Vec::new();
     for line in body.lines() {

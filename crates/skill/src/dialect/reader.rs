@@ -24,7 +24,7 @@ impl<'a> Reader<'a> {
         (!node.is_null(self.version)).then_some(node)
     }
 
-    /// A scalar as its text.
+    /// Returns a scalar as text.
     pub(crate) fn text(&self, path: &str) -> Option<String> {
         self.node(path)?.text().map(str::to_owned)
     }
@@ -37,12 +37,12 @@ impl<'a> Reader<'a> {
         Some(self.node(path)?.to_value(self.version))
     }
 
-    /// A list of scalars, or one scalar.
+    /// Returns a list of scalars; a single scalar counts as a list.
     pub(crate) fn strings(&self, path: &str) -> Vec<String> {
         self.node(path).map(strings_of).unwrap_or_default()
     }
 
-    /// Tools as one string with blanks or commas, or as a list.
+    /// Reads tools from one string, separated by blanks or commas, or from a list.
     pub(crate) fn tools(&self, path: &str) -> Option<Vec<ToolGrant>> {
         let node = self.node(path)?;
         let grants = match node.text() {
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         Some(grants)
     }
 
-    /// Name, description, licence, compatibility: the same words in nearly every dialect.
+    /// Reads name, description, license and compatibility, which most dialects share.
     pub(crate) fn identity(&self, skill: &mut Skill) {
         let folder_name = || self.folder.and_then(Folder::name).unwrap_or_default().to_owned();
         skill.name = self.text("name").unwrap_or_else(folder_name);
@@ -67,15 +67,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `metadata.version` and `metadata.author`, where the base format keeps them, or `version` and
-    /// `author` beside them, where many people write them.
+    /// Reads `metadata.version` and `metadata.author` of the base format, or `version` and `author`
+    /// at top level, where many authors write them.
     pub(crate) fn base_metadata(&self, skill: &mut Skill) {
         skill.version = self.text("metadata.version").or_else(|| self.text("version"));
         let authors = ["metadata.author", "author", "authors"].map(|key| self.strings(key));
         skill.authors = authors.into_iter().find(|found| !found.is_empty()).unwrap_or_default();
     }
 
-    /// Fields that the host obeys and the model has no word for.
+    /// Returns fields that the host uses and that have no equivalent in the model.
     pub(crate) fn host(&self, keys: &[&str]) -> Map<String, Value> {
         keys.iter().filter_map(|key| Some(((*key).to_owned(), self.value(key)?))).collect()
     }

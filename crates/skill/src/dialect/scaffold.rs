@@ -1,11 +1,11 @@
-//! Files of a new skill.
+//! Defines the files of a new skill.
 
-/// A file to write, relative to the skill's folder.
+/// A file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFile {
-    /// Relative path with `/`.
+    /// Path relative to the skill's folder, with `/`.
     pub path: String,
-    /// Its text.
+    /// The content of the file.
     pub text: String,
 }
 
@@ -15,7 +15,7 @@ impl NewFile {
     }
 }
 
-/// `web-search` becomes `Web search`.
+/// Makes a title from a name: `web-search` becomes `Web search`.
 pub(crate) fn title(name: &str) -> String {
     let words = name.replace(['-', '_'], " ");
     let mut chars = words.chars();

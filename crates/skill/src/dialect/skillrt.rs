@@ -1,4 +1,5 @@
-//! skillrt: typed inputs, outputs, dependencies and permissions; or prose.
+//! Implements the dialect of skillrt: typed inputs, outputs, dependencies and permissions; or
+//! prose.
 
 mod run;
 mod store;
@@ -29,7 +30,7 @@ pub use store::{InstallId, InstalledSkill, UnsafeName, install_id, listing};
 #[derive(Debug)]
 pub(super) struct Skillrt;
 
-/// The level of the runtime that we implement.
+/// The version of the runtime specification that we implement.
 const RUNTIME_LEVEL: &str = "0.1.0";
 
 const KINDS: &[&str] = &["string", "number", "boolean", "file", "url", "json"];
@@ -145,8 +146,8 @@ impl Language for Skillrt {
         }
         let permissions = clues.keys_of("permissions");
         let known = |key: &&str| ["network", "filesystem", "env"].contains(key);
-        // Some skills of other systems list hosts and variables in the same way, without a version.
-        // OpenClaw switches the same domains on or off.
+        // Some skills of other systems list hosts and variables in the same way, but without a
+        // version. OpenClaw uses the same domains as booleans.
         let is_own = clues.has("version") && !clues.has("claw_version");
         if !permissions.is_empty() && permissions.iter().all(known) && is_own {
             return Some(Evidence::strong(4, "`permissions` is a map of skillrt"));
@@ -234,7 +235,8 @@ impl Language for Skillrt {
     }
 
     fn declare(&self, _document: &Document, permissions: &[Permission]) -> Vec<(String, Value)> {
-        // A path or host is for both in this dialect, so one of the two is enough to list it.
+        // In this dialect a path or host covers reading and writing, so one of the two is enough to
+        // list it.
         let scopes = |domain: Domain, all: &str| -> Vec<String> {
             let mut list: Vec<String> = permissions
                 .iter()
@@ -448,7 +450,7 @@ fn runtime_level(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Finds references to skills that are not `name@range`.
+/// Reports references to skills that are not `name@range`.
 pub(super) fn skill_references(list: Option<&Node>, key: &str, found: &mut Vec<Diagnostic>) {
     for (index, node) in list.and_then(Node::items).unwrap_or_default().iter().enumerate() {
         for text in strings_of(node) {

@@ -1,81 +1,82 @@
-//! How the tools of a dialect run: start folder, default access, limits and variables. The tool
-//! runner uses this, so that it does not depend on a dialect by name.
+//! Defines how the tools of a dialect run: start folder, default access, limits and variables.
+//!
+//! The tool runner reads these settings instead of testing for a dialect by name.
 
-/// How tools of a dialect run.
+/// The settings for running tools of a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolExecution {
-    /// Where a tool starts.
+    /// The folder in which a tool starts.
     pub place: StartFolder,
-    /// Files that it gets unasked.
+    /// The files that a tool can access without a permission.
     pub files: DefaultFileAccess,
-    /// Whether tools may start the programs of the system without a permission.
+    /// Whether tools may start programs of the system without a permission.
     pub runs_programs: bool,
-    /// What a skill has that says nothing about the network.
+    /// The network access of a skill that does not declare any.
     pub network: NetworkDefault,
-    /// Whether programs that the skill requires may be run by it.
+    /// Whether a skill may run the programs that it lists as requirements.
     pub requirements_grant: bool,
-    /// Seconds that a tool may take if the skill does not say.
+    /// Default time limit of a tool, in seconds.
     pub seconds: u32,
-    /// Whether a signature can make it more than experimental.
+    /// Whether a signature can raise the skill above the experimental tier.
     pub attestable: bool,
-    /// Variables that tell a tool about its skill.
+    /// Environment variables that describe the skill to the tool.
     pub variables: &'static [(&'static str, VariableContent)],
 }
 
-/// Where a tool starts.
+/// The folder in which a tool starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartFolder {
-    /// In the folder that the user is in.
+    /// The current folder of the user.
     Directory,
-    /// In the root of the repository around it, else in the folder that the user is in.
+    /// The root of the enclosing repository, or the current folder if there is none.
     Repository,
 }
 
-/// Files that a tool gets unasked, beside its own folder.
+/// The files that a tool can access without a permission, besides the skill's own folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultFileAccess {
-    /// None.
+    /// No files.
     Nothing,
-    /// It reads the folder that the user is in.
+    /// Read access to the current folder of the user.
     Directory,
-    /// It reads the repository, and changes it unless the skill says that it only reads.
+    /// Read access to the repository, and write access unless the skill declares itself read-only.
     Repository,
 }
 
-/// What a skill has that says nothing about the network.
+/// The network access of a skill that does not declare any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkDefault {
-    /// Not even sockets.
+    /// No network; sockets cannot be created.
     Off,
-    /// Nobody is reached, and each host that it wanted can be granted.
+    /// No host is reachable, and the user can grant each host that the tool tried to reach.
     Asks,
 }
 
-/// What a variable tells.
+/// The content of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableContent {
     /// The name of the skill.
     Name,
     /// The folder of the skill.
     Folder,
-    /// The situation that the user is in.
+    /// The current mode of the user.
     Mode,
 }
 
 impl ToolExecution {
-    /// As most systems do it: scripts that an agent starts in the user's folder.
+    /// The settings of most systems: scripts that an agent starts in the user's folder.
     pub const COMMON: Self = Self {
         place: StartFolder::Directory,
         files: DefaultFileAccess::Directory,
         runs_programs: true,
         network: NetworkDefault::Asks,
         requirements_grant: false,
-        // What a person starts may take its time; Ctrl-C ends it.
+        // Programs that a person starts may run long; Ctrl-C ends them.
         seconds: 600,
         attestable: true,
         variables: &[],
     };
 
-    /// Only what is declared.
+    /// Access only to declared files.
     pub const DECLARED: Self = Self { files: DefaultFileAccess::Nothing, ..Self::COMMON };
 }

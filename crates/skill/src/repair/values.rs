@@ -1,4 +1,4 @@
-//! Repairs of single values: each looks at the line where YAML broke and offers edits.
+//! Repairs single values: each function examines the line of the YAML error and proposes edits.
 
 use savoir_lint::{Edit, Safety, Span};
 
@@ -28,7 +28,7 @@ pub(super) fn repair_candidates(text: &str, error: &YamlError) -> Vec<Repair> {
     repairs
 }
 
-/// The line of an offset; the last line with text when the offset is the end.
+/// Returns the line of an offset; the last line with text if the offset is the end.
 fn line_of(lines: &[Line], at: usize) -> Option<usize> {
     let found = lines.iter().position(|line| at < line.next);
     found.or_else(|| lines.iter().rposition(|line| !line.blank))
@@ -56,7 +56,8 @@ impl ErrorContext<'_> {
         self.lines[self.index]
     }
 
-    /// The text that can own the broken place: its own line first, then the lines it continues.
+    /// Returns the values that can contain the error: its own line first, then the lines it
+    /// continues.
     fn owners(&self) -> Vec<OwningValue> {
         let mut owners: Vec<OwningValue> = Vec::new();
         let mut limit = usize::MAX;
@@ -87,7 +88,7 @@ impl ErrorContext<'_> {
             _ => return None,
         };
         let after = &self.lines[index + 1..];
-        // After `- key:` the other keys of the item stand at the column of the first one.
+        // After `- key:` the other keys of the item are at the column of the first one.
         let column =
             line.key(self.text).map_or(line.indent, |pair| pair.key.start - line.span.start);
         let continued: Vec<&Line> =
@@ -113,7 +114,7 @@ impl ErrorContext<'_> {
         one.into_iter().collect()
     }
 
-    /// `description: Use for: this` needs quotes around the whole value.
+    /// Quotes the whole value of `description: Use for: this`.
     fn quote_whole(&self, owner: &OwningValue) -> Repair {
         let value = owner.value.slice(self.text);
         let colon = value.find(": ").or_else(|| value.ends_with(':').then(|| value.len() - 1));
@@ -146,8 +147,9 @@ impl ErrorContext<'_> {
         repair
     }
 
-    /// Whether the value would take in an indented `key: value`: the indentation may be the mistake,
-    /// not the missing quotes. After a sentence only a field that some system knows is suspicious.
+    /// Whether the value would absorb an indented `key: value`. Then the indentation may be the
+    /// mistake, not the missing quotes. After a sentence only a field that some system defines is
+    /// suspicious.
     fn swallows_field(&self, owner: &OwningValue) -> bool {
         let first = Span::new(owner.value.start, owner.line.span.end).slice(self.text);
         let word = !first.trim().contains(char::is_whitespace);
@@ -158,7 +160,7 @@ impl ErrorContext<'_> {
             .any(|pair| word || is_known_field(pair.key.slice(self.text)))
     }
 
-    /// `>  text` wants its text on the next line.
+    /// Moves the text of `>  text` to the next line.
     fn block_scalar_text(&self, owner: &OwningValue) -> Option<Repair> {
         let value = owner.value.slice(self.text);
         let header = value.len() - value.trim_start_matches(['>', '|', '+', '-']).len();
@@ -174,7 +176,7 @@ impl ErrorContext<'_> {
         let quote = rest.trim_start().chars().next().filter(|first| matches!(first, '"' | '\''));
         let mut edits = Vec::new();
         if let Some(quote) = quote {
-            // In a block scalar a quote is text; here it opened the value before `>` came.
+            // In a block scalar a quote is text, but here it was opened before the `>`.
             gap.end += 1;
             if value.len() > header + blanks + 1 && value.ends_with(quote) {
                 edits.push(Edit::delete(Span::new(owner.value.end - 1, owner.value.end)));
@@ -190,7 +192,7 @@ impl ErrorContext<'_> {
         ))
     }
 
-    /// `'text'. More`, `"a "b" c"` and `"Quick" text` end their quotes too early.
+    /// Repairs values whose quotes end too early: `'text'. More`, `"a "b" c"`, `"Quick" text`.
     fn quotes(&self, owner: &OwningValue) -> Option<Repair> {
         let value = owner.value.slice(self.text);
         let quote = value.chars().next()?;
@@ -209,7 +211,7 @@ impl ErrorContext<'_> {
         let ends = value.ends_with(quote);
         let mut safety = Safety::Safe;
         let edits = if rest.trim() == "," {
-            // A habit of JSON.
+            // A trailing comma, as in JSON.
             let comma = owner.value.end - 1;
             vec![Edit::delete(Span::new(comma, comma + 1))]
         } else if ends && opens_inside(value, close) {
@@ -217,7 +219,7 @@ impl ErrorContext<'_> {
         } else if !ends && quote == '\'' && is_apostrophe(value, close) {
             close_after_apostrophes(self.text, owner.value)
         } else if is_whole_sentence(&value[1..close], rest) {
-            // With a second quotation behind it, the first may have been one, too.
+            // If a second quotation follows, the first may have been a quotation, too.
             if ends {
                 safety = Safety::Unsafe;
             }
@@ -233,7 +235,7 @@ impl ErrorContext<'_> {
         Some(Repair { safety, ..repair("text-after-quote", message, help, span, edits) })
     }
 
-    /// A quote that an earlier field opens and nothing closes makes this line the broken one.
+    /// Closes a quote that an earlier field opens, which makes this line the reported one.
     fn quote_opened_above(&self) -> Option<Repair> {
         let above = (0..self.index).rev().find(|index| {
             let line = self.lines[*index];
@@ -249,7 +251,7 @@ impl ErrorContext<'_> {
         self.quotes(&owner)
     }
 
-    /// `key: - item` wants its list on the next lines.
+    /// Moves the list of `key: - item` to the next lines.
     fn list_on_key_line(&self, owner: &OwningValue) -> Option<Repair> {
         let pair = owner.line.key(self.text)?;
         let gap = Span::new(pair.key.end + 1, owner.value.start);
@@ -261,7 +263,8 @@ impl ErrorContext<'_> {
         Some(repair("list-on-key-line", message, help, span, edits))
     }
 
-    /// `[a] [b]` is text; `[a, b` lacks its end; `{{x}}` is an unrendered template.
+    /// Repairs brackets: `[a] [b]` is text; `[a, b` lacks its end; `{{x}}` is an unrendered
+    /// template.
     fn brackets(&self, owner: &OwningValue) -> Vec<Repair> {
         let value = owner.value.slice(self.text);
         let mut repairs = Vec::new();
@@ -286,7 +289,7 @@ impl ErrorContext<'_> {
         repairs
     }
 
-    /// `@name` begins no plain value: quote just that word.
+    /// Quotes a word such as `@name`, because a plain value cannot begin with this character.
     fn reserved_character(&self) -> Option<Repair> {
         let line = self.line();
         let rest = Span::new(self.at, line.span.end).slice(self.text);
@@ -306,7 +309,7 @@ impl ErrorContext<'_> {
         Some(repair("unquoted-special", message, "put it in quotes", span, edits))
     }
 
-    /// List items that slipped to another column than those before them.
+    /// Aligns list items that are at another column than those before them.
     fn misaligned_list(&self) -> Option<Repair> {
         let line = self.line();
         if !line.is_item(self.text) {
@@ -327,7 +330,7 @@ impl ErrorContext<'_> {
         Some(repair("misaligned-list", message, help, margin(&line), edits))
     }
 
-    /// `name:value` is one word for YAML.
+    /// Inserts the blank in `name:value`, which is one word in YAML.
     fn blank_after_colon(&self) -> Option<Repair> {
         let candidates = [Some(self.index), self.index.checked_sub(1)];
         let line =
@@ -347,7 +350,7 @@ impl ErrorContext<'_> {
         Some(repair("missing-blank", message, "write `key: value`", span, edits))
     }
 
-    /// Tabs do not indent YAML.
+    /// Replaces tabs, which cannot indent YAML.
     fn tabs(&self) -> Option<Repair> {
         let mut edits = Vec::new();
         for line in self.lines {

@@ -1,41 +1,41 @@
-//! Rendering of a Claude Code skill: `$ARGUMENTS`, `$ARGUMENTS[N]`, `$N`, `$name` and
-//! `${CLAUDE_…}`.
+//! Renders the body of a Claude Code skill: replaces `$ARGUMENTS`, `$ARGUMENTS[N]`, `$N`, `$name`
+//! and `${CLAUDE_…}`.
 //!
-//! Positions count from zero and the arguments are split as a shell splits words. A declared name
-//! without an argument becomes empty, and so does a position if all that come before it are in the
-//! body, too; any other, such as `$5`, is more likely an amount and stays as written. A backslash
-//! before a placeholder keeps it literal. Substitution reaches into code blocks, and commands
-//! (`` !`cmd` ``) are left alone: nothing is ever executed here.
+//! Positions count from zero, and the arguments are split like words of a shell. A declared name
+//! without an argument becomes empty. A position without an argument becomes empty if all lower
+//! positions occur in the body; any other, such as `$5`, is probably an amount of money and stays
+//! unchanged. A backslash before a placeholder keeps it literal. Placeholders in code blocks are
+//! replaced as well. Commands (`` !`cmd` ``) stay unchanged: this module never executes anything.
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use crate::template::is_word;
 
-/// What a reference stands for.
+/// The meaning of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// `$ARGUMENTS`: all arguments, as typed.
+    /// `$ARGUMENTS`: all arguments as typed by the user.
     All,
-    /// `$ARGUMENTS[N]` or `$N`.
+    /// `$ARGUMENTS[N]` or `$N`: the argument at this position.
     Position(usize),
-    /// `$name`: the position of the name among the declared ones.
+    /// `$name`: the index of the name among the declared arguments.
     Name(usize),
     /// `${CLAUDE_…}`: the name of the variable.
     Variable(String),
-    /// A placeholder after a backslash: its text without the backslash.
+    /// A placeholder after a backslash: replaced by its text without the backslash.
     Escaped,
 }
 
 /// A placeholder in a body.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
-    /// Its bytes, including the backslash of an escaped one.
+    /// The byte range, including the backslash of an escaped placeholder.
     pub span: Range<usize>,
-    /// What it stands for.
+    /// The meaning of the placeholder.
     pub target: Target,
 }
 
-/// Finds all placeholders, from left to right. `names` are the declared arguments.
+/// Finds all placeholders, from left to right. `names` are the names of the declared arguments.
 pub fn scan<S: AsRef<str>>(body: &str, names: &[S]) -> Vec<Reference> {
     let mut found = Vec::new();
     let mut end = 0;
@@ -53,12 +53,13 @@ pub fn scan<S: AsRef<str>>(body: &str, names: &[S]) -> Vec<Reference> {
     found
 }
 
-/// An even number of backslashes escapes itself, not the dollar sign.
+/// Whether the text ends with an odd number of backslashes. An even number escapes itself, not the
+/// dollar sign.
 fn is_escaped(before: &str) -> bool {
     before.bytes().rev().take_while(|&b| b == b'\\').count() % 2 == 1
 }
 
-/// Reads what follows a dollar sign; gives the target and its length.
+/// Parses the text after a dollar sign; returns the target and its length.
 fn read<S: AsRef<str>>(rest: &str, names: &[S]) -> Option<(Target, usize)> {
     read_variable(rest)
         .or_else(|| read_arguments(rest))
@@ -83,7 +84,7 @@ fn read_arguments(rest: &str) -> Option<(Target, usize)> {
     (!after.starts_with(is_word)).then_some((Target::All, WORD.len()))
 }
 
-/// Reads `[N]`; gives the number and the length.
+/// Parses `[N]`; returns the number and the length.
 fn read_index(text: &str) -> Option<(usize, usize)> {
     let (position, length) = read_number(text.strip_prefix('[')?)?;
     let closed = text.get(length + 1..)?.starts_with(']');
@@ -101,7 +102,7 @@ fn read_number(text: &str) -> Option<(usize, usize)> {
     Some((text.get(..length)?.parse().ok()?, length))
 }
 
-/// The longest declared name that ends at a word boundary.
+/// Returns the longest declared name that ends at a word boundary.
 fn read_name<S: AsRef<str>>(rest: &str, names: &[S]) -> Option<(Target, usize)> {
     let fits = |name: &str| {
         !name.is_empty() && rest.strip_prefix(name).is_some_and(|after| !after.starts_with(is_word))
@@ -115,9 +116,9 @@ fn read_name<S: AsRef<str>>(rest: &str, names: &[S]) -> Option<(Target, usize)> 
         .map(|(position, name)| (Target::Name(position), name.len()))
 }
 
-/// Renders a body. `variable` supplies the values of `${CLAUDE_…}`; `None` leaves one as written.
+/// Renders a body. `variable` returns the values of `${CLAUDE_…}`; `None` leaves one unchanged.
 ///
-/// Arguments that no placeholder took are appended as `ARGUMENTS: …`, so that they are not lost.
+/// Arguments that no placeholder used are appended as `ARGUMENTS: …`, so that they are not lost.
 pub fn render<'a, S: AsRef<str>>(
     body: &str,
     arguments: &str,
@@ -155,7 +156,7 @@ pub fn render<'a, S: AsRef<str>>(
     result
 }
 
-/// How many positions there are, counted from zero without a gap.
+/// Returns how many positions occur in the body, counted from zero to the first gap.
 fn positions(references: &[Reference]) -> usize {
     let there: HashSet<usize> = references
         .iter()
@@ -167,8 +168,8 @@ fn positions(references: &[Reference]) -> usize {
     (0..there.len()).take_while(|n| there.contains(n)).count()
 }
 
-/// Splits arguments as a shell splits words, without any expansion. If a quote is not closed,
-/// blanks alone separate.
+/// Splits arguments like words of a shell, without expansion. If a quote is not closed, splits at
+/// blanks only.
 fn split_arguments(text: &str) -> Vec<String> {
     split_quoted(text).unwrap_or_else(|| text.split_whitespace().map(str::to_owned).collect())
 }

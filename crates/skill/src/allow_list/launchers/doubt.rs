@@ -1,18 +1,18 @@
-//! Finds out whether a command may run more than its pattern names.
+//! Decides whether a command may run more than its pattern names.
 
 use super::{
     CommandPassing, KnownOptions, Launcher, Style, Subcommands, Words,
     table::{BASE, TABLE},
 };
 
-/// Why a command may run more than the first words of it, which a pattern names, say; `None` if it does
-/// not.
+/// Returns why a command may run more than its first `named` words, which the pattern contains;
+/// `None` if it does not.
 pub(crate) fn find_doubt(words: &[String], named: usize) -> Option<String> {
     let launcher = find(words.first()?)?;
     Command { launcher, words, named }.find_reason().err()
 }
 
-/// What is known of a program, if it runs others.
+/// Returns the table entry of a program, if it can run others.
 fn find(word: &str) -> Option<&'static Launcher> {
     let name = word.rsplit('/').next().unwrap_or(word);
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
@@ -24,7 +24,7 @@ fn find(word: &str) -> Option<&'static Launcher> {
 struct Command<'a> {
     launcher: &'static Launcher,
     words: &'a [String],
-    /// How many of the words a pattern names.
+    /// The number of words that the pattern contains.
     named: usize,
 }
 
@@ -35,9 +35,9 @@ impl Command<'_> {
             if !only_words && word == "--" {
                 only_words = true;
             } else if !only_words && self.is_number(word) {
-                // No program that is known here makes more of it.
+                // No program in the table gives a number a special meaning.
             } else if !only_words && is_option(word) {
-                // Where an option gives the text, all words are files.
+                // If an option contains the code, all plain words are files.
                 plain = plain.max(usize::from(self.is_program_option(word)));
                 at += self.option(at)?;
                 if self.ends_with(word) {
@@ -54,7 +54,7 @@ impl Command<'_> {
         Ok(())
     }
 
-    /// `-7`, and `-10k` where letters are not options.
+    /// Whether a word is a number: `-7`, and `-10k` where letters are not options.
     fn is_number(self, word: &str) -> bool {
         let units: &[char] = match self.launcher.style {
             Style::Whole => &['c', 'k', 'w', 'M', 'G'],
@@ -68,7 +68,7 @@ impl Command<'_> {
         at < self.named
     }
 
-    /// Whether all words behind an option belong to what it runs.
+    /// Whether all words after an option belong to the script that it runs.
     fn ends_with(self, word: &str) -> bool {
         matches!(self.launcher.words, Words::Script { ends } if ends.contains(&word))
     }
@@ -84,7 +84,7 @@ impl Command<'_> {
         options.find(ends).is_some_and(|option| texts.contains(&&*option))
     }
 
-    /// Judges text in the language of the program.
+    /// Checks code in the language of the program.
     fn read(self, text: Option<&str>, at: usize) -> Result<(), String> {
         match (self.launcher.words, text) {
             (Words::Text(read), Some(text)) if !self.is_named(at) => {
@@ -94,7 +94,7 @@ impl Command<'_> {
         }
     }
 
-    /// Judges an option; gives how many words belong to it.
+    /// Checks an option; returns the number of words that belong to it.
     fn option(self, at: usize) -> Result<usize, String> {
         let word = self.words[at].as_str();
         if matches!(self.launcher.words, Words::Opaque) && !self.is_named(at) {
@@ -141,7 +141,7 @@ impl Command<'_> {
         }
     }
 
-    /// Judges `-xzf`, letter by letter.
+    /// Checks clustered options such as `-xzf`, letter by letter.
     fn short_options(self, at: usize, word: &str, executes: &[&str]) -> Result<usize, String> {
         let Launcher { acts, understood, takes, attached, texts, .. } = self.launcher;
         let letters = word.strip_prefix('-').unwrap_or(word);
@@ -182,13 +182,14 @@ impl Command<'_> {
         Ok(0)
     }
 
-    /// Judges a value or a plain word by its parts.
+    /// Checks a value or a plain word for risky parts.
     fn value(self, at: usize, value: &str) -> Result<(), String> {
         let is_odd = self.launcher.risky_parts.iter().any(|part| value.contains(part));
         if is_odd && !self.is_named(at) { Err(self.unknown(value)) } else { Ok(()) }
     }
 
-    /// Judges a word that is not an option; the end of all if the rest is judged with it.
+    /// Checks a word that is not an option. Returns `Some` if the check ends here: with an error,
+    /// or with a result that covers all following words.
     fn word(self, at: usize, place: usize) -> Option<Result<(), String>> {
         let word = self.words[at].as_str();
         if let Err(reason) = self.value(at, word) {
@@ -196,7 +197,7 @@ impl Command<'_> {
         }
         match self.launcher.words {
             Words::Letters if at == 1 && !self.is_named(at) => {
-                // Each of them is an option, also behind one that takes a value.
+                // Each letter is an option, also after one that takes a value.
                 let letter = word.chars().map(|letter| format!("-{letter}"));
                 let mut found = letter.filter(|one| self.launcher.executes.contains(&&**one));
                 found.next().map(|option| Err(self.runs(&option)))
@@ -214,7 +215,7 @@ impl Command<'_> {
         }
     }
 
-    /// A command inside of a command.
+    /// Checks a command inside a command.
     fn inner(self, at: usize, how: CommandPassing) -> Result<(), String> {
         let inner = &self.words[at..];
         let first = inner.first().map(String::as_str).unwrap_or_default();
@@ -235,7 +236,7 @@ impl Command<'_> {
         }
     }
 
-    /// A command that ends with `;` or `+`; gives how many words it has.
+    /// Checks an inner command that ends with `;` or `+`; returns its number of words.
     fn inner_until_end(self, at: usize) -> Result<usize, String> {
         let rest = self.words.get(at..).unwrap_or_default();
         let end = rest.iter().position(|word| word == ";" || word == "+").unwrap_or(rest.len());
@@ -252,7 +253,7 @@ impl Command<'_> {
             None => **entry == name,
             Some((first, second)) => first == name && rest.iter().any(|word| word == second),
         };
-        // The last word that must be named.
+        // The index of the last word that the pattern must contain.
         let last = |entry: &str| match entry.split_once(' ') {
             None => at,
             Some((_, second)) => {
@@ -281,7 +282,7 @@ impl Command<'_> {
         self.check_subcommand_options(at, known)
     }
 
-    /// The options of a subcommand.
+    /// Checks the options of a subcommand.
     fn check_subcommand_options(self, at: usize, known: &Subcommands) -> Result<(), String> {
         let name = self.words[at].as_str();
         let own = known.own.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, own)| own);
@@ -295,7 +296,7 @@ impl Command<'_> {
             if word == "--" {
                 only_words = true;
             } else if !only_words && is_option(word) && !self.is_number(word) {
-                // Which of them take a value is not known: no word is skipped.
+                // It is unknown which options take a value, so no word is skipped.
                 let is_whole = self.launcher.style == Style::Whole;
                 let launcher =
                     if is_whole { &SUBCOMMAND_WHOLE_OPTIONS } else { &SUBCOMMAND_OPTIONS };
@@ -335,7 +336,7 @@ impl Command<'_> {
     }
 }
 
-/// What is known of the options of a subcommand: nothing but those that execute.
+/// Options of subcommands: only those that execute something are known.
 static SUBCOMMAND_OPTIONS: Launcher =
     Launcher { understood: KnownOptions::AllAnd(&["--text", "--filter"]), ..BASE };
 static SUBCOMMAND_WHOLE_OPTIONS: Launcher = Launcher { style: Style::Whole, ..BASE };
@@ -344,13 +345,13 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-/// `NAME=value` before a command.
+/// Whether a word is `NAME=value` before a command.
 fn is_assignment(word: &str) -> bool {
     let name = word.split_once('=').map(|(name, _)| name);
     name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
 }
 
-/// Whether an option is one of a list. Long ones may be cut as long as they are still clear.
+/// Whether an option is in a list. Long options may be abbreviated as long as they are unambiguous.
 fn means(list: &[&str], name: &str, style: Style) -> bool {
     list.iter().any(|known| match style {
         Style::Whole => known.trim_start_matches('-') == name.trim_start_matches('-'),

@@ -1,7 +1,7 @@
-//! The table: every program that is known to run others, or to write what others run.
+//! Lists every program that is known to run others, or to write files that others run.
 //!
-//! To add a program, say which of its options execute something, and what its words are. Say which options
-//! are understood ([`Only`]) where there are few, or where a new one could execute something.
+//! To add a program, list the options that execute something and the meaning of its words. List the
+//! harmless options ([`Only`]) if there are few, or if a new option could execute something.
 
 use super::{
     CommandPassing, Launcher, Style, Subcommands,
@@ -70,7 +70,7 @@ pub(super) static TABLE: &[Launcher] = &[
             "--info-script", "--new-volume-script", "--rsh-command", "--rmt-command",
         ],
         understood: AllAnd(&["--checkpoint"]),
-        // Others take a value in one tar and none in another.
+        // Other options take a value in some versions of tar and none in others.
         takes: &["-f", "-C", "-T", "-X", "-b"],
         words: Words::Letters,
         // `host:archive` starts a shell on another machine.
@@ -192,9 +192,9 @@ pub(super) static TABLE: &[Launcher] = &[
     },
     Launcher { names: &["flock"], executes: &["-c", "--command"], takes: &["-w", "-E"], words: command(1), ..BASE },
     Launcher { names: &["systemd-run", "systemd-inhibit", "script", "gdb", "lldb", "rlwrap", "expect", "unbuffer", "tmux", "screen", "socat", "nc", "ncat", "netcat", "run-parts"], ..OPAQUE },
-    // Words of a shell that run a text or a file.
+    // Shell builtins that execute a text or a file.
     Launcher { names: &["eval", "source", ".", "trap", "alias", "coproc", "enable", "bind", "complete"], ..OPAQUE },
-    // Later.
+    // Schedulers.
     Launcher { names: &["crontab"], understood: Only(&["-l"]), takes: &["-u"], ..OPAQUE_BUT_OPTIONS },
     Launcher { names: &["at", "batch"], understood: Only(&["-l", "-V"]), ..OPAQUE_BUT_OPTIONS },
     // Other machines.
@@ -230,7 +230,7 @@ pub(super) static TABLE: &[Launcher] = &[
         takes: &["-P", "-t", "-T", "-U", "-w", "-i", "-A", "-R", "-D"],
         ..BASE
     },
-    // Languages: a file is run as the pattern says, a text is not seen in it.
+    // Interpreters: a pattern can name a script file, but not the code in a text.
     Launcher {
         names: &["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"],
         understood: Only(&["-e", "-u", "-x", "-v", "-n", "-f", "-C", "--norc", "--noprofile", "--posix", "--version", "--help"]),
@@ -294,7 +294,7 @@ pub(super) static TABLE: &[Launcher] = &[
     Launcher {
         names: &["npm", "pnpm", "yarn", "bun", "deno"],
         executes: &["--script-shell", "--node-options", "--shell", "--call"],
-        // What is not known may take the next word, which then is no subcommand.
+        // An unknown option may take the next word as its value, which then is not a subcommand.
         understood: Only(&["-s", "-q", "--silent", "--quiet", "--version", "-v", "--help", "-h", "--json", "--prefix", "--cwd", "--dir", "--workspace"]),
         takes: &["-C", "--prefix", "--dir", "--cwd", "-w", "--workspace"],
         words: Words::Subcommand(Subcommands {
@@ -398,7 +398,7 @@ const GIT: Launcher = Launcher {
     names: &["git"],
     executes: &["-c", "--config-env", "--exec-path", "--git-dir"],
     acts: &["-p", "--paginate"],
-    // What is not known may take the next word, which then is no subcommand.
+    // An unknown option may take the next word as its value, which then is not a subcommand.
     understood: Only(&[
         "--no-pager", "-P", "--bare", "--no-replace-objects", "--literal-pathspecs", "--no-optional-locks",
         "--glob-pathspecs", "--icase-pathspecs", "--version", "-v", "--help", "-h", "--work-tree",
@@ -416,7 +416,7 @@ const GIT: Launcher = Launcher {
             "revert", "rm", "shortlog", "show", "show-branch", "show-ref", "sparse-checkout", "stash",
             "status", "submodule", "switch", "symbolic-ref", "tag", "update-index", "update-ref",
             "version", "whatchanged", "worktree",
-            // Reading alone: git runs what stands in its configuration.
+            // Only reading the configuration is harmless, because git runs commands from it.
             "config --get", "config --get-all", "config --get-regexp", "config --list", "config -l",
             "config get", "config list",
         ],

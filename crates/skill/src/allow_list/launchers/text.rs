@@ -2,7 +2,7 @@
 
 const AWK_PIPE_REASON: &str = "its program has `|`, by which awk runs commands";
 
-/// Whether a program for awk runs and writes nothing.
+/// Checks that an awk program runs no commands and writes no files.
 pub(super) fn check_awk(text: &str) -> Result<(), &'static str> {
     if text.contains("system") || text.contains('@') {
         return Err("its program calls `system`, or a function by a name that is not seen here");
@@ -20,7 +20,7 @@ pub(super) fn check_awk(text: &str) -> Result<(), &'static str> {
     if writes { Err("its program writes a file") } else { Ok(()) }
 }
 
-/// Without the pattern at the beginning: what stands there between two slashes is nothing else.
+/// Removes the pattern at the beginning: text between two slashes there is always a pattern.
 fn strip_first_pattern(text: &str) -> &str {
     let begin = text.trim_start().trim_start_matches('!').trim_start();
     let Some(rest) = begin.strip_prefix('/') else { return text };
@@ -30,8 +30,8 @@ fn strip_first_pattern(text: &str) -> &str {
     }
 }
 
-/// Without texts in quotes. Where a slash, a backslash or a comment could hide where a text begins, all
-/// of it counts as code.
+/// Removes quoted strings. If a slash, a backslash or a comment could hide the start of a string,
+/// the whole text counts as code.
 fn strip_strings(text: &str) -> Result<String, &'static str> {
     if text.contains(['/', '\\', '#']) {
         return Ok(text.to_owned());
@@ -46,7 +46,7 @@ fn strip_strings(text: &str) -> Result<String, &'static str> {
 const SED_REASON: &str =
     "its script does something that is not understood here, such as `e` or `w`";
 
-/// Whether a script for sed runs nothing and writes no other files.
+/// Checks that a sed script runs no commands and writes no other files.
 pub(super) fn check_sed(script: &str) -> Result<(), &'static str> {
     let mut rest = script;
     loop {
@@ -69,7 +69,7 @@ pub(super) fn check_sed(script: &str) -> Result<(), &'static str> {
             )?,
             's' => expect_end_of_command(skip_substitution(rest_after_command)?)?,
             'y' => expect_end_of_command(skip_delimited(rest_after_command, 2)?)?,
-            // All that follows is text.
+            // Everything that follows is text.
             'a' | 'i' | 'c' => return Ok(()),
             'b' | 't' | 'T' | ':' => {
                 let label = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -80,7 +80,7 @@ pub(super) fn check_sed(script: &str) -> Result<(), &'static str> {
     }
 }
 
-/// What stands behind the lines that a command is for.
+/// Returns the text after the line addresses of a command.
 fn skip_addresses(text: &str) -> Result<&str, &'static str> {
     let mut rest = text;
     loop {
@@ -92,13 +92,13 @@ fn skip_addresses(text: &str) -> Result<&str, &'static str> {
     }
 }
 
-/// What stands behind `s/a/b/flags`.
+/// Returns the text after `s/a/b/flags`.
 fn skip_substitution(text: &str) -> Result<&str, &'static str> {
     let rest = skip_delimited(text, 2)?;
     Ok(rest.trim_start_matches(|c: char| c.is_ascii_digit() || "gpiIM".contains(c)))
 }
 
-/// What stands behind so many parts, which end where the first character comes again.
+/// Returns the text after `parts` delimited parts; the first character is the delimiter.
 fn skip_delimited(text: &str, parts: usize) -> Result<&str, &'static str> {
     let mut characters = text.chars();
     let delimiter =
@@ -108,7 +108,7 @@ fn skip_delimited(text: &str, parts: usize) -> Result<&str, &'static str> {
         match c {
             '\\' => drop(characters.next().ok_or(SED_REASON)?),
             c if c == delimiter => {
-                // Some seds take a delimiter in brackets for a character, others do not.
+                // Seds differ in whether a delimiter in brackets is an ordinary character.
                 if in_set != 0 {
                     return Err(SED_REASON);
                 }
@@ -125,7 +125,7 @@ fn skip_delimited(text: &str, parts: usize) -> Result<&str, &'static str> {
     Err(SED_REASON)
 }
 
-/// A command ends with the script, a semicolon or a brace.
+/// Checks that the command ends here: with the script, a semicolon or a brace.
 fn expect_end_of_command(text: &str) -> Result<&str, &'static str> {
     let rest = text.trim_start_matches([' ', '\t']);
     match rest.chars().next() {

@@ -1,4 +1,4 @@
-//! Builds the report of what happened to each field.
+//! Builds the report about each field of a conversion.
 
 use super::{Build, StashKind};
 use crate::{
@@ -81,14 +81,14 @@ impl Build<'_, '_> {
         FieldReport::new(from, &image.path, how, why)
     }
 
-    /// The length at which the target cuts a description that is longer.
+    /// Returns the length at which the target truncates a longer description.
     fn cut_at(&self, image: &WrittenField) -> Option<usize> {
         let limit = self.mapper.target.language().description_limit()?;
         let long = image.value.as_str().is_some_and(|text| text.chars().count() > limit);
         (image.path == "description" && long).then_some(limit)
     }
 
-    /// Reports what no field of the source became.
+    /// Reports a target field that has no source field.
     pub(super) fn added(&self, image: &WrittenField) -> FieldReport {
         let skill = self.mapper.skill;
         let approximation = image.approximation.clone();
@@ -114,7 +114,7 @@ impl Build<'_, '_> {
         FieldReport::added(&image.path, how, why)
     }
 
-    /// Reports `metadata` and what the target made of it.
+    /// Reports the outcome for `metadata`.
     pub(super) fn report_metadata(&mut self, field: Option<&PlannedField>, at_home: bool) {
         if let Some(PlannedField { source_lines, images, .. }) = field {
             let same =
@@ -143,7 +143,8 @@ impl Build<'_, '_> {
         self.report.extend(added);
     }
 
-    /// Reports what goes to other files, and the file of the source that the target ignores.
+    /// Reports fields that are written to other files, and files of the source that the target
+    /// ignores.
     pub(super) fn side_files(&mut self) {
         let written = self.mapper.fields.written.iter();
         let other = written.filter(|image| image.path.contains('#'));
@@ -184,7 +185,7 @@ pub(super) fn body_report(
     FieldReport::new("body", "body", how, why)
 }
 
-/// Reports tools whose commands stand in the body and that the target does not declare.
+/// Reports tools whose commands are in the body and that the target cannot declare.
 pub(super) fn body_tools(reading: &Reading, target: Dialect) -> Option<FieldReport> {
     let declared = write(target, &reading.skill).written.iter().any(|image| image.model == "tools");
     let tools = reading.skill.tools.iter().filter(|_| !declared);

@@ -21,18 +21,18 @@ use crate::{
     yaml::{Node, YamlVersion},
 };
 
-/// Fields that only the shape of GAIA's document has.
+/// Fields that occur only in the shape that GAIA's documentation describes.
 const DOCUMENTED_SHAPE_KEYS: [&str; 3] = ["claw_version", "actions", "pip_requires"];
 
-/// Fields of the block that are carried over, so that nobody needs to be told about them.
+/// Fields of the OpenClaw block that are migrated, so that no note is needed.
 const MAPPED_BLOCK_KEYS: [&str; 6] =
     ["requires", "install", "primaryEnv", "envVars", "env", "optionalEnv"];
 
-/// Fields of the block that have no meaning in GAIA.
+/// Fields of the OpenClaw block that have no meaning in GAIA.
 const UNREAD_BLOCK_KEYS: [&str; 7] =
     ["os", "always", "skillKey", "emoji", "homepage", "nix", "config"];
 
-/// The skill as it is to be written, and what is to be told about it.
+/// The migrated skill before it is written, with the notes for the user.
 pub(super) struct MigrationPlan<'a> {
     pub(super) document: &'a Document,
     pub(super) shape: ManifestShape,
@@ -41,9 +41,9 @@ pub(super) struct MigrationPlan<'a> {
     pub(super) tools: Vec<MigratedTool>,
     pub(super) notes: Vec<MigrationNote>,
     pub(super) mapped: Vec<MappedField>,
-    /// Top-level fields that became others and so are not written again.
+    /// Top-level fields that were mapped to others, so they are not written again.
     pub(super) consumed: Vec<String>,
-    /// Values that cannot stay where they were, by their names.
+    /// Values that GAIA would misread in their place, by field name. They are stored elsewhere.
     pub(super) originals: Vec<(String, Value)>,
     block: Option<Block>,
     request: &'a MigrationRequest<'a>,
@@ -67,7 +67,7 @@ impl<'a> MigrationPlan<'a> {
         }
     }
 
-    /// Maps everything, and gives back what stands in the way.
+    /// Maps all fields and returns the reasons that block the migration.
     pub(super) fn fill(&mut self) -> Vec<MigrationBlocker> {
         let mut blockers: Vec<MigrationBlocker> =
             [self.name(), self.description()].into_iter().filter_map(Result::err).collect();
@@ -93,7 +93,7 @@ impl<'a> MigrationPlan<'a> {
         blockers
     }
 
-    /// Where a field of GAIA goes.
+    /// Returns the path of a GAIA field in the requested shape.
     fn at(&self, key: &str) -> String {
         match self.shape {
             ManifestShape::Nested => format!("metadata.gaia.{key}"),
@@ -108,7 +108,7 @@ impl<'a> MigrationPlan<'a> {
         }
     }
 
-    /// Whether the source has the shape of GAIA's document.
+    /// Whether the source has the shape that GAIA's documentation describes.
     fn has_documented_shape(&self) -> bool {
         DOCUMENTED_SHAPE_KEYS.iter().any(|key| self.document.field(key).is_some())
     }
@@ -222,7 +222,8 @@ impl<'a> MigrationPlan<'a> {
         }
     }
 
-    /// Whole domains that are switched on or off; reading gave each all its levels, or none.
+    /// Maps booleans that switch a whole domain on or off, and adds a review note for each that is
+    /// on. The reader has already expanded each domain to all its levels.
     fn coarse_permissions(&mut self) {
         let document = self.document;
         let boolean = |path: &str| {
@@ -247,7 +248,8 @@ impl<'a> MigrationPlan<'a> {
         self.other_permissions();
     }
 
-    /// What else a map of coarse permissions says is kept, though not where GAIA would read it.
+    /// Does not discard the original `permissions` if it contains anything but such booleans. It is
+    /// stored outside the place where GAIA reads permissions.
     fn other_permissions(&mut self) {
         let Some(node) = self.document.field("permissions") else { return };
         let known = |key: &str| COARSE.iter().any(|domain| domain.as_str() == key);
@@ -424,7 +426,7 @@ impl<'a> MigrationPlan<'a> {
             self.notes.push(MigrationNote::review(place, message));
         }
         if parameter.required && parameter.default.is_some() {
-            // A function of Python has a default or needs the value, never both.
+            // A Python parameter either has a default or is required, never both.
             parameter.required = false;
             let message = format!("`{name}` has a default, so it is no longer required");
             self.notes.push(MigrationNote::review(place, message));
@@ -439,7 +441,7 @@ impl<'a> MigrationPlan<'a> {
     }
 }
 
-/// A version with what it lacks. `None` if it is none at all.
+/// Completes a version with missing parts. Returns `None` if the text is not a version.
 fn complete_version(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
@@ -453,7 +455,7 @@ fn complete_version(text: &str) -> Option<String> {
     (plain && valid(&full)).then_some(full)
 }
 
-/// The first paragraph of a body that is no heading, at most so long.
+/// Returns the first paragraph of a body that is not a heading, cut to `limit`.
 fn first_paragraph(body: &str, limit: usize) -> String {
     let lines = body.lines().map(str::trim);
     let text = lines.skip_while(|line| line.is_empty() || line.starts_with(['#', '`', '<', '|']));
@@ -471,7 +473,7 @@ fn first_paragraph(body: &str, limit: usize) -> String {
     paragraph
 }
 
-/// Whether a grant opens a whole domain of this machine.
+/// Whether a permission opens a whole domain of this machine.
 fn is_wide(grant: &Permission) -> bool {
     let local = [Domain::Shell, Domain::Filesystem, Domain::Database, Domain::Desktop, Domain::Env];
     grant.scope.is_none() && grant.level != Level::None && local.contains(&grant.domain)

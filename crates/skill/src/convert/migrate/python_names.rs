@@ -2,7 +2,7 @@
 
 use crate::dialect::gaia::is_identifier;
 
-/// Words that cannot be names.
+/// Python keywords, which cannot be names.
 const KEYWORDS: [&str; 36] = [
     "False",
     "None",
@@ -42,7 +42,7 @@ const KEYWORDS: [&str; 36] = [
     "yield",
 ];
 
-/// Names that `tools.py` itself uses, so that no function may have them.
+/// Names that `tools.py` itself uses, so that no generated function may have them.
 pub(super) const RESERVED_MODULE_NAMES: [&str; 11] = [
     "tool",
     "str",
@@ -57,8 +57,8 @@ pub(super) const RESERVED_MODULE_NAMES: [&str; 11] = [
     "annotations",
 ];
 
-/// Makes a name of any text that is none of those taken: a good one stays as it is. Names of the
-/// module's own helpers begin with an underscore, so these never do.
+/// Makes a valid Python name from any text that differs from the `taken` names; a valid name stays
+/// unchanged. The result never begins with an underscore, because the helpers of the module do.
 pub(super) fn python_name(text: &str, kind: &str, reserved: &[&str], taken: &[String]) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let word: String = text.chars().map(plain).collect();
@@ -74,7 +74,7 @@ pub(super) fn python_name(text: &str, kind: &str, reserved: &[&str], taken: &[St
     if KEYWORDS.contains(&name.as_str()) || reserved.contains(&name.as_str()) {
         name.push('_');
     }
-    // There are more numbers than names that are taken.
+    // There is always a free number, because there are more candidates than taken names.
     let numbered = (2..taken.len() + 3).map(|number| format!("{name}_{number}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
     names.find(|name| !taken.contains(name)).unwrap_or(name)

@@ -1,4 +1,4 @@
-//! Writes the text of a migrated skill: the lines of the source with the changes.
+//! Writes the text of a migrated skill: the lines of the source with the changes applied.
 
 use serde_json::Value;
 
@@ -16,13 +16,13 @@ use crate::{
     yaml::{NodeData, Tree, YamlVersion, write::write_entry},
 };
 
-/// Where values go that GAIA would misread where they were.
+/// Key for values that GAIA would misread in their original place.
 const SET_ASIDE_KEY: &str = "original";
 
-/// Fields that GAIA lets pass as they are.
+/// Fields that GAIA ignores and that stay unchanged.
 const PASSED_FIELDS: [&str; 2] = ["compatibility", "allowed-tools"];
 
-/// Writes the text, and notes which fields stay without a meaning.
+/// Writes the text and adds notes about fields without a meaning in GAIA.
 pub(super) fn write(plan: &mut MigrationPlan<'_>, written: &[WrittenField]) -> String {
     let document = plan.document;
     let newline = newline(document.text());
@@ -71,8 +71,8 @@ fn frontmatter_lines(document: &Document, newline: &str) -> FrontmatterLines {
     })
 }
 
-/// A field that GAIA writes, in its own lines when they say the same. A list or a map that says
-/// something else is kept beside it.
+/// Writes a field that GAIA has; keeps the source lines if they have the same value. A list or a
+/// map with another value is stored separately.
 fn field(
     plan: &mut MigrationPlan<'_>,
     source_lines: FieldLines,
@@ -92,7 +92,7 @@ fn field(
     comments + &with_newlines(&write_entry(&source_lines.key, &value, 0), newline)
 }
 
-/// Whether GAIA reads a field of this name in one of its shapes.
+/// Whether GAIA reads a field of this name in any of its shapes.
 fn is_read(key: &str) -> bool {
     let shapes = Dialect::GAIA.language().shapes();
     shapes.into_iter().flatten().any(|field| field.key == key)
@@ -108,7 +108,7 @@ fn set_aside(plan: &mut MigrationPlan<'_>, source_lines: &FieldLines) {
     plan.notes.push(MigrationNote::review(key.clone(), message));
 }
 
-/// `metadata` as a map, also when it is a string of JSON; anything else is set aside.
+/// Returns `metadata` as a map, also if it is a JSON string; other values are stored separately.
 fn mapping(plan: &mut MigrationPlan<'_>, mut source_lines: FieldLines) -> Option<FieldLines> {
     if let Some(text) = source_lines.value.text() {
         let read = Tree::parse(text).ok().and_then(|tree| tree.root);
@@ -129,7 +129,7 @@ fn mapping(plan: &mut MigrationPlan<'_>, mut source_lines: FieldLines) -> Option
     }
 }
 
-/// Writes what GAIA needs and the source did not have, after its neighbour.
+/// Writes fields that GAIA needs and the source does not have, next to related fields.
 fn missing(lines: &mut Vec<(String, String)>, written: &[WrittenField], newline: &str) {
     let mut at = 0;
     for key in top_keys(written).into_iter().filter(|key| *key != "metadata") {
@@ -164,7 +164,7 @@ fn metadata(
     appended.unwrap_or_else(|| with_newlines(&metadata::rewrite(block, &additions, None), newline))
 }
 
-/// The lines between the fences of the source, with its body.
+/// Puts the lines between the fences of the source and appends its body.
 fn fenced(document: &Document, lines: &str, newline: &str) -> String {
     let text = document.text();
     if let Some(block) = document.layout().closed_block() {

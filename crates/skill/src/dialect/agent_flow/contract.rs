@@ -1,4 +1,5 @@
-//! What Agent Flow Lite checks before it stores or runs a skill, in the words of its API.
+//! Implements the checks that Agent Flow Lite makes before it stores or runs a skill, with the
+//! wording of its API.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -16,13 +17,13 @@ use crate::{
     template::{self, Grammar},
 };
 
-/// Why a request is refused: the member `detail` of the answer.
+/// Why a request is rejected: the member `detail` of the response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// What is wrong: `name`, `content`, `frontmatter`, `prompt` or `inputs`.
+    /// The invalid part: `name`, `content`, `frontmatter`, `prompt` or `inputs`.
     pub field: &'static str,
-    /// The text that clients show.
+    /// The message that clients show.
     pub message: String,
 }
 
@@ -32,21 +33,21 @@ impl Refusal {
     }
 }
 
-/// The two parts of a file.
+/// The fields and the prompt of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// The fields; none when the file has no frontmatter.
+    /// The fields; empty if the file has no frontmatter.
     pub frontmatter: Map<String, Value>,
-    /// The prompt, without blanks around it.
+    /// The prompt, trimmed.
     pub body: String,
 }
 
-/// How a model is called.
+/// The settings for calling a model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ModelSettings {
     /// Sampling temperature.
     pub temperature: f64,
-    /// Most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     pub max_tokens: u32,
 }
 
@@ -67,8 +68,8 @@ pub fn check_size(bytes: u64) -> Result<(), Refusal> {
     Err(Refusal::new("content", message))
 }
 
-/// Splits a file into its fields and its prompt. A file without frontmatter is all prompt; whether
-/// that is a skill is another question.
+/// Splits a file into its fields and its prompt. A file without frontmatter is all prompt; this
+/// function does not check whether it is a valid skill.
 ///
 /// ```
 /// use savoir_skill::dialect::agent_flow::parse;
@@ -89,7 +90,7 @@ pub fn parse(text: &str) -> Result<Content, Refusal> {
     Ok(Content { frontmatter, body: document.body().trim().to_owned() })
 }
 
-/// The parts of a file, or why it is refused.
+/// Parses a file, or returns why it is rejected.
 pub(super) fn document(text: &str) -> Result<Document, Refusal> {
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Err(Refusal::new("content", "Skill content is empty"));
@@ -98,7 +99,7 @@ pub(super) fn document(text: &str) -> Result<Document, Refusal> {
         Refusal::new("frontmatter", format!("Invalid YAML frontmatter: {why}"))
     };
     let source = Source::from_bytes(text.as_bytes().to_vec()).map_err(|error| invalid(&error))?;
-    // Nothing is mended here: what the original does not see as frontmatter is prompt.
+    // Nothing is repaired here: text that Agent Flow Lite does not read as frontmatter is prompt.
     let fences = Fences { optional: true, ..AgentFlow.fences() };
     let document = Document::parse_with(source, fences);
     match document.problems().iter().find(|problem| problem.is_error()) {
@@ -128,8 +129,8 @@ pub fn check_placeholders(prompt: &str, inputs: &[Input]) -> Result<(), Refusal>
     Err(Refusal::new("prompt", message))
 }
 
-/// The first required input that is not given. Neither a default nor an empty text is enough, a
-/// blank is.
+/// Returns the first required input without a value. A default or an empty text does not count as a
+/// value; a blank does.
 pub fn missing_input<'a>(inputs: &'a [Input], given: &Map<String, Value>) -> Option<&'a Input> {
     let is_given = |input: &Input| {
         given.get(&input.name).and_then(text_of).is_some_and(|text| !text.is_empty())
@@ -137,7 +138,7 @@ pub fn missing_input<'a>(inputs: &'a [Input], given: &Map<String, Value>) -> Opt
     inputs.iter().find(|input| input.required && !is_given(input))
 }
 
-/// Checks that every required input is given.
+/// Checks that every required input has a value.
 pub fn check_inputs(inputs: &[Input], given: &Map<String, Value>) -> Result<(), Refusal> {
     match missing_input(inputs, given) {
         Some(input) => {
@@ -147,8 +148,8 @@ pub fn check_inputs(inputs: &[Input], given: &Map<String, Value>) -> Result<(), 
     }
 }
 
-/// Puts values into a prompt: what is given, else the default, else nothing. Names that are not
-/// declared become nothing, too.
+/// Inserts values into a prompt: the passed value, else the default, else an empty text. Undeclared
+/// names become empty as well.
 pub fn substitute(prompt: &str, inputs: &[Input], given: &Map<String, Value>) -> String {
     template::substitute(prompt, Grammar::AgentFlow, |name| {
         let input = inputs.iter().find(|input| input.name == name);
@@ -159,7 +160,7 @@ pub fn substitute(prompt: &str, inputs: &[Input], given: &Map<String, Value>) ->
     })
 }
 
-/// How the model is called for a skill; what it does not say has a default.
+/// Returns the model settings of a skill, with defaults for missing ones.
 pub fn model_settings(skill: &Skill) -> ModelSettings {
     ModelSettings {
         temperature: skill.policy.temperature.unwrap_or(DEFAULT_TEMPERATURE),
@@ -167,7 +168,7 @@ pub fn model_settings(skill: &Skill) -> ModelSettings {
     }
 }
 
-/// A value as text; null is none.
+/// Converts a value to text; `None` for null.
 fn text_of(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Null => None,

@@ -1,5 +1,4 @@
-//! A file that a service keeps for its users: what is checked before it is written, and what is
-//! read from it.
+//! Reads skill files that a service stores for its users, and checks them before they are written.
 
 use savoir_lint::Edit;
 use serde_json::{Map, Value};
@@ -18,33 +17,33 @@ use crate::{
     yaml::Node,
 };
 
-/// Why a file is read.
+/// The reason for reading a file, which decides the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It is to be kept under a new name.
+    /// The file is stored under a new name.
     Create,
-    /// It is to replace the file of a name.
+    /// The file replaces the stored file of the same name.
     Update,
-    /// It is kept already: limits that its author met or not do not matter any more.
+    /// The file is already stored, so the limits on its fields are not checked again.
     Load,
 }
 
-/// A file as a service keeps it. Any dialect will do; files that could be of several are of Agent
+/// A skill file as stored by a service. Any dialect is accepted; ambiguous files count as Agent
 /// Flow Lite.
 #[derive(Clone, Debug)]
 pub struct StoredSkillFile {
-    /// What it says. It has a name and a description, also when the file does not.
+    /// The skill. It always has a name and a description, even if the file does not.
     pub skill: Skill,
     /// The field `metadata`, if it is a map.
     pub metadata: Option<Map<String, Value>>,
-    /// Whether it has a map of model settings.
+    /// Whether the file has a map of model settings.
     pub has_model: bool,
-    /// Whose it is.
+    /// The owner of the file.
     pub owner: Option<String>,
 }
 
 impl StoredSkillFile {
-    /// Reads a file of a name, or says in the words of the API why it is refused.
+    /// Reads the file of a skill, or returns the error in the wording of the API.
     ///
     /// ```
     /// use savoir_skill::dialect::agent_flow::{Purpose, StoredSkillFile};
@@ -92,7 +91,7 @@ impl StoredSkillFile {
     }
 }
 
-/// The text with a line `user_id: '…'` before its closing fence; as it is, if it has an owner.
+/// Adds a line `user_id: '…'` before the closing fence; a text that has an owner stays unchanged.
 ///
 /// ```
 /// use savoir_skill::dialect::agent_flow::with_owner;
@@ -128,7 +127,7 @@ pub fn with_owner(text: &str, owner: &str) -> Result<String, Refusal> {
     Err(Refusal::new("frontmatter", message))
 }
 
-/// The text without the line that tells its owner: what its author wrote.
+/// Removes the line with the owner, which restores the text of the author.
 ///
 /// ```
 /// use savoir_skill::dialect::agent_flow::{with_owner, without_owner};
@@ -144,13 +143,13 @@ pub fn without_owner(text: &str) -> String {
     let start = entry.key_span.start;
     let end = text[entry.value.span.end..].find('\n').map(|end| entry.value.span.end + end + 1);
     match end {
-        // Other than in a line of its own it cannot be taken out.
+        // The field can be removed only if it is on its own line.
         Some(end) if text[..start].ends_with('\n') => format!("{}{}", &text[..start], &text[end..]),
         _ => text.to_owned(),
     }
 }
 
-/// The owner's line is not the author's: it does not say which dialect a file is in.
+/// Detects the dialect without the owner's line, which is not from the author.
 fn dialect_of(document: &Document) -> Dialect {
     let detected = match document.entry_lines("user_id") {
         Some(lines) => {
@@ -161,7 +160,7 @@ fn dialect_of(document: &Document) -> Dialect {
     };
     detected
         .filter(|detection| detection.strength == Strength::Strong)
-        // The base format is a part of this one.
+        // The base format is a subset of this dialect.
         .filter(|detection| detection.dialect != Dialect::AGENTSKILLS)
         .map_or(Dialect::AGENT_FLOW, |detection| detection.dialect)
 }
@@ -190,7 +189,7 @@ fn check_name(document: &Document, name: &str, purpose: Purpose) -> Result<(), R
     ))
 }
 
-/// Fields of texts: the key, its word in messages, the most characters.
+/// Text fields: the key, its name in messages, and the maximum number of characters.
 const TEXTS: &[(&str, &str, usize)] = &[
     ("description", "Description", MAX_DESCRIPTION_CHARS),
     ("license", "License", 64),
@@ -198,7 +197,7 @@ const TEXTS: &[(&str, &str, usize)] = &[
     ("user_id", "User id", 256),
 ];
 
-/// The same of an input.
+/// Text fields of an input: the key and the maximum number of characters.
 const INPUT_TEXTS: &[(&str, usize)] =
     &[("name", 64), ("label", 128), ("default", 1024), ("description", 512)];
 
@@ -209,7 +208,7 @@ fn check_fields(document: &Document) -> Result<(), Refusal> {
     }
     check_model(document)?;
     let Some(inputs) = present(document, "inputs") else { return Ok(()) };
-    // Other dialects have a map of inputs.
+    // In other dialects `inputs` can be a map.
     if inputs.entries().is_some() && dialect_of(document) != Dialect::AGENT_FLOW {
         return Ok(());
     }
@@ -259,7 +258,7 @@ fn check_model(document: &Document) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A field that is there and not null.
+/// Returns a field that exists and is not null.
 fn present<'a>(document: &'a Document, key: &str) -> Option<&'a Node> {
     document.field(key).filter(|node| !node.is_null(AgentFlow.yaml()))
 }

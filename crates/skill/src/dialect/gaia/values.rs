@@ -1,12 +1,12 @@
-//! Values of GAIA's fields that have a form of their own.
+//! Checks the values of GAIA fields that have a special syntax.
 
 use savoir_lint::{Diagnostic, Severity};
 
 use super::{PARAMETER_KINDS, place};
 use crate::{dialect::Reader, name::NameGrammar, skill::Skill, version::VersionRange, yaml::Node};
 
-/// Checks values whose shape is right and whose content may not be. What stops an installation or a run
-/// is an error; what only informs is a warning.
+/// Checks the content of values whose type is right. A value that prevents installing or running is
+/// an error; a purely informative value is a warning.
 pub(super) fn check(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
     let mut values = Values { reader, found };
     values.description();
@@ -18,7 +18,7 @@ pub(super) fn check(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnost
     values.returns();
 }
 
-/// A field of `requirements`, whether a text fits it, how bad another is, and what to write.
+/// A field of `requirements`: its key, a predicate for valid texts, the severity, and a hint.
 type Form = (&'static str, fn(&str) -> bool, Severity, &'static str);
 
 struct Values<'a, 'f> {
@@ -181,7 +181,7 @@ fn meaning(key: &str) -> &'static str {
     }
 }
 
-/// An optional comparison, a number, and one of some units.
+/// Whether a text is an optional comparison, a number and one of these units.
 fn is_size(text: &str, units: &[&str]) -> bool {
     let text = text.trim();
     let bare = [">=", "<=", "==", ">", "<", "="].iter().find_map(|sign| text.strip_prefix(sign));
@@ -192,7 +192,7 @@ fn is_size(text: &str, units: &[&str]) -> bool {
         && number.parse::<f64>().is_ok()
 }
 
-/// Comparisons of PEP 440 with commas between them.
+/// Whether a text is a comma-separated list of PEP 440 comparisons.
 fn is_python_range(text: &str) -> bool {
     VersionRange::parse(text).is_ok() || text.split(',').all(is_comparison)
 }
@@ -207,7 +207,7 @@ fn is_comparison(text: &str) -> bool {
     })
 }
 
-/// A requirement of pip: a name, extras, comparisons or an address, and a condition.
+/// Whether a text is a pip requirement: a name, extras, comparisons or an address, and a condition.
 fn is_package(text: &str) -> bool {
     let text = text.split(';').next().unwrap_or_default().trim();
     let is_word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

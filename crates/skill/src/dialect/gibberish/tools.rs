@@ -1,4 +1,4 @@
-//! Command tools out of a Markdown body.
+//! Reads command tools from a Markdown body.
 
 use std::collections::HashSet;
 
@@ -21,25 +21,25 @@ struct Section<'a> {
     span: Span,
 }
 
-/// The name of the first section that has a `#### Command`.
+/// Returns the name of the first section that has a `#### Command`.
 pub(super) fn first_command_tool(document: &Document) -> Option<&str> {
     let section =
         sections(document).into_iter().find(|section| section.part("Command").is_some())?;
     Some(section.heading.title.slice(document.text()))
 }
 
-/// Where the parts of a command tool stand.
+/// The positions of the parts of a command tool.
 #[derive(Debug)]
 pub(crate) struct CommandToolSpans {
     /// The name in its heading.
     pub(crate) name: Span,
-    /// The lines of its command.
+    /// The lines of the command.
     pub(crate) command: Span,
-    /// The rows of its table of parameters, with the name in each.
+    /// The rows of the parameter table, each with the name of the parameter.
     pub(crate) rows: Vec<(String, Span)>,
 }
 
-/// The places of the tools that have a command, in order.
+/// Returns the positions of all tools that have a command, in order.
 pub(crate) fn command_tool_spans(document: &Document) -> Vec<CommandToolSpans> {
     let place = |section: Section<'_>| {
         let rows = section.part("Parameters").map(|part| section.rows(part)).unwrap_or_default();
@@ -53,7 +53,7 @@ pub(crate) fn command_tool_spans(document: &Document) -> Vec<CommandToolSpans> {
     sections(document).into_iter().filter_map(place).collect()
 }
 
-/// The tools of a body and what is wrong with them.
+/// Returns the tools of a body and the problems in them.
 pub(super) fn read(document: &Document) -> (Vec<Tool>, Vec<Diagnostic>) {
     let mut tools: Vec<Tool> = Vec::new();
     let mut found = Vec::new();
@@ -103,7 +103,7 @@ pub(super) fn read(document: &Document) -> (Vec<Tool>, Vec<Diagnostic>) {
     (tools, found)
 }
 
-/// The H3 sections whose heading is a single word.
+/// Returns the H3 sections whose heading is a single word.
 fn sections(document: &Document) -> Vec<Section<'_>> {
     let text = document.text();
     let outline = document.outline();
@@ -127,7 +127,7 @@ fn sections(document: &Document) -> Vec<Section<'_>> {
 }
 
 impl Section<'_> {
-    /// The lines under `#### title`.
+    /// Returns the lines under `#### title`.
     fn part(&self, title: &str) -> Option<Span> {
         let mut own = self.parts();
         let (_, span) =
@@ -136,7 +136,7 @@ impl Section<'_> {
     }
 
     fn parts(&self) -> impl Iterator<Item = (&Heading, Span)> {
-        // Headings are sorted, so a file full of sections is still read in one pass.
+        // Headings are sorted, so a file with many sections is still read in one pass.
         let headings = &self.outline.headings;
         let first = headings.partition_point(|heading| heading.line.start < self.span.start);
         let inside = headings[first..].iter().take_while(|next| next.line.start < self.span.end);
@@ -159,7 +159,7 @@ impl Section<'_> {
         fences[first..].iter().take_while(move |fence| fence.whole.start < within.end)
     }
 
-    /// Text before the first `####` or code fence, on one line.
+    /// Returns the text before the first `####` or code fence, on one line.
     fn description(&self) -> String {
         let part = self.parts().next().map(|(heading, _)| heading.line.start);
         let fence = self.fences(self.span).next().map(|fence| fence.whole.start);
@@ -168,7 +168,7 @@ impl Section<'_> {
         lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The block that holds the command.
+    /// Returns the code block that contains the command.
     fn command_fence(&self) -> Option<&CodeFence> {
         let within = self.part("Command").unwrap_or(self.span);
         self.fences(within).find(|fence| {
@@ -243,7 +243,7 @@ impl Section<'_> {
         if name.is_empty() {
             return None;
         }
-        // A map cannot be an argument of a program.
+        // An object cannot be passed as an argument of a program.
         let kind = ParameterKind::from_cell(cell(1)).filter(|kind| *kind != ParameterKind::Object);
         let kind = kind.unwrap_or_else(|| {
             let message = format!("`{}` is read as `string`", cell(1));
@@ -271,7 +271,7 @@ struct Row {
     cells: Vec<String>,
 }
 
-/// The cells of a table row; `\|` is a bar inside a cell.
+/// Splits a table row into cells; `\|` is a bar inside a cell.
 fn cells(line: &str) -> Vec<String> {
     let inner = line.trim();
     let inner = inner.strip_prefix('|').unwrap_or(inner);

@@ -1,4 +1,4 @@
-//! How Personal Agent shows its skills to the model, and how it lays idle ones aside.
+//! Implements how Personal Agent lists its skills for the model, and how it archives unused ones.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ const STALE_DAYS: u32 = 30;
 /// Days without use after which a skill is archived.
 const ARCHIVED_DAYS: u32 = 90;
 
-/// Where a skill came from.
+/// The origin of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provenance {
@@ -22,7 +22,7 @@ pub enum Provenance {
     Catalog,
 }
 
-/// How alive a skill is.
+/// How recently a skill was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lifecycle {
@@ -31,7 +31,7 @@ pub enum Lifecycle {
     Active,
     /// Not used for a month.
     Stale,
-    /// Not used for three months, and disabled until somebody runs it.
+    /// Not used for three months, and disabled until the user runs it.
     Archived,
 }
 
@@ -42,20 +42,20 @@ impl Lifecycle {
     }
 }
 
-/// What decides how a skill ages.
+/// The properties that decide how a skill ages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct CurationInfo {
-    /// Where the skill came from.
+    /// The origin of the skill.
     #[serde(rename = "source")]
     pub provenance: Provenance,
-    /// Whether somebody wants to keep it as it is.
+    /// Whether the user pinned the skill, so that it does not age.
     #[serde(default)]
     pub pinned: bool,
 }
 
 impl CurationInfo {
-    /// What becomes of an active skill after some days without use. Only skills that were written
-    /// here grow old, and none is ever deleted.
+    /// Returns the state of an active skill after some days without use. Only skills that were
+    /// written in Personal Agent age, and none is ever deleted.
     pub fn after(self, idle_days: u32) -> Lifecycle {
         if self.pinned || self.provenance != Provenance::Authored {
             return Lifecycle::Active;
@@ -68,7 +68,7 @@ impl CurationInfo {
     }
 }
 
-/// The line by which the model knows a skill.
+/// Returns the line that describes a skill to the model.
 pub fn preamble_line(name: &str, description: &str, when_to_use: Option<&str>) -> String {
     let mut line = format!("- {name}: {}", on_one_line(description));
     if let Some(hint) = when_to_use.map(on_one_line).filter(|hint| !hint.is_empty()) {
