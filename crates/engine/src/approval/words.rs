@@ -41,7 +41,7 @@ const INDENT: usize = 13;
 pub enum Role {
     /// A prominent warning.
     Warning,
-    /// Why the question comes.
+    /// The reason for the question.
     Reason,
     /// A fact.
     Fact,
@@ -394,7 +394,7 @@ pub fn quoted(argument: &str) -> String {
 /// Quotes a word for a POSIX shell, for commands that a message suggests.
 pub fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-~".contains(c);
-    // A shell takes `~name` for the home of somebody.
+    // A shell expands `~name` to the home of that user.
     let is_home_of = word.starts_with('~') && word != "~" && !word.starts_with("~/");
     if !word.is_empty() && !is_home_of && word.chars().all(is_plain) {
         return word.to_owned();
@@ -402,8 +402,8 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Prose of several lines on one, with single blanks and cut if it is long; what is not a line end
-/// stays visible.
+/// Joins a text of several lines into one line with single spaces, and cuts it if it is long.
+/// Control characters other than line ends and tabs are escaped.
 fn prose(text: &str) -> String {
     let joined = text.replace("\r\n", " ").replace(['\n', '\t'], " ");
     let line = visible(&joined).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -415,7 +415,8 @@ fn prose(text: &str) -> String {
     format!("{}… (cut, {} more characters)", head.trim_end(), count - MAX_DESCRIPTION)
 }
 
-/// Keeps both ends: what matters in a path or an argument is as often last as it is first.
+/// Cuts the middle of a long text. Both ends are shown: the important part of a path or an argument
+/// is as often last as it is first.
 fn cut_middle(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {
