@@ -30,7 +30,7 @@ pub struct Approval {
     pub digest: String,
     pub permissions: Vec<Permission>,
     pub programs: Vec<Program>,
-    /// What the person added.
+    /// Permissions that the user added.
     #[serde(default)]
     pub extra: ExtraGrants,
     /// The files of the skill with the first digits of their SHA-256; empty if there are too many.
