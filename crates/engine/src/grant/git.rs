@@ -50,7 +50,7 @@ pub fn led_by_repository(folder: &Path, home: &Path) -> Vec<PathBuf> {
 fn settings(folder: &Path) -> Vec<PathBuf> {
     let inner = folder.join(".git");
     let git = match read(&inner) {
-        // A folder of work beside others: a file leads to what git keeps of it.
+        // In a worktree, `.git` is a file with the path of the git folder.
         Some(text) => text.trim().strip_prefix("gitdir:").map(|path| folder.join(path.trim())),
         None => Some(if inner.is_dir() { inner } else { folder.to_owned() }),
     };

@@ -57,7 +57,6 @@ pub struct Wanted<'a> {
 #[derive(Clone, Debug)]
 pub struct Environment {
     pub root: PathBuf,
-    /// What is in it.
     pub record: Record,
 }
 
