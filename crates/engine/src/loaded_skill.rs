@@ -40,7 +40,7 @@ pub(crate) const HISTORY: [&str; 3] = [".git", ".hg", ".svn"];
 pub struct LoadedSkill {
     /// The parsed SKILL.md.
     pub skill: Skill,
-    /// Its SKILL.md.
+    /// The path of its SKILL.md.
     pub file: PathBuf,
     /// The folder of the skill; none if the skill is a single file.
     pub folder: Option<PathBuf>,
@@ -69,7 +69,7 @@ pub enum LoadSkillError {
     /// The SKILL.md is in a folder of version control, which is not part of the content.
     #[error("{} is in the history of version control", path.display())]
     History {
-        /// Its SKILL.md.
+        /// The path of its SKILL.md.
         path: PathBuf,
     },
     /// The skill has more files or bytes than a user can review.

@@ -1,4 +1,4 @@
-//! Bytes under keys, in a folder or a bucket.
+//! Stores bytes under keys, in a folder or a bucket.
 
 mod bucket;
 mod folder;
@@ -13,7 +13,7 @@ pub(crate) use folder::{WORK_PREFIX, file_error, on_a_thread, sync_folder, write
 use crate::{SkillFiles, StoreError, Timestamp};
 use folder::Folder;
 
-/// A place for bytes. Cloning shares it.
+/// A folder or a bucket. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Storage {
     place: StorageBackend,
@@ -26,8 +26,8 @@ enum StorageBackend {
     Bucket(Arc<Bucket>),
 }
 
-/// Keys are names with slashes between them. What could leave the folder is refused, and so are the
-/// names of files that are at work.
+/// Checks a key: names with slashes between them. Keys that could leave the folder are refused, and
+/// so are the names of temporary files.
 fn check(key: &str) -> Result<(), StoreError> {
     let good = |name: &str| {
         !matches!(name, "" | "." | ".." | ".lock")
@@ -42,14 +42,14 @@ fn check(key: &str) -> Result<(), StoreError> {
 }
 
 impl Storage {
-    /// A folder, made if it is not there, for its owner alone.
+    /// Opens a folder, and creates it if necessary, accessible only for its owner.
     pub fn folder(path: &Path) -> Result<Self, StoreError> {
         let folder = Folder::open(path)?;
         let skills = SkillFiles::in_folder(folder.path());
         Ok(Self { place: StorageBackend::Folder(Arc::new(folder)), skills })
     }
 
-    /// `s3://bucket[/prefix]`; endpoint, region and keys come from the environment
+    /// Opens `s3://bucket[/prefix]`; endpoint, region and keys come from the environment
     /// (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, …).
     pub fn open(url: &str) -> Result<Self, StoreError> {
         let settings: Vec<(String, String)> = std::env::vars_os()
