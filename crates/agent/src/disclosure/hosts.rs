@@ -276,19 +276,19 @@ pub const HOSTS: [HostRules; 2] = [
 pub struct Installed {
     /// Its name.
     pub name: String,
-    /// What it says of itself.
+    /// The description in the skill.
     pub description: String,
     /// When to use it.
     pub when_to_use: Option<String>,
-    /// Where its SKILL.md is, as the host names it.
+    /// The path of the SKILL.md, as the host shows it.
     pub path: String,
-    /// Whether it may be used without being asked for by name.
+    /// Whether the model may use the skill without being asked for it by name.
     pub model_invocable: bool,
     /// Why the host cannot load it.
     pub broken: Option<String>,
 }
 
-/// What the model of a host sees.
+/// The catalogue that the model of a host sees.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Simulation {
     /// The host.
@@ -297,30 +297,30 @@ pub struct Simulation {
     pub context: usize,
     /// Tokens that the catalogue may take.
     pub budget: usize,
-    /// About how many it takes.
+    /// The estimated number of tokens of the catalogue.
     pub tokens: usize,
-    /// What it sees of each skill, in the order of the catalogue.
+    /// The skills, in the order of the catalogue.
     pub skills: Vec<Sight>,
-    /// Where the rules are known from.
+    /// The rules, with their sources.
     pub rules: &'static [Rule],
 }
 
-/// What a model sees of a skill.
+/// How a model sees one skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sight {
-    /// The skill.
+    /// The name of the skill.
     pub name: String,
-    /// Where its SKILL.md is.
+    /// The path of the SKILL.md.
     pub path: String,
-    /// Whether it is in the catalogue.
+    /// Whether the skill is in the catalogue.
     pub visible: bool,
-    /// The line that it has there.
+    /// The line in the catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// Whether that is less than it says of itself.
+    /// Whether the line was cut.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// Why it is not there, or not whole.
+    /// Why the skill is left out or its line was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -331,7 +331,7 @@ impl Sight {
     }
 }
 
-/// A skill that has a line.
+/// A skill that has a line in the catalogue.
 struct Entry {
     name: String,
     path: String,
@@ -345,13 +345,13 @@ impl HostRules {
         HOSTS.iter().find(|rules| rules.agent == agent)
     }
 
-    /// Tokens that the catalogue may take in a context.
+    /// The number of tokens that the catalogue may take in a context.
     pub fn budget(&self, context: usize) -> usize {
         let share = context.saturating_mul(self.per_mille) / 1000;
         self.most_tokens.map_or(share, |most| share.min(most))
     }
 
-    /// What a model with a context of so many tokens sees.
+    /// Simulates the catalogue for a model with a context of `context` tokens.
     pub fn simulate(&self, mut skills: Vec<Installed>, context: usize) -> Simulation {
         skills.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.path.cmp(&b.path)));
         let budget = self.budget(context);
