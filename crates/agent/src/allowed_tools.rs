@@ -1,8 +1,8 @@
 //! Enforces the `allowed-tools` list of the active skill for every tool call of a turn.
 //!
-//! The list of a skill applies from the call that loaded it to the end of the turn, or until another
-//! skill is loaded. It applies to every tool set, whatever else is decided about a call: approvals and
-//! the sandbox come after it. Only the built-in skill tools are exempt.
+//! The list of a skill applies from the call that loaded it to the end of the turn, or until
+//! another skill is loaded. It applies to every tool set, whatever else is decided about a call:
+//! approvals and the sandbox come after it. Only the built-in skill tools are exempt.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,12 +17,13 @@ pub struct AllowedTools {
     active: Mutex<Option<Active>>,
 }
 
-/// The allow-list at one point in time. Parallel calls are all checked against the list before them.
+/// The allow-list at one point in time. Parallel calls are all checked against the list before
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowListSnapshot(Option<Active>);
 
-/// Checks one call from when it is made until it runs. While the user is asked, another skill may be
-/// loaded, so callers check again after the answer.
+/// Checks one call from when it is made until it runs. While the user is asked, another skill may
+/// be loaded, so callers check again after the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct CallGuard<'a>(Option<GuardedCall<'a>>);
 

@@ -1,4 +1,5 @@
-//! Runs the tool calls of one model reply: checks the allow-list, runs in parallel, answers in order.
+//! Runs the tool calls of one model reply: checks the allow-list, runs calls in parallel, and
+//! answers in order.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
