@@ -51,7 +51,8 @@ const SYSTEM_FILES: [&str; 13] = [
 const NAMED_FILES: usize = 2;
 
 /// Widens a plan so that the tool can do nearly everything, and everything is noted. What a person
-/// is asked about says so, and the answer is never kept. What no skill may write to stays protected.
+/// is asked about says so, and the answer is never kept. What no skill may write to stays
+/// protected.
 pub fn widen(
     plan: &mut RunPlan,
     loaded_skill: &LoadedSkill,

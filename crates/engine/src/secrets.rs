@@ -1,9 +1,9 @@
 //! [`Secrets`]: values that the user stored for skills, and `Masker`, which removes them from what
 //! a run prints.
 //!
-//! A secret belongs to every skill that declares its name, or to the skill in one folder: a folder is
-//! what approvals are kept for, too, and a name can be taken by anybody. Its value is in the keyring
-//! of the system where there is one, else in the file that lists all of them.
+//! A secret belongs to every skill that declares its name, or to the skill in one folder: a folder
+//! is what approvals are kept for, too, and a name can be taken by anybody. Its value is in the
+//! keyring of the system where there is one, else in the file that lists all of them.
 
 mod keyring;
 

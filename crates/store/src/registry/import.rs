@@ -198,8 +198,8 @@ impl Import<'_> {
         self.renew().await
     }
 
-    /// Takes what was pushed so far, and refuses it if it brings back what was taken down here, or if
-    /// accounts that were here would get something of it.
+    /// Takes what was pushed so far, and refuses it if it brings back what was taken down here, or
+    /// if accounts that were here would get something of it.
     pub async fn settle(&mut self) -> Result<(), RegistryError> {
         self.flush().await?;
         self.must_be_allowed().await?;
@@ -299,7 +299,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Makes an account that was deleted: it gives the log a number, and nobody else ever gets that.
+    /// Makes an account that was deleted: it gives the log a number, and nobody else ever gets
+    /// that.
     async fn bury(&mut self, email: &str) -> Result<Option<i64>, RegistryError> {
         if !self.fresh || self.password_hash.is_none() {
             return Ok(None);
