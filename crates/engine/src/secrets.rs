@@ -27,7 +27,7 @@ use crate::{
 /// The text that replaces a secret.
 const MASK: &str = "[secret]";
 
-/// The folder of the data folder that has them, for its owner alone.
+/// The folder with the secrets, below the data folder and accessible only for its owner.
 pub(crate) const FOLDER: &str = "secrets";
 
 /// The format of the file.

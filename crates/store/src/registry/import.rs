@@ -198,8 +198,8 @@ impl Import<'_> {
         self.renew().await
     }
 
-    /// Takes what was pushed so far, and refuses it if it brings back what was taken down here, or
-    /// if accounts that were here would get something of it.
+    /// Applies the records that were pushed so far; fails if they restore content that was taken
+    /// down here, or if accounts that existed before would get something from them.
     pub async fn settle(&mut self) -> Result<(), RegistryError> {
         self.flush().await?;
         self.must_be_allowed().await?;
